@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PORT_TRIES 500
+#define PORT_SPAN 12000 /* how many ports below the outgoing range are tried */
+#define PORT_LOWEST 1024
+
+int64_t net_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void net_nap_ms(int ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static int tcp_socket(void)
+{
+    return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* 1 if fd is ready for the events, 0 if the deadline came first. */
+static int wait_ready(int fd, short events, int64_t deadline_ms)
+{
+    for (;;) {
+        struct pollfd p = {fd, events, 0};
+        int64_t left = deadline_ms - net_now_ms();
+        int n = poll(&p, 1, left > 0 ? (int)left : 0);
+        if (n > 0)
+            return 1;
+        if (n == 0 && left <= 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return 0;
+    }
+}
+
+/* --- ports -------------------------------------------------------------------------------------- */
+
+static int outgoing_range_start(void)
+{
+    int low = 32768;
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+    if (f != NULL) {
+        if (fscanf(f, "%d", &low) != 1)
+            low = 32768;
+        fclose(f);
+    }
+    return low;
+}
+
+static int random_port(void)
+{
+    int high = outgoing_range_start();
+    int low = high - PORT_SPAN;
+    uint32_t r = 0;
+
+    if (low < PORT_LOWEST)
+        low = PORT_LOWEST;
+    if (high <= low) /* everything is in the outgoing range: any port is as good as another */
+        high = 65536;
+    if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+        r = (uint32_t)net_now_ms() ^ (uint32_t)getpid() << 8;
+    return low + (int)(r % (uint32_t)(high - low));
+}
+
+int net_listen_on(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int one = 1;
+    int saved;
+    int fd = tcp_socket();
+
+    if (fd < 0)
+        return -1;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 64) == 0)
+        return fd;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+int net_listen(int *port)
+{
+    for (int i = 0; i < PORT_TRIES; i++) {
+        int candidate = random_port();
+        int fd = net_listen_on(candidate);
+        if (fd >= 0) {
+            *port = candidate;
+            return fd;
+        }
+    }
+    return -1;
+}
+
+int net_free_ports(int *ports, size_t n)
+{
+    int fds[64];
+    size_t have = 0;
+
+    if (n > sizeof fds / sizeof fds[0])
+        return -1;
+    /* All are held until the last is found: so they differ. */
+    while (have < n && (fds[have] = net_listen(&ports[have])) >= 0)
+        have++;
+    for (size_t i = 0; i < have; i++)
+        close(fds[i]);
+    return have == n ? 0 : -1;
+}
+
+/* --- connections -------------------------------------------------------------------------------- */
+
+int net_connect_begin(const char *host, int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int one = 1;
+    int fd;
+
+    if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
+        return -1;
+    fd = tcp_socket();
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EINPROGRESS)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int net_connect(const char *host, int port, int64_t deadline_ms)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    int fd = net_connect_begin(host, port);
+
+    if (fd < 0)
+        return -1;
+    if (wait_ready(fd, POLLOUT, deadline_ms) &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int net_send(int fd, const void *data, size_t n, int64_t deadline_ms)
+{
+    const char *at = data;
+
+    while (n > 0) {
+        ssize_t k = send(fd, at, n, MSG_NOSIGNAL);
+        if (k > 0) {
+            at += k;
+            n -= (size_t)k;
+        } else if (errno == EAGAIN) {
+            if (!wait_ready(fd, POLLOUT, deadline_ms))
+                return -1;
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+long net_recv_some(int fd, void *data, size_t n, int64_t deadline_ms)
+{
+    for (;;) {
+        ssize_t k = recv(fd, data, n, 0);
+        if (k >= 0)
+            return k;
+        if (errno == EAGAIN) {
+            if (!wait_ready(fd, POLLIN, deadline_ms))
+                return -1;
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+int net_recv(int fd, void *data, size_t n, int64_t deadline_ms)
+{
+    char *at = data;
+
+    while (n > 0) {
+        long k = net_recv_some(fd, at, n, deadline_ms);
+        if (k <= 0)
+            return -1;
+        at += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}

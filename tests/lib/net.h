@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking; hosts
+ * are IPv4 addresses in digits. */
+#ifndef ZKTEST_NET_H
+#define ZKTEST_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC in milliseconds: the clock of every deadline_ms below. */
+int64_t net_now_ms(void);
+/* Between two probes of a condition that nobody signals. */
+void net_nap_ms(int ms);
+
+/* Listen on a free loopback port. It lies below the kernel's range for outgoing connections: a client
+ * that tries again and again to reach a port of that range while its server is down can end up
+ * connected to itself and so keep the port from the server. The descriptor, or -1. */
+int net_listen(int *port);
+/* Listen on this loopback port. The descriptor, or -1 with errno. */
+int net_listen_on(int port);
+/* Find n different ports that are free now. 0 or -1. Somebody else may take one before it is used. */
+int net_free_ports(int *ports, size_t n);
+
+/* Start a connection; it may not be there yet when the call returns. The descriptor, or -1. */
+int net_connect_begin(const char *host, int port);
+/* Connect by the deadline. The descriptor, or -1. */
+int net_connect(const char *host, int port, int64_t deadline_ms);
+/* All n bytes by the deadline: 0, or -1 on a timeout, an error or the end of the stream. */
+int net_send(int fd, const void *data, size_t n, int64_t deadline_ms);
+int net_recv(int fd, void *data, size_t n, int64_t deadline_ms);
+/* What comes next, at most n bytes: the number, 0 at the end of the stream, -1 as above. */
+long net_recv_some(int fd, void *data, size_t n, int64_t deadline_ms);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to zkserver.c: everything a server needs before it is started. Where java and the jars are,
+ * its command line, its ports, zoo.cfg, and the folder they live in. */
+#ifndef ZKTEST_ZKCONFIG_H
+#define ZKTEST_ZKCONFIG_H
+
+#include "zkserver.h"
+
+struct zkc_plan {
+    struct zks_options options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
+    char *dir;
+    char *cfg_extra;
+    char *home[ZKS_NODES_MAX];
+    char *data[ZKS_NODES_MAX];
+    char *log[ZKS_NODES_MAX];
+    char **argv[ZKS_NODES_MAX];
+    int client_port[ZKS_NODES_MAX];
+    int quorum_port[ZKS_NODES_MAX];
+    int election_port[ZKS_NODES_MAX];
+    char address[ZKS_NODES_MAX][24];
+    char connect[ZKS_NODES_MAX * 24];
+};
+
+/* The absolute path of java, and the class path; to be freed; NULL if nobody wants to know.
+ * 0, or ZKS_MISSING and a sentence. */
+int zkc_find_java(char **java, char *err, size_t size);
+int zkc_find_jars(char **classpath, char *err, size_t size);
+
+/* Fill a zeroed plan: names and command lines; nothing is made on disk. 0 or a zks_result; zkc_free in
+ * either case. Nothing in options is kept. */
+int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err, size_t size);
+void zkc_free(struct zkc_plan *plan);
+
+/* Find ports that are free now, and fill in addresses and connect string. 0 or -1. */
+int zkc_choose_ports(struct zkc_plan *plan);
+/* Make the nodes' folders, zoo.cfg and myid. Over those of an earlier try if need be. 0 or -1. */
+int zkc_write_files(const struct zkc_plan *plan);
+/* Remove a node's data, but not its number in the ensemble. 0 or -1. */
+int zkc_wipe_data(const struct zkc_plan *plan, size_t node);
+/* The end of a node's log; empty if there is none. */
+void zkc_log_tail(const struct zkc_plan *plan, size_t node, char *buf, size_t size);
+
+#endif

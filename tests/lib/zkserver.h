@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A private ZooKeeper for one test or one demonstration: one real server or an ensemble, on free
+ * loopback ports, with its files in a new folder below TMPDIR.
+ *
+ *     struct zks_options options = {.nodes = 3};
+ *     struct zks *zks;
+ *     char err[512];
+ *
+ *     if (zks_start(&zks, &options, err, sizeof err) != 0)
+ *         ...
+ *     use(zks_connect_string(zks));
+ *     zks_stop(zks);
+ *
+ * Servers and folder are gone after zks_stop, and also, within moments, if the process that called
+ * zks_start ends in any other way, SIGKILL included. Children that it has forked do not matter for this:
+ * they need do nothing, and every call made in one of them fails without effect.
+ *
+ * All calls may be made from any thread, but those that start, stop or pause nodes of one zks are to be
+ * made by one thread at a time. Every wait has a bound. ZKS_KEEP=1 in the environment keeps the folder
+ * for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
+#ifndef ZKTEST_ZKSERVER_H
+#define ZKTEST_ZKSERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define ZKS_NODES_MAX 5
+#define ZKS_READY_MS 30000 /* how long a start may take on a busy machine */
+
+struct zks;
+
+/* Zero it, then set what should differ: 0 and NULL stand for what the comments say. */
+struct zks_options {
+    size_t nodes;           /* 1 */
+    int tick_ms;            /* 100; expiry comes in steps of this */
+    int min_session_ms;     /* 200 */
+    int max_session_ms;     /* 60000 */
+    int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
+    int container_check_ms; /* the server's 60000: how often empty containers and TTLs are looked for */
+    bool fsync;             /* wait for the disk at each write, as a real ensemble does */
+    bool no_digest;         /* for snap_set_counter: it must be so at all starts of a node */
+    bool extended_types;    /* TTL nodes */
+    const char *jvm_extra;  /* more options for java, separated by blanks */
+    const char *cfg_extra;  /* more lines for zoo.cfg */
+};
+
+enum zks_result {
+    ZKS_OK = 0,
+    ZKS_FAILED = -1,
+    ZKS_MISSING = -2 /* java or the jars are not installed: a test may skip itself (exit code 77) */
+};
+
+/* 0 if java and the jars are there. Otherwise ZKS_MISSING, and err says which package to install. */
+int zks_available(char *err, size_t size);
+
+/* Start the servers and wait until they serve. On failure nothing is left and err says why, with the
+ * end of the log. options NULL: all defaults. */
+int zks_start(struct zks **zks, const struct zks_options *options, char *err, size_t size);
+/* End them all, remove the folder, free. NULL is ignored. */
+void zks_stop(struct zks *zks);
+
+/* "127.0.0.1:PORT[,127.0.0.1:PORT...]". */
+const char *zks_connect_string(const struct zks *zks);
+size_t zks_nodes(const struct zks *zks);
+const char *zks_host(void); /* "127.0.0.1" */
+int zks_port(const struct zks *zks, size_t node);
+/* "127.0.0.1:PORT" of one node. */
+const char *zks_address(const struct zks *zks, size_t node);
+const char *zks_dir(const struct zks *zks);
+const char *zks_data_dir(const struct zks *zks, size_t node);
+const char *zks_log_path(const struct zks *zks, size_t node);
+/* The server's process, or 0 if it does not run. */
+pid_t zks_pid(struct zks *zks, size_t node);
+/* The last lines of every node's log, for the output of a test that failed. */
+void zks_print_logs(const struct zks *zks, FILE *to);
+
+/* One node, 0 to nodes - 1. All return 0 or -1. Asking for what is so already is no error.
+ * stop is SIGTERM, and after 5 s SIGKILL; kill is SIGKILL; both return when the process is gone.
+ * pause is SIGSTOP and returns when the process stands still. */
+int zks_stop_node(struct zks *zks, size_t node);
+int zks_kill_node(struct zks *zks, size_t node);
+int zks_pause_node(struct zks *zks, size_t node);
+int zks_resume_node(struct zks *zks, size_t node);
+/* Start a node that does not run, on its old port with its old data. Does not wait until it serves:
+ * a node of an ensemble cannot serve without a quorum. */
+int zks_start_node(struct zks *zks, size_t node);
+/* Stop, start, and wait until all nodes that should run serve. */
+int zks_restart_node(struct zks *zks, size_t node);
+/* Forget all data of a node that does not run. */
+int zks_wipe_node(struct zks *zks, size_t node);
+
+/* Wait until every node that is neither stopped nor paused serves clients, and an ensemble has its
+ * leader. A node that could not start because somebody else had its port is started again. */
+int zks_wait_ready(struct zks *zks, int timeout_ms);
+/* The node that leads (a single server leads itself), or -1 if there is none now. */
+int zks_leader(struct zks *zks);
+/* Wait for a leader. The node, or -1 after the timeout. */
+int zks_wait_leader(struct zks *zks, int timeout_ms);
+
+#endif
