@@ -2,33 +2,54 @@
 """includes.py ROOT: who may include what.
 
 Goal: the layers stay layers: core below driver below api, and ZooKeeper's header in one place.
-Method: every #include of src and include/zklock is looked at."""
+Method: every #include of src and include/zklock is followed."""
 import pathlib
 import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
-# All of the C library that a pure function can want.
+# All that a pure function can want: parts of the C library, and the constants of the public header.
 PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdbool.h', 'stddef.h', 'stdint.h',
-        'stdio.h', 'stdlib.h', 'string.h'}
+        'stdio.h', 'stdlib.h', 'string.h', 'zklock/zklock.h'}
 # Public headers whose inline functions work on ZooKeeper's own types.
 PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h'}
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
+    root = pathlib.Path(sys.argv[1]).resolve()
     files = sorted(p for d in ('src', 'include') for p in (root / d).rglob('*') if p.suffix in ('.c', '.h'))
-    layer_of = {p.name: p.parent.name for p in files if p.suffix == '.h'}
+    includes = {p: INCLUDE.findall(p.read_text(encoding='utf-8')) for p in files}
+
+    def ours(path, target):
+        """The file of this project that the line means, or None."""
+        for folder in (path.parent, root / 'src', root / 'include'):
+            file = (folder / target).resolve()
+            if file in includes:
+                return file
+        return None
+
+    def way_to_zookeeper(path, seen):
+        """How a file comes to ZooKeeper's header, as a list of steps; empty if it does not."""
+        for target in includes[path]:
+            if target.startswith('zookeeper'):
+                return [target]
+            file = ours(path, target)
+            if file and file not in seen:
+                way = way_to_zookeeper(file, seen | {file})
+                if way:
+                    return [target] + way
+        return []
+
     problems = []
     for path in files:
-        name = path.relative_to(root).as_posix()
-        layer = path.parent.name
-        for target in INCLUDE.findall(path.read_text(encoding='utf-8')):
-            base = target.rpartition('/')[2]
-            target_layer = layer_of.get(base)
-            if 'zookeeper' in target and layer != 'driver' and name not in PUBLIC_WITH_ZOOKEEPER:
-                problems.append(f'{name} includes {target}: only src/driver may')
+        name, layer = path.relative_to(root).as_posix(), path.parent.name
+        way = way_to_zookeeper(path, {path})
+        if way and layer != 'driver' and name not in PUBLIC_WITH_ZOOKEEPER:
+            problems.append(f'{name} includes {", which includes ".join(way)}: only src/driver may')
+        for target in includes[path]:
+            file = ours(path, target)
+            target_layer = file.parent.name if file else None
             if layer == 'core' and target_layer != 'core' and target not in PURE:
                 problems.append(f'{name} includes {target}: not on the list of the pure core')
             if layer == 'driver' and target_layer == 'api':
