@@ -18,7 +18,8 @@ unit           15  the pure parts, without a server
 lib            60  the test library itself
 cluster        90  the promises against real ZooKeeper servers
 fault          90  the promises while servers, links, processes and memory fail
-examples      120  the examples, the demo among them
+examples      120  the programs of examples/
+demo           60  examples/demo.sh itself, with a short run
 gcc-address   130  unit, cluster and fault under gcc with address and undefined behaviour sanitizers
 gcc-thread    130  unit, cluster and fault under gcc with the thread sanitizer
 clang-address 130  the same with clang
@@ -31,7 +32,7 @@ not_in_all='sanitize long'
 checked='--suite unit --suite cluster --suite fault' # what sanitizers and valgrind look at
 
 passed=0 failed=0 skipped=0 failures='' times='' child='' personality='' suite=setup
-out=build-tests
+out=build-tests work=$PWD/build-tests/tmp
 
 fail() # SENTENCE
 {
@@ -62,10 +63,10 @@ run() # COMMAND...
 
 install() # SUITE: what it can't do without, then what it would skip
 {
-    zkl_install_packages python3 libcmocka-dev g++ || return 1
+    zkl_install_packages "$zkl_build_packages python3 libcmocka-dev g++" || return 1
     case $1 in
     compilers | house | clang-* | sanitize | all)
-        zkl_install_packages clang libclang-rt-dev || echo "going on without clang"
+        zkl_install_packages "clang libclang-rt-dev" || echo "going on without clang"
         ;;
     esac
     case $1 in
@@ -125,7 +126,6 @@ tests() # BUILD_NAME [options of meson test]
     dir=$out/$1
     shift
     logs=$dir/meson-logs/run-$suite
-    work=$PWD/$out/tmp
     reports=$PWD/$out/reports
     rm -rf "$logs"* "$work" "$reports"
     mkdir -p "$work" "$reports"
@@ -159,13 +159,11 @@ tests() # BUILD_NAME [options of meson test]
         [ "$2" -gt 0 ] || fail "a sanitizer reported something in a test that passed"
     fi
     sweep
-    if [ -n "$(ls -A "$work")" ]; then
-        fail "files were left behind: $(ls -A "$work" | head -n 5 | tr '\n' ' ')"
-    fi
-    rm -rf "$work" "$reports"
+    rm -rf "$reports"
 }
 
-# No process of a test outlives its suite. Each has ZKL_TEST_RUN in its environment, this script has not.
+# No process and no file of a test outlives its suite. Each of its processes has ZKL_TEST_RUN in the
+# environment, this script has not.
 sweep()
 {
     tries=0
@@ -180,6 +178,10 @@ sweep()
         fail "left behind: process $pid, $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | cut -c 1-100)"
         kill -KILL "$pid" 2>/dev/null
     done
+    if [ -n "$(ls -A "$work" 2>/dev/null)" ]; then
+        fail "files were left behind: $(ls -A "$work" | head -n 5 | tr '\n' ' ')"
+    fi
+    rm -rf "$work"
 }
 
 # --- suites ----------------------------------------------------------------------------------------
@@ -230,6 +232,19 @@ sanitizer() # COMPILER-KIND [options]
     personality=''
 }
 
+demo() # [options]
+{
+    [ $# -gt 0 ] || set -- --processes 2 --threads 2 --seconds 3
+    rm -rf "$work"
+    mkdir -p "$work"
+    if run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" sh examples/demo.sh "$@"; then
+        passed=$((passed + 1))
+    else
+        fail "sh examples/demo.sh $*"
+    fi
+    sweep
+}
+
 suite() # NAME [options]
 {
     suite=$1
@@ -237,6 +252,7 @@ suite() # NAME [options]
     case $suite in
     compilers) compilers ;;
     house | unit | lib | cluster | fault | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    demo) demo "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
     valgrind)
         if command -v valgrind >/dev/null; then
@@ -322,7 +338,9 @@ for signal in INT TERM HUP; do
     trap "interrupted $signal" $signal
 done
 
-. examples/packages.sh
+# shellcheck disable=SC2034
+zkl_root=$PWD
+. examples/setup.sh
 if ! install "${1:-all}"; then
     fail "packages are missing and were not installed"
     finish
