@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ZKL_API_CANCEL_H
+#define ZKL_API_CANCEL_H
+
+#include <stdatomic.h>
+
+#include <zklock/zklock.h>
+
+struct zkl_cancel {
+    atomic_int set;
+    atomic_int refs;
+    int fd; /* an eventfd: readable once set, so that a signal handler can reach a service thread */
+};
+
+struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);
+
+#endif

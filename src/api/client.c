@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/clock.h"
+#include "error.h"
+#include "hold.h"
+
+#define MS INT64_C(1000000)
+#define TIMEOUT_DEFAULT_MS 10000
+#define TIMEOUT_MIN_MS 100
+#define TIMEOUT_MAX_MS 86400000
+#define FREE_CLOSES_MS 10000
+#define OWNER_MAX 512
+
+int64_t zkl_now_ns(void)
+{
+    return zkl_clock_mono_ns();
+}
+
+int zkl_client_check(const struct zkl_client *client, bool closed_too, const char *call)
+{
+    if (client->fork_generation != zkl_fork_generation())
+        return zkl_fail(ZKL_EFORK, "%s", call);
+    if (closed_too && atomic_load_explicit(&client->closed, memory_order_relaxed))
+        return zkl_fail(ZKL_ECLOSED, "%s", call);
+    return 0;
+}
+
+/* --- paths -------------------------------------------------------------------------------------- */
+
+static struct zkl_root **root_bucket(struct zkl_client *client, const char *path)
+{
+    uint32_t h = 2166136261u; /* FNV-1a (Fowler, Noll, Vo) */
+    for (; *path; path++)
+        h = (h ^ (unsigned char)*path) * 16777619u;
+    return &client->roots[h % ZKL_ROOT_BUCKETS];
+}
+
+static struct zkl_root *new_root(struct zkl_root **bucket, const char *path)
+{
+    size_t size = strlen(path) + 1;
+    struct zkl_root *root = malloc(sizeof *root + size);
+    if (root) {
+        memcpy(root->path, path, size);
+        root->refs = 0;
+        root->next = *bucket;
+        *bucket = root;
+    }
+    return root;
+}
+
+struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path)
+{
+    zkl_driver_lock(client->driver);
+    struct zkl_root **bucket = root_bucket(client, path);
+    struct zkl_root *root = *bucket;
+    while (root && strcmp(root->path, path) != 0)
+        root = root->next;
+    if (!root)
+        root = new_root(bucket, path);
+    if (root)
+        root->refs++;
+    zkl_driver_unlock(client->driver);
+    return root;
+}
+
+void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
+{
+    zkl_driver_lock(client->driver);
+    bool last = --root->refs == 0;
+    if (last) {
+        struct zkl_root **at = root_bucket(client, root->path);
+        while (*at != root)
+            at = &(*at)->next;
+        *at = root->next;
+    }
+    zkl_driver_unlock(client->driver);
+    if (last)
+        free(root);
+}
+
+/* --- callbacks ---------------------------------------------------------------------------------- */
+
+static void run_states(struct zkl_note *note)
+{
+    struct zkl_client *client =
+        (struct zkl_client *)((char *)note - offsetof(struct zkl_client, state_note));
+    enum zkl_client_state states[ZKL_STATES_QUEUED];
+    zkl_driver_lock(client->driver);
+    size_t count = client->state_count;
+    memcpy(states, client->states, count * sizeof states[0]);
+    client->state_count = 0;
+    zkl_driver_unlock(client->driver);
+    for (size_t i = 0; i < count; i++)
+        client->state_fn(client, states[i], client->state_arg);
+    zkl_client_unref(client);
+}
+
+static void post_state(struct zkl_client *client, enum zkl_client_state state)
+{
+    if (client->opening)
+        zkl_driver_wake(client->driver, &client->opener);
+    if (!client->state_fn)
+        return;
+    if (client->state_count == ZKL_STATES_QUEUED) { /* a slow callback: the oldest go */
+        memmove(client->states, client->states + 1, sizeof client->states - sizeof client->states[0]);
+        client->state_count--;
+    }
+    client->states[client->state_count++] = state;
+    if (!client->state_note.queued) {
+        zkl_client_ref(client);
+        zkl_driver_post(client->driver, &client->state_note);
+    }
+}
+
+static void on_session(void *arg, unsigned actions)
+{
+    struct zkl_client *client = arg;
+    if (actions & ZKL_SA_CLOSED)
+        post_state(client, ZKL_CLIENT_CLOSED);
+    else if ((actions & ZKL_SA_LINK_DOWN) && !(actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL)))
+        post_state(client, ZKL_CLIENT_SUSPENDED);
+    if (actions & ZKL_SA_EXPIRE)
+        post_state(client, ZKL_CLIENT_EXPIRED);
+    if (actions & ZKL_SA_REPLACE_HANDLE)
+        post_state(client, ZKL_CLIENT_CONNECTING);
+    if (actions & ZKL_SA_FAIL)
+        post_state(client, ZKL_CLIENT_AUTH_FAILED);
+    if (actions & ZKL_SA_LINK_UP)
+        post_state(client, ZKL_CLIENT_CONNECTED);
+}
+
+static void run_log(struct zkl_note *note)
+{
+    struct zkl_client *client =
+        (struct zkl_client *)((char *)note - offsetof(struct zkl_client, log_note));
+    char *lines[ZKL_LOG_LINES];
+    zkl_driver_lock(client->driver);
+    size_t count = client->line_count, dropped = client->lines_dropped;
+    memcpy(lines, client->lines, count * sizeof lines[0]);
+    client->line_count = client->lines_dropped = 0;
+    zkl_driver_unlock(client->driver);
+    for (size_t i = 0; i < count; i++) {
+        client->log_fn(lines[i], client->log_arg);
+        free(lines[i]);
+    }
+    if (dropped > 0) {
+        char line[80];
+        snprintf(line, sizeof line, "%zu lines were dropped: the log callback is slow", dropped);
+        client->log_fn(line, client->log_arg);
+    }
+    zkl_client_unref(client);
+}
+
+static void on_log(void *arg, const char *text)
+{
+    struct zkl_client *client = arg;
+    char *line = client->line_count < ZKL_LOG_LINES ? strdup(text) : NULL;
+    if (line)
+        client->lines[client->line_count++] = line;
+    else
+        client->lines_dropped++;
+    if (!client->log_note.queued) {
+        zkl_client_ref(client);
+        zkl_driver_post(client->driver, &client->log_note);
+    }
+}
+
+/* --- open --------------------------------------------------------------------------------------- */
+
+static int fail_open(const struct zkl_client_options *options, int rc)
+{
+    if (options->errbuf && options->errbuf_size > 0)
+        snprintf(options->errbuf, options->errbuf_size, "%s", zkl_error_detail());
+    return rc;
+}
+
+static int check_auth(const struct zkl_client_options *o)
+{
+    if ((o->auth_scheme != NULL) != (o->auth_credential != NULL))
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: auth_scheme and auth_credential go together");
+    if (o->acl != ZKL_ACL_OPEN && o->acl != ZKL_ACL_CREATOR)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: acl is neither ZKL_ACL_OPEN nor ZKL_ACL_CREATOR");
+    if (o->acl == ZKL_ACL_CREATOR && !o->auth_scheme)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: ZKL_ACL_CREATOR needs auth_scheme and "
+                                    "auth_credential");
+    return 0;
+}
+
+static int check_options(const struct zkl_client_options *o)
+{
+    if (!o->servers)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: options->servers is NULL");
+    const char *fault = zkl_servers_fault(o->servers);
+    if (fault)
+        return zkl_fail(ZKL_EBADSERVERS, "\"%.64s\" %s", o->servers, fault);
+    if (o->session_timeout_ms != 0 &&
+        (o->session_timeout_ms < TIMEOUT_MIN_MS || o->session_timeout_ms > TIMEOUT_MAX_MS))
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: session_timeout_ms is %d, not 0 or %d to %d",
+                        o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
+    if (o->connect_timeout_ms < 0)
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
+                        o->connect_timeout_ms);
+    if (o->owner && strlen(o->owner) > OWNER_MAX)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes", OWNER_MAX);
+    return check_auth(o);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+    if (!from)
+        return true;
+    *to = strdup(from);
+    return *to != NULL;
+}
+
+static void free_client(struct zkl_client *client)
+{
+    for (size_t i = 0; i < client->line_count; i++)
+        free(client->lines[i]);
+    free(client->owner);
+    zkl_waker_fini(&client->opener);
+    free(client);
+}
+
+static struct zkl_client *new_client(const struct zkl_client_options *o)
+{
+    struct zkl_client *client = calloc(1, sizeof *client);
+    if (!client)
+        return NULL;
+    client->fork_generation = zkl_fork_generation();
+    atomic_init(&client->refs, 1);
+    atomic_init(&client->closed, false);
+    zkl_waker_init(&client->opener, NULL);
+    client->pid = getpid();
+    if (gethostname(client->host, sizeof client->host - 1) != 0)
+        snprintf(client->host, sizeof client->host, "unknown");
+    client->state_fn = o->state_fn;
+    client->state_arg = o->state_arg;
+    client->state_note.run = run_states;
+    client->state_note.owner = client;
+    client->log_fn = o->log_fn;
+    client->log_arg = o->log_arg;
+    client->log_note.run = run_log;
+    client->log_note.owner = client;
+    client->opening = o->connect_timeout_ms > 0;
+    if (!copy_text(&client->owner, o->owner)) {
+        free_client(client);
+        return NULL;
+    }
+    return client;
+}
+
+static int start_driver(struct zkl_client *client, const struct zkl_client_options *o)
+{
+    struct zkl_driver_config config = {
+        .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
+        .creator_acl = o->acl == ZKL_ACL_CREATOR,
+        .news = zkl_hold_news,
+        .session = on_session,
+        .log = o->log_fn ? on_log : NULL,
+        .arg = client};
+    bool copied = copy_text(&config.servers, o->servers);
+    copied = copy_text(&config.auth_scheme, o->auth_scheme) && copied;
+    copied = copy_text(&config.auth_credential, o->auth_credential) && copied;
+    if (!copied) {
+        zkl_driver_config_free(&config);
+        return ZKL_ENOMEM;
+    }
+    return zkl_driver_new(&client->driver, &config);
+}
+
+static bool undecided(const struct zkl_client *client)
+{
+    enum zkl_session_state state = client->driver->core.session.state;
+    return state != ZKL_SESSION_CONNECTED && state != ZKL_SESSION_FAILED;
+}
+
+static int wait_connected(struct zkl_client *client, const struct zkl_client_options *o)
+{
+    struct zkl_driver *d = client->driver;
+    int64_t deadline = zkl_clock_mono_ns() + o->connect_timeout_ms * MS;
+    int rc = 0;
+    zkl_driver_lock(d);
+    while (undecided(client) && zkl_clock_mono_ns() < deadline)
+        zkl_driver_wait(d, &client->opener, deadline);
+    if (d->core.session.state == ZKL_SESSION_FAILED)
+        rc = ZKL_EAUTH;
+    else if (d->core.session.state != ZKL_SESSION_CONNECTED)
+        rc = ZKL_EDISCONNECTED;
+    client->opening = false;
+    zkl_driver_unlock(d);
+    return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
+}
+
+int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options)
+{
+    if (!client || !options)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: %s is NULL", client ? "options" : "client");
+    if (options->size != sizeof *options)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: fill options with ZKL_CLIENT_OPTIONS_INIT");
+    int rc = check_options(options);
+    if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
+        rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");
+    if (rc != 0)
+        return fail_open(options, rc);
+    struct zkl_client *c = new_client(options);
+    rc = c ? start_driver(c, options) : ZKL_ENOMEM;
+    if (rc != 0) {
+        if (c)
+            free_client(c);
+        return fail_open(options, zkl_fail(rc, "zkl_client_open: %s", options->servers));
+    }
+    if (options->connect_timeout_ms > 0)
+        rc = wait_connected(c, options);
+    if (rc != 0) {
+        fail_open(options, rc);
+        zkl_client_free(c);
+        return rc;
+    }
+    *client = c;
+    return 0;
+}
+
+int zkl_client_state(struct zkl_client *client)
+{
+    static const int states[ZKL_SESSION_STATES] = {
+        [ZKL_SESSION_STARTING] = ZKL_CLIENT_CONNECTING,
+        [ZKL_SESSION_CONNECTED] = ZKL_CLIENT_CONNECTED,
+        [ZKL_SESSION_SUSPENDED] = ZKL_CLIENT_SUSPENDED,
+        [ZKL_SESSION_PROBING] = ZKL_CLIENT_SUSPENDED,
+        [ZKL_SESSION_PROBED] = ZKL_CLIENT_SUSPENDED,
+        [ZKL_SESSION_FAILED] = ZKL_CLIENT_AUTH_FAILED,
+        [ZKL_SESSION_CLOSED] = ZKL_CLIENT_CLOSED,
+    };
+    if (!client)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_state: client is NULL");
+    int rc = zkl_client_check(client, false, "zkl_client_state");
+    if (rc != 0)
+        return rc;
+    zkl_driver_lock(client->driver);
+    rc = states[client->driver->core.session.state];
+    zkl_driver_unlock(client->driver);
+    return rc;
+}
+
+/* --- close -------------------------------------------------------------------------------------- */
+
+static int check_close(struct zkl_client *client, const char *call)
+{
+    int rc = zkl_client_check(client, false, call);
+    if (rc == 0 && zkl_driver_in_callback())
+        rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
+    return rc;
+}
+
+static bool do_close(struct zkl_client *client, int64_t timeout_ms)
+{
+    atomic_store(&client->closed, true);
+    return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
+}
+
+int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
+{
+    if (!client)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_close: client is NULL");
+    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_close: %lld ms", (long long)timeout_ms);
+    int rc = check_close(client, "zkl_client_close");
+    if (rc != 0)
+        return rc;
+    if (!do_close(client, timeout_ms))
+        return zkl_fail(ZKL_ETIMEDOUT, "zkl_client_close: the session's end goes on in the background");
+    return 0;
+}
+
+int zkl_client_free(struct zkl_client *client)
+{
+    if (!client)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_free: client is NULL");
+    int rc = check_close(client, "zkl_client_free");
+    if (rc != 0)
+        return rc;
+    do_close(client, FREE_CLOSES_MS);
+    zkl_client_unref(client);
+    return 0;
+}
+
+void zkl_client_ref(struct zkl_client *client)
+{
+    atomic_fetch_add(&client->refs, 1);
+}
+
+void zkl_client_unref(struct zkl_client *client)
+{
+    if (atomic_fetch_sub(&client->refs, 1) > 1)
+        return;
+    zkl_driver_free(client->driver);
+    free_client(client);
+}

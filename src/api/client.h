@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The objects behind the public handles, and what the files of src/api share. */
+#ifndef ZKL_API_CLIENT_H
+#define ZKL_API_CLIENT_H
+
+#include <stdatomic.h>
+
+#include <zklock/zklock.h>
+
+#include "cancel.h"
+#include "driver/driver.h"
+
+/* A path of a client, one object however many handles name it: what a thread's holds are found by. */
+struct zkl_root {
+    struct zkl_root *next;
+    size_t refs; /* under the driver's mutex */
+    char path[];
+};
+
+#define ZKL_ROOT_BUCKETS 256
+#define ZKL_STATES_QUEUED 32
+#define ZKL_LOG_LINES 256
+
+/* A cancel object that waits of this client use. */
+struct zkl_cancel_use {
+    struct zkl_cancel_use *next;
+    struct zkl_fd_watch watch;
+    struct zkl_cancel *cancel;
+    size_t users;
+};
+
+struct zkl_client {
+    struct zkl_driver *driver;
+    unsigned fork_generation;
+    atomic_int refs; /* the user's handle, and each mutex and hold */
+    atomic_bool closed;
+    char *owner; /* NULL: "host pid thread" */
+    char host[65];
+    long pid;
+    int connect_timeout_ms;
+
+    /* All below: under the driver's mutex. */
+    struct zkl_root *roots[ZKL_ROOT_BUCKETS];
+    struct zkl_hold *waiting; /* calls that wait for a grant, for cancel objects */
+    struct zkl_cancel_use *cancels;
+    struct zkl_waker opener; /* zkl_client_open, waiting for the first connection */
+    bool opening;
+
+    zkl_client_state_fn state_fn;
+    void *state_arg;
+    struct zkl_note state_note;
+    enum zkl_client_state states[ZKL_STATES_QUEUED];
+    size_t state_count;
+
+    zkl_log_fn log_fn;
+    void *log_arg;
+    struct zkl_note log_note;
+    char *lines[ZKL_LOG_LINES];
+    size_t line_count, lines_dropped;
+};
+
+struct zkl_mutex {
+    struct zkl_client *client;
+    struct zkl_root *root;
+    /* under the driver's mutex */
+    size_t uses; /* threads that hold or wait */
+    zkl_hold_fn fn;
+    void *fn_arg;
+};
+
+/* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */
+int zkl_client_check(const struct zkl_client *client, bool closed_too, const char *call);
+void zkl_client_ref(struct zkl_client *client);
+void zkl_client_unref(struct zkl_client *client);
+struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path);
+void zkl_root_put(struct zkl_client *client, struct zkl_root *root);
+
+#endif

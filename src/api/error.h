@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ZKL_API_ERROR_H
+#define ZKL_API_ERROR_H
+
+#include <zklock/zklock.h>
+
+/* Note the failure for zkl_error_detail: "<sentence of code> (<what>)"; what is a printf text. Returns code. */
+int zkl_fail(int code, const char *what, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hold.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/clock.h"
+
+#define OWNER_MAX 512
+
+static void run_note(struct zkl_note *note);
+static void woken(struct zkl_waker *waker);
+
+static size_t owner_text(const struct zkl_client *client, char *out)
+{
+    int n = client->owner ? snprintf(out, OWNER_MAX + 1, "%s", client->owner)
+                          : snprintf(out, OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
+                                     (long)gettid());
+    return (size_t)n + 1;
+}
+
+struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
+{
+    char data[OWNER_MAX + 1];
+    size_t size = owner_text(mutex->client, data);
+    struct zkl_hold *hold = calloc(1, sizeof *hold + size);
+    if (!hold)
+        return NULL;
+    memcpy(hold->data, data, size);
+    hold->client = mutex->client;
+    hold->root = mutex->root;
+    hold->mutex = mutex;
+    atomic_init(&hold->refs, 1);
+    atomic_init(&hold->lost, false);
+    zkl_waker_init(&hold->waker, woken);
+    hold->note.run = run_note;
+    hold->note.owner = mutex;
+    zkl_client_ref(hold->client);
+    return hold;
+}
+
+static void ref(struct zkl_hold *hold)
+{
+    atomic_fetch_add(&hold->refs, 1);
+}
+
+void zkl_hold_unref(struct zkl_hold *hold)
+{
+    if (atomic_fetch_sub(&hold->refs, 1) > 1)
+        return;
+    struct zkl_client *client = hold->client;
+    zkl_waker_fini(&hold->waker);
+    zkl_root_put(client, hold->root);
+    free(hold);
+    zkl_client_unref(client);
+}
+
+static void woken(struct zkl_waker *waker)
+{
+    zkl_hold_unref((struct zkl_hold *)((char *)waker - offsetof(struct zkl_hold, waker)));
+}
+
+void zkl_hold_wake(struct zkl_hold *hold)
+{
+    if (hold->waker.queued)
+        return;
+    ref(hold);
+    zkl_driver_wake(hold->client->driver, &hold->waker);
+}
+
+/* --- the state callback ------------------------------------------------------------------------- */
+
+static struct zkl_hold *of_note(struct zkl_note *note)
+{
+    return (struct zkl_hold *)((char *)note - offsetof(struct zkl_hold, note));
+}
+
+void zkl_hold_drop_notes(struct zkl_note *notes)
+{
+    while (notes) {
+        struct zkl_hold *hold = of_note(notes);
+        notes = notes->next;
+        zkl_hold_unref(hold);
+    }
+}
+
+static size_t take_events(struct zkl_hold *hold, struct zkl_hold_event *events)
+{
+    static const struct zkl_hold_event empty;
+    zkl_driver_lock(hold->client->driver);
+    size_t count = hold->event_count;
+    for (size_t i = 0; i < count; i++) {
+        events[i] = empty;
+        events[i].size = sizeof events[i];
+        events[i].mutex = hold->mutex;
+        events[i].state = (enum zkl_hold_state)hold->events[i].state;
+        events[i].reason = (enum zkl_reason)hold->events[i].reason;
+        events[i].token = hold->token;
+    }
+    hold->event_count = 0;
+    zkl_driver_unlock(hold->client->driver);
+    return count;
+}
+
+static void run_note(struct zkl_note *note)
+{
+    struct zkl_hold *hold = of_note(note);
+    struct zkl_hold_event events[ZKL_HOLD_EVENTS];
+    char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
+    snprintf(path, sizeof path, "%s/%s", hold->root->path, hold->node);
+    size_t count = take_events(hold, events);
+    for (size_t i = 0; i < count; i++) {
+        events[i].node_path = path;
+        hold->fn(&events[i], hold->fn_arg);
+    }
+    zkl_hold_unref(hold);
+}
+
+static void post_state(struct zkl_hold *hold, int state, int reason)
+{
+    if (!hold->fn || !hold->returned)
+        return;
+    /* SUSPECT and HELD may flap faster than the callback runs: then the oldest pair says nothing that the
+     * newest does not. A loss is never dropped: nothing comes after it. */
+    if (hold->event_count == ZKL_HOLD_EVENTS) {
+        memmove(&hold->events[0], &hold->events[2], sizeof hold->events[0] * (ZKL_HOLD_EVENTS - 2));
+        hold->event_count -= 2;
+    }
+    hold->events[hold->event_count].state = state;
+    hold->events[hold->event_count].reason = reason;
+    hold->event_count++;
+    if (!hold->note.queued) {
+        ref(hold);
+        zkl_driver_post(hold->client->driver, &hold->note);
+    }
+}
+
+/* --- news --------------------------------------------------------------------------------------- */
+
+static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const struct zkl_news *news)
+{
+    hold->phase = phase;
+    hold->code = news->code;
+    snprintf(hold->detail, sizeof hold->detail, "%s", news->detail ? news->detail : "");
+    zkl_hold_wake(hold);
+}
+
+static void on_state(struct zkl_hold *hold, const struct zkl_news *news)
+{
+    if (news->state == ZKL_LOST) {
+        if (atomic_exchange(&hold->lost, true))
+            return; /* told before */
+    }
+    post_state(hold, news->state, news->reason);
+    zkl_hold_wake(hold); /* a call that waits for the window, if any */
+}
+
+void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news)
+{
+    struct zkl_hold *hold = (struct zkl_hold *)contender;
+    (void)client;
+    switch (news->type) {
+    case ZKL_NEWS_GRANTED:
+        hold->token = (uint64_t)contender->machine.czxid;
+        memcpy(hold->node, contender->machine.node, sizeof hold->node);
+        end_wait(hold, ZKL_PHASE_GRANTED, news);
+        break;
+    case ZKL_NEWS_FAILED:
+        end_wait(hold, ZKL_PHASE_FAILED, news);
+        break;
+    case ZKL_NEWS_RELEASED:
+        end_wait(hold, ZKL_PHASE_RELEASED, news);
+        break;
+    case ZKL_NEWS_STATE:
+        on_state(hold, news);
+        break;
+    case ZKL_NEWS_ENDED:
+        hold->ended = true;
+        zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
+        zkl_hold_unref(hold); /* so that the core's one can go here */
+        break;
+    }
+}
+
+/* --- for the owner ------------------------------------------------------------------------------ */
+
+int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
+{
+    /* The end first, then the loss: the other way round the window of the next session could be taken for
+     * that of a lost hold. */
+    int64_t end = atomic_load_explicit(&hold->client->driver->window_end_boot, memory_order_acquire);
+    if (atomic_load_explicit(&hold->lost, memory_order_acquire))
+        return 0;
+    int64_t left = end - zkl_clock_boot_ns();
+    return left > 0 ? left / 1000000 : 0;
+}
+
+void zkl_hold_orphaned(struct zkl_hold *hold)
+{
+    struct zkl_driver *d = hold->client->driver;
+    zkl_driver_lock(d);
+    hold->mutex->uses--;
+    if (!hold->ended)
+        zkl_core_abandon(&d->core, zkl_clock_now(), &hold->contender, ZKL_REASON_OWNER_EXITED);
+    zkl_driver_unlock(d);
+    zkl_hold_unref(hold);
+}

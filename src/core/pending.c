@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pending.h"
+
+#include <assert.h>
+
+static struct zkl_pending **bucket(struct zkl_core *core, uint64_t id)
+{
+    return &core->pending[id % ZKL_PENDING_BUCKETS];
+}
+
+void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zkl_request_kind kind,
+                        enum zkl_answer refusal)
+{
+    zkl_pending_forget(core, slot);
+    slot->id = ++core->last_id;
+    slot->kind = kind;
+    slot->refusal = refusal;
+    slot->next = core->refused;
+    core->refused = slot;
+}
+
+void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zkl_request *request)
+{
+    zkl_pending_forget(core, slot);
+    slot->id = request->id = ++core->last_id;
+    slot->kind = request->kind;
+    /* Before the request leaves: the window counts from here. */
+    slot->sent_boot_ns = core->now.boot_ns;
+    enum zkl_answer refusal = core->port->send(core->port, request);
+    if (refusal != ZKL_ANSWER_OK) {
+        slot->id = 0;
+        zkl_pending_refuse(core, slot, request->kind, refusal);
+        return;
+    }
+    core->last_send_mono_ns = core->now.mono_ns;
+    struct zkl_pending **head = bucket(core, slot->id);
+    slot->next = *head;
+    *head = slot;
+    core->pending_count++;
+}
+
+static bool unlink_from(struct zkl_pending **at, struct zkl_pending *slot)
+{
+    for (; *at; at = &(*at)->next) {
+        if (*at == slot) {
+            *at = slot->next;
+            slot->id = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+void zkl_pending_forget(struct zkl_core *core, struct zkl_pending *slot)
+{
+    if (slot->id == 0)
+        return;
+    if (unlink_from(bucket(core, slot->id), slot))
+        core->pending_count--;
+    else
+        unlink_from(&core->refused, slot);
+    assert(slot->id == 0);
+}
+
+struct zkl_pending *zkl_pending_take(struct zkl_core *core, uint64_t id)
+{
+    struct zkl_pending *slot = *bucket(core, id);
+    while (slot && slot->id != id)
+        slot = slot->next;
+    if (slot)
+        zkl_pending_forget(core, slot);
+    return slot;
+}
+
+struct zkl_pending *zkl_pending_take_refused(struct zkl_core *core, enum zkl_answer *answer)
+{
+    struct zkl_pending *slot = core->refused;
+    if (slot) {
+        *answer = slot->refusal;
+        zkl_pending_forget(core, slot);
+    }
+    return slot;
+}
+
+void zkl_pending_clear(struct zkl_core *core)
+{
+    for (size_t i = 0; i < ZKL_PENDING_BUCKETS; i++) {
+        while (core->pending[i])
+            zkl_pending_forget(core, core->pending[i]);
+    }
+    while (core->refused)
+        zkl_pending_forget(core, core->refused);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pending.h"
+
+/* FNV-1a (Fowler, Noll, Vo), 32 bit. */
+static size_t hash(const char *path, enum zkl_watch_type type)
+{
+    uint32_t h = 2166136261u + (uint32_t)type;
+    for (; *path; path++)
+        h = (h ^ (unsigned char)*path) * 16777619u;
+    return h % ZKL_WATCH_BUCKETS;
+}
+
+static struct zkl_watch *find_path(struct zkl_core *core, const char *path, enum zkl_watch_type type)
+{
+    struct zkl_watch *watch = core->watches[hash(path, type)];
+    while (watch && (watch->type != type || strcmp(watch->path, path) != 0))
+        watch = watch->next;
+    return watch;
+}
+
+struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id)
+{
+    struct zkl_watch *watch = core->watches[id % ZKL_WATCH_BUCKETS];
+    while (watch && watch->id != id)
+        watch = watch->next;
+    return watch;
+}
+
+static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_watch_type type)
+{
+    size_t length = strlen(path) + 1;
+    struct zkl_watch *watch = calloc(1, sizeof *watch + length);
+    if (!watch)
+        return NULL;
+    memcpy(watch->path, path, length);
+    watch->request.watch = watch;
+    watch->type = type;
+    /* The number names the bucket, so that it is found by number as well as by path; it fits a pointer,
+     * which is what libzookeeper hands back. */
+    size_t place = hash(path, type);
+    watch->id = (uintptr_t)(++core->last_watch * ZKL_WATCH_BUCKETS + place);
+    watch->next = core->watches[place];
+    core->watches[place] = watch;
+    core->watch_count++;
+    return watch;
+}
+
+static void unlink_from(struct zkl_watch **at, struct zkl_watch *watch)
+{
+    while (*at && *at != watch)
+        at = &(*at)->next;
+    if (*at)
+        *at = watch->next;
+    watch->next = NULL;
+}
+
+void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch)
+{
+    unlink_from(&core->watches[hash(watch->path, watch->type)], watch);
+    core->watch_count--;
+}
+
+static void drop(struct zkl_core *core, struct zkl_watch *watch)
+{
+    zkl_pending_forget(core, &watch->request);
+    free(watch);
+}
+
+static void send_removal(struct zkl_core *core, struct zkl_watch *watch)
+{
+    struct zkl_request request = {.kind = ZKL_REQ_UNWATCH,
+                                  .path = watch->path,
+                                  .flag = watch->type == ZKL_WATCH_CHILD};
+    zkl_pending_send(core, &watch->request, &request);
+}
+
+/* Nobody wants this watch. While it is being armed nothing can be removed yet: its answer comes back here. */
+static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
+{
+    if (watch->subscribers || watch->state != ZKL_WATCH_ARMED)
+        return;
+    zkl_watch_detach(core, watch);
+    watch->state = ZKL_WATCH_REMOVING;
+    watch->next = core->removing;
+    core->removing = watch;
+    if (zkl_session_connected(&core->session))
+        send_removal(core, watch);
+}
+
+enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
+                                        struct zkl_contender *contender, const char *path,
+                                        enum zkl_watch_type type)
+{
+    if (sub->watch && sub->watch->type == type && strcmp(sub->watch->path, path) == 0)
+        return ZKL_SUBSCRIBED_SHARED;
+    zkl_watch_unsubscribe(core, sub);
+    struct zkl_watch *watch = find_path(core, path, type);
+    enum zkl_subscribed result = watch ? ZKL_SUBSCRIBED_SHARED : ZKL_SUBSCRIBED_NEW;
+    if (!watch)
+        watch = add(core, path, type);
+    if (!watch)
+        return ZKL_SUBSCRIBED_NOMEM;
+    sub->watch = watch;
+    sub->contender = contender;
+    sub->prev = NULL;
+    sub->next = watch->subscribers;
+    if (sub->next)
+        sub->next->prev = sub;
+    watch->subscribers = sub;
+    return result;
+}
+
+void zkl_watch_unlink(struct zkl_subscription *sub)
+{
+    if (sub->prev)
+        sub->prev->next = sub->next;
+    else
+        sub->watch->subscribers = sub->next;
+    if (sub->next)
+        sub->next->prev = sub->prev;
+    sub->watch = NULL;
+    sub->next = sub->prev = NULL;
+}
+
+void zkl_watch_unsubscribe(struct zkl_core *core, struct zkl_subscription *sub)
+{
+    struct zkl_watch *watch = sub->watch;
+    if (!watch)
+        return;
+    zkl_watch_unlink(sub);
+    remove_unwanted(core, watch);
+}
+
+void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
+{
+    watch->state = ZKL_WATCH_ARMED;
+    remove_unwanted(core, watch);
+}
+
+void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer)
+{
+    /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the removal is
+     * repeated when the link is back. */
+    if (answer == ZKL_ANSWER_LINK)
+        return;
+    unlink_from(&core->removing, watch);
+    drop(core, watch);
+}
+
+void zkl_watch_link_up(struct zkl_core *core)
+{
+    struct zkl_watch *next;
+    for (struct zkl_watch *watch = core->removing; watch; watch = next) {
+        next = watch->next;
+        if (watch->request.id != 0)
+            continue;
+        if (find_path(core, watch->path, watch->type)) {
+            /* Somebody wants the same path again: the server must keep it. */
+            unlink_from(&core->removing, watch);
+            drop(core, watch);
+        } else {
+            send_removal(core, watch);
+        }
+    }
+}
+
+static void clear_list(struct zkl_core *core, struct zkl_watch **list)
+{
+    while (*list) {
+        struct zkl_watch *watch = *list;
+        *list = watch->next;
+        while (watch->subscribers)
+            zkl_watch_unlink(watch->subscribers);
+        drop(core, watch);
+    }
+}
+
+void zkl_watch_clear(struct zkl_core *core)
+{
+    for (size_t i = 0; i < ZKL_WATCH_BUCKETS; i++)
+        clear_list(core, &core->watches[i]);
+    clear_list(core, &core->removing);
+    core->watch_count = 0;
+}

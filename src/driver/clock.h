@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ZKL_DRIVER_CLOCK_H
+#define ZKL_DRIVER_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "core/contender.h"
+
+int64_t zkl_clock_mono_ns(void);
+int64_t zkl_clock_boot_ns(void);
+struct zkl_time zkl_clock_now(void);
+/* For pthread_cond_timedwait on a condition variable of zkl_cond_init. */
+struct timespec zkl_clock_timespec(int64_t mono_ns);
+
+#endif

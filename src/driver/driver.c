@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <zklock/zklock.h>
+
+#define MS INT64_C(1000000)
+#define DRAIN_MS 200      /* for answers that are still due when a handle is closed */
+#define OPEN_RETRY_MS 500 /* after libzookeeper refused to make a handle */
+
+/* --- fork --------------------------------------------------------------------------------------- */
+
+static atomic_uint fork_generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&fork_generation, 1);
+}
+
+static void register_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned zkl_fork_generation(void)
+{
+    return atomic_load_explicit(&fork_generation, memory_order_relaxed);
+}
+
+/* --- threads ------------------------------------------------------------------------------------ */
+
+int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(thread, NULL, main, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+static void cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void zkl_waker_init(struct zkl_waker *waker, void (*woken)(struct zkl_waker *waker))
+{
+    waker->woken = woken;
+    waker->next = NULL;
+    waker->queued = false;
+    cond_init(&waker->cond);
+}
+
+void zkl_waker_fini(struct zkl_waker *waker)
+{
+    pthread_cond_destroy(&waker->cond);
+}
+
+/* --- the mutex ---------------------------------------------------------------------------------- */
+
+void zkl_driver_lock(struct zkl_driver *d)
+{
+    pthread_mutex_lock(&d->mu);
+}
+
+void zkl_driver_kick(struct zkl_driver *d)
+{
+    uint64_t one = 1;
+    d->service_until = 0; /* once is enough until it has looked */
+    while (write(d->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+void zkl_driver_unlock(struct zkl_driver *d)
+{
+    struct zkl_waker *waker = d->wakers;
+    d->wakers = NULL;
+    atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
+                          memory_order_release);
+    if (d->service_until != 0 && zkl_core_next_timeout(&d->core, d->core.now) < d->service_until)
+        zkl_driver_kick(d);
+    for (struct zkl_waker *w = waker; w; w = w->next)
+        w->queued = false;
+    pthread_mutex_unlock(&d->mu);
+    /* After the unlock: whoever is woken finds the mutex free. Each waker is kept alive for this. */
+    while (waker) {
+        struct zkl_waker *next = waker->next;
+        pthread_cond_signal(&waker->cond);
+        if (waker->woken)
+            waker->woken(waker);
+        waker = next;
+    }
+}
+
+int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns)
+{
+    if (d->wakers) { /* others first: they are owed their wake-up */
+        zkl_driver_unlock(d);
+        zkl_driver_lock(d);
+        return 0;
+    }
+    if (deadline_mono_ns == INT64_MAX)
+        return pthread_cond_wait(&waker->cond, &d->mu);
+    struct timespec ts = zkl_clock_timespec(deadline_mono_ns);
+    return pthread_cond_timedwait(&waker->cond, &d->mu, &ts);
+}
+
+void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
+{
+    if (waker->queued)
+        return;
+    waker->queued = true;
+    waker->next = d->wakers;
+    d->wakers = waker;
+}
+
+/* --- the core's port ---------------------------------------------------------------------------- */
+
+static struct zkl_driver *driver_of(struct zkl_port *port)
+{
+    return (struct zkl_driver *)((char *)port - offsetof(struct zkl_driver, port));
+}
+
+static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
+{
+    struct zkl_driver *d = driver_of(port);
+    return d->current ? zkl_handle_send(d, d->current, request) : ZKL_ANSWER_LINK;
+}
+
+static void port_news(struct zkl_port *port, struct zkl_contender *contender,
+                      const struct zkl_news *news)
+{
+    struct zkl_driver *d = driver_of(port);
+    d->config.news(d->config.arg, contender, news);
+}
+
+static void port_session(struct zkl_port *port, unsigned actions)
+{
+    struct zkl_driver *d = driver_of(port);
+    if (actions & ZKL_SA_REPLACE_HANDLE) {
+        zkl_handle_bury(d, &d->current);
+        d->open_current = true;
+    }
+    if (actions & ZKL_SA_ADOPT_PROBE) {
+        zkl_handle_bury(d, &d->current);
+        d->current = d->probe;
+        d->probe = NULL;
+    }
+    if (actions & ZKL_SA_DROP_PROBE) {
+        d->open_probe = false;
+        zkl_handle_bury(d, &d->probe);
+    }
+    if (actions & ZKL_SA_OPEN_PROBE)
+        d->open_probe = true;
+    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
+        zkl_driver_kick(d);
+    d->config.session(d->config.arg, actions);
+}
+
+static void port_random(struct zkl_port *port, unsigned char bytes[16])
+{
+    (void)port;
+    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our own. */
+    for (size_t n = 0; n < 16;) {
+        ssize_t got = getrandom(bytes + n, 16 - n, 0);
+        if (got > 0)
+            n += (size_t)got;
+    }
+}
+
+static void port_trace(struct zkl_port *port, const char *line)
+{
+    struct zkl_driver *d = driver_of(port);
+    d->config.log(d->config.arg, line);
+}
+
+/* --- the service thread ------------------------------------------------------------------------- */
+
+static void bury_all(struct zkl_driver *d)
+{
+    struct timespec until = zkl_clock_timespec(zkl_clock_mono_ns() + DRAIN_MS * MS);
+    while (d->graveyard) {
+        struct zkl_handle *h = d->graveyard;
+        d->graveyard = zkl_handle_next(h);
+        /* libzookeeper drops completions that are due when it is closed: give them some time. */
+        while (zkl_handle_calls(h) > 0 && pthread_cond_timedwait(&d->changed, &d->mu, &until) == 0)
+            ;
+        zkl_driver_unlock(d);
+        zkl_handle_close(d, h);
+        zkl_driver_lock(d);
+    }
+}
+
+static void open_one(struct zkl_driver *d, bool *wanted, bool probe)
+{
+    if (!*wanted || d->closing || zkl_clock_mono_ns() < d->open_not_before)
+        return;
+    *wanted = false;
+    zkl_driver_unlock(d);
+    int rc = zkl_handle_open(d, probe);
+    zkl_driver_lock(d);
+    if (rc != 0 && !d->closing) {
+        *wanted = true;
+        d->open_not_before = zkl_clock_mono_ns() + OPEN_RETRY_MS * MS;
+    }
+}
+
+static int64_t next_wake(struct zkl_driver *d)
+{
+    int64_t at = zkl_core_next_timeout(&d->core, zkl_clock_now());
+    if ((d->open_current || d->open_probe) && d->open_not_before < at)
+        at = d->open_not_before;
+    if (d->graveyard || d->closing)
+        at = 0;
+    return at;
+}
+
+static int wait_ms(int64_t until)
+{
+    if (until == INT64_MAX)
+        return -1;
+    int64_t ns = until - zkl_clock_mono_ns();
+    if (ns <= 0)
+        return 0;
+    return ns > 60000 * MS ? 60000 : (int)((ns + MS - 1) / MS);
+}
+
+static void on_readable(struct zkl_driver *d, int fd)
+{
+    if (fd == d->wake_fd) {
+        uint64_t n;
+        if (read(fd, &n, sizeof n) < 0 && errno != EAGAIN)
+            assert(errno == EINTR);
+        return;
+    }
+    /* By number: whoever registered it may have left since epoll_wait returned. */
+    for (struct zkl_fd_watch *w = d->fds; w; w = w->next) {
+        if (w->fd == fd) {
+            epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+            w->readable(d->config.arg, w);
+            return;
+        }
+    }
+}
+
+static void sleep_until_something(struct zkl_driver *d)
+{
+    struct epoll_event events[16];
+    int64_t until = next_wake(d);
+    d->service_until = until;
+    zkl_driver_unlock(d);
+    int n = epoll_wait(d->epoll_fd, events, 16, wait_ms(until));
+    zkl_driver_lock(d);
+    d->service_until = 0;
+    for (int i = 0; i < n; i++)
+        on_readable(d, events[i].data.fd);
+}
+
+static void *service_main(void *driver)
+{
+    struct zkl_driver *d = driver;
+    zkl_driver_lock(d);
+    while (!d->closing || d->graveyard) {
+        /* The next handle first: the old one may take its time to close. */
+        open_one(d, &d->open_current, false);
+        open_one(d, &d->open_probe, true);
+        bury_all(d);
+        struct zkl_time now = zkl_clock_now();
+        if (!d->closing && zkl_core_next_timeout(&d->core, now) <= now.mono_ns)
+            zkl_core_timer(&d->core, now);
+        if (!d->closing)
+            sleep_until_something(d);
+    }
+    d->closed = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_cond_signal(&d->has_notes);
+    zkl_driver_unlock(d);
+    zkl_driver_unref(d);
+    return NULL;
+}
+
+int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = watch->fd};
+    if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
+        return ZKL_ESYSTEM;
+    watch->next = d->fds;
+    d->fds = watch;
+    return 0;
+}
+
+void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch)
+{
+    for (struct zkl_fd_watch **at = &d->fds; *at; at = &(*at)->next) {
+        if (*at == watch) {
+            *at = watch->next;
+            epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+            return;
+        }
+    }
+}
+
+/* --- life --------------------------------------------------------------------------------------- */
+
+void zkl_driver_config_free(struct zkl_driver_config *config)
+{
+    if (config->auth_credential)
+        explicit_bzero(config->auth_credential, strlen(config->auth_credential));
+    free(config->servers);
+    free(config->auth_scheme);
+    free(config->auth_credential);
+}
+
+static void destroy(struct zkl_driver *d)
+{
+    zkl_core_fini(&d->core);
+    if (d->epoll_fd >= 0)
+        close(d->epoll_fd);
+    if (d->wake_fd >= 0)
+        close(d->wake_fd);
+    pthread_cond_destroy(&d->changed);
+    pthread_cond_destroy(&d->has_notes);
+    pthread_mutex_destroy(&d->mu);
+    zkl_driver_config_free(&d->config);
+    free(d);
+}
+
+void zkl_driver_unref(struct zkl_driver *d)
+{
+    if (atomic_fetch_sub(&d->refs, 1) == 1)
+        destroy(d);
+}
+
+void zkl_driver_free(struct zkl_driver *d)
+{
+    zkl_driver_lock(d);
+    bool done = d->closed && d->dispatch_done;
+    zkl_driver_unlock(d);
+    if (done) {
+        pthread_join(d->service, NULL);
+        pthread_join(d->dispatch, NULL);
+    } else {
+        pthread_detach(d->service);
+        pthread_detach(d->dispatch);
+    }
+    zkl_driver_unref(d);
+}
+
+static struct zkl_driver *allocate(struct zkl_driver_config *config)
+{
+    struct zkl_driver *d = calloc(1, sizeof *d);
+    if (!d) {
+        zkl_driver_config_free(config);
+        return NULL;
+    }
+    d->config = *config;
+    d->port = (struct zkl_port){.send = port_send,
+                                .news = port_news,
+                                .session = port_session,
+                                .random = port_random,
+                                .trace = config->log ? port_trace : NULL};
+    pthread_mutex_init(&d->mu, NULL);
+    cond_init(&d->changed);
+    cond_init(&d->has_notes);
+    d->notes_end = &d->notes;
+    d->refs = 1;
+    d->epoll_fd = d->wake_fd = -1;
+    zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
+    return d;
+}
+
+static int make_descriptors(struct zkl_driver *d)
+{
+    d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = d->wake_fd};
+    if (d->epoll_fd < 0 || d->wake_fd < 0 ||
+        epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->wake_fd, &event) != 0)
+        return ZKL_ESYSTEM;
+    return 0;
+}
+
+/* The session never was: no service thread runs. */
+static void abort_new(struct zkl_driver *d, bool dispatch)
+{
+    zkl_driver_lock(d);
+    zkl_handle_bury(d, &d->current);
+    struct zkl_handle *h = d->graveyard;
+    d->graveyard = NULL;
+    zkl_driver_unlock(d);
+    if (h)
+        zkl_handle_close(d, h);
+    zkl_driver_lock(d);
+    d->closing = d->closed = true;
+    pthread_cond_signal(&d->has_notes);
+    zkl_driver_unlock(d);
+    if (dispatch)
+        pthread_join(d->dispatch, NULL);
+    zkl_driver_unref(d);
+}
+
+static bool start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *))
+{
+    atomic_fetch_add(&d->refs, 1); /* the thread's */
+    if (zkl_thread_start(thread, main, d) == 0)
+        return true;
+    atomic_fetch_sub(&d->refs, 1);
+    return false;
+}
+
+int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
+{
+    pthread_once(&fork_once, register_fork_handler);
+    struct zkl_driver *d = *driver = allocate(config);
+    if (!d)
+        return ZKL_ENOMEM;
+    int rc = make_descriptors(d);
+    bool dispatch = rc == 0 && start_thread(d, &d->dispatch, zkl_dispatch_main);
+    if (rc == 0)
+        rc = dispatch ? zkl_handle_open(d, false) : ZKL_ESYSTEM;
+    if (rc == 0 && !start_thread(d, &d->service, service_main))
+        rc = ZKL_ESYSTEM;
+    if (rc != 0) {
+        abort_new(d, dispatch);
+        *driver = NULL;
+    }
+    return rc;
+}
+
+bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
+{
+    struct timespec until = zkl_clock_timespec(deadline_mono_ns);
+    int rc = 0;
+    zkl_driver_lock(d);
+    bool first = !d->closing;
+    if (first) {
+        zkl_core_close(&d->core, zkl_clock_now());
+        d->closing = true;
+        d->open_current = d->open_probe = false;
+        zkl_handle_bury(d, &d->current);
+        zkl_handle_bury(d, &d->probe);
+        zkl_driver_kick(d);
+    }
+    zkl_driver_unlock(d); /* wakes those whose waits have just ended */
+    zkl_driver_lock(d);
+    while (!(d->closed && d->dispatch_done) && rc == 0)
+        rc = pthread_cond_timedwait(&d->changed, &d->mu, &until);
+    bool done = d->closed && d->dispatch_done;
+    zkl_driver_unlock(d);
+    return done;
+}

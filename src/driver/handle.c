@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handle.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "zkmap.h"
+
+size_t zkl_handle_calls(const struct zkl_handle *h)
+{
+    return h->call_count;
+}
+
+struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
+{
+    return h->next;
+}
+
+const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
+{
+    return d->config.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+}
+
+/* --- the registry ------------------------------------------------------------------------------- */
+
+static struct zkl_call *new_call(struct zkl_handle *h, uint64_t id)
+{
+    struct zkl_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->handle = h;
+    call->id = id;
+    call->next = h->calls;
+    if (call->next)
+        call->next->prev = call;
+    h->calls = call;
+    h->call_count++;
+    h->driver->calls_live++;
+    return call;
+}
+
+static void free_call(struct zkl_call *call)
+{
+    struct zkl_handle *h = call->handle;
+    *(call->prev ? &call->prev->next : &h->calls) = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    h->call_count--;
+    h->driver->calls_live--;
+    if (call->renewal)
+        zkl_renew_free(call->renewal);
+    free(call->results);
+    free(call);
+}
+
+void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
+{
+    struct zkl_handle *h = call->handle;
+    struct zkl_driver *d = h->driver;
+    bool counts = h == d->current;
+    reply->id = call->id;
+    free_call(call);
+    if (counts)
+        zkl_core_reply(&d->core, zkl_clock_now(), reply);
+    if (h->buried && h->call_count == 0)
+        pthread_cond_broadcast(&d->changed);
+}
+
+struct zkl_call *zkl_call_enter(const void *data)
+{
+    struct zkl_call *call = (struct zkl_call *)data;
+    zkl_driver_lock(call->handle->driver);
+    return call;
+}
+
+void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply)
+{
+    struct zkl_driver *d = call->handle->driver;
+    zkl_call_answered(call, reply);
+    zkl_driver_unlock(d);
+}
+
+/* --- completions, all on libzookeeper's completion thread --------------------------------------- */
+
+static void on_void(int rc, const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    zkl_call_leave(zkl_call_enter(data), &reply);
+}
+
+static void on_string(int rc, const char *value, const void *data)
+{
+    (void)value;
+    on_void(rc, data);
+}
+
+static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    if (rc == ZOK) {
+        const char *slash = strrchr(path, '/'); /* the path may or may not carry the chroot */
+        reply.name = slash ? slash + 1 : path;
+        reply.czxid = stat->czxid;
+    }
+    zkl_call_leave(zkl_call_enter(data), &reply);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    if (rc == ZOK) {
+        reply.czxid = stat->czxid;
+        reply.node_session = stat->ephemeralOwner;
+    }
+    zkl_call_leave(zkl_call_enter(data), &reply);
+}
+
+static void on_data(int rc, const char *value, int length, const struct Stat *stat, const void *data)
+{
+    (void)value;
+    (void)length;
+    (void)stat;
+    on_void(rc, data);
+}
+
+static void on_children(int rc, const struct String_vector *strings, const struct Stat *stat,
+                        const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    if (rc == ZOK) {
+        reply.children = (const char *const *)strings->data;
+        reply.child_count = (size_t)strings->count;
+        reply.czxid = stat ? stat->czxid : 0;
+    }
+    zkl_call_leave(zkl_call_enter(data), &reply);
+}
+
+static void on_strings(int rc, const struct String_vector *strings, const void *data)
+{
+    on_children(rc, strings, NULL, data);
+}
+
+static void on_transaction(int rc, const void *data)
+{
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_call *call = zkl_call_enter(data);
+    /* The operations before the one that failed have error 0. */
+    while (rc != ZOK && reply.failed_check < call->result_count &&
+           call->results[reply.failed_check].err == 0)
+        reply.failed_check++;
+    zkl_call_leave(call, &reply);
+}
+
+/* --- watches and session events, on the same thread --------------------------------------------- */
+
+static void on_fired(zhandle_t *zh, int type, int state, const char *path, void *context)
+{
+    struct zkl_handle *h = (struct zkl_handle *)zoo_get_context(zh);
+    struct zkl_driver *d = h->driver;
+    (void)state;
+    (void)path;
+    if (type == ZOO_SESSION_EVENT || type == ZOO_NOTWATCHING_EVENT)
+        return; /* the session's own watcher is told too; watches stay */
+    zkl_driver_lock(d);
+    if (h == d->current)
+        zkl_core_fired(&d->core, zkl_clock_now(), (uintptr_t)context,
+                       type == ZOO_DELETED_EVENT ? ZKL_FIRED_DELETED : ZKL_FIRED_OTHER);
+    zkl_driver_unlock(d);
+}
+
+static void session_event(struct zkl_handle *h, enum zkl_session_event_type type)
+{
+    struct zkl_session_event event = {.type = type, .now = zkl_clock_now()};
+    if (type == ZKL_SE_UP || type == ZKL_SE_PROBE_UP) {
+        event.session = zoo_client_id(h->zh)->client_id;
+        event.timeout_ms = zoo_recv_timeout(h->zh);
+    }
+    zkl_core_session_event(&h->driver->core, &event);
+}
+
+static void probe_event(struct zkl_handle *h, enum zkl_link_event what)
+{
+    struct zkl_driver *d = h->driver;
+    if (what == ZKL_LINK_UP) {
+        session_event(h, ZKL_SE_PROBE_UP);
+        return;
+    }
+    session_event(h, ZKL_SE_PROBE_DOWN);
+    if (what != ZKL_LINK_DOWN && h == d->probe) {
+        /* This one is of no use any more: another. */
+        zkl_handle_bury(d, &d->probe);
+        d->open_probe = true;
+        zkl_driver_kick(d);
+    }
+}
+
+static void link_event(struct zkl_handle *h, enum zkl_link_event what)
+{
+    static const enum zkl_session_event_type types[] = {
+        [ZKL_LINK_UP] = ZKL_SE_UP,
+        [ZKL_LINK_DOWN] = ZKL_SE_DOWN,
+        [ZKL_LINK_EXPIRED] = ZKL_SE_EXPIRED,
+        [ZKL_LINK_AUTH_FAILED] = ZKL_SE_AUTH_FAILED,
+    };
+    if (h == h->driver->current)
+        session_event(h, types[what]);
+    else if (h == h->driver->probe)
+        probe_event(h, what);
+}
+
+static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
+{
+    struct zkl_handle *h = context;
+    struct zkl_driver *d = h->driver;
+    (void)path;
+    if (type != ZOO_SESSION_EVENT)
+        return;
+    zkl_driver_lock(d);
+    h->zh = zh; /* zookeeper_init2 may not have returned yet */
+    enum zkl_link_event what = zkl_map_state(state);
+    if (h->buried)
+        ;
+    else if (!h->ready)
+        h->up_early = what == ZKL_LINK_UP;
+    else
+        link_event(h, what);
+    zkl_driver_unlock(d);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------ */
+
+static void swallow_log(const char *message)
+{
+    (void)message;
+}
+
+static void on_auth(int rc, const void *data)
+{
+    (void)rc; /* a refusal comes as a session event too */
+    (void)data;
+}
+
+static int open_error(int error)
+{
+    return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN ? ZKL_ESYSTEM
+                                                                                    : ZKL_EBADSERVERS;
+}
+
+/* Ready: from now on its events count. The credential is queued before any request of ours. */
+static int set_up(struct zkl_driver *d, struct zkl_handle *h)
+{
+    int rc = ZOK;
+    /* Else libzookeeper resolves the names again before every wait for its socket. */
+    zoo_set_servers_resolution_delay(h->zh, -1);
+    if (d->config.auth_scheme)
+        rc = zoo_add_auth(h->zh, d->config.auth_scheme, d->config.auth_credential,
+                          (int)strlen(d->config.auth_credential), on_auth, NULL);
+    if (rc != ZOK)
+        return ZKL_ESYSTEM;
+    h->ready = true;
+    if (h->up_early)
+        link_event(h, ZKL_LINK_UP);
+    return 0;
+}
+
+int zkl_handle_open(struct zkl_driver *d, bool probe)
+{
+    struct zkl_handle *h = calloc(1, sizeof *h);
+    sigset_t all, old;
+    if (!h)
+        return ZKL_ENOMEM;
+    h->driver = d;
+    h->probe = probe;
+    zkl_driver_lock(d);
+    struct zkl_handle **slot = probe ? &d->probe : &d->current;
+    assert(!*slot);
+    *slot = h;
+    zkl_driver_unlock(d);
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
+    errno = 0;
+    zhandle_t *zh = zookeeper_init2(d->config.servers, on_session, d->config.session_timeout_ms, NULL,
+                                    h, 0, swallow_log);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+
+    zkl_driver_lock(d);
+    int rc = 0;
+    h->zh = zh;
+    if (!zh)
+        rc = open_error(error);
+    else if (!h->buried) /* the client may have been closed meanwhile */
+        rc = set_up(d, h);
+    if (rc != 0 && !h->buried)
+        zkl_handle_bury(d, probe ? &d->probe : &d->current);
+    zkl_driver_unlock(d);
+    return rc;
+}
+
+void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
+{
+    struct zkl_handle *h = *slot;
+    if (!h)
+        return;
+    *slot = NULL;
+    h->buried = true;
+    h->next = d->graveyard;
+    d->graveyard = h;
+}
+
+void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
+{
+    if (h->zh)
+        zookeeper_close(h->zh);
+    /* Both of its threads are joined: nobody else knows these any more. */
+    zkl_driver_lock(d);
+    while (h->calls)
+        free_call(h->calls);
+    zkl_driver_unlock(d);
+    free(h);
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+static int send_create(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    return zoo_acreate2(h->zh, r->path, r->data, (int)strlen(r->data), zkl_handle_acl(h->driver),
+                        ZOO_EPHEMERAL_SEQUENTIAL, on_created, call);
+}
+
+static int send_make(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    return zoo_acreate2(h->zh, r->path, "", 0, zkl_handle_acl(h->driver),
+                        r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER, on_created, call);
+}
+
+static int send_heartbeat(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
+    call->results = calloc(r->check_count, sizeof *call->results);
+    call->result_count = r->check_count;
+    int rc = ZSYSTEMERROR;
+    if (ops && call->results) {
+        /* Any version: a revocation's data must not end the proof. */
+        for (size_t i = 0; i < r->check_count; i++)
+            zoo_check_op_init(&ops[i], r->checks[i], -1);
+        rc = zoo_amulti(h->zh, (int)r->check_count, ops, call->results, on_transaction, call);
+    }
+    free(ops);
+    return rc;
+}
+
+static int send_list_root(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    return zoo_awget_children2(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id, on_children,
+                               call);
+}
+
+static int send_unwatch(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    /* The "all" form: the other one leaves the watch on the server. The prototype asks for a pointer to the
+     * completion's type but means the completion. */
+    union {
+        void_completion_t function;
+        void_completion_t *argument;
+    } completion = {.function = on_void};
+    return zoo_aremove_all_watches(h->zh, r->path, r->flag ? ZWATCHTYPE_CHILD : ZWATCHTYPE_DATA, 0,
+                                   completion.argument, call);
+}
+
+static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    switch (r->kind) {
+    case ZKL_REQ_CREATE:
+        return send_create(h, call, r);
+    case ZKL_REQ_MAKE:
+        return send_make(h, call, r);
+    case ZKL_REQ_LIST:
+        return zoo_aget_children(h->zh, r->path, 0, on_strings, call);
+    case ZKL_REQ_LIST_ROOT:
+        return send_list_root(h, call, r);
+    case ZKL_REQ_SYNC:
+        return zoo_async(h->zh, r->path, on_string, call);
+    case ZKL_REQ_STAT:
+    case ZKL_REQ_NUDGE:
+        return zoo_aexists(h->zh, r->path, 0, on_stat, call);
+    case ZKL_REQ_WATCH:
+        return zoo_awget(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id, on_data, call);
+    case ZKL_REQ_UNWATCH:
+        return send_unwatch(h, call, r);
+    case ZKL_REQ_DELETE:
+        return zoo_adelete(h->zh, r->path, -1, on_void, call);
+    case ZKL_REQ_HEARTBEAT:
+        return send_heartbeat(h, call, r);
+    case ZKL_REQ_RENEW:
+    case ZKL_REQUEST_KINDS:
+        break;
+    }
+    return ZBADARGUMENTS;
+}
+
+enum zkl_answer zkl_handle_send(struct zkl_driver *d, struct zkl_handle *h,
+                                const struct zkl_request *request)
+{
+    (void)d;
+    if (!h->ready)
+        return ZKL_ANSWER_LINK;
+    struct zkl_call *call = new_call(h, request->id);
+    if (!call)
+        return ZKL_ANSWER_NOMEM;
+    enum zkl_answer answer = request->kind == ZKL_REQ_RENEW
+                                 ? zkl_renew_start(call, request->path)
+                                 : zkl_map_rc(send_one(h, call, request));
+    if (answer != ZKL_ANSWER_OK)
+        free_call(call);
+    return answer;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One zhandle and the registry of the calls that libzookeeper has accepted for it. libzookeeper loses
+ * completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868): nothing here waits
+ * for them, and what they would have freed is freed once zookeeper_close has returned. */
+#ifndef ZKL_DRIVER_HANDLE_H
+#define ZKL_DRIVER_HANDLE_H
+
+#include "driver.h"
+
+#ifndef THREADED
+#define THREADED
+#endif
+#include <zookeeper/zookeeper.h>
+
+struct zkl_call;
+
+struct zkl_handle {
+    struct zkl_driver *driver;
+    zhandle_t *zh;
+    struct zkl_handle *next; /* in the graveyard */
+    struct zkl_call *calls;
+    size_t call_count;
+    bool probe;
+    bool buried;
+    bool ready;   /* set up: its session events count */
+    bool up_early;/* connected before it was set up */
+};
+
+/* One accepted call; libzookeeper's completion gets a pointer to it. */
+struct zkl_call {
+    struct zkl_call *next, *prev;
+    struct zkl_handle *handle;
+    uint64_t id;
+    zoo_op_result_t *results; /* of a transaction */
+    size_t result_count;
+    struct zkl_renewal *renewal;
+};
+
+/* With the mutex. A completion: the call leaves the registry, and its answer goes to the core unless the
+ * handle is not the current one any more. */
+void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
+/* The completion's frame: takes the mutex. */
+struct zkl_call *zkl_call_enter(const void *data);
+void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply);
+
+/* renew.c: several calls in a row that the core sees as one. */
+enum zkl_answer zkl_renew_start(struct zkl_call *call, const char *path);
+void zkl_renew_free(struct zkl_renewal *renewal);
+
+const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it was.
+ *
+ * What the node holds is read first. If that is what the library itself would make (no data, the client's
+ * ACL), it is deleted and made again as a container in two calls: whoever makes it in between makes the same.
+ * Anything else goes in one transaction, so that the ACL and the data can't be lost between the two; as a
+ * persistent node, because libzookeeper aborts on a container in a transaction. */
+#include "handle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "zkmap.h"
+
+struct zkl_renewal {
+    char *path;
+    char *data;
+    int length;
+    int version;
+    struct ACL_vector acl;
+    zoo_op_t ops[2];
+    char created[ZKL_PATH_MAX + 64];
+};
+
+static void free_acl(struct ACL_vector *acl)
+{
+    for (int i = 0; i < acl->count; i++) {
+        free(acl->data[i].id.scheme);
+        free(acl->data[i].id.id);
+    }
+    free(acl->data);
+    *acl = (struct ACL_vector){0};
+}
+
+void zkl_renew_free(struct zkl_renewal *renewal)
+{
+    free(renewal->path);
+    free(renewal->data);
+    free_acl(&renewal->acl);
+    free(renewal);
+}
+
+static bool copy_acl(struct ACL_vector *to, const struct ACL_vector *from)
+{
+    to->data = calloc((size_t)from->count + 1, sizeof *to->data);
+    if (!to->data)
+        return false;
+    for (to->count = 0; to->count < from->count; to->count++) {
+        struct ACL *entry = &to->data[to->count];
+        entry->perms = from->data[to->count].perms;
+        entry->id.scheme = strdup(from->data[to->count].id.scheme);
+        entry->id.id = strdup(from->data[to->count].id.id);
+        if (!entry->id.scheme || !entry->id.id) {
+            to->count++;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* To who may not administer the node the server shows "user:x" for a digest: making the node again with that
+ * would lock everybody out. */
+static bool acl_is_masked(const struct ACL_vector *acl)
+{
+    for (int i = 0; i < acl->count; i++) {
+        const char *id = acl->data[i].id.id;
+        size_t length = strlen(id);
+        if (strcmp(acl->data[i].id.scheme, "digest") == 0 && length >= 2 &&
+            strcmp(id + length - 2, ":x") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_what_we_make(const struct zkl_driver *d, const struct zkl_renewal *renewal)
+{
+    const struct ACL_vector *acl = &renewal->acl;
+    return renewal->length <= 0 && !d->config.creator_acl && acl->count == 1 &&
+           acl->data[0].perms == ZOO_PERM_ALL && strcmp(acl->data[0].id.scheme, "world") == 0;
+}
+
+static void finish(struct zkl_call *call, enum zkl_answer answer)
+{
+    struct zkl_reply reply = {.answer = answer};
+    zkl_call_leave(call, &reply);
+}
+
+/* After a failure, or once the handle is being closed, the row ends. True: the call is gone. */
+static bool stop_here(struct zkl_call *call, int rc)
+{
+    if (rc == ZOK && !call->handle->buried)
+        return false;
+    finish(call, rc == ZOK ? ZKL_ANSWER_LINK : zkl_map_rc(rc));
+    return true;
+}
+
+/* The next call of the row: if libzookeeper does not take it, the row ends. */
+static void go_on(struct zkl_call *call, int rc)
+{
+    if (rc != ZOK)
+        finish(call, zkl_map_rc(rc));
+    else
+        zkl_driver_unlock(call->handle->driver);
+}
+
+static void on_transaction(int rc, const void *data)
+{
+    finish(zkl_call_enter(data), zkl_map_rc(rc));
+}
+
+static void on_made(int rc, const char *path, const struct Stat *stat, const void *data)
+{
+    (void)path;
+    (void)stat;
+    finish(zkl_call_enter(data), zkl_map_rc(rc));
+}
+
+static void on_deleted(int rc, const void *data)
+{
+    struct zkl_call *call = zkl_call_enter(data);
+    if (stop_here(call, rc))
+        return;
+    go_on(call, zoo_acreate2(call->handle->zh, call->renewal->path, "", 0,
+                             zkl_handle_acl(call->handle->driver), ZOO_CONTAINER, on_made, call));
+}
+
+static int send_transaction(struct zkl_call *call)
+{
+    struct zkl_renewal *r = call->renewal;
+    call->results = calloc(2, sizeof *call->results);
+    call->result_count = 2;
+    if (!call->results)
+        return ZSYSTEMERROR;
+    zoo_delete_op_init(&r->ops[0], r->path, r->version);
+    zoo_create_op_init(&r->ops[1], r->path, r->data, r->length, &r->acl, ZOO_PERSISTENT, r->created,
+                       sizeof r->created);
+    return zoo_amulti(call->handle->zh, 2, r->ops, call->results, on_transaction, call);
+}
+
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+    struct zkl_call *call = zkl_call_enter(data);
+    struct zkl_renewal *renewal = call->renewal;
+    (void)stat;
+    if (stop_here(call, rc))
+        return;
+    if (acl_is_masked(acl))
+        finish(call, ZKL_ANSWER_NOAUTH);
+    else if (!copy_acl(&renewal->acl, acl))
+        finish(call, ZKL_ANSWER_NOMEM);
+    else if (is_what_we_make(call->handle->driver, renewal))
+        go_on(call, zoo_adelete(call->handle->zh, renewal->path, renewal->version, on_deleted, call));
+    else
+        go_on(call, send_transaction(call));
+}
+
+static void on_data(int rc, const char *value, int length, const struct Stat *stat, const void *data)
+{
+    struct zkl_call *call = zkl_call_enter(data);
+    struct zkl_renewal *renewal = call->renewal;
+    if (stop_here(call, rc))
+        return;
+    renewal->version = stat->version;
+    renewal->length = length; /* -1: NULL data */
+    renewal->data = length > 0 ? malloc((size_t)length) : NULL;
+    if (length > 0 && !renewal->data) {
+        finish(call, ZKL_ANSWER_NOMEM);
+        return;
+    }
+    if (length > 0)
+        memcpy(renewal->data, value, (size_t)length);
+    go_on(call, zoo_aget_acl(call->handle->zh, renewal->path, on_acl, call));
+}
+
+enum zkl_answer zkl_renew_start(struct zkl_call *call, const char *path)
+{
+    call->renewal = calloc(1, sizeof *call->renewal);
+    if (!call->renewal)
+        return ZKL_ANSWER_NOMEM;
+    call->renewal->path = strdup(path);
+    if (!call->renewal->path)
+        return ZKL_ANSWER_NOMEM;
+    return zkl_map_rc(zoo_aget(call->handle->zh, path, 0, on_data, call));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "zkmap.h"
+
+#ifndef THREADED
+#define THREADED
+#endif
+#include <zookeeper/zookeeper.h>
+
+enum zkl_answer zkl_map_rc(int rc)
+{
+    switch (rc) {
+    case ZOK:
+        return ZKL_ANSWER_OK;
+    case ZNONODE:
+        return ZKL_ANSWER_NONODE;
+    case ZNODEEXISTS:
+        return ZKL_ANSWER_EXISTS;
+    case ZNOTEMPTY:
+        return ZKL_ANSWER_NOTEMPTY;
+    case ZNOAUTH:
+    case ZINVALIDACL: /* creator-only without an accepted credential */
+        return ZKL_ANSWER_NOAUTH;
+    case ZUNIMPLEMENTED:
+        return ZKL_ANSWER_UNIMPLEMENTED;
+    case ZNOWATCHER:
+        return ZKL_ANSWER_NOWATCHER;
+    case ZSYSTEMERROR: /* what zoo_a* returns when malloc fails */
+        return ZKL_ANSWER_NOMEM;
+    /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired and its
+     * event is on the way. */
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZCLOSING:
+    case ZSESSIONEXPIRED:
+    case ZINVALIDSTATE:
+    case ZAUTHFAILED:
+    case ZSESSIONMOVED:
+        return ZKL_ANSWER_LINK;
+    default:
+        return ZKL_ANSWER_OTHER;
+    }
+}
+
+enum zkl_link_event zkl_map_state(int state)
+{
+    if (state == ZOO_CONNECTED_STATE)
+        return ZKL_LINK_UP;
+    if (state == ZOO_EXPIRED_SESSION_STATE)
+        return ZKL_LINK_EXPIRED;
+    if (state == ZOO_AUTH_FAILED_STATE)
+        return ZKL_LINK_AUTH_FAILED;
+    return ZKL_LINK_DOWN;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ZooKeeper's numbers as ours. They are variables over there, so no switch can name them. */
+#ifndef ZKL_DRIVER_ZKMAP_H
+#define ZKL_DRIVER_ZKMAP_H
+
+#include "core/contender.h"
+
+enum zkl_link_event {
+    ZKL_LINK_UP,
+    ZKL_LINK_DOWN,
+    ZKL_LINK_EXPIRED,
+    ZKL_LINK_AUTH_FAILED
+};
+
+enum zkl_answer zkl_map_rc(int rc);
+enum zkl_link_event zkl_map_state(int state);
+
+#endif
