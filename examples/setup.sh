@@ -61,7 +61,9 @@ zkl_install_packages() {
     mkdir -p /usr/share/man/man1
     zkl_apt_get update || return 1
     # shellcheck disable=SC2086 # one word for each package
-    zkl_apt_get install --no-install-recommends $zkl_missing
+    zkl_apt_get install --no-install-recommends $zkl_missing || return 1
+    # The Java package's set-up leaves this behind, empty.
+    rmdir /tmp/hsperfdata_root 2>/dev/null || :
 }
 
 # True if the folder was made by meson from this source folder, and can still be used.
