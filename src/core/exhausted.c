@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The exhausted counter. ZooKeeper's sequence counter sticks at 2^31-1, from where on everybody would get
+ * the same number: such a number is never granted. Its owner withdraws, waits until the root is empty, and
+ * has it deleted and made again. */
+#include <zklock/zklock.h>
+
+#include "step.h"
+
+/* --- the exhausted counter ---------------------------------------------------------------------- */
+
+static void look_at_root(struct zkl_step *s)
+{
+    if (s->ev->connected && !s->m->list_out) {
+        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+        s->m->list_out = true;
+    }
+}
+
+/* Our number is one that everybody may get: never granted. Withdraw and wait for a new root. */
+void zkl_step_exhaust(struct zkl_step *s, const char *why)
+{
+    zkl_step_forget_list(s);
+    zkl_step_move(s, ZKL_EXHAUSTED, why);
+    if (s->m->on_server) {
+        s->m->exhausted_at = s->m->czxid;
+        zkl_step_send_delete(s);
+    } else {
+        look_at_root(s);
+    }
+}
+
+static void fail_blocked(struct zkl_step *s, const char *detail)
+{
+    zkl_step_fail(s, ZKL_EEXHAUSTED, detail, "root can't be renewed");
+}
+
+static void judge_root(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    struct zkl_look look = zkl_queue_look(ev->children, ev->child_count, NULL);
+    if (s->m->exhausted_at == 0) {
+        /* The create failed without a number of ours to date it. Try once more under a root whose birth
+         * is known; if that fails too, this root is the exhausted one. */
+        s->m->exhausted_at = ev->czxid;
+        zkl_step_requeue(s, "dating the root");
+    } else if (ev->czxid > s->m->exhausted_at) {
+        s->m->exhausted_at = 0;
+        zkl_step_requeue(s, "root is new");
+    } else if (look.contenders == 0 && look.foreign) {
+        fail_blocked(s, look.foreign);
+    } else if (ev->child_count > 0 && s->m->try_only) {
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "path waits for its renewal");
+    } else if (ev->child_count == 0 && !s->m->renew_out) {
+        s->m->renew_out = true;
+        zkl_step_emit(s, ZKL_DO_RENEW);
+    } /* else: contenders leave, the child watch tells */
+}
+
+static void on_rooted(struct zkl_step *s)
+{
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_OK:
+        judge_root(s);
+        break;
+    case ZKL_ANSWER_NONODE:
+        s->m->exhausted_at = 0;
+        zkl_step_requeue(s, "root is gone");
+        break;
+    case ZKL_ANSWER_LINK:
+        break; /* again with the link */
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "READ");
+        break;
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_OTHER:
+        zkl_step_fail_odd(s, "listing the path");
+        break;
+    }
+}
+
+static void on_renewed(struct zkl_step *s)
+{
+    s->m->renew_out = false;
+    if (s->ev->answer == ZKL_ANSWER_NOAUTH)
+        fail_blocked(s, "its parent's ACL (DELETE and CREATE are needed)");
+    else if (s->ev->answer == ZKL_ANSWER_NOMEM)
+        zkl_step_fail(s, ZKL_ENOMEM, "renewing the path", "no memory");
+    else
+        look_at_root(s); /* whatever came of it, the root tells */
+}
+
+static void on_withdrawn(struct zkl_step *s)
+{
+    s->m->delete_out = false;
+    if (s->ev->answer == ZKL_ANSWER_NOAUTH) {
+        s->m->on_server = false; /* it can't be deleted by us; nothing to hand to the janitor */
+        fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
+    } else if (s->ev->answer == ZKL_ANSWER_NOMEM) {
+        zkl_step_fail(s, ZKL_ENOMEM, "withdrawing the node", "no memory");
+    } else if (s->ev->answer != ZKL_ANSWER_LINK) {
+        s->m->on_server = false;
+        look_at_root(s);
+    }
+}
+
+void zkl_in_exhausted(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_DELETED)
+        on_withdrawn(s);
+    else if (ev->type == ZKL_EV_ROOTED)
+        on_rooted(s);
+    else if (ev->type == ZKL_EV_RENEWED)
+        on_renewed(s);
+    else if (ev->type == ZKL_EV_ROOT_FIRED)
+        look_at_root(s);
+    else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server)
+        zkl_step_send_delete(s);
+    else if (ev->type == ZKL_EV_LINK_UP)
+        look_at_root(s);
+    else
+        zkl_step_common_wish(s);
+}

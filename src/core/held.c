@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the grant on: holding, losing, unlocking, and the janitor's part. */
+#include <zklock/zklock.h>
+
+#include "step.h"
+
+/* --- leaving ------------------------------------------------------------------------------------ */
+
+void zkl_step_send_delete(struct zkl_step *s)
+{
+    if (s->ev->connected && !s->m->delete_out) {
+        s->m->delete_out = true;
+        zkl_step_emit(s, ZKL_DO_DELETE);
+    }
+}
+
+void zkl_step_look_for_leftover(struct zkl_step *s)
+{
+    /* The server we are now connected to may lag behind the one that carried the create out. */
+    zkl_step_emit(s, ZKL_DO_SYNC);
+    zkl_step_emit(s, ZKL_DO_LIST);
+    s->m->list_out = true;
+}
+
+static void end(struct zkl_step *s, const char *why)
+{
+    zkl_step_forget_list(s);
+    zkl_step_emit(s, ZKL_DO_UNWATCH);
+    zkl_step_move(s, ZKL_ENDED, why);
+    zkl_step_emit(s, ZKL_DO_END);
+}
+
+/* The owner has its answer; what may be on the server is the janitor's from here on. */
+void zkl_step_leave(struct zkl_step *s, const char *why)
+{
+    if (s->m->on_server)
+        zkl_step_forget_list(s); /* else the list that is out may tell where the node is */
+    if (!s->m->create_out && !s->m->on_server && !s->m->maybe_on_server) {
+        end(s, why);
+        return;
+    }
+    zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
+    zkl_step_move(s, ZKL_LEAVING, why);
+    if (s->m->on_server)
+        zkl_step_send_delete(s);
+    else if (!s->m->create_out && !s->m->list_out && s->ev->connected)
+        zkl_step_look_for_leftover(s);
+}
+
+void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why)
+{
+    zkl_step_emit_code(s, ZKL_DO_FAIL, code, detail);
+    zkl_step_leave(s, why);
+}
+
+void zkl_step_fail_denied(struct zkl_step *s, const char *detail)
+{
+    zkl_step_fail(s, ZKL_EACCES, detail, "denied");
+}
+
+/* An answer that nothing else accounts for. */
+void zkl_step_fail_odd(struct zkl_step *s, const char *what)
+{
+    if (s->ev->answer == ZKL_ANSWER_NOMEM)
+        zkl_step_fail(s, ZKL_ENOMEM, what, "no memory");
+    else
+        zkl_step_fail(s, ZKL_EPROTO, what, "odd answer");
+}
+
+/* --- holding ------------------------------------------------------------------------------------ */
+
+static void lose(struct zkl_step *s, int reason, const char *why)
+{
+    s->m->on_server = false;
+    zkl_step_emit(s, ZKL_DO_UNWATCH);
+    zkl_step_move(s, ZKL_LOSTHOLD, why);
+    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, reason);
+}
+
+static void suspect(struct zkl_step *s, int reason)
+{
+    if (!s->m->suspect)
+        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_SUSPECT, reason);
+    s->m->suspect = true;
+}
+
+static void release(struct zkl_step *s)
+{
+    if (!s->ev->connected) {
+        zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_EUNCONFIRMED, "the link is down");
+        zkl_step_leave(s, "unlocked without a link");
+        return;
+    }
+    zkl_step_move(s, ZKL_RELEASING, "unlocked");
+    zkl_step_send_delete(s);
+}
+
+void zkl_in_holding(struct zkl_step *s)
+{
+    switch (s->ev->type) {
+    case ZKL_EV_EXPIRED:
+        lose(s, ZKL_REASON_EXPIRED, "expired");
+        break;
+    case ZKL_EV_OWN_DELETED:
+    case ZKL_EV_NODE_GONE:
+        lose(s, ZKL_REASON_NODE_DELETED, "node deleted");
+        break;
+    case ZKL_EV_RELEASE:
+        release(s);
+        break;
+    case ZKL_EV_ABANDON:
+        if (s->ev->reason == ZKL_REASON_CLOSED) {
+            lose(s, ZKL_REASON_CLOSED, "closed"); /* the owner is there and will unlock */
+            break;
+        }
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, s->ev->reason);
+        zkl_step_leave(s, "abandoned");
+        break;
+    case ZKL_EV_LINK_DOWN:
+        suspect(s, ZKL_REASON_LINK);
+        break;
+    case ZKL_EV_WINDOW_ENDED:
+        suspect(s, ZKL_REASON_WINDOW);
+        break;
+    case ZKL_EV_LINK_UP:
+        zkl_step_emit(s, ZKL_DO_HEARTBEAT);
+        if (s->m->watch_own)
+            zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
+        break;
+    case ZKL_EV_PROVED:
+        if (s->m->suspect && zkl_step_window_open(s->ev)) {
+            s->m->suspect = false;
+            zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
+        }
+        break;
+    case ZKL_EV_OWN_CHANGED:
+        if (s->m->watch_own)
+            zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+        break;
+    case ZKL_EV_START:
+    case ZKL_EV_MADE:
+    case ZKL_EV_CREATED:
+    case ZKL_EV_LISTED:
+    case ZKL_EV_ROOTED:
+    case ZKL_EV_STATTED:
+    case ZKL_EV_RENEWED:
+    case ZKL_EV_DELETED:
+    case ZKL_EV_WATCHED:
+    case ZKL_EV_PRED_FIRED:
+    case ZKL_EV_ROOT_FIRED:
+    case ZKL_EV_STOP:
+    case ZKL_EVENT_TYPES:
+        break;
+    }
+}
+
+void zkl_in_losthold(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_RELEASE)
+        zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_ELOST, NULL);
+    if (s->ev->type == ZKL_EV_RELEASE || s->ev->type == ZKL_EV_ABANDON)
+        end(s, "lost hold given back");
+}
+
+static void released(struct zkl_step *s, int code, const char *detail, const char *why)
+{
+    zkl_step_emit_code(s, ZKL_DO_RELEASED, code, detail);
+    end(s, why);
+}
+
+static void unconfirmed(struct zkl_step *s, const char *why)
+{
+    zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_EUNCONFIRMED, why);
+    zkl_step_leave(s, why);
+}
+
+static void on_unlock_answered(struct zkl_step *s)
+{
+    s->m->delete_out = false;
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_OK:
+        s->m->on_server = false;
+        released(s, ZKL_OK, NULL, "deleted");
+        break;
+    case ZKL_ANSWER_NONODE:
+        /* Somebody deleted it before us: the hold had ended without our knowing. */
+        s->m->on_server = false;
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+        released(s, ZKL_ELOST, NULL, "was deleted");
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        released(s, ZKL_EACCES, "DELETE", "delete denied");
+        break;
+    case ZKL_ANSWER_LINK:
+        unconfirmed(s, "no answer came");
+        break;
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_OTHER:
+        unconfirmed(s, "the delete failed");
+        break;
+    }
+}
+
+void zkl_in_releasing(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_DELETED) {
+        on_unlock_answered(s);
+    } else if (s->ev->type == ZKL_EV_LINK_DOWN) {
+        unconfirmed(s, "the link broke");
+    } else if (s->ev->type == ZKL_EV_WINDOW_ENDED) {
+        unconfirmed(s, "the window ended");
+    } else if (s->ev->type == ZKL_EV_ABANDON || s->ev->type == ZKL_EV_STOP) {
+        unconfirmed(s, "the client was closed");
+    } else if (s->ev->type == ZKL_EV_EXPIRED) {
+        s->m->on_server = false;
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_EXPIRED);
+        released(s, ZKL_ELOST, NULL, "expired");
+    }
+}
+
+/* --- the janitor -------------------------------------------------------------------------------- */
+
+/* The janitor. Every branch either ends or waits for an answer or for the link. */
+static void on_leftover_listed(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    const char *found = NULL;
+    if (ev->answer == ZKL_ANSWER_LINK || s->m->create_out || s->m->on_server)
+        return;
+    if (ev->answer == ZKL_ANSWER_OK)
+        found = zkl_queue_find_guid(ev->children, ev->child_count, s->m->guid);
+    if (!found) {
+        end(s, ev->answer == ZKL_ANSWER_OK ? "nothing was left" : "can't be looked for");
+        return;
+    }
+    zkl_step_know_node(s, found, 0);
+    zkl_step_send_delete(s);
+}
+
+void zkl_in_leaving(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_EXPIRED) {
+        s->m->list_out = false;
+        end(s, "expired");
+    } else if (ev->type == ZKL_EV_CREATED) {
+        s->m->create_out = false;
+        if (ev->answer == ZKL_ANSWER_OK) {
+            zkl_step_know_node(s, ev->name, ev->czxid);
+            zkl_step_send_delete(s);
+        } else if (ev->answer == ZKL_ANSWER_LINK) {
+            s->m->maybe_on_server = true;
+        } else {
+            end(s, "never created");
+        }
+    } else if (ev->type == ZKL_EV_DELETED) {
+        s->m->delete_out = false;
+        if (ev->answer != ZKL_ANSWER_LINK && ev->answer != ZKL_ANSWER_NOMEM)
+            end(s, ev->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
+    } else if (ev->type == ZKL_EV_LISTED) {
+        on_leftover_listed(s);
+    } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
+        zkl_step_send_delete(s);
+    } else if (ev->type == ZKL_EV_LINK_UP && !s->m->create_out && !s->m->list_out) {
+        zkl_step_look_for_leftover(s);
+    }
+}

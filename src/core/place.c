@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted counter. */
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+#include "step.h"
+
+/* --- getting a place ---------------------------------------------------------------------------- */
+
+static void forget_node(struct zkl_step *s)
+{
+    s->m->on_server = false;
+    s->m->maybe_on_server = false;
+    s->m->pred_is_next = false;
+    s->m->node[0] = '\0';
+    s->m->czxid = 0;
+}
+
+/* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers one
+ * client in order, so the list shows the node that the create made. */
+static void enqueue(struct zkl_step *s, const char *why)
+{
+    forget_node(s);
+    if (!s->ev->connected) {
+        zkl_step_move(s, ZKL_PARKED, why);
+        return;
+    }
+    zkl_step_move(s, ZKL_QUEUEING, why);
+    zkl_step_emit(s, ZKL_DO_CREATE);
+    zkl_step_emit(s, ZKL_DO_LIST);
+    s->m->create_out = s->m->list_out = true;
+}
+
+void zkl_step_forget_list(struct zkl_step *s)
+{
+    if (s->m->list_out)
+        zkl_step_emit(s, ZKL_DO_FORGET_LIST);
+    s->m->list_out = false;
+}
+
+/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+void zkl_step_requeue(struct zkl_step *s, const char *why)
+{
+    zkl_step_forget_list(s);
+    zkl_step_emit(s, ZKL_DO_UNWATCH);
+    enqueue(s, why);
+}
+
+void zkl_step_begin(struct zkl_step *s, const char *why)
+{
+    if (!s->ev->connected) {
+        if (s->m->state != ZKL_PARKED)
+            zkl_step_move(s, ZKL_PARKED, why);
+        return;
+    }
+    if (!s->m->try_only) {
+        enqueue(s, why);
+        return;
+    }
+    /* A try reads first: a busy lock then costs one read and no write. */
+    zkl_step_move(s, ZKL_LOOKING, why);
+    if (s->m->try_sync)
+        zkl_step_emit(s, ZKL_DO_SYNC);
+    zkl_step_emit(s, ZKL_DO_LIST);
+    s->m->list_out = true;
+}
+
+void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
+{
+    snprintf(s->m->node, sizeof s->m->node, "%s", name);
+    s->m->czxid = czxid;
+    s->m->on_server = true;
+    s->m->maybe_on_server = false;
+}
+
+static bool node_is_exhausted(const struct zkl_contender_machine *m)
+{
+    int32_t sequence;
+    return !zkl_name_parse(m->node, &sequence) || zkl_sequence_exhausted(sequence);
+}
+
+/* --- the predicate and its consequences --------------------------------------------------------- */
+
+static void hold(struct zkl_step *s, const char *why)
+{
+    s->m->suspect = false;
+    zkl_step_move(s, ZKL_HOLDING, why);
+    zkl_step_emit(s, ZKL_DO_GRANT);
+    if (s->m->watch_own)
+        zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
+static void grant(struct zkl_step *s, const char *why)
+{
+    s->m->pred_is_next = false;
+    if (zkl_step_window_open(s->ev)) {
+        hold(s, why);
+        return;
+    }
+    /* First in the queue, but of a session that nobody vouches for just now. */
+    zkl_step_move(s, ZKL_CONFIRMING, why);
+    zkl_step_emit(s, ZKL_DO_HEARTBEAT);
+}
+
+static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
+{
+    s->m->pred_is_next = look->before == 1;
+    zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
+    zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
+    /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when its
+     * predecessor leaves. */
+    zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
+static void decide(struct zkl_step *s)
+{
+    struct zkl_look look =
+        zkl_queue_look(s->ev->children, s->ev->child_count, s->m->node);
+    if (!look.present)
+        zkl_step_requeue(s, "own node not in the list");
+    else if (!look.predecessor)
+        grant(s, "first");
+    else if (s->m->try_only)
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
+    else
+        wait_behind(s, &look);
+}
+
+static void list_again(struct zkl_step *s, const char *why)
+{
+    if (s->m->state != ZKL_LISTING)
+        zkl_step_move(s, ZKL_LISTING, why);
+    if (s->ev->connected && !s->m->list_out) {
+        zkl_step_emit(s, ZKL_DO_LIST);
+        s->m->list_out = true;
+    }
+}
+
+/* --- one function for each state ---------------------------------------------------------------- */
+
+void zkl_in_parked(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_LINK_UP)
+        zkl_step_begin(s, "link up");
+    else if (s->ev->type == ZKL_EV_STOP)
+        zkl_step_fail(s, s->ev->code, NULL, "stopped");
+}
+
+void zkl_in_looking(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_STOP) {
+        zkl_step_fail(s, ev->code, NULL, "stopped");
+    } else if (ev->type == ZKL_EV_EXPIRED) {
+        s->m->list_out = false;
+        zkl_step_move(s, ZKL_PARKED, "expired");
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_LINK) {
+        zkl_step_move(s, ZKL_PARKED, "no answer");
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
+        zkl_step_fail_denied(s, "READ");
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK &&
+               zkl_queue_look(ev->children, ev->child_count, NULL).contenders > 0) {
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
+    } else if (ev->type == ZKL_EV_LISTED &&
+               (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
+        enqueue(s, "nobody is there");
+    } else if (ev->type == ZKL_EV_LISTED) {
+        zkl_step_fail_odd(s, "listing the path");
+    }
+}
+
+/* Length of the root's prefix one component shorter than length; 0: there is none. */
+static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
+{
+    while (length > 0 && m->root[length - 1] != '/')
+        length--;
+    return length > 0 ? length - 1 : 0;
+}
+
+static size_t child_length(const struct zkl_contender_machine *m, size_t length)
+{
+    length++;
+    while (length < m->root_length && m->root[length] != '/')
+        length++;
+    return length;
+}
+
+static void make(struct zkl_step *s, size_t length)
+{
+    s->m->make_length = length;
+    zkl_step_emit(s, ZKL_DO_MAKE);
+}
+
+static void made_one(struct zkl_step *s)
+{
+    if (s->m->make_length == s->m->root_length)
+        enqueue(s, "root made");
+    else
+        make(s, child_length(s->m, s->m->make_length));
+}
+
+static void on_made(struct zkl_step *s)
+{
+    size_t above = parent_length(s->m, s->m->make_length);
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_OK:
+    case ZKL_ANSWER_EXISTS:
+        made_one(s);
+        break;
+    case ZKL_ANSWER_NONODE:
+        if (above > 0)
+            make(s, above);
+        else
+            zkl_step_fail(s, ZKL_ENOCHROOT, NULL, "no chroot");
+        break;
+    case ZKL_ANSWER_UNIMPLEMENTED:
+        if (s->m->persistent) {
+            zkl_step_fail_odd(s, "making the path");
+            break;
+        }
+        s->m->persistent = true;
+        make(s, s->m->make_length);
+        break;
+    case ZKL_ANSWER_LINK:
+        zkl_step_move(s, ZKL_PARKED, "no answer");
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "CREATE on a parent");
+        break;
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_OTHER:
+        zkl_step_fail_odd(s, "making the path");
+        break;
+    }
+}
+
+void zkl_in_making(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_MADE)
+        on_made(s);
+    else if (s->ev->type == ZKL_EV_EXPIRED)
+        zkl_step_move(s, ZKL_PARKED, "expired");
+    else if (s->ev->type == ZKL_EV_STOP)
+        zkl_step_fail(s, s->ev->code, NULL, "stopped");
+}
+
+static void on_create_refused(struct zkl_step *s)
+{
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_NONODE:
+        zkl_step_forget_list(s);
+        zkl_step_move(s, ZKL_MAKING, "no root");
+        make(s, s->m->root_length);
+        break;
+    case ZKL_ANSWER_EXISTS:
+        zkl_step_exhaust(s, "counter stuck");
+        break;
+    case ZKL_ANSWER_LINK:
+        zkl_step_forget_list(s);
+        s->m->maybe_on_server = true;
+        zkl_step_move(s, ZKL_RECOVERING, "create unanswered");
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "CREATE");
+        break;
+    case ZKL_ANSWER_OK:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_OTHER:
+        zkl_step_fail_odd(s, "creating the node");
+        break;
+    }
+}
+
+static void on_created(struct zkl_step *s)
+{
+    s->m->create_out = false;
+    if (s->ev->answer != ZKL_ANSWER_OK) {
+        on_create_refused(s);
+        return;
+    }
+    zkl_step_know_node(s, s->ev->name, s->ev->czxid);
+    if (node_is_exhausted(s->m))
+        zkl_step_exhaust(s, "number exhausted");
+    else
+        s->m->exhausted_at = 0; /* the list's answer follows */
+    if (s->m->state == ZKL_QUEUEING && !s->m->list_out)
+        list_again(s, "list could not be sent");
+}
+
+static void on_listed(struct zkl_step *s)
+{
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_OK:
+        decide(s);
+        break;
+    case ZKL_ANSWER_LINK:
+        if (s->m->state != ZKL_LISTING && !s->m->create_out)
+            zkl_step_move(s, ZKL_LISTING, "list unanswered");
+        break;
+    case ZKL_ANSWER_NONODE:
+        zkl_step_requeue(s, "root is gone");
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "READ");
+        break;
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_OTHER:
+        zkl_step_fail_odd(s, "listing the path");
+        break;
+    }
+}
+
+void zkl_step_common_wish(struct zkl_step *s)
+{
+    switch ((int)s->ev->type) {
+    case ZKL_EV_STOP:
+        zkl_step_fail(s, s->ev->code, NULL, "stopped");
+        break;
+    case ZKL_EV_EXPIRED:
+        /* Whatever was there is gone with the session, whatever is out is forgotten. */
+        s->m->create_out = s->m->list_out = s->m->delete_out = false;
+        s->m->stat_out = s->m->renew_out = false;
+        s->m->exhausted_at = 0;
+        forget_node(s);
+        zkl_step_emit(s, ZKL_DO_UNWATCH);
+        zkl_step_move(s, ZKL_PARKED, "expired");
+        break;
+    case ZKL_EV_OWN_DELETED:
+    case ZKL_EV_NODE_GONE:
+        if (!s->m->on_server || s->m->state == ZKL_EXHAUSTED)
+            break;
+        zkl_step_requeue(s, "own node deleted");
+        break;
+    case ZKL_EV_OWN_CHANGED:
+        if (s->m->state == ZKL_WAITING)
+            zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+        break;
+    default:
+        break;
+    }
+}
+
+void zkl_in_queueing(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_CREATED)
+        on_created(s);
+    else if (s->ev->type == ZKL_EV_LISTED)
+        on_listed(s);
+    else
+        zkl_step_common_wish(s);
+}
+
+static void on_found(struct zkl_step *s, const char *name)
+{
+    if (name) {
+        /* Ours by GUID; whether of this session, the Stat tells. */
+        zkl_step_know_node(s, name, 0);
+        s->m->stat_out = true;
+        zkl_step_emit(s, ZKL_DO_STAT);
+    } else {
+        enqueue(s, "create was not carried out");
+    }
+}
+
+static void adopt(struct zkl_step *s)
+{
+    s->m->czxid = s->ev->czxid;
+    if (node_is_exhausted(s->m))
+        zkl_step_exhaust(s, "number exhausted");
+    else
+        list_again(s, "adopted");
+}
+
+void zkl_in_recovering(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_STATTED)
+        s->m->stat_out = false;
+    if (ev->type == ZKL_EV_LINK_UP) {
+        if (!s->m->list_out && !s->m->stat_out)
+            zkl_step_look_for_leftover(s);
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK) {
+        on_found(s, zkl_queue_find_guid(ev->children, ev->child_count, s->m->guid));
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NONODE) {
+        on_found(s, NULL);
+    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
+        zkl_step_fail_denied(s, "READ");
+    } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_OK) {
+        /* A node of an old session may still be listed; it will go by itself, and granting on it would
+         * give the lock twice (CURATOR-498, CURATOR-604). */
+        if (ev->node_session == ev->session)
+            adopt(s);
+        else
+            enqueue(s, "node of an old session");
+    } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_NONODE) {
+        enqueue(s, "node is gone");
+    } else if ((ev->type == ZKL_EV_LISTED || ev->type == ZKL_EV_STATTED) &&
+               ev->answer != ZKL_ANSWER_LINK) {
+        zkl_step_fail_odd(s, "looking for the node");
+    } else if (ev->type == ZKL_EV_STATTED) {
+        s->m->on_server = false; /* no answer: look again with the link */
+        s->m->maybe_on_server = true;
+    } else {
+        zkl_step_common_wish(s);
+    }
+}
+
+void zkl_in_listing(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_LISTED)
+        on_listed(s);
+    else if (s->ev->type == ZKL_EV_LINK_UP)
+        list_again(s, "link up");
+    else
+        zkl_step_common_wish(s);
+}
+
+void zkl_in_waiting(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_PRED_FIRED)
+        list_again(s, "predecessor fired");
+    else if (ev->type == ZKL_EV_LINK_UP)
+        list_again(s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
+    else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE)
+        list_again(s, "predecessor gone before the watch");
+    else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
+        zkl_step_fail_denied(s, "READ on the predecessor's node");
+    else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&
+             ev->answer != ZKL_ANSWER_LINK)
+        zkl_step_fail_odd(s, "watching the predecessor");
+    else
+        zkl_step_common_wish(s);
+}
+
+void zkl_in_confirming(struct zkl_step *s)
+{
+    if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_open(s->ev))
+        hold(s, "proved");
+    else if (s->ev->type == ZKL_EV_LINK_UP)
+        list_again(s, "link up");
+    else
+        zkl_step_common_wish(s);
+}

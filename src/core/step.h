@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One step of a contender: what its parts share. place.c has the states before the grant, exhausted.c the one
+ * of the used-up counter, held.c those from the grant on. */
+#ifndef ZKL_CORE_STEP_H
+#define ZKL_CORE_STEP_H
+
+#include "contender.h"
+
+struct zkl_step {
+    struct zkl_contender_machine *m;
+    const struct zkl_event *ev;
+    struct zkl_actions *out;
+    const struct zkl_tracer *tracer;
+};
+
+/* --- contender.c -------------------------------------------------------------------------------- */
+
+/* The only place that assigns a state. */
+void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *why);
+struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type);
+void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code, const char *detail);
+void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason);
+bool zkl_step_window_open(const struct zkl_event *ev);
+
+/* --- place.c ------------------------------------------------------------------------------------ */
+
+void zkl_step_begin(struct zkl_step *s, const char *why);
+/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+void zkl_step_requeue(struct zkl_step *s, const char *why);
+void zkl_step_forget_list(struct zkl_step *s);
+void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
+/* What every state with a wish for the lock does with an event that it does not treat itself. */
+void zkl_step_common_wish(struct zkl_step *s);
+
+void zkl_in_parked(struct zkl_step *s);
+void zkl_in_looking(struct zkl_step *s);
+void zkl_in_making(struct zkl_step *s);
+void zkl_in_queueing(struct zkl_step *s);
+void zkl_in_recovering(struct zkl_step *s);
+void zkl_in_listing(struct zkl_step *s);
+void zkl_in_waiting(struct zkl_step *s);
+void zkl_in_confirming(struct zkl_step *s);
+
+/* --- exhausted.c -------------------------------------------------------------------------------- */
+
+void zkl_step_exhaust(struct zkl_step *s, const char *why);
+void zkl_in_exhausted(struct zkl_step *s);
+
+/* --- held.c ------------------------------------------------------------------------------------- */
+
+void zkl_step_send_delete(struct zkl_step *s);
+void zkl_step_look_for_leftover(struct zkl_step *s);
+/* The owner has its answer; what may be on the server is the janitor's from here on. */
+void zkl_step_leave(struct zkl_step *s, const char *why);
+/* Tell the owner that there will be no grant, and leave. */
+void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why);
+void zkl_step_fail_denied(struct zkl_step *s, const char *detail);
+/* An answer that nothing else accounts for. */
+void zkl_step_fail_odd(struct zkl_step *s, const char *what);
+
+void zkl_in_holding(struct zkl_step *s);
+void zkl_in_losthold(struct zkl_step *s);
+void zkl_in_releasing(struct zkl_step *s);
+void zkl_in_leaving(struct zkl_step *s);
+
+#endif
