@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- asking ------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 /* Read to the end of the stream. The server closes the connection after its answer. */
 static long read_answer(int fd, char *buf, size_t size, int64_t deadline_ms)
@@ -69,7 +69,7 @@ char *flw_ask(const char *host, int port, const char *word)
     return cut != NULL ? cut : buf;
 }
 
-/* --- reading the answers ------------------------------------------------------------------------ */
+/* --- reading the answers ---------------------------------------------------------------------- */
 
 /* The next line without its end, or NULL; *at goes on behind it. */
 static char *next_line(char **at)
@@ -119,8 +119,7 @@ int flw_packets(const char *host, int port, int64_t *received, int64_t *sent)
 
     if (flw_query(host, port, "srvr", buf, sizeof buf) < 0)
         return -1;
-    return number_after(buf, "Received: ", received) == 0 &&
-                   number_after(buf, "Sent: ", sent) == 0
+    return number_after(buf, "Received: ", received) == 0 && number_after(buf, "Sent: ", sent) == 0
                ? 0
                : -1;
 }
@@ -192,9 +191,10 @@ int flw_has_session(const char *host, int port, int64_t session)
     return n > 0 ? 1 : n;
 }
 
-/* --- watches: "wchp" has a line for each path, and below it a line for each session, indented ----- */
+/* --- watches ---------------------------------------------------------------------------------- */
 
-/* Watches on the path (NULL: any) of the session (NULL: any). */
+/* "wchp" has a line for each path, and below it a line for each session, indented. The
+ * number of watches on the path (NULL: any) of the session (NULL: any). */
 static int count_watches(const char *host, int port, const char *path, const int64_t *session)
 {
     char *text = flw_ask(host, port, "wchp");

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ZooKeeper's four-letter words: what the server itself says about its clients, packets and watches.
+/* ZooKeeper's four-letter words: what the server itself says about its clients, packets and
+ * watches.
  *
  * What the packet counters count, as measured with 3.8.0 (test-lib.c holds it down):
- * - The server's own ("srvr") also count four-letter words, each one as a packet received and one sent,
- *   the asking one included in "received" of its own answer, and the packets of every client. Between
- *   two queries on a quiet server "received" therefore grows by exactly 1.
- * - A connection's ("cons") count its connect request, every request, and every ping as received; the
- *   answers of all these and every watch event as sent. They start at 0 with each connection: after a
- *   reconnect they are those of the new one.
+ * - The server's own ("srvr") also count four-letter words, each one as a packet received and one
+ *   sent, the asking one included in "received" of its own answer, and the packets of every
+ *   client. Between two queries on a quiet server "received" therefore grows by exactly 1.
+ * - A connection's ("cons") count its connect request, every request, and every ping as received;
+ *   the answers of all these and every watch event as sent. They start at 0 with each connection:
+ *   after a reconnect they are those of the new one.
  * To count the packets of a piece of work use flw_session_packets before and after, with a session
  * timeout so long that no ping falls in between (the client pings after a third of it without a
  * request). An answer is counted when it is written: read the counter after the client has it. */
@@ -19,8 +20,8 @@
 
 #define FLW_TIMEOUT_MS 3000
 
-/* The answer to a word, with a final NUL. Its length, or -1: no answer within the time, or it did not
- * fit. host is an IPv4 address in digits. */
+/* The answer to a word, with a final NUL. Its length, or -1: no answer within the time, or it did
+ * not fit. host is an IPv4 address in digits. */
 long flw_query_within(const char *host, int port, const char *word, char *buf, size_t size,
                       int timeout_ms);
 long flw_query(const char *host, int port, const char *word, char *buf, size_t size);
@@ -34,7 +35,8 @@ enum flw_mode flw_mode(const char *host, int port, int timeout_ms);
 /* The packet counters of the server. 0 or -1. */
 int flw_requests_received(const char *host, int port, int64_t *received);
 int flw_packets(const char *host, int port, int64_t *received, int64_t *sent);
-/* The packet counters of the connection that has this session. 0, or -1: no such connection here. */
+/* The packet counters of the connection that has this session. 0, or -1: no such connection
+ * here. */
 int flw_session_packets(const char *host, int port, int64_t session, int64_t *received,
                         int64_t *sent);
 

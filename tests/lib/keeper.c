@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_MS 20000     /* an answer that takes longer means that the keeper is broken */
-#define OWNER_PROBE_MS 100  /* without a pidfd: how often the keeper looks for its parent */
-#define SOCKET_FD 3         /* where the keeper has its two descriptors */
+#define ANSWER_MS 20000    /* an answer that takes longer means that the keeper is broken */
+#define OWNER_PROBE_MS 100 /* without a pidfd: how often the keeper looks for its parent */
+#define SOCKET_FD 3        /* where the keeper has its two descriptors */
 #define OWNER_FD 4
 
 enum keeper_op { OP_READY, OP_SPAWN, OP_SIGNAL, OP_LOOK, OP_END };
@@ -40,7 +40,7 @@ struct keeper {
     pid_t owner;
 };
 
-/* --- in the keeper: nothing but async-signal-safe calls, as the maker may have threads ------------ */
+/* --- in the keeper: nothing but async-signal-safe calls, as the maker may have threads -------- */
 
 /* Block nothing, handle nothing: what a program may expect when it is started. */
 static void plain_signals(void)
@@ -250,7 +250,7 @@ static void keeper_main(const struct keeper_plan *plan, int sock, int owner_fd, 
     _exit(0);
 }
 
-/* --- in the maker ------------------------------------------------------------------------------- */
+/* --- in the maker ----------------------------------------------------------------------------- */
 
 static int receive(struct keeper *k, struct answer *a)
 {

@@ -50,7 +50,7 @@ static int wait_ready(int fd, short events, int64_t deadline_ms)
     }
 }
 
-/* --- ports -------------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------------ */
 
 static int outgoing_range_start(void)
 {
@@ -127,7 +127,7 @@ int net_free_ports(int *ports, size_t n)
     return have == n ? 0 : -1;
 }
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 int net_connect_begin(const char *host, int port)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking; hosts
- * are IPv4 addresses in digits. */
+/* Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking;
+ * hosts are IPv4 addresses in digits. */
 #ifndef ZKTEST_NET_H
 #define ZKTEST_NET_H
 
@@ -12,13 +12,14 @@ int64_t net_now_ms(void);
 /* Between two probes of a condition that nobody signals. */
 void net_nap_ms(int ms);
 
-/* Listen on a free loopback port. It lies below the kernel's range for outgoing connections: a client
- * that tries again and again to reach a port of that range while its server is down can end up
- * connected to itself and so keep the port from the server. The descriptor, or -1. */
+/* Listen on a free loopback port. It lies below the kernel's range for outgoing connections: a
+ * client that tries again and again to reach a port of that range while its server is down can end
+ * up connected to itself and so keep the port from the server. The descriptor, or -1. */
 int net_listen(int *port);
 /* Listen on this loopback port. The descriptor, or -1 with errno. */
 int net_listen_on(int port);
-/* Find n different ports that are free now. 0 or -1. Somebody else may take one before it is used. */
+/* Find n different ports that are free now. 0 or -1. Somebody else may take one before it is
+ * used. */
 int net_free_ports(int *ports, size_t n);
 
 /* Start a connection; it may not be there yet when the call returns. The descriptor, or -1. */

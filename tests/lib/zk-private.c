@@ -3,9 +3,10 @@
  *
  *     zk-private --nodes 3 -- ./my-test --all
  *
- * starts the servers, sets ZKL_SERVERS to their connect string, runs the command in the foreground, ends
- * the servers and removes their files, and exits as the command did (128 + the signal's number if one
- * killed it). Without a command it prints the connect string and waits for SIGINT or SIGTERM. */
+ * starts the servers, sets ZKL_SERVERS to their connect string, runs the command in the
+ * foreground, ends the servers and removes their files, and exits as the command did (128 + the
+ * signal's number if one killed it). Without a command it prints the connect string and waits for
+ * SIGINT or SIGTERM. */
 #include "zkserver.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ struct settings {
     char **command; /* NULL: none */
 };
 
-/* What the command gets back: it may have been started with SIGINT ignored, by nohup or a shell's &. */
+/* What the command gets back: it may have been started with SIGINT ignored, by nohup or a shell's
+ * &. */
 struct kept_signals {
     struct sigaction on_int;
     struct sigaction on_term;
@@ -49,7 +51,7 @@ static const char usage_text[] =
     "Exit status: that of COMMAND, 128 + N if signal N killed it; 2 wrong usage, 125 no server,\n"
     "127 COMMAND cannot be started, 77 no java or no ZooKeeper jar.\n";
 
-/* --- arguments ---------------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------------------- */
 
 static int number(const char *option, const char *text, int low, int high)
 {
@@ -99,10 +101,14 @@ static void set_option(struct settings *s, int option, const char *value)
 static void parse(struct settings *s, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'},       {"tick", required_argument, NULL, 't'},
-        {"min-session", required_argument, NULL, 'm'}, {"max-session", required_argument, NULL, 'M'},
-        {"fsync", no_argument, NULL, 'f'},             {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},              {NULL, 0, NULL, 0},
+        {"nodes", required_argument, NULL, 'n'},
+        {"tick", required_argument, NULL, 't'},
+        {"min-session", required_argument, NULL, 'm'},
+        {"max-session", required_argument, NULL, 'M'},
+        {"fsync", no_argument, NULL, 'f'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -115,7 +121,7 @@ static void parse(struct settings *s, int argc, char **argv)
         s->command = argv + optind;
 }
 
-/* --- signals ------------------------------------------------------------------------------------ */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static void take_signals(struct kept_signals *kept)
 {
@@ -152,7 +158,7 @@ static sigset_t block_signals(void)
     return set;
 }
 
-/* --- running ------------------------------------------------------------------------------------ */
+/* --- running ---------------------------------------------------------------------------------- */
 
 static pid_t start_command(char **command, const struct kept_signals *kept)
 {

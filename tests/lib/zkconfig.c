@@ -13,12 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ZOOKEEPER_JAR "/usr/share/java/zookeeper.jar" /* its manifest names the other jars it needs */
-#define LOG_JAR "/usr/share/java/slf4j-simple.jar"    /* without it the server keeps no log */
+#define ZOOKEEPER_JAR                                                                              \
+    "/usr/share/java/zookeeper.jar"                /* its manifest names the other jars it needs */
+#define LOG_JAR "/usr/share/java/slf4j-simple.jar" /* without it the server keeps no log */
 #define ARGS_MAX 64
 #define QUORUM_WAIT_MS 10000
 
-/* --- what is installed -------------------------------------------------------------------------- */
+/* --- what is installed ------------------------------------------------------------------------ */
 
 static char *executable_in(const char *dir, size_t length, const char *tail)
 {
@@ -82,7 +83,7 @@ int zkc_find_jars(char **classpath, char *err, size_t size)
     return 0;
 }
 
-/* --- command line ------------------------------------------------------------------------------- */
+/* --- command line ----------------------------------------------------------------------------- */
 
 struct args {
     char **v;
@@ -148,7 +149,7 @@ static int make_argv(struct zkc_plan *plan, size_t node, const char *java, const
     return a.failed ? -1 : 0;
 }
 
-/* --- the plan ----------------------------------------------------------------------------------- */
+/* --- the plan --------------------------------------------------------------------------------- */
 
 static void default_to(int *value, int standard)
 {
@@ -166,7 +167,8 @@ static void fill_defaults(struct zks_options *o)
     default_to(&o->sync_limit_ms, o->tick_ms * 10 > 5000 ? o->tick_ms * 10 : 5000);
 }
 
-/* A name nobody has. The keeper makes the folder, so that no moment is left in which it could stay. */
+/* A name nobody has. The keeper makes the folder, so that no moment is left in which it could
+ * stay. */
 static char *new_dir_name(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -270,7 +272,7 @@ void zkc_free(struct zkc_plan *plan)
     free(plan->dir);
 }
 
-/* --- ports and files ---------------------------------------------------------------------------- */
+/* --- ports and files -------------------------------------------------------------------------- */
 
 int zkc_choose_ports(struct zkc_plan *plan)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to zkserver.c: everything a server needs before it is started. Where java and the jars are,
- * its command line, its ports, zoo.cfg, and the folder they live in. */
+/* Private to zkserver.c: everything a server needs before it is started. Where java and the jars
+ * are, its command line, its ports, zoo.cfg, and the folder they live in. */
 #ifndef ZKTEST_ZKCONFIG_H
 #define ZKTEST_ZKCONFIG_H
 
 #include "zkserver.h"
 
 struct zkc_plan {
-    struct zks_options options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
+    struct zks_options
+        options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
     char *dir;
     char *cfg_extra;
     char *home[ZKS_NODES_MAX];
@@ -26,8 +27,8 @@ struct zkc_plan {
 int zkc_find_java(char **java, char *err, size_t size);
 int zkc_find_jars(char **classpath, char *err, size_t size);
 
-/* Fill a zeroed plan: names and command lines; nothing is made on disk. 0 or a zks_result; zkc_free in
- * either case. Nothing in options is kept. */
+/* Fill a zeroed plan: names and command lines; nothing is made on disk. 0 or a zks_result;
+ * zkc_free in either case. Nothing in options is kept. */
 int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err, size_t size);
 void zkc_free(struct zkc_plan *plan);
 

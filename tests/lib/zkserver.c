@@ -43,7 +43,7 @@ static int fail(char *err, size_t size, const char *format, ...)
     return ZKS_FAILED;
 }
 
-/* --- one node ----------------------------------------------------------------------------------- */
+/* --- one node --------------------------------------------------------------------------------- */
 
 static int usable(const struct zks *zks, size_t node)
 {
@@ -142,7 +142,7 @@ pid_t zks_pid(struct zks *zks, size_t node)
     return state.pid;
 }
 
-/* --- all nodes ---------------------------------------------------------------------------------- */
+/* --- all nodes -------------------------------------------------------------------------------- */
 
 static enum flw_mode mode_of(const struct zks *zks, size_t node)
 {
@@ -233,7 +233,7 @@ int zks_wait_ready(struct zks *zks, int timeout_ms)
     return usable(zks, 0) ? wait_ready(zks, timeout_ms, RESPAWNS_MAX) : -1;
 }
 
-/* --- start and stop ----------------------------------------------------------------------------- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 static int keeper_of_plan(struct zks *zks)
 {
@@ -326,7 +326,7 @@ int zks_available(char *err, size_t size)
     return zkc_find_java(NULL, err, size) == 0 ? zkc_find_jars(NULL, err, size) : ZKS_MISSING;
 }
 
-/* --- what a user may know ----------------------------------------------------------------------- */
+/* --- what a user may know --------------------------------------------------------------------- */
 
 const char *zks_host(void)
 {

@@ -12,12 +12,12 @@
  *     zks_stop(zks);
  *
  * Servers and folder are gone after zks_stop, and also, within moments, if the process that called
- * zks_start ends in any other way, SIGKILL included. Children that it has forked do not matter for this:
- * they need do nothing, and every call made in one of them fails without effect.
+ * zks_start ends in any other way, SIGKILL included. Children that it has forked do not matter for
+ * this: they need do nothing, and every call made in one of them fails without effect.
  *
- * All calls may be made from any thread, but those that start, stop or pause nodes of one zks are to be
- * made by one thread at a time. Every wait has a bound. ZKS_KEEP=1 in the environment keeps the folder
- * for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
+ * All calls may be made from any thread, but those that start, stop or pause nodes of one zks are
+ * to be made by one thread at a time. Every wait has a bound. ZKS_KEEP=1 in the environment keeps
+ * the folder for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
 #ifndef ZKTEST_ZKSERVER_H
 #define ZKTEST_ZKSERVER_H
 
@@ -38,7 +38,7 @@ struct zks_options {
     int min_session_ms;     /* 200 */
     int max_session_ms;     /* 60000 */
     int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
-    int container_check_ms; /* the server's 60000: how often empty containers and TTLs are looked for */
+    int container_check_ms; /* 60000: how often empty containers and TTLs are looked for */
     bool fsync;             /* wait for the disk at each write, as a real ensemble does */
     bool no_digest;         /* for snap_set_counter: it must be so at all starts of a node */
     bool extended_types;    /* TTL nodes */
@@ -52,11 +52,12 @@ enum zks_result {
     ZKS_MISSING = -2 /* java or the jars are not installed: a test may skip itself (exit code 77) */
 };
 
-/* 0 if java and the jars are there. Otherwise ZKS_MISSING, and err says which package to install. */
+/* 0 if java and the jars are there. Otherwise ZKS_MISSING, and err says which package to
+ * install. */
 int zks_available(char *err, size_t size);
 
-/* Start the servers and wait until they serve. On failure nothing is left and err says why, with the
- * end of the log. options NULL: all defaults. */
+/* Start the servers and wait until they serve. On failure nothing is left and err says why, with
+ * the end of the log. options NULL: all defaults. */
 int zks_start(struct zks **zks, const struct zks_options *options, char *err, size_t size);
 /* End them all, remove the folder, free. NULL is ignored. */
 void zks_stop(struct zks *zks);

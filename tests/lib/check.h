@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Assertions for cmocka that show both values as numbers, and waiting with a bound. They are for
+ * the test's own thread: a failed one jumps out of the test. */
+#ifndef ZKTEST_CHECK_H
+#define ZKTEST_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "net.h"
+
+/* True as soon as the condition is, false if it is not after ms. For conditions that nobody
+ * signals. */
+#define wait_until(condition, ms)                                                                  \
+    ({                                                                                             \
+        int64_t wait_end_ms_ = net_now_ms() + (ms);                                                \
+        bool wait_true_ = (condition);                                                             \
+        while (!wait_true_ && net_now_ms() < wait_end_ms_) {                                       \
+            net_nap_ms(2);                                                                         \
+            wait_true_ = (condition);                                                              \
+        }                                                                                          \
+        wait_true_;                                                                                \
+    })
+
+#define check_wait(condition, ms)                                                                  \
+    do {                                                                                           \
+        if (!wait_until(condition, ms))                                                            \
+            fail_msg("not within %d ms: %s", (int)(ms), #condition);                               \
+    } while (0)
+
+#define check_true(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            fail_msg("not true: %s", #condition);                                                  \
+    } while (0)
+
+/* check_num(count, >=, 3) */
+#define check_num(left, relation, right)                                                           \
+    do {                                                                                           \
+        long long left_ = (long long)(left);                                                       \
+        long long right_ = (long long)(right);                                                     \
+        if (!(left_ relation right_))                                                              \
+            fail_msg("%s %s %s: it is %lld and %lld", #left, #relation, #right, left_, right_);    \
+    } while (0)
+
+/* 0 is success everywhere in this project. */
+#define check_ok(call) check_num(call, ==, 0)
+
+#define check_text(left, right) assert_string_equal(left, right)
+
+#endif

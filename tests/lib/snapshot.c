@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file, as ZooKeeper 3.8's FileSnap writes it, all numbers big-endian:
+ *   header    "ZKSN", int version (2), long database
+ *   sessions  int n, then n times: long id, int timeout
+ *   ACLs      int n, then n times: long key, int m, then m times: int perms, text scheme, text id
+ *   nodes     text path, buffer data, long ACL key, stat (below); the path "/" ends the list
+ *   seal      long Adler32 of all before it, text "/"
+ * The root's path is the empty text. With the digest feature on, more follows behind the seal. */
+#include "snapshot.h"
+
+#include "bytes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x5a4b534e /* "ZKSN" */
+#define STAT_SIZE 60     /* 4 longs, 3 ints, 2 longs */
+#define CVERSION_AT 36   /* behind czxid, mzxid, ctime, mtime and version */
+
+struct image {
+    unsigned char *data;
+    size_t n;
+    size_t at;
+    bool failed;
+    char file[PATH_MAX];
+};
+
+static int fail(char *err, size_t size, const char *what, const char *name)
+{
+    snprintf(err, size, "%s: %s", name, what);
+    return -1;
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+/* The newest has the highest number, in hexadecimal, behind its name. */
+static int find_newest(const char *data_dir, char *file, size_t size)
+{
+    char dir[PATH_MAX - 300];
+    struct dirent *e;
+    long long best = -1;
+    DIR *d;
+
+    snprintf(dir, sizeof dir, "%s/version-2", data_dir);
+    d = opendir(dir);
+    if (d == NULL)
+        return -1;
+    while ((e = readdir(d)) != NULL) {
+        long long zxid;
+        if (strncmp(e->d_name, "snapshot.", 9) != 0)
+            continue;
+        zxid = strtoll(e->d_name + 9, NULL, 16);
+        if (zxid > best) {
+            best = zxid;
+            snprintf(file, size, "%s/%s", dir, e->d_name);
+        }
+    }
+    closedir(d);
+    return best >= 0 ? 0 : -1;
+}
+
+static int load(struct image *im)
+{
+    FILE *f = fopen(im->file, "re");
+    long n;
+
+    if (f == NULL)
+        return -1;
+    if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) > 0 &&
+        (im->data = malloc((size_t)n)) != NULL) {
+        rewind(f);
+        im->n = fread(im->data, 1, (size_t)n, f);
+    }
+    fclose(f);
+    return im->n > 0 ? 0 : -1;
+}
+
+static int store(const struct image *im)
+{
+    FILE *f = fopen(im->file, "we");
+    size_t n;
+
+    if (f == NULL)
+        return -1;
+    n = fwrite(im->data, 1, im->n, f);
+    return fclose(f) == 0 && n == im->n ? 0 : -1;
+}
+
+/* --- walking through it ----------------------------------------------------------------------- */
+
+static unsigned char *skip(struct image *im, size_t n)
+{
+    if (im->failed || im->n - im->at < n) {
+        im->failed = true;
+        return NULL;
+    }
+    im->at += n;
+    return im->data + im->at - n;
+}
+
+static int32_t read_int(struct image *im)
+{
+    unsigned char *at = skip(im, 4);
+
+    return at != NULL ? bytes_get32(at) : 0;
+}
+
+/* Text or buffer; the length -1 stands for null. */
+static int32_t skip_bytes(struct image *im, const unsigned char **data)
+{
+    int32_t n = read_int(im);
+
+    *data = n > 0 ? skip(im, (size_t)n) : NULL;
+    return n > 0 ? n : 0;
+}
+
+static void skip_head(struct image *im)
+{
+    const unsigned char *unused;
+
+    if (read_int(im) != MAGIC)
+        im->failed = true;
+    skip(im, 4 + 8);
+    for (int32_t n = read_int(im); n > 0 && !im->failed; n--)
+        skip(im, 8 + 4);
+    for (int32_t n = read_int(im); n > 0 && !im->failed; n--) {
+        skip(im, 8);
+        for (int32_t m = read_int(im); m > 0 && !im->failed; m--) {
+            skip(im, 4);
+            skip_bytes(im, &unused);
+            skip_bytes(im, &unused);
+        }
+    }
+}
+
+/* Go through all nodes, up to the seal. The place of the path's cversion, or NULL. */
+static unsigned char *find_counter(struct image *im, const char *path)
+{
+    unsigned char *found = NULL;
+    const unsigned char *unused;
+
+    skip_head(im);
+    while (!im->failed) {
+        const unsigned char *name;
+        unsigned char *stat;
+        int32_t n = skip_bytes(im, &name);
+        if (n == 1 && name != NULL && name[0] == '/')
+            break;
+        skip_bytes(im, &unused);
+        skip(im, 8);
+        stat = skip(im, STAT_SIZE);
+        if (stat != NULL && name != NULL && (size_t)n == strlen(path) &&
+            memcmp(name, path, (size_t)n) == 0)
+            found = stat + CVERSION_AT;
+    }
+    return im->failed ? NULL : found;
+}
+
+static uint32_t adler32(const unsigned char *data, size_t n)
+{
+    uint32_t a = 1;
+    uint32_t b = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        a = (a + data[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    return b << 16 | a;
+}
+
+/* --- what callers want ------------------------------------------------------------------------ */
+
+/* Load the newest snapshot, check it, and find the path's counter in it. im->at is at the seal
+ * then. */
+static int open_image(struct image *im, const char *data_dir, const char *path,
+                      unsigned char **counter, char *err, size_t size)
+{
+    memset(im, 0, sizeof *im);
+    if (find_newest(data_dir, im->file, sizeof im->file) != 0)
+        return fail(err, size, "no snapshot in it: the server was never started", data_dir);
+    if (load(im) != 0)
+        return fail(err, size, strerror(errno), im->file);
+    *counter = find_counter(im, path);
+    if (im->failed || im->n - im->at < 13)
+        return fail(err, size, "not understood", im->file);
+    if (bytes_get64(im->data + im->at) != (int64_t)adler32(im->data, im->at))
+        return fail(err, size, "its checksum is wrong", im->file);
+    if (im->n - im->at != 13)
+        return fail(err, size, "written with the digest feature on; see no_digest", im->file);
+    if (*counter == NULL)
+        return fail(err, size, "not in the newest snapshot: restart the server once more", path);
+    return 0;
+}
+
+int snap_get_counter(const char *data_dir, const char *path, int32_t *next, char *err, size_t size)
+{
+    unsigned char *counter;
+    struct image im;
+    int rc = open_image(&im, data_dir, path, &counter, err, size);
+
+    if (rc == 0)
+        *next = bytes_get32(counter);
+    free(im.data);
+    return rc;
+}
+
+int snap_set_counter(const char *data_dir, const char *path, int32_t next, char *err, size_t size)
+{
+    unsigned char *counter;
+    struct image im;
+    int rc = open_image(&im, data_dir, path, &counter, err, size);
+
+    if (rc == 0) {
+        bytes_put32(counter, next);
+        bytes_put64(im.data + im.at, (int64_t)adler32(im.data, im.at));
+        if (store(&im) != 0)
+            rc = fail(err, size, strerror(errno), im.file);
+    }
+    free(im.data);
+    return rc;
+}

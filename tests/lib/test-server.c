@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launcher: that servers serve, and that nothing of them is left, however their user ends. */
+#include "test-lib.h"
+
+#include "fourlw.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GONE_MS 10000
+
+/* --- helpers ---------------------------------------------------------------------------------- */
+
+/* Neither running nor stopped: no such process, or a zombie that waits for its parent. */
+static bool process_gone(pid_t pid)
+{
+    char path[64];
+    char state = 'Z';
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return true;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(f);
+    return state == 'Z';
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1)
+        parent = 0;
+    fclose(f);
+    return parent;
+}
+
+static bool file_gone(const char *path)
+{
+    return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+static struct zks *start(size_t nodes)
+{
+    struct zks_options options = {.nodes = nodes};
+    struct zks *zks = NULL;
+    char err[512] = "";
+
+    if (zks_start(&zks, &options, err, sizeof err) != 0)
+        fail_msg("%s", err);
+    return zks;
+}
+
+static struct wire *connect_to(const struct zks *zks, size_t node)
+{
+    struct wire *w = NULL;
+
+    check_ok(wire_open(&w, zks_host(), zks_port(zks, node), SESSION_MS));
+    return w;
+}
+
+/* --- serving ---------------------------------------------------------------------------------- */
+
+static void one_server_serves_and_is_gone_after_stop(void **state)
+{
+    struct zks *zks = start(1);
+    pid_t pid = zks_pid(zks, 0);
+    char dir[256];
+    struct wire *w;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", zks_dir(zks));
+    check_text(zks_connect_string(zks), zks_address(zks, 0));
+    check_num(zks_leader(zks), ==, 0);
+    check_true(!process_gone(pid) && !file_gone(dir) && !file_gone(zks_log_path(zks, 0)));
+    w = connect_to(zks, 0);
+    check_ok(wire_create(w, "/a", "text", WIRE_PERSISTENT, NULL, 0));
+    wire_close(w);
+    zks_stop(zks);
+    check_true(process_gone(pid) && file_gone(dir));
+}
+
+static void ensemble_survives_its_leader(void **state)
+{
+    struct zks *zks = start(3);
+    int leader = zks_leader(zks);
+    int next;
+    struct wire *w;
+
+    (void)state;
+    check_num(leader, >=, 0);
+    w = connect_to(zks, (size_t)leader);
+    check_ok(wire_create(w, "/a", "", WIRE_PERSISTENT, NULL, 0));
+    wire_abandon(w);
+    check_ok(zks_kill_node(zks, (size_t)leader));
+    check_num(zks_pid(zks, (size_t)leader), ==, 0);
+    next = zks_wait_leader(zks, WAIT_MS);
+    check_true(next >= 0 && next != leader);
+    check_ok(zks_wipe_node(zks, (size_t)leader));
+    check_ok(zks_restart_node(zks, (size_t)leader));
+    check_num(flw_mode(zks_host(), zks_port(zks, (size_t)leader), WAIT_MS), ==, FLW_FOLLOWER);
+    w = connect_to(zks, (size_t)leader); /* the wiped node has got the data back from the others */
+    check_ok(wire_exists(w, "/a", NULL));
+    wire_close(w);
+    zks_stop(zks);
+}
+
+static void paused_server_is_silent_until_resumed(void **state)
+{
+    int port = zks_port(shared, 0);
+
+    (void)state;
+    check_ok(zks_pause_node(shared, 0));
+    check_num(flw_mode(zks_host(), port, 300), ==, FLW_NO_ANSWER);
+    check_num(zks_leader(shared), ==, -1);
+    check_ok(zks_resume_node(shared, 0));
+    check_ok(zks_wait_ready(shared, WAIT_MS));
+    check_num(flw_mode(zks_host(), port, WAIT_MS), ==, FLW_STANDALONE);
+}
+
+static void restart_keeps_data_and_wipe_forgets_them(void **state)
+{
+    struct zks *zks = start(1);
+    struct wire *w = connect_to(zks, 0);
+
+    (void)state;
+    check_ok(wire_create(w, "/kept", "", WIRE_PERSISTENT, NULL, 0));
+    wire_close(w);
+    check_ok(zks_restart_node(zks, 0));
+    w = connect_to(zks, 0);
+    check_ok(wire_exists(w, "/kept", NULL));
+    wire_close(w);
+    check_num(zks_wipe_node(zks, 0), ==, -1); /* it runs */
+    check_ok(zks_stop_node(zks, 0));
+    check_ok(zks_wipe_node(zks, 0));
+    check_ok(zks_restart_node(zks, 0));
+    w = connect_to(zks, 0);
+    check_num(wire_exists(w, "/kept", NULL), ==, WIRE_NONODE);
+    wire_close(w);
+    zks_stop(zks);
+}
+
+/* --- starts that do not go well --------------------------------------------------------------- */
+
+static void restart_waits_for_its_port(void **state)
+{
+    struct zks *zks = start(1);
+    int thief;
+    pid_t first;
+
+    (void)state;
+    check_ok(zks_stop_node(zks, 0));
+    thief = net_listen_on(zks_port(zks, 0));
+    check_num(thief, >=, 0);
+    check_ok(zks_start_node(zks, 0));
+    first = zks_pid(zks, 0);
+    check_wait(zks_pid(zks, 0) == 0, WAIT_MS); /* it could not have the port */
+    close(thief);
+    check_ok(zks_wait_ready(zks, WAIT_MS));
+    check_num(zks_pid(zks, 0), !=, first);
+    zks_stop(zks);
+}
+
+/* A java of our own that fails the first time it is run. */
+static void make_bad_java(const char *home)
+{
+    char path[300];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/bin", home);
+    check_ok(mkdir(path, 0700));
+    snprintf(path, sizeof path, "%s/bin/java", home);
+    f = fopen(path, "we");
+    check_true(f != NULL);
+    fprintf(f, "#!/bin/sh\nmkdir %s/once 2>/dev/null && { echo no luck; exit 1; }\n", home);
+    fprintf(f, "exec java \"$@\"\n");
+    check_ok(fclose(f));
+    check_ok(chmod(path, 0700));
+}
+
+static void start_tries_again(void **state)
+{
+    char home[] = "/tmp/test-lib-XXXXXX";
+    char path[64];
+
+    (void)state;
+    check_true(mkdtemp(home) != NULL);
+    make_bad_java(home);
+    setenv("JAVA_HOME", home, 1);
+    zks_stop(start(1));
+    unsetenv("JAVA_HOME");
+    snprintf(path, sizeof path, "%s/once", home);
+    check_ok(rmdir(path)); /* it did fail once */
+    snprintf(path, sizeof path, "%s/bin/java", home);
+    check_ok(unlink(path));
+    snprintf(path, sizeof path, "%s/bin", home);
+    check_ok(rmdir(path));
+    check_ok(rmdir(home));
+}
+
+static void failed_start_says_why(void **state)
+{
+    struct zks_options options = {.jvm_extra = "-XX:NoSuchOption"};
+    struct zks *zks = NULL;
+    char err[512] = "";
+
+    (void)state;
+    check_num(zks_start(&zks, &options, err, sizeof err), ==, ZKS_FAILED);
+    check_true(zks == NULL);
+    check_true(strstr(err, "NoSuchOption") != NULL);
+}
+
+static void missing_java_names_the_package(void **state)
+{
+    char *path = strdup(getenv("PATH"));
+    struct zks *zks = NULL;
+    char err[512] = "";
+    int rc;
+
+    (void)state;
+    setenv("PATH", "/nonexistent", 1);
+    rc = zks_start(&zks, NULL, err, sizeof err);
+    setenv("PATH", path, 1);
+    free(path);
+    check_num(rc, ==, ZKS_MISSING);
+    check_true(strstr(err, "apt-get install default-jre-headless") != NULL);
+}
+
+/* --- nothing is left -------------------------------------------------------------------------- */
+
+struct victim {
+    pid_t pid;       /* the process that started the server */
+    pid_t bystander; /* its child, which lives on */
+    pid_t server;
+    pid_t keeper;
+    char dir[256];
+};
+
+/* In a process of its own: start a server and a child that does nothing, report, wait for the
+ * end. */
+static void be_victim(int report, bool paused)
+{
+    struct zks_options options = {.nodes = 1};
+    struct victim v;
+    struct zks *zks;
+    char err[512];
+
+    memset(&v, 0, sizeof v);
+    if (zks_start(&zks, &options, err, sizeof err) != 0)
+        _exit(1);
+    v.bystander = fork();
+    if (v.bystander == 0) {
+        zks_stop(zks); /* without effect in a child */
+        pause();
+        _exit(0);
+    }
+    v.pid = getpid();
+    v.server = zks_pid(zks, 0);
+    v.keeper = parent_of(v.server);
+    snprintf(v.dir, sizeof v.dir, "%s", zks_dir(zks));
+    if (paused)
+        zks_pause_node(zks, 0);
+    if (write(report, &v, sizeof v) == (ssize_t)sizeof v)
+        pause();
+    _exit(0);
+}
+
+static struct victim make_victim(bool paused)
+{
+    struct victim v;
+    int report[2];
+    pid_t pid;
+
+    check_ok(pipe(report));
+    pid = fork();
+    if (pid == 0)
+        be_victim(report[1], paused);
+    close(report[1]);
+    check_num(read(report[0], &v, sizeof v), ==, sizeof v);
+    close(report[0]);
+    check_num(v.pid, ==, pid);
+    return v;
+}
+
+/* Kill the starter; its server and folder must go though its child lives on. */
+static void check_gone_after(int sig, bool paused)
+{
+    struct victim v = make_victim(paused);
+
+    check_true(!process_gone(v.server) && !file_gone(v.dir));
+    kill(v.pid, sig);
+    waitpid(v.pid, NULL, 0);
+    check_wait(process_gone(v.server) && file_gone(v.dir) && process_gone(v.keeper), GONE_MS);
+    check_true(!process_gone(v.bystander));
+    kill(v.bystander, SIGKILL);
+}
+
+static void nothing_is_left_after_sigint(void **state)
+{
+    (void)state;
+    check_gone_after(SIGINT, false);
+}
+
+static void nothing_is_left_after_sigterm(void **state)
+{
+    (void)state;
+    check_gone_after(SIGTERM, false);
+}
+
+static void nothing_is_left_after_sigkill(void **state)
+{
+    (void)state;
+    check_gone_after(SIGKILL, false);
+}
+
+static void paused_server_goes_too(void **state)
+{
+    (void)state;
+    check_gone_after(SIGKILL, true);
+}
+
+static void servers_go_with_a_killed_keeper(void **state)
+{
+    struct zks *zks = start(1);
+    pid_t server = zks_pid(zks, 0);
+    char dir[256];
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", zks_dir(zks));
+    kill(parent_of(server), SIGKILL);
+    check_wait(process_gone(server), GONE_MS);
+    check_num(zks_start_node(zks, 0), ==, -1);
+    zks_stop(zks);
+    check_true(file_gone(dir));
+}
+
+/* --- zk-private ------------------------------------------------------------------------------- */
+
+/* Run zk-private with a shell command; its output's first line, and its process. */
+static pid_t run_private(const char *command, char *line, size_t size)
+{
+    const char *program = getenv("ZK_PRIVATE");
+    int out[2];
+    pid_t pid;
+    FILE *f;
+
+    if (program == NULL)
+        fail_msg("ZK_PRIVATE must name the zk-private program");
+    check_ok(pipe(out));
+    pid = fork();
+    if (pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        close(out[0]);
+        close(out[1]);
+        execl(program, "zk-private", "--quiet", "--tick", "100", command != NULL ? "--" : NULL,
+              "sh", "-c", command, (char *)NULL);
+        _exit(99);
+    }
+    close(out[1]);
+    f = fdopen(out[0], "r");
+    check_true(f != NULL && fgets(line, (int)size, f) != NULL);
+    line[strcspn(line, "\n")] = '\0';
+    fclose(f);
+    return pid;
+}
+
+static int exit_of(pid_t pid)
+{
+    int status = 0;
+
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Does a server answer at "127.0.0.1:PORT"? */
+static bool answers(const char *address)
+{
+    const char *colon = strchr(address, ':');
+
+    return colon != NULL && flw_mode(zks_host(), atoi(colon + 1), 500) == FLW_STANDALONE;
+}
+
+static void private_passes_the_exit_status_on(void **state)
+{
+    char line[200];
+
+    (void)state;
+    check_num(exit_of(run_private("echo $ZKL_SERVERS; exit 7", line, sizeof line)), ==, 7);
+    check_true(strncmp(line, "127.0.0.1:", 10) == 0);
+    check_true(!answers(line));
+    check_num(exit_of(run_private("echo; kill -9 $$", line, sizeof line)), ==, 128 + 9);
+}
+
+static void private_forwards_sigterm(void **state)
+{
+    char line[200];
+    pid_t pid;
+
+    (void)state;
+    pid = run_private("trap 'exit 5' TERM; echo $ZKL_SERVERS; while :; do sleep 0.05; done", line,
+                      sizeof line);
+    check_true(answers(line));
+    kill(pid, SIGTERM);
+    check_num(exit_of(pid), ==, 5);
+    check_true(!answers(line));
+}
+
+static void private_without_command_waits_for_sigint(void **state)
+{
+    char line[200];
+    pid_t pid;
+
+    (void)state;
+    pid = run_private(NULL, line, sizeof line);
+    check_true(answers(line));
+    kill(pid, SIGINT);
+    check_num(exit_of(pid), ==, 0);
+    check_true(!answers(line));
+}
+
+static void killed_private_takes_its_command_along(void **state)
+{
+    char line[200];
+    pid_t command;
+    pid_t pid;
+
+    (void)state;
+    pid = run_private("echo $$ $ZKL_SERVERS; exec sleep 60", line, sizeof line);
+    command = atoi(line);
+    check_true(command > 0 && !process_gone(command) && answers(strchr(line, ' ') + 1));
+    kill(pid, SIGKILL);
+    check_num(exit_of(pid), ==, -SIGKILL);
+    check_wait(process_gone(command) && !answers(strchr(line, ' ') + 1), GONE_MS);
+}
+
+const struct CMUnitTest server_tests[] = {
+    cmocka_unit_test(one_server_serves_and_is_gone_after_stop),
+    cmocka_unit_test(ensemble_survives_its_leader),
+    cmocka_unit_test(paused_server_is_silent_until_resumed),
+    cmocka_unit_test(restart_keeps_data_and_wipe_forgets_them),
+    cmocka_unit_test(restart_waits_for_its_port),
+    cmocka_unit_test(start_tries_again),
+    cmocka_unit_test(failed_start_says_why),
+    cmocka_unit_test(missing_java_names_the_package),
+    cmocka_unit_test(nothing_is_left_after_sigint),
+    cmocka_unit_test(nothing_is_left_after_sigterm),
+    cmocka_unit_test(nothing_is_left_after_sigkill),
+    cmocka_unit_test(paused_server_goes_too),
+    cmocka_unit_test(servers_go_with_a_killed_keeper),
+    cmocka_unit_test(private_passes_the_exit_status_on),
+    cmocka_unit_test(private_forwards_sigterm),
+    cmocka_unit_test(private_without_command_waits_for_sigint),
+    cmocka_unit_test(killed_private_takes_its_command_along),
+};
+const size_t server_test_count = sizeof server_tests / sizeof server_tests[0];
