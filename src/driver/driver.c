@@ -15,6 +15,7 @@
 
 #define MS INT64_C(1000000)
 #define DRAIN_MS 200      /* for answers that are still due when a handle is closed */
+#define BUSY_MS 1000      /* a client that sent something so recently is busy */
 #define OPEN_RETRY_MS 500 /* after libzookeeper refused to make a handle */
 
 /* --- fork --------------------------------------------------------------------------------------- */
@@ -222,7 +223,12 @@ static void open_one(struct zkl_driver *d, bool *wanted, bool probe)
 
 static int64_t next_wake(struct zkl_driver *d)
 {
-    int64_t at = zkl_core_next_timeout(&d->core, zkl_clock_now());
+    struct zkl_time now = zkl_clock_now();
+    int64_t at = zkl_core_next_timeout(&d->core, now);
+    /* While requests come and go, each would set a timer and wake this thread for it: it rather looks up
+     * now and then by itself. */
+    if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS && now.mono_ns + ZKL_NUDGE_MS * MS < at)
+        at = now.mono_ns + ZKL_NUDGE_MS * MS;
     if ((d->open_current || d->open_probe) && d->open_not_before < at)
         at = d->open_not_before;
     if (d->graveyard || d->closing)
