@@ -16,6 +16,7 @@
 #define MS INT64_C(1000000)
 #define DRAIN_MS 200      /* for answers that are still due when a handle is closed */
 #define BUSY_MS 1000      /* a client that sent something so recently is busy */
+#define WAKERS_AT_ONCE 32
 #define OPEN_RETRY_MS 500 /* after libzookeeper refused to make a handle */
 
 /* --- fork --------------------------------------------------------------------------------------- */
@@ -87,25 +88,39 @@ void zkl_driver_kick(struct zkl_driver *d)
         ;
 }
 
+/* Some of those that are to be woken, off the list: once off it they may be put on it again. */
+static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t max)
+{
+    size_t n = 0;
+    for (; d->wakers && n < max; n++) {
+        taken[n] = d->wakers;
+        d->wakers = taken[n]->next;
+        taken[n]->queued = false;
+    }
+    return n;
+}
+
 void zkl_driver_unlock(struct zkl_driver *d)
 {
-    struct zkl_waker *waker = d->wakers;
-    d->wakers = NULL;
+    struct zkl_waker *taken[WAKERS_AT_ONCE];
+    size_t n;
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
     if (d->service_until != 0 && zkl_core_next_timeout(&d->core, d->core.now) < d->service_until)
         zkl_driver_kick(d);
-    for (struct zkl_waker *w = waker; w; w = w->next)
-        w->queued = false;
-    pthread_mutex_unlock(&d->mu);
-    /* After the unlock: whoever is woken finds the mutex free. Each waker is kept alive for this. */
-    while (waker) {
-        struct zkl_waker *next = waker->next;
-        pthread_cond_signal(&waker->cond);
-        if (waker->woken)
-            waker->woken(waker);
-        waker = next;
+    while ((n = take_wakers(d, taken, WAKERS_AT_ONCE)) > 0) {
+        pthread_mutex_unlock(&d->mu);
+        /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
+        for (size_t i = 0; i < n; i++) {
+            pthread_cond_signal(&taken[i]->cond);
+            if (taken[i]->woken)
+                taken[i]->woken(taken[i]);
+        }
+        if (n < WAKERS_AT_ONCE)
+            return;
+        pthread_mutex_lock(&d->mu);
     }
+    pthread_mutex_unlock(&d->mu);
 }
 
 int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns)
@@ -352,15 +367,27 @@ void zkl_driver_unref(struct zkl_driver *d)
         destroy(d);
 }
 
+/* With the mutex: join both threads if they are through. False if they are not. */
+static bool join_threads(struct zkl_driver *d)
+{
+    if (!d->closed || !d->dispatch_done)
+        return false;
+    if (!d->joined) {
+        d->joined = true;
+        zkl_driver_unlock(d);
+        pthread_join(d->service, NULL);
+        pthread_join(d->dispatch, NULL);
+        zkl_driver_lock(d);
+    }
+    return true;
+}
+
 void zkl_driver_free(struct zkl_driver *d)
 {
     zkl_driver_lock(d);
-    bool done = d->closed && d->dispatch_done;
+    bool joined = join_threads(d);
     zkl_driver_unlock(d);
-    if (done) {
-        pthread_join(d->service, NULL);
-        pthread_join(d->dispatch, NULL);
-    } else {
+    if (!joined) {
         pthread_detach(d->service);
         pthread_detach(d->dispatch);
     }
@@ -466,7 +493,7 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
     zkl_driver_lock(d);
     while (!(d->closed && d->dispatch_done) && rc == 0)
         rc = pthread_cond_timedwait(&d->changed, &d->mu, &until);
-    bool done = d->closed && d->dispatch_done;
+    bool done = join_threads(d);
     zkl_driver_unlock(d);
     return done;
 }

@@ -69,7 +69,7 @@ struct zkl_driver {
     int epoll_fd, wake_fd;
     int64_t service_until;              /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
-    bool closing, closed;
+    bool closing, closed, joined;
     pthread_cond_t changed;             /* calls, closed, dispatch_idle */
 
     pthread_t dispatch;
