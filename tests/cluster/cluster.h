@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of this suite share: one private server for each program, clients and handles
+ * that are sure to be there, a raw connection to look at nodes and to interfere, and actors. */
+#ifndef ZKTEST_CLUSTER_H
+#define ZKTEST_CLUSTER_H
+
+#include <pthread.h>
+
+#include <zklock/zklock.h>
+
+#include "check.h"
+#include "fourlw.h"
+#include "wire.h"
+#include "zkserver.h"
+
+#define WAIT_MS 20000       /* for what comes at once, on a machine that may be busy */
+#define SESSION_MS 30000    /* nothing expires by itself, and no ping disturbs a count */
+#define CONTAINER_CHECK_MS 200
+
+extern struct zks *server;
+extern struct wire *raw; /* a session of the test's own, made anew for each test */
+
+/* For main: skip without java, else run the tests (those that a wildcard names) on a new server. */
+int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+#define CLUSTER_MAIN(argc, argv, name, tests)                                                      \
+    cluster_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
+/* A test with a raw connection. */
+#define cluster_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, cluster_raw_close)
+int cluster_raw_open(void **state);
+int cluster_raw_close(void **state);
+
+/* ZKL_TEST_LONG=1: the full length, else the short one. */
+long cluster_length(long full, long brief);
+
+/* Options for the server, SESSION_MS, with a connection waited for. */
+struct zkl_client_options cluster_options(void);
+/* A connected client, from options or with cluster_options(). */
+struct zkl_client *cluster_client_with(const struct zkl_client_options *options);
+struct zkl_client *cluster_client(void);
+struct zkl_mutex *cluster_mutex(struct zkl_client *client, const char *path);
+/* Free the mutexes (up to a NULL), then the client; all must say 0. */
+#define cluster_free(client, ...)                                                                  \
+    cluster_free_all(client, (struct zkl_mutex *[]){__VA_ARGS__, NULL})
+void cluster_free_all(struct zkl_client *client, struct zkl_mutex *mutexes[]);
+
+/* A path of the calling test's own: "/NAME-n". Static memory, good for some more calls. */
+const char *cluster_path(const char *name);
+/* Children of the path; 0 if it is not there. */
+int cluster_children(const char *path);
+/* The nth child (0: the first by number) as a whole path. */
+void cluster_child(const char *path, size_t nth, char *out, size_t size);
+
+/* --- actors ------------------------------------------------------------------------------------
+ * A thread that does what it is told, one thing after another: with it a test can say in one line
+ * of time what several threads do. Assertions stay with the test's thread. */
+struct actor;
+typedef int (*actor_fn)(void *arg);
+
+struct actor *actor_new(void);
+/* Begin; the actor must be idle. */
+void actor_begin(struct actor *actor, actor_fn fn, void *arg);
+/* 1 once what was begun is done. */
+bool actor_is_done(struct actor *actor);
+/* Wait until it is done, and give its result; the test fails if that takes longer than WAIT_MS. */
+int actor_result(struct actor *actor);
+int actor_do(struct actor *actor, actor_fn fn, void *arg);
+pthread_t actor_thread(const struct actor *actor);
+/* The thread ends. */
+void actor_end(struct actor *actor);
+
+/* For actors; arg is the mutex. */
+int do_lock(void *mutex);
+int do_trylock(void *mutex);
+int do_unlock(void *mutex);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's life: opening, a server that is down, silent or comes back, and closing. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- open ------------------------------------------------------------------------------------ */
+
+struct opened {
+    struct zkl_client *client;
+    char errbuf[512];
+    int64_t ms;
+    int rc;
+};
+
+static struct opened open_with(struct zkl_client_options options)
+{
+    struct opened o = {0};
+    int64_t start = net_now_ms();
+
+    options.errbuf = o.errbuf;
+    options.errbuf_size = sizeof o.errbuf;
+    o.rc = zkl_client_open(&o.client, &options);
+    o.ms = net_now_ms() - start;
+    if (o.client)
+        check_ok(zkl_client_free(o.client));
+    return o;
+}
+
+static void check_says(const char *text, const char *word)
+{
+    if (!strstr(text, word))
+        fail_msg("\"%s\" does not say \"%s\"", text, word);
+}
+
+/* Goal: an open returns within its connect_timeout_ms when nobody listens, and when somebody does
+ * but never answers. */
+static void open_without_an_answer_is_bounded(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    char servers[32];
+    int port, closed;
+    int fd = net_listen(&port);
+
+    (void)state;
+    check_num(fd, >=, 0);
+    check_ok(net_free_ports(&closed, 1));
+    options.connect_timeout_ms = 500;
+    for (int i = 0; i < 2; i++) {
+        snprintf(servers, sizeof servers, "127.0.0.1:%d", i == 0 ? port : closed);
+        options.servers = servers;
+        struct opened o = open_with(options);
+        check_num(o.rc, ==, ZKL_EDISCONNECTED);
+        check_num(o.ms, >=, 500);
+        check_num(o.ms, <, 3000);
+        check_says(o.errbuf, servers);
+    }
+    close(fd);
+}
+
+/* --- close ----------------------------------------------------------------------------------- */
+
+/* Goal: close says 0 only if the session ended: with a server that stands still it says ETIMEDOUT,
+ * after no more than its bound, and the node goes when the server goes on. */
+static void check_silent_close(int timeout_ms)
+{
+    const char *path = cluster_path("close-silent");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    int rc = zkl_client_close(client, timeout_ms);
+    int64_t ms = net_now_ms() - start;
+    check_ok(zks_resume_node(server, 0));
+    check_num(rc, ==, ZKL_ETIMEDOUT);
+    check_num(ms, <, timeout_ms + 2000);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+}
+
+static void close_with_a_silent_server_is_bounded(void **state)
+{
+    (void)state;
+    check_silent_close(500);
+}
+
+/* Goal: close with no time to wait returns at once, and the rest happens behind it. */
+static void close_with_no_time_returns_at_once(void **state)
+{
+    const char *path = cluster_path("close-at-once");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    int64_t start = net_now_ms();
+    int rc = zkl_client_close(client, 0);
+    check_num(net_now_ms() - start, <, 1000);
+    check_true(rc == 0 || rc == ZKL_ETIMEDOUT);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    cluster_free(client, NULL);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_free(mutex));
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(open_without_an_answer_is_bounded),
+    cluster_test(close_with_no_time_returns_at_once),
+    cluster_test(close_with_a_silent_server_is_bounded),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "client", tests);
+}
