@@ -229,8 +229,8 @@ static inline struct zkl_client_options zkl_client_options_init(void)
  * every signal blocked.
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says why:
  * EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with connect_timeout_ms also
- * EDISCONNECTED, EAUTH, ENOCHROOT. Host names are resolved in this call, for as long as the resolver
- * takes. */
+ * EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in this call, for as long as the
+ * resolver takes. Callbacks may run before this returns. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost lock. */
@@ -239,8 +239,9 @@ ZKL_API int zkl_client_state(struct zkl_client *client);
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED, every node
  * goes. Waits at most timeout_ms for the server's answer and for running callbacks; later calls with the
  * client or its mutexes return ZKL_ECLOSED, only the free calls remain.
- * 0: the session ended, or had ended. ETIMEDOUT: closed on this side; the work goes on in the background
- * and the nodes go at the latest when the session times out. EBADTIMEOUT, EINVAL, EFORK, EINCALLBACK. */
+ * 0: the server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on this side, but
+ * the time was up or no server answered; what is left of the work goes on in the background, and the nodes go
+ * when the session times out at the latest. EBADTIMEOUT, EINVAL, EFORK, EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
 /* Close if still open (waiting at most 10 s), then give the handle up. Mutexes of this client may be
@@ -262,7 +263,8 @@ ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, c
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
  * callback: none after it). NULL is ignored.
- * EBUSY: some thread holds or waits, nothing is freed. EFORK: left alone. Allowed in callbacks. */
+ * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINCALLBACK, called in a callback of another
+ * client while this mutex's own callback runs. Otherwise allowed in callbacks. */
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
 /* Acquire the mutex: the call that all others are defined by. wait NULL means ZKL_WAIT_INIT; grant may be

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "driver/driver.h"
 #include "error.h"
 
 int zkl_cancel_new(struct zkl_cancel **cancel)
@@ -15,6 +16,8 @@ int zkl_cancel_new(struct zkl_cancel **cancel)
     struct zkl_cancel *c = malloc(sizeof *c);
     if (!c)
         return zkl_fail(ZKL_ENOMEM, "zkl_cancel_new");
+    zkl_fork_watch();
+    c->fork_generation = zkl_fork_generation();
     atomic_init(&c->set, 0);
     atomic_init(&c->refs, 1);
     c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -28,12 +31,14 @@ int zkl_cancel_new(struct zkl_cancel **cancel)
 
 void zkl_cancel_set(struct zkl_cancel *cancel)
 {
-    int error = errno;
+    if (!cancel || atomic_exchange(&cancel->set, 1) != 0 ||
+        cancel->fork_generation != zkl_fork_generation())
+        return;
+    int error = errno, shield = zkl_shield(); /* write is a cancellation point */
     uint64_t one = 1;
-    if (cancel && atomic_exchange(&cancel->set, 1) == 0) {
-        while (write(cancel->fd, &one, sizeof one) < 0 && errno == EINTR)
-            ;
-    }
+    while (write(cancel->fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+    zkl_shield_end(shield);
     errno = error;
 }
 
@@ -52,6 +57,8 @@ void zkl_cancel_free(struct zkl_cancel *cancel)
 {
     if (!cancel || atomic_fetch_sub(&cancel->refs, 1) > 1)
         return;
+    int shield = zkl_shield();
     close(cancel->fd);
+    zkl_shield_end(shield);
     free(cancel);
 }

@@ -103,8 +103,6 @@ static void run_states(struct zkl_note *note)
 
 static void post_state(struct zkl_client *client, enum zkl_client_state state)
 {
-    if (client->opening)
-        zkl_driver_wake(client->driver, &client->opener);
     if (!client->state_fn)
         return;
     if (client->state_count == ZKL_STATES_QUEUED) { /* a slow callback: the oldest go */
@@ -121,6 +119,8 @@ static void post_state(struct zkl_client *client, enum zkl_client_state state)
 static void on_session(void *arg, unsigned actions)
 {
     struct zkl_client *client = arg;
+    if (client->opening)
+        zkl_driver_wake(client->driver, &client->opener);
     if (actions & ZKL_SA_CLOSED)
         post_state(client, ZKL_CLIENT_CLOSED);
     else if ((actions & ZKL_SA_LINK_DOWN) && !(actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL)))
@@ -261,6 +261,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
     struct zkl_driver_config config = {
         .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
+        .hello = o->connect_timeout_ms > 0,
         .news = zkl_hold_news,
         .session = on_session,
         .log = o->log_fn ? on_log : NULL,
@@ -275,10 +276,11 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
     return zkl_driver_new(&client->driver, &config);
 }
 
+/* Neither refused nor answered. The answer comes behind the one to the credential. */
 static bool undecided(const struct zkl_client *client)
 {
-    enum zkl_session_state state = client->driver->core.session.state;
-    return state != ZKL_SESSION_CONNECTED && state != ZKL_SESSION_FAILED;
+    const struct zkl_core *core = &client->driver->core;
+    return core->session.state != ZKL_SESSION_FAILED && core->hello_wanted;
 }
 
 static int wait_connected(struct zkl_client *client, const struct zkl_client_options *o)
@@ -291,14 +293,16 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
         zkl_driver_wait(d, &client->opener, deadline);
     if (d->core.session.state == ZKL_SESSION_FAILED)
         rc = ZKL_EAUTH;
-    else if (d->core.session.state != ZKL_SESSION_CONNECTED)
+    else if (d->core.hello_wanted)
         rc = ZKL_EDISCONNECTED;
+    else if (d->core.hello_answer == ZKL_ANSWER_NONODE)
+        rc = ZKL_ENOCHROOT;
     client->opening = false;
     zkl_driver_unlock(d);
     return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
 }
 
-int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options)
+static int do_client_open(struct zkl_client **client, const struct zkl_client_options *options)
 {
     if (!client || !options)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: %s is NULL", client ? "options" : "client");
@@ -327,7 +331,15 @@ int zkl_client_open(struct zkl_client **client, const struct zkl_client_options 
     return 0;
 }
 
-int zkl_client_state(struct zkl_client *client)
+int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options)
+{
+    int shield = zkl_shield();
+    int rc = do_client_open(client, options);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_client_state(struct zkl_client *client)
 {
     static const int states[ZKL_SESSION_STATES] = {
         [ZKL_SESSION_STARTING] = ZKL_CLIENT_CONNECTING,
@@ -349,6 +361,14 @@ int zkl_client_state(struct zkl_client *client)
     return rc;
 }
 
+int zkl_client_state(struct zkl_client *client)
+{
+    int shield = zkl_shield();
+    int rc = do_client_state(client);
+    zkl_shield_end(shield);
+    return rc;
+}
+
 /* --- close -------------------------------------------------------------------------------------- */
 
 static int check_close(struct zkl_client *client, const char *call)
@@ -359,13 +379,13 @@ static int check_close(struct zkl_client *client, const char *call)
     return rc;
 }
 
-static bool do_close(struct zkl_client *client, int64_t timeout_ms)
+static bool end_session(struct zkl_client *client, int64_t timeout_ms)
 {
     atomic_store(&client->closed, true);
     return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
 }
 
-int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
+static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
 {
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_close: client is NULL");
@@ -374,21 +394,37 @@ int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
     int rc = check_close(client, "zkl_client_close");
     if (rc != 0)
         return rc;
-    if (!do_close(client, timeout_ms))
+    if (!end_session(client, timeout_ms))
         return zkl_fail(ZKL_ETIMEDOUT, "zkl_client_close: the session's end goes on in the background");
     return 0;
 }
 
-int zkl_client_free(struct zkl_client *client)
+int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
+{
+    int shield = zkl_shield();
+    int rc = do_client_close(client, timeout_ms);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_client_free(struct zkl_client *client)
 {
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_free: client is NULL");
     int rc = check_close(client, "zkl_client_free");
     if (rc != 0)
         return rc;
-    do_close(client, FREE_CLOSES_MS);
+    end_session(client, FREE_CLOSES_MS);
     zkl_client_unref(client);
     return 0;
+}
+
+int zkl_client_free(struct zkl_client *client)
+{
+    int shield = zkl_shield();
+    int rc = do_client_free(client);
+    zkl_shield_end(shield);
+    return rc;
 }
 
 void zkl_client_ref(struct zkl_client *client)

@@ -11,6 +11,7 @@
 #define OWNER_MAX 512
 
 static void run_note(struct zkl_note *note);
+static void post_state(struct zkl_hold *hold, int state, int reason);
 static void woken(struct zkl_waker *waker);
 
 static size_t owner_text(const struct zkl_client *client, char *out)
@@ -86,36 +87,40 @@ void zkl_hold_drop_notes(struct zkl_note *notes)
     }
 }
 
-static size_t take_events(struct zkl_hold *hold, struct zkl_hold_event *events)
+/* The oldest event; false: there is none, or the mutex was freed, in the last callback perhaps. */
+static bool take_event(struct zkl_hold *hold, struct zkl_hold_event *event)
 {
-    static const struct zkl_hold_event empty;
     zkl_driver_lock(hold->client->driver);
-    size_t count = hold->event_count;
-    for (size_t i = 0; i < count; i++) {
-        events[i] = empty;
-        events[i].size = sizeof events[i];
-        events[i].mutex = hold->mutex;
-        events[i].state = (enum zkl_hold_state)hold->events[i].state;
-        events[i].reason = (enum zkl_reason)hold->events[i].reason;
-        events[i].token = hold->token;
+    bool some = hold->event_count > 0 && !hold->client->driver->running_quiesced;
+    if (some) {
+        event->state = (enum zkl_hold_state)hold->events[0].state;
+        event->reason = (enum zkl_reason)hold->events[0].reason;
+        hold->event_count--;
+        memmove(&hold->events[0], &hold->events[1], sizeof hold->events[0] * hold->event_count);
     }
-    hold->event_count = 0;
     zkl_driver_unlock(hold->client->driver);
-    return count;
+    return some;
 }
 
 static void run_note(struct zkl_note *note)
 {
     struct zkl_hold *hold = of_note(note);
-    struct zkl_hold_event events[ZKL_HOLD_EVENTS];
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s/%s", hold->root->path, hold->node);
-    size_t count = take_events(hold, events);
-    for (size_t i = 0; i < count; i++) {
-        events[i].node_path = path;
-        hold->fn(&events[i], hold->fn_arg);
-    }
+    struct zkl_hold_event event = {.size = sizeof event,
+                                   .mutex = hold->mutex,
+                                   .token = hold->token,
+                                   .node_path = path};
+    while (take_event(hold, &event))
+        hold->fn(&event, hold->fn_arg);
     zkl_hold_unref(hold);
+}
+
+void zkl_hold_returned(struct zkl_hold *hold)
+{
+    hold->returned = true;
+    if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
+        post_state(hold, ZKL_SUSPECT, ZKL_REASON_LINK);
 }
 
 static void post_state(struct zkl_hold *hold, int state, int reason)
@@ -143,6 +148,7 @@ static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const str
 {
     hold->phase = phase;
     hold->code = news->code;
+    hold->number = news->number;
     snprintf(hold->detail, sizeof hold->detail, "%s", news->detail ? news->detail : "");
     zkl_hold_wake(hold);
 }

@@ -25,6 +25,7 @@ struct zkl_hold {
     struct zkl_waker waker;
     enum zkl_hold_phase phase;
     int code;
+    int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
     struct zkl_hold *wait_next, *wait_prev;
@@ -62,6 +63,8 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
 /* What the core says; with the mutex. */
 void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news);
+/* The caller gets it: from here on its states are told. With the mutex. */
+void zkl_hold_returned(struct zkl_hold *hold);
 /* Wake its thread once the mutex is given back. */
 void zkl_hold_wake(struct zkl_hold *hold);
 /* What zkl_driver_quiesce returned; without the mutex. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 
 #define MS INT64_C(1000000)
 
-int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path)
+static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path)
 {
     if (!mutex || !client || !path)
         return zkl_fail(ZKL_EINVAL, "zkl_mutex_new: %s is NULL",
@@ -34,7 +33,15 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
     return 0;
 }
 
-int zkl_mutex_free(struct zkl_mutex *mutex)
+int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path)
+{
+    int shield = zkl_shield();
+    int rc = do_mutex_new(mutex, client, path);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_mutex_free(struct zkl_mutex *mutex)
 {
     if (!mutex)
         return 0;
@@ -47,6 +54,11 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
         zkl_driver_unlock(client->driver);
         return zkl_fail(ZKL_EBUSY, "zkl_mutex_free: %s is held or waited on", mutex->root->path);
     }
+    if (zkl_driver_would_cross(client->driver, mutex)) {
+        zkl_driver_unlock(client->driver);
+        return zkl_fail(ZKL_EINCALLBACK, "zkl_mutex_free: %s: its own callback runs, on another client",
+                        mutex->root->path);
+    }
     struct zkl_note *notes = zkl_driver_quiesce(client->driver, mutex);
     zkl_driver_unlock(client->driver);
     zkl_hold_drop_notes(notes);
@@ -56,7 +68,15 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
     return 0;
 }
 
-int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
+int zkl_mutex_free(struct zkl_mutex *mutex)
+{
+    int shield = zkl_shield();
+    int rc = do_mutex_free(mutex);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
 {
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "zkl_mutex_set_callback: mutex is NULL");
@@ -68,6 +88,14 @@ int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
     mutex->fn_arg = arg;
     zkl_driver_unlock(mutex->client->driver);
     return 0;
+}
+
+int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
+{
+    int shield = zkl_shield();
+    int rc = do_mutex_set_callback(mutex, fn, arg);
+    zkl_shield_end(shield);
+    return rc;
 }
 
 /* --- acquire ------------------------------------------------------------------------------------ */
@@ -103,7 +131,7 @@ static int fail_acquire(const struct zkl_hold *hold, int rc)
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: blocked by %s", path, hold->detail);
     if (rc == ZKL_EPROTO)
-        return zkl_fail(rc, "%s: while %s", path, hold->detail);
+        return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
     return zkl_fail(rc, "%s", path);
 }
 
@@ -162,10 +190,9 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
     if (wait->deadline_ns != ZKL_NO_DEADLINE && zkl_clock_mono_ns() >= wait->deadline_ns)
         return zkl_fail(ZKL_ETIMEDOUT, "%s: the deadline had passed before the call",
                         mutex->root->path);
-    int cancel_state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    int shield = zkl_shield();
     rc = acquire_first(mutex, wait, grant);
-    pthread_setcancelstate(cancel_state, NULL);
+    zkl_shield_end(shield);
     return rc;
 }
 
@@ -246,10 +273,9 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
                    ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due", mutex->root->path, hold->count)
                    : 0;
     }
-    int cancel_state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    int shield = zkl_shield();
     rc = release_last(hold);
-    pthread_setcancelstate(cancel_state, NULL);
+    zkl_shield_end(shield);
     return rc;
 }
 

@@ -22,6 +22,7 @@ static struct zkl_hold **bucket(const struct zkl_root *root)
 static void thread_exits(void *unused)
 {
     (void)unused;
+    prepared = false; /* another destructor may lock again: then this one is due once more */
     for (size_t i = 0; i < BUCKETS; i++) {
         while (holds[i]) {
             struct zkl_hold *hold = holds[i];

@@ -170,7 +170,7 @@ static int acquire_locked(struct zkl_hold *hold, const struct zkl_wait *wait, in
         if (hold->phase == ZKL_PHASE_FAILED)
             return hold->code;
         if (wait_for_window(hold, deadline)) {
-            hold->returned = true;
+            zkl_hold_returned(hold);
             return 0;
         }
         /* Lost between the grant and here, or out of time: the caller never had it. */

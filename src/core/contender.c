@@ -119,7 +119,7 @@ struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type)
 {
     assert(s->out->count < ZKL_ACTIONS_MAX);
     struct zkl_action *action = &s->out->list[s->out->count++];
-    *action = (struct zkl_action){.type = type};
+    *action = (struct zkl_action){.type = type, .number = s->ev->number};
     return action;
 }
 

@@ -91,6 +91,7 @@ struct zkl_event {
     int64_t node_session;
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
+    int number; /* of ZooKeeper's, for messages */
 };
 
 enum zkl_action_type {
@@ -121,6 +122,7 @@ struct zkl_action {
     int code;
     int state;
     int reason;
+    int number;
     const char *name;   /* borrowed from the event */
     const char *detail; /* for FAIL: static text, or a name borrowed from the event */
 };

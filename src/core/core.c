@@ -188,6 +188,7 @@ static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_t
                             .code = action->code,
                             .state = action->state,
                             .reason = action->reason,
+                            .number = action->number,
                             .detail = action->detail};
     core->port->news(core->port, c, &news);
 }
@@ -456,7 +457,8 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch, const 
         zkl_watch_armed(core, watch);
         return;
     }
-    struct zkl_event pred = {.type = ZKL_EV_WATCHED, .answer = reply->answer};
+    struct zkl_event pred = {
+        .type = ZKL_EV_WATCHED, .answer = reply->answer, .number = reply->number};
     /* Our own node missing is a deletion; any other failure to watch it leaves us to the heartbeat. */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
                                                                        : ZKL_EV_WATCHED};
@@ -476,6 +478,7 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch, const
 {
     struct zkl_event event = {.type = ZKL_EV_ROOTED,
                               .answer = reply->answer,
+                              .number = reply->number,
                               .children = reply->children,
                               .child_count = reply->child_count,
                               .czxid = reply->czxid};
@@ -517,11 +520,29 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     feed(core, slot->contender,
          (struct zkl_event){.type = (enum zkl_event_type)types[slot->kind],
                             .answer = reply->answer,
+                            .number = reply->number,
                             .name = reply->name,
                             .children = reply->children,
                             .child_count = reply->child_count,
                             .czxid = reply->czxid,
                             .node_session = reply->node_session});
+}
+
+/* The first answer of the server, behind that to the credential: what zkl_client_open waits for. */
+static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    if (reply->answer == ZKL_ANSWER_LINK)
+        return;
+    core->hello_wanted = false;
+    core->hello_answer = reply->answer;
+    core->port->session(core->port, ZKL_SA_HELLO);
+}
+
+static void send_hello(struct zkl_core *core)
+{
+    struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = "/"};
+    if (core->hello_wanted)
+        zkl_pending_send(core, &core->hello, &request);
 }
 
 static void answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
@@ -533,6 +554,8 @@ static void answer(struct zkl_core *core, struct zkl_pending *slot, const struct
     }
     if (slot == &core->heartbeat)
         on_heartbeat(core, reply);
+    else if (slot == &core->hello)
+        on_hello(core, reply);
     else if (slot->watch)
         on_watch_answer(core, slot, reply);
     else if (slot->contender)
@@ -576,6 +599,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         core->port->session(core->port, actions);
     if (actions & ZKL_SA_LINK_UP) {
         core->heartbeat_hold_off = 0;
+        send_hello(core);
         /* What is to go goes before anything new comes. */
         zkl_watch_link_up(core);
         feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);

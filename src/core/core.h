@@ -40,6 +40,7 @@ struct zkl_request {
 struct zkl_reply {
     uint64_t id;
     enum zkl_answer answer;
+    int number;       /* what ZooKeeper called it, for messages */
     const char *name; /* CREATE: the last component */
     int64_t czxid;
     int64_t node_session;
@@ -63,6 +64,7 @@ struct zkl_news {
     int code;
     int state;
     int reason;
+    int number;         /* ZooKeeper's code of the answer that led here, if any */
     const char *detail; /* borrowed; may be NULL */
 };
 
@@ -145,7 +147,9 @@ struct zkl_core {
     struct zkl_watch *watches[ZKL_WATCH_BUCKETS];
     struct zkl_watch *removing;  /* watches nobody wants, until the server has dropped them */
     size_t watch_count;
-    struct zkl_pending heartbeat, nudge;
+    struct zkl_pending heartbeat, nudge, hello;
+    bool hello_wanted;        /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
+    enum zkl_answer hello_answer;
     bool heartbeat_wanted;        /* at once, whatever the pace */
     int64_t heartbeat_hold_off;   /* not before this, after a failed one; CLOCK_MONOTONIC */
     uint64_t beats;

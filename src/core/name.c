@@ -5,15 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NOT_UTF8 UINT32_MAX
+
+/* The next character of UTF-8 text (RFC 3629), NOT_UTF8 if it is none; *at goes behind it. */
+static uint32_t next_character(const char **at, const char *end)
+{
+    static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)*(*at)++;
+    int more = first < 0x80 ? 0 : first >= 0xf8 ? -1 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : -1;
+    uint32_t c = more <= 0 ? first : first & (0x3fu >> more);
+    for (int i = 0; i < more; i++) {
+        if (*at == end || ((unsigned char)**at & 0xc0) != 0x80)
+            return NOT_UTF8;
+        c = c << 6 | ((unsigned char)*(*at)++ & 0x3fu);
+    }
+    return more < 0 || c < smallest[more] || c > 0x10ffff ? NOT_UTF8 : c;
+}
+
 static const char *component_fault(const char *start, size_t length)
 {
     if (length == 0)
         return "has an empty component: write single slashes, none at the end";
     if ((length == 1 && start[0] == '.') || (length == 2 && start[0] == '.' && start[1] == '.'))
         return "has a \".\" or \"..\" component: write it out";
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char)start[i] < 0x20 || start[i] == 0x7f)
+    for (const char *at = start; at < start + length;) {
+        uint32_t c = next_character(&at, start + length);
+        if (c < 0x20 || (c >= 0x7f && c <= 0x9f))
             return "has a control character";
+        if (c == NOT_UTF8)
+            return "is not valid UTF-8";
+        if ((c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0)
+            return "has a character that ZooKeeper refuses (private use, special, or above U+FFFF)";
     }
     return NULL;
 }

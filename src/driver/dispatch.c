@@ -4,11 +4,11 @@
 
 #include "driver.h"
 
-static _Thread_local bool in_callback;
+static _Thread_local const struct zkl_driver *dispatching;
 
 bool zkl_driver_in_callback(void)
 {
-    return in_callback;
+    return dispatching != NULL;
 }
 
 void zkl_driver_post(struct zkl_driver *d, struct zkl_note *note)
@@ -35,7 +35,7 @@ static struct zkl_note *pop(struct zkl_driver *d)
 void *zkl_dispatch_main(void *driver)
 {
     struct zkl_driver *d = driver;
-    in_callback = true;
+    dispatching = d;
     zkl_driver_lock(d);
     for (;;) {
         while (!d->notes && !d->closed)
@@ -44,6 +44,7 @@ void *zkl_dispatch_main(void *driver)
             break;
         struct zkl_note *note = pop(d);
         d->running_owner = note->owner;
+        d->running_quiesced = false;
         zkl_driver_unlock(d);
         note->run(note);
         zkl_driver_lock(d);
@@ -55,6 +56,11 @@ void *zkl_dispatch_main(void *driver)
     zkl_driver_unlock(d);
     zkl_driver_unref(d);
     return NULL;
+}
+
+bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner)
+{
+    return dispatching && dispatching != d && d->running_owner == owner;
 }
 
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner)
@@ -73,7 +79,9 @@ struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner)
         taken = note;
     }
     d->notes_end = at;
-    while (!in_callback && d->running_owner == owner)
+    if (d->running_owner == owner)
+        d->running_quiesced = true;
+    while (dispatching != d && d->running_owner == owner)
         pthread_cond_wait(&d->changed, &d->mu);
     return taken;
 }

@@ -34,6 +34,11 @@ static void register_fork_handler(void)
     pthread_atfork(NULL, NULL, count_fork);
 }
 
+void zkl_fork_watch(void)
+{
+    pthread_once(&fork_once, register_fork_handler);
+}
+
 unsigned zkl_fork_generation(void)
 {
     return atomic_load_explicit(&fork_generation, memory_order_relaxed);
@@ -49,6 +54,18 @@ int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
     int rc = pthread_create(thread, NULL, main, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc;
+}
+
+int zkl_shield(void)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+void zkl_shield_end(int state)
+{
+    pthread_setcancelstate(state, NULL);
 }
 
 static void cond_init(pthread_cond_t *cond)
@@ -414,6 +431,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     d->refs = 1;
     d->epoll_fd = d->wake_fd = -1;
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
+    d->core.hello_wanted = config->hello;
     return d;
 }
 
@@ -458,7 +476,7 @@ static bool start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(
 
 int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
 {
-    pthread_once(&fork_once, register_fork_handler);
+    zkl_fork_watch();
     struct zkl_driver *d = *driver = allocate(config);
     if (!d)
         return ZKL_ENOMEM;
@@ -484,6 +502,7 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
     if (first) {
         zkl_core_close(&d->core, zkl_clock_now());
         d->closing = true;
+        d->end_unconfirmed = false;
         d->open_current = d->open_probe = false;
         zkl_handle_bury(d, &d->current);
         zkl_handle_bury(d, &d->probe);
@@ -493,7 +512,7 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
     zkl_driver_lock(d);
     while (!(d->closed && d->dispatch_done) && rc == 0)
         rc = pthread_cond_timedwait(&d->changed, &d->mu, &until);
-    bool done = join_threads(d);
+    bool done = join_threads(d) && !d->end_unconfirmed;
     zkl_driver_unlock(d);
     return done;
 }

@@ -44,6 +44,7 @@ struct zkl_driver_config {
     char *auth_scheme;
     char *auth_credential;
     bool creator_acl;
+    bool hello; /* one read at the first link: zkl_core's hello_answer */
     /* All with the mutex held. */
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);
@@ -70,12 +71,14 @@ struct zkl_driver {
     int64_t service_until;              /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
     bool closing, closed, joined;
+    bool end_unconfirmed;               /* a session's end was not confirmed while closing */
     pthread_cond_t changed;             /* calls, closed, dispatch_idle */
 
     pthread_t dispatch;
     struct zkl_note *notes, **notes_end;
     pthread_cond_t has_notes;
     const void *running_owner;
+    bool running_quiesced; /* the running note is not to call anybody any more */
     bool dispatch_done;
 
     struct zkl_waker *wakers;
@@ -104,7 +107,7 @@ void zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner);
 int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
-/* End the session; true if all was done by the deadline. */
+/* End the session; true if the server confirmed its end and all was done by the deadline. */
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 
 /* After close: lets its threads go, and frees it with the last reference (contenders that are still around
@@ -114,8 +117,15 @@ void zkl_driver_unref(struct zkl_driver *d);
 
 /* True on a dispatch thread, in a callback. */
 bool zkl_driver_in_callback(void);
+/* True on the dispatch thread of another client, while a callback of owner runs: to wait for it there could
+ * be to wait for each other. With the mutex. */
+bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner);
+/* No pthread cancellation until zkl_shield_end(what it returned). */
+int zkl_shield(void);
+void zkl_shield_end(int state);
 
-/* Generation of this process: changes in a forked child. */
+/* Generation of this process: changes in a forked child, once it is watched. */
+void zkl_fork_watch(void);
 unsigned zkl_fork_generation(void);
 
 /* --- between driver.c, handle.c and dispatch.c -------------------------------------------------- */

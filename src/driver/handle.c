@@ -89,7 +89,7 @@ void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply)
 
 static void on_void(int rc, const void *data)
 {
-    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
@@ -101,7 +101,7 @@ static void on_string(int rc, const char *value, const void *data)
 
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
 {
-    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK) {
         const char *slash = strrchr(path, '/'); /* the path may or may not carry the chroot */
         reply.name = slash ? slash + 1 : path;
@@ -112,7 +112,7 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
 
 static void on_stat(int rc, const struct Stat *stat, const void *data)
 {
-    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK) {
         reply.czxid = stat->czxid;
         reply.node_session = stat->ephemeralOwner;
@@ -131,7 +131,7 @@ static void on_data(int rc, const char *value, int length, const struct Stat *st
 static void on_children(int rc, const struct String_vector *strings, const struct Stat *stat,
                         const void *data)
 {
-    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK) {
         reply.children = (const char *const *)strings->data;
         reply.child_count = (size_t)strings->count;
@@ -147,7 +147,7 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
 
 static void on_transaction(int rc, const void *data)
 {
-    struct zkl_reply reply = {.answer = zkl_map_rc(rc)};
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     struct zkl_call *call = zkl_call_enter(data);
     /* The operations before the one that failed have error 0. */
     while (rc != ZOK && reply.failed_check < call->result_count &&
@@ -314,14 +314,30 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
     d->graveyard = h;
 }
 
+/* zookeeper_close tells the server only over a link, waits 1.5 s for it to hang up, and returns ZOK
+ * whatever came of that: the time it took is the only sign. */
+#define CLOSE_WAITS_MS 1500
+
+static bool close_session(zhandle_t *zh)
+{
+    bool nothing = zoo_client_id(zh)->client_id == 0;
+    bool linked = zoo_state(zh) == ZOO_CONNECTED_STATE;
+    bool expired = zoo_state(zh) == ZOO_EXPIRED_SESSION_STATE;
+    int64_t start = zkl_clock_mono_ns();
+    zookeeper_close(zh);
+    int64_t took_ms = (zkl_clock_mono_ns() - start) / 1000000;
+    return nothing || expired || (linked && took_ms < CLOSE_WAITS_MS - 50);
+}
+
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
 {
-    if (h->zh)
-        zookeeper_close(h->zh);
+    bool confirmed = !h->zh || close_session(h->zh);
     /* Both of its threads are joined: nobody else knows these any more. */
     zkl_driver_lock(d);
     while (h->calls)
         free_call(h->calls);
+    if (!confirmed)
+        d->end_unconfirmed = true; /* counts for the last one, when the client is closed */
     zkl_driver_unlock(d);
     free(h);
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * diagrams DESIGN.MD: the arrows "A --> B" of the design page are the tables of allowed transitions, all of
+ * them and no other. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/session.h"
+
+#define STATES_MAX 32
+
+struct machine {
+    const char *what;
+    int count;
+    const char *(*name)(int state);
+    bool (*may_move)(int from, int to);
+    bool drawn[STATES_MAX][STATES_MAX];
+};
+
+static const char *contender_name(int state)
+{
+    return zkl_contender_state_name((enum zkl_contender_state)state);
+}
+
+static bool contender_may_move(int from, int to)
+{
+    return zkl_contender_may_move((enum zkl_contender_state)from, (enum zkl_contender_state)to);
+}
+
+static const char *session_name(int state)
+{
+    return zkl_session_state_name((enum zkl_session_state)state);
+}
+
+static bool session_may_move(int from, int to)
+{
+    return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
+}
+
+static int find(const struct machine *m, const char *name)
+{
+    for (int i = 0; i < m->count; i++) {
+        if (strcmp(m->name(i), name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* True if both names are states of this machine. */
+static bool draw(struct machine *m, const char *from, const char *to)
+{
+    int a = find(m, from), b = find(m, to);
+    if (a >= 0 && b >= 0)
+        m->drawn[a][b] = true;
+    return a >= 0 && b >= 0;
+}
+
+static int read_arrows(FILE *page, struct machine *machines, size_t count)
+{
+    char line[256], from[32], to[32];
+    int wrong = 0;
+    while (fgets(line, sizeof line, page)) {
+        if (sscanf(line, " %31[A-Z] --> %31[A-Z]", from, to) != 2)
+            continue;
+        bool known = false;
+        for (size_t i = 0; i < count; i++)
+            known = draw(&machines[i], from, to) || known;
+        if (!known) {
+            printf("no machine has the states of %s --> %s\n", from, to);
+            wrong++;
+        }
+    }
+    return wrong;
+}
+
+static int compare(const struct machine *m)
+{
+    int wrong = 0;
+    for (int a = 0; a < m->count; a++) {
+        for (int b = 0; b < m->count; b++) {
+            if (m->drawn[a][b] == m->may_move(a, b))
+                continue;
+            printf("%s: %s --> %s is %s\n", m->what, m->name(a), m->name(b),
+                   m->drawn[a][b] ? "drawn, but not allowed" : "allowed, but not drawn");
+            wrong++;
+        }
+    }
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    static struct machine machines[] = {
+        {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
+        {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
+    };
+    FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;
+    if (!page)
+        return puts("usage: diagrams docs/design.md"), 2;
+    int wrong = read_arrows(page, machines, 2);
+    fclose(page);
+    wrong += compare(&machines[0]) + compare(&machines[1]);
+    return wrong != 0;
+}
