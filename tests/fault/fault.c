@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fault.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/client.h"
+#include "core/watch.h"
+#include "driver/handle.h"
+
+struct zks *server;
+
+static const struct zks_options *server_options;
+
+int fault_length(int brief, int full)
+{
+    const char *text = getenv("ZKL_TEST_LONG");
+    return text != NULL && strcmp(text, "1") == 0 ? full : brief;
+}
+
+/* --- main ------------------------------------------------------------------------------------- */
+
+struct zks_options fault_options(void)
+{
+    return (struct zks_options){.container_check_ms = 300};
+}
+
+static int start_server(void **state)
+{
+    char err[512] = "";
+    struct zks_options options = server_options ? *server_options : fault_options();
+
+    (void)state;
+    if (zks_start(&server, &options, err, sizeof err) == 0)
+        return 0;
+    fprintf(stderr, "%s\n", err);
+    return -1;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    zks_stop(server);
+    server = NULL;
+    return 0;
+}
+
+int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
+              const struct zks_options *options)
+{
+    char err[512];
+
+    if (zks_available(err, sizeof err) != 0) {
+        fprintf(stderr, "skipped: %s\n", err);
+        return 77;
+    }
+    server_options = options;
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return _cmocka_run_group_tests("fault", tests, n, start_server, stop_server);
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static void show(const char *line, void *arg)
+{
+    (void)arg;
+    fprintf(stderr, "        %s\n", line);
+}
+
+struct zkl_client_options fault_client_options(const char *servers, int session_ms)
+{
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+
+    options.servers = servers;
+    options.session_timeout_ms = session_ms;
+    options.connect_timeout_ms = WAIT_MS;
+    if (getenv("ZKL_FAULT_TRACE") != NULL)
+        options.log_fn = show;
+    return options;
+}
+
+struct zkl_client *fault_open(const char *servers, int session_ms)
+{
+    struct zkl_client_options options = fault_client_options(servers, session_ms);
+    struct zkl_client *client = NULL;
+
+    check_ok(zkl_client_open(&client, &options));
+    return client;
+}
+
+struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path)
+{
+    struct zkl_mutex *mutex = NULL;
+
+    check_ok(zkl_mutex_new(&mutex, client, path));
+    return mutex;
+}
+
+int64_t fault_session(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    int64_t id = client->driver->core.session.id;
+    zkl_driver_unlock(client->driver);
+    return id;
+}
+
+/* False while there is no handle. */
+static bool session_of(struct zkl_client *client, clientid_t *id)
+{
+    zkl_driver_lock(client->driver);
+    struct zkl_handle *h = client->driver->current;
+    bool found = h != NULL && h->ready && h->zh != NULL;
+    if (found)
+        *id = *zoo_client_id(h->zh);
+    zkl_driver_unlock(client->driver);
+    return found;
+}
+
+void fault_expire(struct zkl_client *client, size_t node)
+{
+    clientid_t id = {0};
+
+    check_wait(session_of(client, &id) && id.client_id != 0, WAIT_MS);
+    check_ok(wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd,
+                                 WAIT_MS));
+}
+
+void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects)
+{
+    check_wait(proxy_counts(proxy, PROXY_CONNECT) > connects, WAIT_MS);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+}
+
+size_t fault_calls(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t n = client->driver->calls_live;
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
+size_t fault_contenders(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t n = client->driver->core.contenders;
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
+size_t fault_watches(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t n = client->driver->core.watch_count;
+    for (struct zkl_watch *w = client->driver->core.removing; w; w = w->next)
+        n++;
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
+struct wire *fault_wire(void)
+{
+    struct wire *wire = NULL;
+
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), QUIET_MS));
+    return wire;
+}
+
+int fault_children(struct wire *wire, const char *path)
+{
+    int n = wire_count(wire, path);
+    return n == WIRE_NONODE ? 0 : n;
+}
+
+void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms)
+{
+    int64_t end_ms = net_now_ms() + ms;
+
+    if (!wait_until(fault_children(wire, path) == 0, ms))
+        fail_msg("%d nodes are left below %s after %d ms", fault_children(wire, path), path, ms);
+    int left = (int)(end_ms - net_now_ms()) + 1000;
+    check_wait(fault_contenders(client) == 0, left);
+    check_wait(fault_watches(client) == 0, left);
+    check_wait(fault_calls(client) == 0, left);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static void *actor_main(void *arg)
+{
+    struct actor *a = arg;
+
+    pthread_mutex_lock(&a->mu);
+    for (;;) {
+        while (a->fn == NULL && !a->quit)
+            pthread_cond_wait(&a->cond, &a->mu);
+        if (a->fn == NULL)
+            break;
+        pthread_mutex_unlock(&a->mu);
+        int rc = a->fn(a->mutex, a->arg);
+        pthread_mutex_lock(&a->mu);
+        a->rc = rc;
+        a->fn = NULL;
+        a->busy = false;
+        pthread_cond_broadcast(&a->cond);
+    }
+    pthread_mutex_unlock(&a->mu);
+    return NULL;
+}
+
+struct actor *actor_new(void)
+{
+    struct actor *a = calloc(1, sizeof *a);
+
+    check_true(a != NULL);
+    pthread_mutex_init(&a->mu, NULL);
+    pthread_cond_init(&a->cond, NULL);
+    check_ok(pthread_create(&a->thread, NULL, actor_main, a));
+    return a;
+}
+
+void actor_free(struct actor *a)
+{
+    pthread_mutex_lock(&a->mu);
+    a->quit = true;
+    pthread_cond_broadcast(&a->cond);
+    pthread_mutex_unlock(&a->mu);
+    pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->cond);
+    pthread_mutex_destroy(&a->mu);
+    free(a);
+}
+
+void actor_begin(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
+                 void *arg)
+{
+    pthread_mutex_lock(&a->mu);
+    a->mutex = mutex;
+    a->arg = arg;
+    a->busy = true;
+    a->fn = fn;
+    pthread_cond_broadcast(&a->cond);
+    pthread_mutex_unlock(&a->mu);
+}
+
+bool actor_busy(struct actor *a)
+{
+    pthread_mutex_lock(&a->mu);
+    bool busy = a->busy;
+    pthread_mutex_unlock(&a->mu);
+    return busy;
+}
+
+int actor_end(struct actor *a, int ms)
+{
+    check_wait(!actor_busy(a), ms);
+    return a->rc;
+}
+
+int actor_do(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
+             void *arg)
+{
+    actor_begin(a, fn, mutex, arg);
+    return actor_end(a, WAIT_MS);
+}
+
+int act_lock(struct zkl_mutex *mutex, void *unused)
+{
+    (void)unused;
+    return zkl_mutex_lock(mutex);
+}
+
+int act_lock_for(struct zkl_mutex *mutex, void *ms)
+{
+    return zkl_mutex_lock_for(mutex, (intptr_t)ms);
+}
+
+int act_lock_cancel(struct zkl_mutex *mutex, void *cancel)
+{
+    return zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel);
+}
+
+int act_trylock(struct zkl_mutex *mutex, void *unused)
+{
+    (void)unused;
+    return zkl_mutex_trylock(mutex);
+}
+
+int act_unlock(struct zkl_mutex *mutex, void *unused)
+{
+    (void)unused;
+    return zkl_mutex_unlock(mutex);
+}
+
+int act_count(struct zkl_mutex *mutex, void *unused)
+{
+    (void)unused;
+    return zkl_mutex_hold_count(mutex);
+}
+
+int act_window(struct zkl_mutex *mutex, void *unused)
+{
+    (void)unused;
+    return (int)zkl_mutex_window_ms(mutex);
+}
+
+int act_token(struct zkl_mutex *mutex, void *token)
+{
+    *(uint64_t *)token = zkl_mutex_token(mutex);
+    return 0;
+}
+
+/* --- callbacks, threads ----------------------------------------------------------------------- */
+
+void told_fn(const struct zkl_hold_event *event, void *arg)
+{
+    struct told *told = arg;
+
+    if (event->state == ZKL_HELD) {
+        told->held++;
+    } else if (event->state == ZKL_SUSPECT) {
+        told->suspect_reason = (int)event->reason;
+        told->suspect++;
+    } else {
+        told->reason = (int)event->reason;
+        told->lost++;
+    }
+}
+
+int fault_threads(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/task");
+
+    if (dir == NULL)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}

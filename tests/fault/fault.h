@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the fault tests share: a server, clients whose insides can be looked at, threads that do
+ * one call after the other, and the state that everything must come back to.
+ *
+ * ZKL_TEST_LONG=1 runs the full length. ZKL_FAULT_TRACE=1 shows the traces of all clients. */
+#ifndef ZKFAULT_FAULT_H
+#define ZKFAULT_FAULT_H
+
+#include "check.h"
+#include "fourlw.h"
+#include "proxy.h"
+#include "wire.h"
+#include "zkserver.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#define WAIT_MS 20000 /* for what must come; a busy machine under a sanitizer takes its time */
+#define QUIET_MS 60000
+
+extern struct zks *server; /* of the running test program */
+
+/* full where ZKL_TEST_LONG is set, else brief. */
+int fault_length(int brief, int full);
+
+/* main: starts the server (options NULL: one node, containers are collected every 300 ms), runs
+ * the tests. 77 without java. argv[1]: only the tests of that name, with wildcards. */
+#define fault_main(argc, argv, tests, options)                                                     \
+    fault_run(argc, argv, tests, sizeof tests / sizeof tests[0], options)
+int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
+              const struct zks_options *options);
+struct zks_options fault_options(void);
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+/* Open, and wait until connected. The test fails if that fails. */
+struct zkl_client *fault_open(const char *servers, int session_ms);
+struct zkl_client_options fault_client_options(const char *servers, int session_ms);
+struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
+int64_t fault_session(struct zkl_client *client); /* 0: none now */
+/* End its session on this node, whatever it takes. */
+void fault_expire(struct zkl_client *client, size_t node);
+/* Wait until it has connected again through the proxy, since that had counted so many connections. */
+void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects);
+size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
+size_t fault_contenders(struct zkl_client *client); /* of the core */
+size_t fault_watches(struct zkl_client *client);
+
+/* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
+struct wire *fault_wire(void);
+/* Nothing is left below path within ms, the client has no contender, call or watch any more. */
+void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms);
+/* Children of path; 0 if it is not there. */
+int fault_children(struct wire *wire, const char *path);
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* A thread that does one call after the other, so that a test has several owners. */
+struct actor {
+    pthread_t thread;
+    pthread_mutex_t mu;
+    pthread_cond_t cond;
+    int (*fn)(struct zkl_mutex *mutex, void *arg); /* NULL: idle */
+    struct zkl_mutex *mutex;
+    void *arg;
+    bool busy, quit;
+    int rc;
+};
+
+struct actor *actor_new(void);
+void actor_free(struct actor *a); /* when idle; a test that fails leaves its actors behind */
+void actor_begin(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
+                 void *arg);
+bool actor_busy(struct actor *a);
+/* The result; the test fails if it does not come within ms. */
+int actor_end(struct actor *a, int ms);
+int actor_do(struct actor *a, int (*fn)(struct zkl_mutex *, void *), struct zkl_mutex *mutex,
+             void *arg);
+
+/* What an actor may do. */
+int act_lock(struct zkl_mutex *mutex, void *unused);
+int act_lock_for(struct zkl_mutex *mutex, void *ms); /* (void *)(intptr_t)1000 */
+int act_lock_cancel(struct zkl_mutex *mutex, void *cancel);
+int act_trylock(struct zkl_mutex *mutex, void *unused);
+int act_unlock(struct zkl_mutex *mutex, void *unused);
+int act_count(struct zkl_mutex *mutex, void *unused);
+int act_window(struct zkl_mutex *mutex, void *unused);
+int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
+
+/* --- what a callback was told ----------------------------------------------------------------- */
+
+struct told {
+    atomic_int held, suspect, lost;
+    atomic_int reason; /* of the last LOST */
+    atomic_int suspect_reason;
+};
+void told_fn(const struct zkl_hold_event *event, void *told);
+
+/* Threads of this process. */
+int fault_threads(void);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session is ended by somebody else at chosen moments: waiting, holding, creating, releasing,
+ * and under load. libzookeeper loses calls there (ZOOKEEPER-2802). */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sched.h>
+
+#include "api/client.h"
+
+#define SESSION_MS 5000
+
+struct bench {
+    struct proxy *proxy;
+    struct zkl_client *client; /* through the proxy */
+    struct zkl_mutex *mutex;
+    struct zkl_client *direct; /* the competitor */
+    struct zkl_mutex *rival;
+    struct wire *wire;
+    struct told told;
+};
+
+static const char *const path = "/expiry/m";
+
+static int set_up(void **state)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
+    b->mutex = fault_mutex(b->client, path);
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
+    b->rival = fault_mutex(b->direct, path);
+    b->wire = fault_wire();
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    zkl_mutex_free(b->rival);
+    zkl_client_free(b->direct);
+    zkl_mutex_free(b->mutex);
+    zkl_client_free(b->client);
+    proxy_stop(b->proxy);
+    wire_delete_tree(b->wire, "/expiry");
+    wire_close(b->wire);
+    free(b);
+    return 0;
+}
+
+static bool connected_anew(struct bench *b, int64_t session)
+{
+    return zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED &&
+           fault_session(b->client) != session;
+}
+
+/* Expire, and wait for the next session. */
+static void expire(struct bench *b)
+{
+    int64_t session = fault_session(b->client);
+
+    check_ok(wire_ping(b->wire)); /* a long test is longer than its session */
+    fault_expire(b->client, 0);
+    check_wait(connected_anew(b, session), WAIT_MS);
+}
+
+/* A waiter whose session ends queues again and is granted when its turn comes. */
+static void waiter_queues_again(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < 3; i++) {
+        check_ok(zkl_mutex_lock(b->rival));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+        expire(b);
+        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+        check_true(actor_busy(a));
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(actor_end(a, WAIT_MS));
+        check_num(actor_do(a, act_window, b->mutex, NULL), >, 0);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    check_num(b->told.lost, ==, 0);
+    actor_free(a);
+}
+
+/* A holder whose session ends is told so once, owes as many unlocks as it had locks, each of which says
+ * lost, and can lock again with the same handle. */
+static void holder_is_told_once_and_locks_again(void **state)
+{
+    struct bench *b = *state;
+
+    for (int i = 1; i <= 3; i++) {
+        check_ok(zkl_mutex_lock(b->mutex));
+        uint64_t token = zkl_mutex_token(b->mutex);
+        for (int n = 1; n < i; n++)
+            check_ok(zkl_mutex_lock(b->mutex));
+        expire(b);
+        check_wait(b->told.lost == i, WAIT_MS);
+        /* Ended by a close request, the server may still tell of the node first. */
+        check_true(b->told.reason == ZKL_REASON_EXPIRED || b->told.reason == ZKL_REASON_NODE_DELETED);
+        check_num(zkl_mutex_window_ms(b->mutex), ==, 0);
+        check_num(zkl_mutex_token(b->mutex), ==, 0);
+        check_num(zkl_mutex_hold_count(b->mutex), ==, i);
+        check_num(zkl_mutex_lock(b->mutex), ==, ZKL_ELOST);
+        for (int n = 0; n < i; n++)
+            check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ELOST);
+        check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ENOTOWNER);
+        check_ok(zkl_mutex_lock(b->mutex));
+        check_num(zkl_mutex_token(b->mutex), >, token);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_num(b->told.lost, ==, i);
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+}
+
+/* The session ends while the answer to the create, or to the list behind it, is on its way, which then
+ * is lost: the wish is granted in the next session, on the one node that it has there. */
+static void expiry_while_creating(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < 5; i++) {
+        check_ok(proxy_hold_reply(b->proxy, i % 2 ? PROXY_CREATE2 : PROXY_CHILDREN, 1));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        int64_t session = fault_session(b->client);
+        fault_expire(b->client, 0);
+        proxy_cut(b->proxy);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_ok(actor_end(a, WAIT_MS));
+        check_num(fault_children(b->wire, path), ==, 1);
+        check_num(actor_do(a, act_window, b->mutex, NULL), >, 0);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    actor_free(a);
+}
+
+/* The same, and the answers come: they prove nothing any more. What was granted on them is lost, told
+ * once, and given back. */
+static void answers_of_an_ended_session(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < 5; i++) {
+        b->told.lost = 0;
+        check_ok(proxy_hold_reply(b->proxy, PROXY_CREATE2, 1));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        int64_t session = fault_session(b->client);
+        fault_expire(b->client, 0);
+        proxy_release(b->proxy);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_ok(actor_end(a, WAIT_MS));
+        int rc = actor_do(a, act_unlock, b->mutex, NULL);
+        check_true(rc == ZKL_ELOST || (rc == 0 && b->told.lost == 0));
+        if (rc == ZKL_ELOST)
+            check_wait(b->told.lost == 1, WAIT_MS);
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    actor_free(a);
+}
+
+/* The session ends while unlock waits for the delete's answer: it returns, as given back, lost or
+ * unconfirmed, and the handle goes on. */
+static void expiry_while_releasing(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < 5; i++) {
+        check_ok(actor_do(a, act_lock, b->mutex, NULL));
+        check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_DELETE, 1)
+                       : proxy_hold_request(b->proxy, PROXY_DELETE, 1));
+        actor_begin(a, act_unlock, b->mutex, NULL);
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        int64_t session = fault_session(b->client);
+        fault_expire(b->client, 0);
+        proxy_release(b->proxy);
+        int rc = actor_end(a, WAIT_MS);
+        check_true(rc == 0 || rc == ZKL_ELOST || rc == ZKL_EUNCONFIRMED);
+        check_num(actor_do(a, act_count, b->mutex, NULL), ==, 0);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_ok(actor_do(a, act_lock, b->mutex, NULL));
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    actor_free(a);
+}
+
+/* --- under load ----------------------------------------------------------------------------------- */
+
+/* Who is inside, by no means of the library: an overlap counts only if both were inside with an open
+ * window. */
+struct load {
+    struct zkl_mutex *mutex;
+    atomic_int inside, overlaps;
+    atomic_bool stop;
+};
+
+struct runner {
+    pthread_t thread;
+    struct load *load;
+    atomic_long cycles;
+    atomic_int odd; /* a code that should not come */
+    atomic_bool done;
+};
+
+static void work_inside(struct load *load)
+{
+    if (zkl_mutex_still_held(load->mutex, 1) != 1)
+        return;
+    if (atomic_fetch_add(&load->inside, 1) != 0 && zkl_mutex_still_held(load->mutex, 1) == 1)
+        load->overlaps++;
+    sched_yield();
+    atomic_fetch_sub(&load->inside, 1);
+}
+
+static void *run(void *arg)
+{
+    struct runner *r = arg;
+
+    while (!r->load->stop) {
+        int rc = zkl_mutex_lock(r->load->mutex);
+        if (rc != 0) {
+            r->odd = rc;
+            break;
+        }
+        work_inside(r->load);
+        rc = zkl_mutex_unlock(r->load->mutex);
+        if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+            r->odd = rc;
+        r->cycles++;
+    }
+    r->done = true;
+    return NULL;
+}
+
+static long cycles(struct runner *r, int n)
+{
+    long sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += r[i].cycles;
+    return sum;
+}
+
+/* Eight threads lock, work and unlock through one client while its session is ended again and again:
+ * nobody hangs, nothing is left, and no two are inside at once. */
+static void many_expiries_under_load(void **state)
+{
+    enum { THREADS = 8 };
+    struct bench *b = *state;
+    struct load load = {.mutex = fault_mutex(b->client, path)};
+    struct runner r[THREADS];
+
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < THREADS; i++) {
+        r[i].load = &load;
+        check_ok(pthread_create(&r[i].thread, NULL, run, &r[i]));
+    }
+    for (int i = 0; i < fault_length(10, 100); i++) {
+        long before = cycles(r, THREADS);
+        check_wait(cycles(r, THREADS) >= before + 20, WAIT_MS);
+        expire(b);
+    }
+    load.stop = true;
+    for (int i = 0; i < THREADS; i++) {
+        check_wait(r[i].done, WAIT_MS);
+        pthread_join(r[i].thread, NULL);
+        check_num(r[i].odd, ==, 0);
+    }
+    check_num(load.overlaps, ==, 0);
+    fault_check_rest(b->client, b->wire, path, 2000);
+    check_ok(zkl_mutex_free(load.mutex));
+    check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)), ==, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(waiter_queues_again),
+        TEST(holder_is_told_once_and_locks_again),
+        TEST(expiry_while_creating),
+        TEST(answers_of_an_ended_session),
+        TEST(expiry_while_releasing),
+        TEST(many_expiries_under_load),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

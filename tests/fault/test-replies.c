@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One answer of the server is lost, of every kind that the library waits for: the request has been
+ * carried out, and the client does not know. The client is behind a frame proxy; what is really on
+ * the server is seen by a raw client. */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SESSION_MS 3000
+#define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
+
+struct bench {
+    struct proxy *proxy;
+    struct zkl_client *client; /* through the proxy */
+    struct zkl_mutex *mutex;
+    struct zkl_client *direct; /* the competitor */
+    struct zkl_mutex *rival;
+    struct wire *wire;
+};
+
+static const char *const path = "/replies/m";
+
+static int set_up(void **state)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
+    b->mutex = fault_mutex(b->client, path);
+    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
+    b->rival = fault_mutex(b->direct, path);
+    b->wire = fault_wire();
+    /* The path is there, and does not go before the end. */
+    check_ok(wire_create(b->wire, "/replies", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    zkl_mutex_free(b->rival);
+    zkl_client_free(b->direct);
+    zkl_mutex_free(b->mutex);
+    zkl_client_free(b->client);
+    proxy_stop(b->proxy);
+    wire_delete_tree(b->wire, "/replies");
+    wire_close(b->wire);
+    free(b);
+    return 0;
+}
+
+static bool connected(const struct bench *b)
+{
+    return zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED;
+}
+
+/* The link is back; all is gone soon after. */
+static void check_rest(struct bench *b)
+{
+    check_wait(connected(b), WAIT_MS);
+    fault_check_rest(b->client, b->wire, path, REST_MS);
+}
+
+/* Exactly one node is below the path, it is that of this thread's hold, and of our session. */
+static void check_only_ours(struct bench *b)
+{
+    struct wire_stat stat;
+    char node[700];
+
+    check_num(fault_children(b->wire, path), ==, 1);
+    check_num(zkl_mutex_node_path(b->mutex, node, sizeof node), >, 0);
+    check_ok(wire_exists(b->wire, node, &stat));
+    check_num(stat.ephemeral_owner, ==, fault_session(b->client));
+    check_num(stat.czxid, ==, zkl_mutex_token(b->mutex));
+    check_num(zkl_mutex_still_held(b->mutex, 0), ==, 1);
+}
+
+static int rounds(enum proxy_then then)
+{
+    return then == PROXY_THEN_CUT ? fault_length(10, 100) : fault_length(2, 100);
+}
+
+/* --- the create ------------------------------------------------------------------------------- */
+
+static void lose_one_while_locking(struct bench *b, enum proxy_op op, enum proxy_then then)
+{
+    for (int i = 0; i < rounds(then); i++) {
+        check_ok(proxy_drop_reply(b->proxy, op, 1, then));
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+    }
+}
+
+/* The create's answer is lost with the connection, again and again: each time the lock is granted on
+ * the one node that was made, and nothing is left. */
+static void cut_before_the_answer_to_create(void **state)
+{
+    lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_CUT);
+}
+
+/* The same, and the connection stays open and silent. */
+static void silence_before_the_answer_to_create(void **state)
+{
+    lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_SILENT);
+}
+
+/* The create's answer comes, that of the list behind it does not. */
+static void cut_before_the_answer_to_list(void **state)
+{
+    lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_list(void **state)
+{
+    lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_SILENT);
+}
+
+/* --- twice in a row: the create's answer, and one of those that are to clear that up ------------- */
+
+static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then then)
+{
+    int n = op == PROXY_CHILDREN ? 2 : 1; /* the first list goes down with the create */
+
+    for (int i = 0; i < rounds(then); i++) {
+        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
+        check_ok(proxy_drop_reply(b->proxy, op, n, then));
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+    }
+}
+
+/* Recovery of a lost create is itself disturbed: sync, list and exists lose their answers in turn;
+ * still one node, granted. */
+static void cut_before_the_answer_to_sync(void **state)
+{
+    lose_create_and(*state, PROXY_SYNC, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_sync(void **state)
+{
+    lose_create_and(*state, PROXY_SYNC, PROXY_THEN_SILENT);
+}
+
+static void cut_before_the_answer_to_the_second_list(void **state)
+{
+    lose_create_and(*state, PROXY_CHILDREN, PROXY_THEN_CUT);
+}
+
+static void cut_before_the_answer_to_exists(void **state)
+{
+    lose_create_and(*state, PROXY_EXISTS, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_exists(void **state)
+{
+    lose_create_and(*state, PROXY_EXISTS, PROXY_THEN_SILENT);
+}
+
+/* The path is not there: the answer to one of its parts' creation is lost; it is made all the same. */
+static void cut_before_the_answer_to_a_parents_creation(void **state)
+{
+    struct bench *b = *state;
+
+    for (int nth = 1; nth <= 2; nth++) {
+        check_ok(wire_delete_tree(b->wire, "/replies"));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE_CONTAINER, nth, PROXY_THEN_CUT));
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+    }
+}
+
+/* --- the caller gives up in between --------------------------------------------------------------- */
+
+/* While the answer is missing the caller runs out of time, as told; the node goes by itself, 1 s
+ * after the link is back at the latest (Curator's and Kazoo's ghosts: F2, F3). */
+static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
+{
+    for (int i = 0; i < fault_length(5, 50); i++) {
+        check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
+        int64_t start_ms = net_now_ms();
+        check_num(zkl_mutex_lock_for(b->mutex, 100), ==, ZKL_ETIMEDOUT);
+        check_num(net_now_ms() - start_ms, >=, 100);
+        check_num(net_now_ms() - start_ms, <, 100 + SESSION_MS / 2);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        int64_t connects = proxy_counts(b->proxy, PROXY_CONNECT);
+        proxy_cut(b->proxy);
+        fault_check_reconnect(b->client, b->proxy, connects);
+        check_rest(b);
+    }
+}
+
+static void time_out_without_the_answer_to_create(void **state)
+{
+    time_out_without_an_answer(*state, PROXY_CREATE2);
+}
+
+static void time_out_without_the_answer_to_list(void **state)
+{
+    time_out_without_an_answer(*state, PROXY_CHILDREN);
+}
+
+/* The same by a cancel object, from another thread. */
+static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
+{
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < fault_length(5, 50); i++) {
+        struct zkl_cancel *cancel = NULL;
+        check_ok(zkl_cancel_new(&cancel));
+        check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
+        actor_begin(a, act_lock_cancel, b->mutex, cancel);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        zkl_cancel_set(cancel);
+        check_num(actor_end(a, 1000), ==, ZKL_ECANCELED);
+        zkl_cancel_free(cancel);
+        int64_t connects = proxy_counts(b->proxy, PROXY_CONNECT);
+        proxy_cut(b->proxy);
+        fault_check_reconnect(b->client, b->proxy, connects);
+        check_rest(b);
+    }
+    actor_free(a);
+}
+
+static void cancel_without_the_answer_to_create(void **state)
+{
+    cancel_without_an_answer(*state, PROXY_CREATE2);
+}
+
+static void cancel_without_the_answer_to_list(void **state)
+{
+    cancel_without_an_answer(*state, PROXY_CHILDREN);
+}
+
+/* The caller gives up while its lost create is being cleared up, and the answers of that are lost as
+ * well; then the same thread locks again at once: it gets a node of its own, the old one goes. */
+static void give_up_during_recovery_and_lock_again(void **state)
+{
+    static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN, PROXY_EXISTS};
+    struct bench *b = *state;
+
+    for (int i = 0; i < fault_length(6, 60); i++) {
+        enum proxy_op op = ops[i % 3];
+        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
+        check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, PROXY_THEN_SILENT));
+        check_num(zkl_mutex_lock_for(b->mutex, 400), ==, ZKL_ETIMEDOUT);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        proxy_cut(b->proxy);
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_wait(fault_children(b->wire, path) == 1, REST_MS);
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+    }
+}
+
+/* --- the delete --------------------------------------------------------------------------------- */
+
+/* Unlock's answer is lost: "not held, not confirmed", in time; the same thread locks again at once
+ * and has a later node and a larger token (F13); nothing of the first is left. */
+static void lose_the_delete_and_lock_again(struct bench *b, enum proxy_then then)
+{
+    for (int i = 0; i < rounds(then); i++) {
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        uint64_t token = zkl_mutex_token(b->mutex);
+        check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, then));
+        int64_t start_ms = net_now_ms();
+        check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_EUNCONFIRMED);
+        check_num(net_now_ms() - start_ms, <, SESSION_MS);
+        check_num(zkl_mutex_hold_count(b->mutex), ==, 0);
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_num(zkl_mutex_token(b->mutex), >, token);
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+    }
+}
+
+static void cut_before_the_answer_to_delete(void **state)
+{
+    lose_the_delete_and_lock_again(*state, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_delete(void **state)
+{
+    lose_the_delete_and_lock_again(*state, PROXY_THEN_SILENT);
+}
+
+/* The delete itself is lost, not its answer: unlock is unconfirmed and the node is deleted once the
+ * link is back, before the same thread's next node is granted. */
+static void lost_delete_is_sent_again(void **state)
+{
+    struct bench *b = *state;
+
+    for (int i = 0; i < fault_length(10, 100); i++) {
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_ok(proxy_drop_request(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
+        check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_EUNCONFIRMED);
+        if (i % 2 == 0) {
+            check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+            check_only_ours(b);
+            check_ok(zkl_mutex_unlock(b->mutex));
+        }
+        check_rest(b);
+    }
+}
+
+/* The janitor's delete, of a waiter that gave up, loses its answer. */
+static void cut_before_the_answer_to_a_waiters_delete(void **state)
+{
+    struct bench *b = *state;
+
+    check_ok(zkl_mutex_lock(b->rival));
+    for (int i = 0; i < fault_length(10, 100); i++) {
+        check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
+        check_num(zkl_mutex_lock_for(b->mutex, 200), ==, ZKL_ETIMEDOUT);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        check_wait(connected(b), WAIT_MS);
+        check_wait(fault_children(b->wire, path) == 1, REST_MS);
+    }
+    check_ok(zkl_mutex_unlock(b->rival));
+    check_rest(b);
+}
+
+/* --- watches ---------------------------------------------------------------------------------------- */
+
+/* A waiter loses the answer to the nth request of a kind; its predecessor leaves later, or just then;
+ * the waiter is granted in either case, on one node. */
+static void waiter_loses(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
+{
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < rounds(then); i++) {
+        check_ok(zkl_mutex_lock(b->rival));
+        check_ok(proxy_drop_reply(b->proxy, op, nth, then));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        if (i % 2 == 0)
+            check_wait(connected(b), WAIT_MS);
+        check_num(fault_children(b->wire, path), ==, 2);
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(actor_end(a, WAIT_MS));
+        check_num(fault_children(b->wire, path), ==, 1);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        check_rest(b);
+    }
+    actor_free(a);
+}
+
+static void cut_before_the_answer_to_the_predecessors_watch(void **state)
+{
+    waiter_loses(*state, PROXY_GET, 1, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_the_predecessors_watch(void **state)
+{
+    waiter_loses(*state, PROXY_GET, 1, PROXY_THEN_SILENT);
+}
+
+static void cut_before_the_answer_to_the_own_watch(void **state)
+{
+    waiter_loses(*state, PROXY_GET, 2, PROXY_THEN_CUT);
+}
+
+/* The event that would wake the waiter is lost. */
+static void lost_event_is_made_up_for(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    for (int i = 0; i < fault_length(6, 100); i++) {
+        check_ok(zkl_mutex_lock(b->rival));
+        proxy_reset_counts(b->proxy);
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_ok(proxy_wait_count(b->proxy, PROXY_GET, 2, WAIT_MS));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_EVENT, 1,
+                                  i % 3 ? PROXY_THEN_CUT : PROXY_THEN_SILENT));
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(actor_end(a, WAIT_MS));
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        proxy_disarm(b->proxy);
+        check_rest(b);
+    }
+    actor_free(a);
+}
+
+/* A waiter that gave up loses the answer to the removal of its watch: neither the client nor the
+ * server keeps the watch, though the watched node lives on. */
+static void lose_the_removal_of_a_watch(struct bench *b, enum proxy_then then)
+{
+    check_ok(zkl_mutex_lock(b->rival));
+    for (int i = 0; i < rounds(then); i++) {
+        check_ok(proxy_drop_reply(b->proxy, PROXY_REMOVE_WATCHES, 1, then));
+        check_num(zkl_mutex_lock_for(b->mutex, 200), ==, ZKL_ETIMEDOUT);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        check_wait(fault_watches(b->client) == 0, WAIT_MS);
+        check_wait(flw_session_watches(zks_host(), zks_port(server, 0),
+                                       fault_session(b->client)) == 0,
+                   REST_MS);
+        check_wait(fault_children(b->wire, path) == 1, REST_MS);
+    }
+    check_ok(zkl_mutex_unlock(b->rival));
+    check_rest(b);
+}
+
+static void cut_before_the_answer_to_a_watchs_removal(void **state)
+{
+    lose_the_removal_of_a_watch(*state, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_a_watchs_removal(void **state)
+{
+    lose_the_removal_of_a_watch(*state, PROXY_THEN_SILENT);
+}
+
+/* --- the heartbeat ---------------------------------------------------------------------------------- */
+
+/* A holder loses the answer to a heartbeat: the hold goes on, is suspect and held again, never lost. */
+static void lose_a_heartbeat(struct bench *b, enum proxy_then then)
+{
+    struct told told = {0};
+
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &told));
+    for (int i = 0; i < (then == PROXY_THEN_CUT ? 3 : 2); i++) {
+        int held = told.held;
+        check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        check_wait(told.held > held, WAIT_MS);
+        check_num(zkl_mutex_window_ms(b->mutex), >, 0);
+        check_only_ours(b);
+        check_ok(zkl_mutex_unlock(b->mutex));
+        check_rest(b);
+        check_num(told.lost, ==, 0);
+        check_num(told.held, ==, told.suspect);
+    }
+    check_ok(zkl_mutex_set_callback(b->mutex, NULL, NULL));
+}
+
+static void cut_before_the_answer_to_a_heartbeat(void **state)
+{
+    lose_a_heartbeat(*state, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_a_heartbeat(void **state)
+{
+    lose_a_heartbeat(*state, PROXY_THEN_SILENT);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(cut_before_the_answer_to_create),
+        TEST(silence_before_the_answer_to_create),
+        TEST(cut_before_the_answer_to_list),
+        TEST(silence_before_the_answer_to_list),
+        TEST(cut_before_the_answer_to_sync),
+        TEST(silence_before_the_answer_to_sync),
+        TEST(cut_before_the_answer_to_the_second_list),
+        TEST(cut_before_the_answer_to_exists),
+        TEST(silence_before_the_answer_to_exists),
+        TEST(cut_before_the_answer_to_a_parents_creation),
+        TEST(time_out_without_the_answer_to_create),
+        TEST(time_out_without_the_answer_to_list),
+        TEST(cancel_without_the_answer_to_create),
+        TEST(cancel_without_the_answer_to_list),
+        TEST(give_up_during_recovery_and_lock_again),
+        TEST(cut_before_the_answer_to_delete),
+        TEST(silence_before_the_answer_to_delete),
+        TEST(lost_delete_is_sent_again),
+        TEST(cut_before_the_answer_to_a_waiters_delete),
+        TEST(cut_before_the_answer_to_the_predecessors_watch),
+        TEST(silence_before_the_answer_to_the_predecessors_watch),
+        TEST(cut_before_the_answer_to_the_own_watch),
+        TEST(lost_event_is_made_up_for),
+        TEST(cut_before_the_answer_to_a_watchs_removal),
+        TEST(silence_before_the_answer_to_a_watchs_removal),
+        TEST(cut_before_the_answer_to_a_heartbeat),
+        TEST(silence_before_the_answer_to_a_heartbeat),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
