@@ -38,6 +38,38 @@ static void check_says(const char *text, const char *word)
         fail_msg("\"%s\" does not say \"%s\"", text, word);
 }
 
+/* Goal: an open that waits for its connection tells at once that the chroot is missing, instead of
+ * leaving that to the first lock. */
+static void open_tells_of_a_missing_chroot(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    char servers[64];
+
+    (void)state;
+    snprintf(servers, sizeof servers, "%s/no/such/chroot", zks_connect_string(server));
+    options.servers = servers;
+    struct opened o = open_with(options);
+    check_num(o.rc, ==, ZKL_ENOCHROOT);
+    check_says(o.errbuf, "chroot");
+}
+
+/* Goal: an open that waits for its connection tells that the credential was refused. Method: a
+ * scheme that the server does not know; many times, as the refusal comes behind the connection. */
+static void open_tells_of_a_refused_credential(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+
+    (void)state;
+    options.auth_scheme = "nonsense";
+    options.auth_credential = "alice:secret";
+    for (int i = 0; i < 10; i++) {
+        struct opened o = open_with(options);
+        check_num(o.rc, ==, ZKL_EAUTH);
+        check_says(o.errbuf, "credential");
+        check_true(strstr(o.errbuf, "secret") == NULL);
+    }
+}
+
 /* Goal: an open returns within its connect_timeout_ms when nobody listens, and when somebody does
  * but never answers. */
 static void open_without_an_answer_is_bounded(void **state)
@@ -92,6 +124,41 @@ static void close_with_a_silent_server_is_bounded(void **state)
     check_silent_close(500);
 }
 
+/* Longer than libzookeeper itself waits. */
+static void close_does_not_claim_an_end_that_was_not_confirmed(void **state)
+{
+    (void)state;
+    check_silent_close(5000);
+}
+
+/* Goal: with the link down, and the session alive on the server, close does not say that it ended.
+ * */
+static void close_without_a_link_does_not_claim_the_end(void **state)
+{
+    const char *path = cluster_path("close-unlinked");
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = proxy_address(proxy);
+    options.session_timeout_ms = 8000;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    int64_t start = net_now_ms();
+    int rc = zkl_client_close(client, 3000);
+    check_num(rc, ==, ZKL_ETIMEDOUT);
+    check_num(net_now_ms() - start, <, 6000);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+}
+
 /* Goal: close with no time to wait returns at once, and the rest happens behind it. */
 static void close_with_no_time_returns_at_once(void **state)
 {
@@ -112,9 +179,13 @@ static void close_with_no_time_returns_at_once(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cluster_test(open_tells_of_a_missing_chroot),
+    cluster_test(open_tells_of_a_refused_credential),
     cluster_test(open_without_an_answer_is_bounded),
+    cluster_test(close_without_a_link_does_not_claim_the_end),
     cluster_test(close_with_no_time_returns_at_once),
     cluster_test(close_with_a_silent_server_is_bounded),
+    cluster_test(close_does_not_claim_an_end_that_was_not_confirmed),
 };
 
 int main(int argc, char **argv)

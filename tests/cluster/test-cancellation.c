@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pthread_cancel and zklock: a call that has begun comes to its end, and the thread is cancelled at
+ * its next cancellation point outside. */
+#include "cluster.h"
+
+#include <string.h>
+
+/* --- a cancellation that is pending already -------------------------------------------------- */
+
+struct scene {
+    struct zkl_client_options options;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct zkl_cancel *cancel;
+};
+
+static int call_open(struct scene *s)
+{
+    return zkl_client_open(&s->client, &s->options);
+}
+
+static int call_state(struct scene *s)
+{
+    return zkl_client_state(s->client) == ZKL_CLIENT_CONNECTED ? 0 : -1;
+}
+
+static int call_new(struct scene *s)
+{
+    return zkl_mutex_new(&s->mutex, s->client, "/pending");
+}
+
+static int call_set_callback(struct scene *s)
+{
+    return zkl_mutex_set_callback(s->mutex, NULL, NULL);
+}
+
+static int call_lock_and_unlock(struct scene *s)
+{
+    int rc = zkl_mutex_lock(s->mutex);
+    if (rc == 0)
+        rc = zkl_mutex_lock_for(s->mutex, 1000);
+    if (rc == 0)
+        rc = zkl_mutex_unlock(s->mutex);
+    return rc == 0 ? zkl_mutex_unlock(s->mutex) : rc;
+}
+
+static int call_trylock_and_exit(struct scene *s)
+{
+    return zkl_mutex_trylock(s->mutex);
+}
+
+static int call_cancel_new(struct scene *s)
+{
+    return zkl_cancel_new(&s->cancel);
+}
+
+static int call_cancel_free(struct scene *s)
+{
+    zkl_cancel_free(s->cancel);
+    return 0;
+}
+
+static int call_mutex_free(struct scene *s)
+{
+    return zkl_mutex_free(s->mutex);
+}
+
+static int call_close(struct scene *s)
+{
+    return zkl_client_close(s->client, WAIT_MS);
+}
+
+static int call_client_free(struct scene *s)
+{
+    return zkl_client_free(s->client);
+}
+
+struct attempt {
+    int (*call)(struct scene *scene);
+    struct scene *scene;
+    int rc;
+    bool completed;
+};
+
+static void *attempt_with_pending(void *arg)
+{
+    struct attempt *attempt = arg;
+
+    pthread_cancel(pthread_self());
+    attempt->rc = attempt->call(attempt->scene);
+    attempt->completed = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+static void check_completes(struct scene *scene, const char *name, int (*call)(struct scene *scene))
+{
+    struct attempt attempt = {.call = call, .scene = scene};
+    pthread_t thread;
+    void *result;
+
+    check_ok(pthread_create(&thread, NULL, attempt_with_pending, &attempt));
+    check_ok(pthread_join(thread, &result));
+    if (!attempt.completed)
+        fail_msg("%s was cut short by a cancellation", name);
+    check_ok(attempt.rc);
+    check_true(result == PTHREAD_CANCELED);
+}
+
+/* Goal: with a cancellation pending every call does all it has to and the thread is cancelled only
+ * after it; each call runs in a thread that has cancelled itself before. */
+static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
+{
+    struct scene s = {.options = cluster_options()};
+
+    (void)state;
+    check_completes(&s, "zkl_client_open", call_open);
+    check_completes(&s, "zkl_client_state", call_state);
+    check_completes(&s, "zkl_mutex_new", call_new);
+    check_completes(&s, "zkl_mutex_set_callback", call_set_callback);
+    check_completes(&s, "lock and unlock", call_lock_and_unlock);
+    check_completes(&s, "zkl_mutex_trylock", call_trylock_and_exit);
+    check_wait(cluster_children("/pending") == 0, WAIT_MS);
+    check_completes(&s, "zkl_cancel_new", call_cancel_new);
+    check_completes(&s, "zkl_cancel_free", call_cancel_free);
+    check_completes(&s, "zkl_mutex_free", call_mutex_free);
+    check_completes(&s, "zkl_client_close", call_close);
+    check_completes(&s, "zkl_client_free", call_client_free);
+}
+
+struct cancel_wait {
+    struct zkl_mutex *mutex;
+    struct zkl_cancel *cancel;
+};
+
+static int wait_with_cancel(void *arg)
+{
+    struct cancel_wait *w = arg;
+    return zkl_mutex_lock_until(w->mutex, ZKL_NO_DEADLINE, w->cancel);
+}
+
+static void *set_with_pending(void *cancel)
+{
+    pthread_cancel(pthread_self());
+    zkl_cancel_set(cancel);
+    return NULL;
+}
+
+/* Goal: a cancel object that is set by a thread with a cancellation pending ends the waits all the
+ * same; else they could not be ended any more, as the bit is set. */
+static void setting_a_cancel_object_is_not_cut_short(void **state)
+{
+    const char *path = cluster_path("cut-set");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct cancel_wait wait = {.mutex = mutex};
+    struct actor *waiter = actor_new();
+    pthread_t thread;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&wait.cancel));
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(waiter, wait_with_cancel, &wait);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_ok(pthread_create(&thread, NULL, set_with_pending, wait.cancel));
+    check_ok(pthread_join(thread, NULL));
+    check_num(actor_result(waiter), ==, ZKL_ECANCELED);
+    check_ok(zkl_mutex_unlock(mutex));
+    zkl_cancel_free(wait.cancel);
+    actor_end(waiter);
+    cluster_free(client, mutex);
+}
+
+/* --- during a wait --------------------------------------------------------------------------- */
+
+struct held {
+    struct zkl_mutex *mutex;
+    int rc;
+    bool completed;
+};
+
+static void *lock_to_the_end(void *arg)
+{
+    struct held *held = arg;
+
+    held->rc = zkl_mutex_lock(held->mutex);
+    held->completed = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* Goal: a thread that is cancelled while it waits gets the lock and is cancelled afterwards, and
+ * its node goes with it; the holder lets go only after the cancellation. */
+static void a_cancelled_wait_comes_to_its_end(void **state)
+{
+    const char *path = cluster_path("cancelled-wait");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct held held = {.mutex = mutex};
+    pthread_t thread;
+    void *result;
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(pthread_create(&thread, NULL, lock_to_the_end, &held));
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_ok(pthread_cancel(thread));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(pthread_join(thread, &result));
+    check_true(held.completed);
+    check_ok(held.rc);
+    check_true(result == PTHREAD_CANCELED);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    cluster_free(client, mutex);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_cancelled_wait_comes_to_its_end),
+    cluster_test(setting_a_cancel_object_is_not_cut_short),
+    cluster_test(a_pending_cancellation_waits_for_the_end_of_each_call),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "cancellation", tests);
+}
