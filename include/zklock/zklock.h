@@ -4,8 +4,8 @@
  *
  * A client is one connection to a ZooKeeper ensemble; it lives through reconnects and through new
  * sessions. A mutex is a handle on one path of that ensemble. Any number of threads and processes
- * may contend for the same path, each thread with its own place in one first-come-first-served queue;
- * a thread that holds a mutex may lock it again (the mutex is reentrant, with a count).
+ * may contend for the same path, each thread with its own place in one first-come-first-served
+ * queue; a thread that holds a mutex may lock it again (the mutex is reentrant, with a count).
  *
  *     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
  *     struct zkl_client *client;
@@ -23,12 +23,12 @@
  *         zkl_client_free(client);
  *     }
  *
- * Every call returns 0 or one negative enum zkl_error unless its comment says otherwise, never errno
- * and never a ZooKeeper number; zkl_error_detail() gives the sentence with the particulars. Every call
- * may be made from any thread unless its comment says otherwise. Calls that can wait are not to be made
- * from a library callback (ZKL_EINCALLBACK) nor, with an inherited client, from a forked child
- * (ZKL_EFORK): open a client of its own in each process. While a call runs, pthread cancellation of the
- * calling thread is off; a zkl_cancel object is the way to stop a wait.
+ * Every call returns 0 or one negative enum zkl_error unless its comment says otherwise, never
+ * errno and never a ZooKeeper number; zkl_error_detail() gives the sentence with the particulars.
+ * Every call may be made from any thread unless its comment says otherwise. Calls that can wait are
+ * not to be made from a library callback (ZKL_EINCALLBACK) nor, with an inherited client, from a
+ * forked child (ZKL_EFORK): open a client of its own in each process. While a call runs, pthread
+ * cancellation of the calling thread is off; a zkl_cancel object is the way to stop a wait.
  *
  * What a lock promises, and what it does not, is in docs/guarantees.md.
  */
@@ -49,7 +49,7 @@ extern "C" {
 #define ZKL_API
 #endif
 
-/* --- version ------------------------------------------------------------------------------------ */
+/* --- version ------------------------------------------------------------ */
 
 #define ZKL_VERSION_MAJOR 0
 #define ZKL_VERSION_MINOR 1
@@ -61,33 +61,33 @@ extern "C" {
  * ZKL_VERSION_NUMBER was when it was built. */
 ZKL_API const char *zkl_version(int *number);
 
-/* --- errors ------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------- */
 
 enum zkl_error {
     ZKL_OK = 0,
     /* The call itself is wrong: mend the program. */
-    ZKL_EINVAL = -1,       /* a NULL, a struct without its size, or an option out of range */
-    ZKL_EBADPATH = -2,     /* the path is not an absolute, normalised ZooKeeper path below "/" */
-    ZKL_EBADTIMEOUT = -3,  /* a negative timeout, or one above ZKL_TIMEOUT_MAX_MS */
-    ZKL_EBADSERVERS = -4,  /* the server list is not HOST:PORT[,HOST:PORT...][/CHROOT], or no name resolves */
-    ZKL_ECLOSED = -5,      /* the client is closed */
-    ZKL_EFORK = -6,        /* the client was opened by the parent process */
-    ZKL_EINCALLBACK = -7,  /* a call that waits, made from a library callback */
-    ZKL_EDEADLK = -8,      /* this thread holds the same path through another handle */
-    ZKL_ENOTOWNER = -9,    /* the calling thread does not hold the lock */
-    ZKL_EOVERFLOW = -10,   /* locked again more than ZKL_HOLD_COUNT_MAX times */
+    ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
+    ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
+    ZKL_EBADTIMEOUT = -3, /* a negative timeout, or one above ZKL_TIMEOUT_MAX_MS */
+    ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], or no name resolves */
+    ZKL_ECLOSED = -5,     /* the client is closed */
+    ZKL_EFORK = -6,       /* the client was opened by the parent process */
+    ZKL_EINCALLBACK = -7, /* a call that waits, made from a library callback */
+    ZKL_EDEADLK = -8,     /* this thread holds the same path through another handle */
+    ZKL_ENOTOWNER = -9,   /* the calling thread does not hold the lock */
+    ZKL_EOVERFLOW = -10,  /* locked again more than ZKL_HOLD_COUNT_MAX times */
     /* Not held, and nothing is wrong: what the caller does next is its own choice. */
-    ZKL_EBUSY = -11,       /* trylock: somebody else has it; free: the handle is held or waited on */
-    ZKL_ETIMEDOUT = -12,   /* the deadline passed */
-    ZKL_ECANCELED = -13,   /* the wait's cancel object was set */
+    ZKL_EBUSY = -11,     /* trylock: somebody else has it; free: the handle is held or waited on */
+    ZKL_ETIMEDOUT = -12, /* the deadline passed */
+    ZKL_ECANCELED = -13, /* the wait's cancel object was set */
     /* The service: may pass. */
     ZKL_EDISCONNECTED = -14, /* no server could be reached within the bound of this call */
-    ZKL_EUNCONFIRMED = -15,  /* unlock: not held any more; the server's answer did not come, the library
-                                goes on deleting the node by itself */
-    ZKL_ELOST = -16,         /* the hold was lost (see the state callback's reasons); unlock once for
-                                each lock, then lock again */
-    ZKL_ENOMEM = -17,        /* no memory */
-    ZKL_ESYSTEM = -18,       /* a thread or a descriptor could not be made */
+    ZKL_EUNCONFIRMED = -15,  /* unlock: not held any more; the server's answer did not come, the
+                                library goes on deleting the node by itself */
+    ZKL_ELOST = -16,   /* the hold was lost (see the state callback's reasons); unlock once for
+                          each lock, then lock again */
+    ZKL_ENOMEM = -17,  /* no memory */
+    ZKL_ESYSTEM = -18, /* a thread or a descriptor could not be made */
     /* The service: will not pass by itself. */
     ZKL_EACCES = -19,     /* the path's ACL denies what the lock needs (CREATE, READ, DELETE) */
     ZKL_EAUTH = -20,      /* the credential was refused */
@@ -97,7 +97,8 @@ enum zkl_error {
     ZKL_EPROTO = -23      /* an answer the library does not understand; the detail has the number */
 };
 
-/* A sentence for a code: what happened and what to do. Never NULL; static memory. Async-signal-safe. */
+/* A sentence for a code: what happened and what to do. Never NULL; static memory.
+ * Async-signal-safe. */
 ZKL_API const char *zkl_strerror(int code);
 
 /* The last failure on the calling thread in full, with path and cause. Never NULL; valid until the
@@ -111,7 +112,7 @@ ZKL_API int zkl_error_is_retryable(int code);
 /* 1 if the code says that a hold existed and may be somebody else's now: stop writing. ELOST. */
 ZKL_API int zkl_error_is_lost(int code);
 
-/* --- waiting ------------------------------------------------------------------------------------ */
+/* --- waiting ------------------------------------------------------------ */
 
 #define ZKL_NO_DEADLINE INT64_MAX
 #define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
@@ -119,8 +120,8 @@ ZKL_API int zkl_error_is_lost(int code);
 /* CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
 ZKL_API int64_t zkl_now_ns(void);
 
-/* A cancel object is one bit that goes from 0 to 1 at most once. Several waits, in several threads and
- * on several clients, may share one; when it is set they all end with ZKL_ECANCELED. */
+/* A cancel object is one bit that goes from 0 to 1 at most once. Several waits, in several threads
+ * and on several clients, may share one; when it is set they all end with ZKL_ECANCELED. */
 struct zkl_cancel;
 
 /* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
@@ -129,13 +130,15 @@ ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
-/* Requires: no later call with this object. Waits that still use it keep what they need. NULL is ignored. */
+/* Requires: no later call with this object. Waits that still use it keep what they need. NULL is
+ * ignored. */
 ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
-#define ZKL_WAIT_TRY 1u  /* do not queue: ZKL_EBUSY if anybody is before us */
-#define ZKL_WAIT_SYNC 2u /* with TRY: read behind a sync, so that "busy" and "free" are as of the call's
-                            start and not as old as the connected server's replication lag; one more
-                            round trip */
+#define ZKL_WAIT_TRY 1u /* do not queue: ZKL_EBUSY if anybody is before us */
+#define ZKL_WAIT_SYNC                                                                              \
+    2u /* with TRY: read behind a sync, so that "busy" and "free" are as of the call's             \
+          start and not as old as the connected server's replication lag; one more                 \
+          round trip */
 
 /* How to wait. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags. */
 struct zkl_wait {
@@ -158,7 +161,8 @@ static inline struct zkl_wait zkl_wait_init(void)
 /* What a successful acquire gives. */
 struct zkl_grant {
     size_t size;
-    uint64_t token;    /* fencing token: grows with every later grant of this path (the node's czxid) */
+    uint64_t
+        token; /* fencing token: grows with every later grant of this path (the node's czxid) */
     int64_t window_ms; /* > 0: for so long, from the call's return, the hold is proved */
     int hold_count;    /* 1 for a first grant, more for a re-entry */
 };
@@ -172,46 +176,51 @@ static inline struct zkl_grant zkl_grant_init(void)
 }
 #define ZKL_GRANT_INIT zkl_grant_init()
 
-/* --- client ------------------------------------------------------------------------------------- */
+/* --- client ------------------------------------------------------------- */
 
 struct zkl_client;
 
 enum zkl_client_state {
     ZKL_CLIENT_CONNECTING = 1, /* no session yet, or the next one after an expiry */
     ZKL_CLIENT_CONNECTED = 2,
-    ZKL_CLIENT_SUSPENDED = 3,  /* the link is down; the session may or may not live */
-    ZKL_CLIENT_EXPIRED = 4,    /* the session ended: every hold is lost, waiters queue again */
-    ZKL_CLIENT_AUTH_FAILED = 5,/* final: the credential was refused */
+    ZKL_CLIENT_SUSPENDED = 3,   /* the link is down; the session may or may not live */
+    ZKL_CLIENT_EXPIRED = 4,     /* the session ended: every hold is lost, waiters queue again */
+    ZKL_CLIENT_AUTH_FAILED = 5, /* final: the credential was refused */
     ZKL_CLIENT_CLOSED = 6
 };
 
 /* Runs on the client's dispatch thread, with no library lock held, in the order of the changes; the
  * state may have changed again since. Calls that wait return ZKL_EINCALLBACK in it. */
-typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_state state, void *arg);
+typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_state state,
+                                    void *arg);
 
-/* One line of text without a newline, no credential in it. Same thread and rules as zkl_client_state_fn. */
+/* One line of text without a newline, no credential in it. Same thread and rules as
+ * zkl_client_state_fn. */
 typedef void (*zkl_log_fn)(const char *line, void *arg);
 
 enum zkl_acl {
-    ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
-    ZKL_ACL_CREATOR = 1 /* only the credential of this client; needs auth_scheme and auth_credential */
+    ZKL_ACL_OPEN = 0, /* anybody may do anything: ZooKeeper's usual default */
+    ZKL_ACL_CREATOR =
+        1 /* only the credential of this client; needs auth_scheme and auth_credential */
 };
 
 /* Fill with ZKL_CLIENT_OPTIONS_INIT, then set at least servers. All text is copied. */
 struct zkl_client_options {
     size_t size;
-    const char *servers;         /* "host:port[,host:port...][/chroot]" */
-    int session_timeout_ms;      /* asked for; the server may negotiate another. 0: 10000. 100 to 86400000 */
-    int connect_timeout_ms;      /* > 0: open waits so long for the first connection. 0: open does not wait */
-    const char *auth_scheme;     /* "digest", or NULL for none */
+    const char *servers;     /* "host:port[,host:port...][/chroot]" */
+    int session_timeout_ms;  /* asked for; the server may negotiate another. 0: 10000. 100 to
+                                86400000 */
+    int connect_timeout_ms;  /* > 0: open waits so long for the first connection. 0: open does not
+                                wait */
+    const char *auth_scheme; /* "digest", or NULL for none */
     const char *auth_credential; /* for digest "user:password" */
     enum zkl_acl acl;            /* of every node and parent this client makes */
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
     void *state_arg;
-    zkl_log_fn log_fn;           /* NULL: silent */
+    zkl_log_fn log_fn; /* NULL: silent */
     void *log_arg;
-    char *errbuf;                /* open's failure in words, cut to errbuf_size with a final NUL; may be NULL */
+    char *errbuf; /* open's failure in words, cut to errbuf_size with a final NUL; may be NULL */
     size_t errbuf_size;
 };
 
@@ -224,96 +233,102 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 }
 #define ZKL_CLIENT_OPTIONS_INIT zkl_client_options_init()
 
-/* Open a client. The connection is made in the background and kept: a client survives the loss of the
- * link, of a server and of its session. It has two threads of its own beside libzookeeper's two; all have
- * every signal blocked.
- * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says why:
- * EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with connect_timeout_ms also
- * EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in this call, for as long as the
- * resolver takes. Callbacks may run before this returns. */
+/* Open a client. The connection is made in the background and kept: a client survives the loss of
+ * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
+ * two; all have every signal blocked. 0: *client is to be freed with zkl_client_free. Otherwise
+ * *client is untouched and errbuf says why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms),
+ * ENOMEM, ESYSTEM; with connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host
+ * names are resolved in this call, for as long as the resolver takes. Callbacks may run before this
+ * returns. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
-/* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost lock. */
+/* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
+ * lock. */
 ZKL_API int zkl_client_state(struct zkl_client *client);
 
-/* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED, every node
- * goes. Waits at most timeout_ms for the server's answer and for running callbacks; later calls with the
- * client or its mutexes return ZKL_ECLOSED, only the free calls remain.
- * 0: the server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on this side, but
- * the time was up or no server answered; what is left of the work goes on in the background, and the nodes go
- * when the session times out at the latest. EBADTIMEOUT, EINVAL, EFORK, EINCALLBACK. */
+/* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED,
+ * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks;
+ * later calls with the client or its mutexes return ZKL_ECLOSED, only the free calls remain. 0: the
+ * server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on this side,
+ * but the time was up or no server answered; what is left of the work goes on in the background,
+ * and the nodes go when the session times out at the latest. EBADTIMEOUT, EINVAL, EFORK,
+ * EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
-/* Close if still open (waiting at most 10 s), then give the handle up. Mutexes of this client may be
- * freed before or after. In a forked child: the inherited client is left alone, memory included.
+/* Close if still open (waiting at most 10 s), then give the handle up. Mutexes of this client may
+ * be freed before or after. In a forked child: the inherited client is left alone, memory included.
  * 0, EINVAL, EFORK, EINCALLBACK (nothing done). */
 ZKL_API int zkl_client_free(struct zkl_client *client);
 
-/* --- mutex -------------------------------------------------------------------------------------- */
+/* --- mutex -------------------------------------------------------------- */
 
 struct zkl_mutex;
 
 #define ZKL_HOLD_COUNT_MAX 1000000000
 
-/* A handle on the mutex at path (absolute, below the client's chroot, at most 512 bytes; parents are made
- * when needed, as containers that the server removes once they are empty). No request is sent. Several
- * handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK).
- * 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+/* A handle on the mutex at path (absolute, below the client's chroot, at most 512 bytes; parents
+ * are made when needed, as containers that the server removes once they are empty). No request is
+ * sent. Several handles may name one path; but one thread must use one of them at a time
+ * (ZKL_EDEADLK). 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
 ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
  * callback: none after it). NULL is ignored.
- * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINCALLBACK, called in a callback of another
- * client while this mutex's own callback runs. Otherwise allowed in callbacks. */
+ * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINCALLBACK, called in a callback of
+ * another client while this mutex's own callback runs. Otherwise allowed in callbacks. */
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
-/* Acquire the mutex: the call that all others are defined by. wait NULL means ZKL_WAIT_INIT; grant may be
- * NULL, is written only on success, and its size is to be set.
- * If the calling thread holds it already the count goes up by one and no request is sent, whatever the
- * deadline. Else a deadline that has passed, or a cancel object that is set, ends the call before any
- * request. A try (ZKL_WAIT_TRY) that finds somebody else sends one read; it waits for a lost link no
- * longer than one session timeout.
- * The link may be lost and come back during the wait: the place in the queue is kept. If the session
- * expires the thread queues again, at the end, within its deadline.
- * 0: held by the calling thread, until it has called unlock as often as lock.
- * Not held: ETIMEDOUT, ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES, EAUTH,
- * ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, EINVAL, EFORK, EINCALLBACK, EDEADLK, EOVERFLOW; and ELOST: this
+/* Acquire the mutex: the call that all others are defined by. wait NULL means ZKL_WAIT_INIT; grant
+ * may be NULL, is written only on success, and its size is to be set. If the calling thread holds
+ * it already the count goes up by one and no request is sent, whatever the deadline. Else a
+ * deadline that has passed, or a cancel object that is set, ends the call before any request. A try
+ * (ZKL_WAIT_TRY) that finds somebody else sends one read; it waits for a lost link no longer than
+ * one session timeout. The link may be lost and come back during the wait: the place in the queue
+ * is kept. If the session expires the thread queues again, at the end, within its deadline. 0: held
+ * by the calling thread, until it has called unlock as often as lock. Not held: ETIMEDOUT,
+ * ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES, EAUTH, ENOCHROOT,
+ * EEXHAUSTED, EPROTO, ENOMEM, EINVAL, EFORK, EINCALLBACK, EDEADLK, EOVERFLOW; and ELOST: this
  * thread's hold was lost and is still to be unlocked.
- * Whatever was put on the server by a call that failed is deleted in the background, after a lost link
- * once it is back; the session's end removes it in any case. */
-ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
+ * Whatever was put on the server by a call that failed is deleted in the background, after a lost
+ * link once it is back; the session's end removes it in any case. */
+ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                              struct zkl_grant *grant);
 
 /* zkl_mutex_acquire(mutex, NULL, NULL). */
 ZKL_API int zkl_mutex_lock(struct zkl_mutex *mutex);
 /* zkl_mutex_acquire with ZKL_WAIT_TRY. */
 ZKL_API int zkl_mutex_trylock(struct zkl_mutex *mutex);
-/* zkl_mutex_acquire with a deadline timeout_ms from now. EBADTIMEOUT besides. 0 ms: only a re-entry succeeds. */
+/* zkl_mutex_acquire with a deadline timeout_ms from now. EBADTIMEOUT besides. 0 ms: only a re-entry
+ * succeeds. */
 ZKL_API int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms);
 /* zkl_mutex_acquire with deadline_ns (absolute, zkl_now_ns()'s clock) and cancel (may be NULL). */
-ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zkl_cancel *cancel);
+ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
+                                 struct zkl_cancel *cancel);
 
-/* Give one hold of the calling thread back; the last one deletes the node and waits for the server's answer,
- * at most until the link breaks or the window ends.
- * 0: given back. EUNCONFIRMED: not held any more, but no answer came: the library deletes the node as soon
- * as it can. ELOST: the hold had been lost before; it counts as given back. EACCES: not held any more, but
- * the ACL denies DELETE: the node blocks the path until this client's session ends.
- * Nothing changed: ENOTOWNER, EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
+/* Give one hold of the calling thread back; the last one deletes the node and waits for the
+ * server's answer, at most until the link breaks or the window ends. 0: given back. EUNCONFIRMED:
+ * not held any more, but no answer came: the library deletes the node as soon as it can. ELOST: the
+ * hold had been lost before; it counts as given back. EACCES: not held any more, but the ACL denies
+ * DELETE: the node blocks the path until this client's session ends. Nothing changed: ENOTOWNER,
+ * EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
 /* The calls below speak of the calling thread's own hold, send nothing and never wait. */
 
-/* 1 if held with at least need_ms (>= 0) of the window left, else 0; or EINVAL, EBADTIMEOUT, EFORK. */
+/* 1 if held with at least need_ms (>= 0) of the window left, else 0; or EINVAL, EBADTIMEOUT, EFORK.
+ */
 ZKL_API int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms);
 /* How often unlock is due, lost holds included; 0 if not held; or EINVAL, EFORK. */
 ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
 /* The fencing token, > 0; 0 if not held, or lost. */
 ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
-/* Milliseconds for which the hold is proved: no other client can be granted the lock before they are over,
- * by this machine's CLOCK_BOOTTIME, which goes on while the process or the machine sleeps. 0: not provably
- * held (not held, lost, or no recent answer of the ensemble). Negative: EINVAL, EFORK. */
+/* Milliseconds for which the hold is proved: no other client can be granted the lock before they
+ * are over, by this machine's CLOCK_BOOTTIME, which goes on while the process or the machine
+ * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). Negative:
+ * EINVAL, EFORK. */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
-/* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its length as
- * snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
+/* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
+ * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
 ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size);
 
 enum zkl_hold_state {
@@ -343,15 +358,16 @@ struct zkl_hold_event {
     const char *node_path; /* its node, without the chroot */
 };
 
-/* Runs on the client's dispatch thread with no library lock held. It is not called for a grant or an unlock. */
+/* Runs on the client's dispatch thread with no library lock held. It is not called for a grant or
+ * an unlock. */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
-/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire. With a
- * callback each acquire arms a watch on its own node: one more request per lock, and a deletion from
- * outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
+/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire. With
+ * a callback each acquire arms a watch on its own node: one more request per lock, and a deletion
+ * from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 
-/* --- scope guards ------------------------------------------------------------------------------- */
+/* --- scope guards ------------------------------------------------------- */
 
 /* A lock for the length of a block, in C with gcc or clang:
  *
@@ -374,7 +390,8 @@ static inline struct zkl_mutex_scope zkl_mutex_scope_begin(struct zkl_mutex *mut
     return s;
 }
 
-/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was no hold. */
+/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was no
+ * hold. */
 static inline int zkl_mutex_scope_end(struct zkl_mutex_scope *scope)
 {
     struct zkl_mutex *mutex = scope->rc == 0 ? scope->mutex : NULL;
@@ -388,23 +405,26 @@ static inline void zkl_mutex_scope_cleanup(struct zkl_mutex_scope *scope)
 }
 
 #if defined(__GNUC__)
-#define ZKL_MUTEX_SCOPE(name, m)                                                                       \
-    __attribute__((cleanup(zkl_mutex_scope_cleanup))) struct zkl_mutex_scope name = zkl_mutex_scope_begin(m)
+#define ZKL_MUTEX_SCOPE(name, m)                                                                   \
+    __attribute__((cleanup(zkl_mutex_scope_cleanup))) struct zkl_mutex_scope name =                \
+        zkl_mutex_scope_begin(m)
 #endif
 
 #ifdef __cplusplus
 } /* extern "C" */
 
-namespace zkl {
+namespace zkl
+{
 /* The same for C++: zkl::mutex_scope scope(mutex); if (scope.rc() == 0) ... */
-class mutex_scope {
-public:
+class mutex_scope
+{
+  public:
     explicit mutex_scope(struct zkl_mutex *mutex) : scope_(zkl_mutex_scope_begin(mutex)) {}
     ~mutex_scope() { zkl_mutex_scope_cleanup(&scope_); }
     int rc() const { return scope_.rc; }
     int unlock() { return zkl_mutex_scope_end(&scope_); }
 
-private:
+  private:
     mutex_scope(const mutex_scope &);
     mutex_scope &operator=(const mutex_scope &);
     struct zkl_mutex_scope scope_;

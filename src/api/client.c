@@ -31,7 +31,7 @@ int zkl_client_check(const struct zkl_client *client, bool closed_too, const cha
     return 0;
 }
 
-/* --- paths -------------------------------------------------------------------------------------- */
+/* --- paths -------------------------------------------------------------- */
 
 static struct zkl_root **root_bucket(struct zkl_client *client, const char *path)
 {
@@ -84,7 +84,7 @@ void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
         free(root);
 }
 
-/* --- callbacks ---------------------------------------------------------------------------------- */
+/* --- callbacks ---------------------------------------------------------- */
 
 static void run_states(struct zkl_note *note)
 {
@@ -106,7 +106,8 @@ static void post_state(struct zkl_client *client, enum zkl_client_state state)
     if (!client->state_fn)
         return;
     if (client->state_count == ZKL_STATES_QUEUED) { /* a slow callback: the oldest go */
-        memmove(client->states, client->states + 1, sizeof client->states - sizeof client->states[0]);
+        memmove(client->states, client->states + 1,
+                sizeof client->states - sizeof client->states[0]);
         client->state_count--;
     }
     client->states[client->state_count++] = state;
@@ -171,7 +172,7 @@ static void on_log(void *arg, const char *text)
     }
 }
 
-/* --- open --------------------------------------------------------------------------------------- */
+/* --- open --------------------------------------------------------------- */
 
 static int fail_open(const struct zkl_client_options *options, int rc)
 {
@@ -185,7 +186,8 @@ static int check_auth(const struct zkl_client_options *o)
     if ((o->auth_scheme != NULL) != (o->auth_credential != NULL))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: auth_scheme and auth_credential go together");
     if (o->acl != ZKL_ACL_OPEN && o->acl != ZKL_ACL_CREATOR)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: acl is neither ZKL_ACL_OPEN nor ZKL_ACL_CREATOR");
+        return zkl_fail(ZKL_EINVAL,
+                        "zkl_client_open: acl is neither ZKL_ACL_OPEN nor ZKL_ACL_CREATOR");
     if (o->acl == ZKL_ACL_CREATOR && !o->auth_scheme)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: ZKL_ACL_CREATOR needs auth_scheme and "
                                     "auth_credential");
@@ -299,7 +301,8 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
         rc = ZKL_ENOCHROOT;
     client->opening = false;
     zkl_driver_unlock(d);
-    return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
+    return rc == 0 ? 0
+                   : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
 }
 
 static int do_client_open(struct zkl_client **client, const struct zkl_client_options *options)
@@ -369,7 +372,7 @@ int zkl_client_state(struct zkl_client *client)
     return rc;
 }
 
-/* --- close -------------------------------------------------------------------------------------- */
+/* --- close -------------------------------------------------------------- */
 
 static int check_close(struct zkl_client *client, const char *call)
 {
@@ -395,7 +398,8 @@ static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
     if (rc != 0)
         return rc;
     if (!end_session(client, timeout_ms))
-        return zkl_fail(ZKL_ETIMEDOUT, "zkl_client_close: the session's end goes on in the background");
+        return zkl_fail(ZKL_ETIMEDOUT,
+                        "zkl_client_close: the session's end goes on in the background");
     return 0;
 }
 

@@ -10,7 +10,8 @@
 #include "cancel.h"
 #include "driver/driver.h"
 
-/* A path of a client, one object however many handles name it: what a thread's holds are found by. */
+/* A path of a client, one object however many handles name it: what a thread's holds are found by.
+ */
 struct zkl_root {
     struct zkl_root *next;
     size_t refs; /* under the driver's mutex */

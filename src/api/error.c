@@ -5,44 +5,51 @@
 #include <stdio.h>
 
 /* Each code once: number and sentence side by side. */
-#define CODES(X)                                                                                       \
-    X(ZKL_OK, "no error")                                                                              \
-    X(ZKL_EINVAL, "an argument is NULL, a struct's size is not set, or an option is out of range")     \
-    X(ZKL_EBADPATH, "the lock path is not usable: give an absolute ZooKeeper path")                    \
-    X(ZKL_EBADTIMEOUT, "the timeout is negative or above ZKL_TIMEOUT_MAX_MS: to wait without a limit " \
-                       "use the call without a timeout")                                               \
-    X(ZKL_EBADSERVERS, "the server list is not usable: give host:port[,host:port...][/chroot] with "   \
-                       "names that resolve")                                                           \
-    X(ZKL_ECLOSED, "the client is closed: open another one")                                           \
-    X(ZKL_EFORK, "the client was opened by the parent process: open one in this process")              \
-    X(ZKL_EINCALLBACK, "a call that waits was made from a library callback: make it from a thread of " \
-                       "your own")                                                                     \
-    X(ZKL_EDEADLK, "this thread holds the same path through another handle and would wait for itself") \
-    X(ZKL_ENOTOWNER, "the calling thread does not hold this lock")                                     \
-    X(ZKL_EOVERFLOW, "the lock was locked again too often: is an unlock missing?")                     \
-    X(ZKL_EBUSY, "somebody else has it")                                                               \
-    X(ZKL_ETIMEDOUT, "the deadline passed before the lock was granted")                                \
-    X(ZKL_ECANCELED, "the wait was canceled")                                                          \
-    X(ZKL_EDISCONNECTED, "no ZooKeeper server could be reached in time: check the server list, then "  \
-                         "try again")                                                                  \
-    X(ZKL_EUNCONFIRMED, "not held any more, but the server has not confirmed it: the library goes on " \
-                        "deleting the node")                                                           \
-    X(ZKL_ELOST, "the hold was lost: stop writing, unlock, and lock again")                            \
-    X(ZKL_ENOMEM, "out of memory")                                                                     \
-    X(ZKL_ESYSTEM, "a thread or a descriptor could not be made: check the process's limits")           \
-    X(ZKL_EACCES, "the path's ACL denies what the lock needs: grant CREATE, READ and DELETE to this "  \
-                  "client")                                                                            \
-    X(ZKL_EAUTH, "the credential was refused: check auth_scheme and auth_credential")                  \
-    X(ZKL_ENOCHROOT, "the chroot of the server list does not exist: create it first")                  \
-    X(ZKL_EEXHAUSTED, "the path's sequence counter is used up and something keeps it from being "      \
-                      "renewed: remove what is named")                                                 \
+#define CODES(X)                                                                                   \
+    X(ZKL_OK, "no error")                                                                          \
+    X(ZKL_EINVAL, "an argument is NULL, a struct's size is not set, or an option is out of range") \
+    X(ZKL_EBADPATH, "the lock path is not usable: give an absolute ZooKeeper path")                \
+    X(ZKL_EBADTIMEOUT,                                                                             \
+      "the timeout is negative or above ZKL_TIMEOUT_MAX_MS: to wait without a limit "              \
+      "use the call without a timeout")                                                            \
+    X(ZKL_EBADSERVERS,                                                                             \
+      "the server list is not usable: give host:port[,host:port...][/chroot] with "                \
+      "names that resolve")                                                                        \
+    X(ZKL_ECLOSED, "the client is closed: open another one")                                       \
+    X(ZKL_EFORK, "the client was opened by the parent process: open one in this process")          \
+    X(ZKL_EINCALLBACK,                                                                             \
+      "a call that waits was made from a library callback: make it from a thread of "              \
+      "your own")                                                                                  \
+    X(ZKL_EDEADLK,                                                                                 \
+      "this thread holds the same path through another handle and would wait for itself")          \
+    X(ZKL_ENOTOWNER, "the calling thread does not hold this lock")                                 \
+    X(ZKL_EOVERFLOW, "the lock was locked again too often: is an unlock missing?")                 \
+    X(ZKL_EBUSY, "somebody else has it")                                                           \
+    X(ZKL_ETIMEDOUT, "the deadline passed before the lock was granted")                            \
+    X(ZKL_ECANCELED, "the wait was canceled")                                                      \
+    X(ZKL_EDISCONNECTED,                                                                           \
+      "no ZooKeeper server could be reached in time: check the server list, then "                 \
+      "try again")                                                                                 \
+    X(ZKL_EUNCONFIRMED,                                                                            \
+      "not held any more, but the server has not confirmed it: the library goes on "               \
+      "deleting the node")                                                                         \
+    X(ZKL_ELOST, "the hold was lost: stop writing, unlock, and lock again")                        \
+    X(ZKL_ENOMEM, "out of memory")                                                                 \
+    X(ZKL_ESYSTEM, "a thread or a descriptor could not be made: check the process's limits")       \
+    X(ZKL_EACCES,                                                                                  \
+      "the path's ACL denies what the lock needs: grant CREATE, READ and DELETE to this "          \
+      "client")                                                                                    \
+    X(ZKL_EAUTH, "the credential was refused: check auth_scheme and auth_credential")              \
+    X(ZKL_ENOCHROOT, "the chroot of the server list does not exist: create it first")              \
+    X(ZKL_EEXHAUSTED, "the path's sequence counter is used up and something keeps it from being "  \
+                      "renewed: remove what is named")                                             \
     X(ZKL_EPROTO, "the server's answer was not understood")
 
 const char *zkl_strerror(int code)
 {
     switch (code) {
-#define X(name, sentence)                                                                              \
-    case name:                                                                                         \
+#define X(name, sentence)                                                                          \
+    case name:                                                                                     \
         return sentence;
         CODES(X)
 #undef X

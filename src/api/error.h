@@ -4,7 +4,8 @@
 
 #include <zklock/zklock.h>
 
-/* Note the failure for zkl_error_detail: "<sentence of code> (<what>)"; what is a printf text. Returns code. */
+/* Note the failure for zkl_error_detail: "<sentence of code> (<what>)"; what is a printf text.
+ * Returns code. */
 int zkl_fail(int code, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

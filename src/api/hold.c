@@ -71,7 +71,7 @@ void zkl_hold_wake(struct zkl_hold *hold)
     zkl_driver_wake(hold->client->driver, &hold->waker);
 }
 
-/* --- the state callback ------------------------------------------------------------------------- */
+/* --- the state callback ------------------------------------------------- */
 
 static struct zkl_hold *of_note(struct zkl_note *note)
 {
@@ -107,10 +107,8 @@ static void run_note(struct zkl_note *note)
     struct zkl_hold *hold = of_note(note);
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s/%s", hold->root->path, hold->node);
-    struct zkl_hold_event event = {.size = sizeof event,
-                                   .mutex = hold->mutex,
-                                   .token = hold->token,
-                                   .node_path = path};
+    struct zkl_hold_event event = {
+        .size = sizeof event, .mutex = hold->mutex, .token = hold->token, .node_path = path};
     while (take_event(hold, &event))
         hold->fn(&event, hold->fn_arg);
     zkl_hold_unref(hold);
@@ -127,8 +125,8 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
 {
     if (!hold->fn || !hold->returned)
         return;
-    /* SUSPECT and HELD may flap faster than the callback runs: then the oldest pair says nothing that the
-     * newest does not. A loss is never dropped: nothing comes after it. */
+    /* SUSPECT and HELD may flap faster than the callback runs: then the oldest pair says nothing
+     * that the newest does not. A loss is never dropped: nothing comes after it. */
     if (hold->event_count == ZKL_HOLD_EVENTS) {
         memmove(&hold->events[0], &hold->events[2], sizeof hold->events[0] * (ZKL_HOLD_EVENTS - 2));
         hold->event_count -= 2;
@@ -142,7 +140,7 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
     }
 }
 
-/* --- news --------------------------------------------------------------------------------------- */
+/* --- news --------------------------------------------------------------- */
 
 static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const struct zkl_news *news)
 {
@@ -190,13 +188,14 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
     }
 }
 
-/* --- for the owner ------------------------------------------------------------------------------ */
+/* --- for the owner ------------------------------------------------------ */
 
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
 {
-    /* The end first, then the loss: the other way round the window of the next session could be taken for
-     * that of a lost hold. */
-    int64_t end = atomic_load_explicit(&hold->client->driver->window_end_boot, memory_order_acquire);
+    /* The end first, then the loss: the other way round the window of the next session could be
+     * taken for that of a lost hold. */
+    int64_t end =
+        atomic_load_explicit(&hold->client->driver->window_end_boot, memory_order_acquire);
     if (atomic_load_explicit(&hold->lost, memory_order_acquire))
         return 0;
     int64_t left = end - zkl_clock_boot_ns();

@@ -5,12 +5,7 @@
 
 #include "client.h"
 
-enum zkl_hold_phase {
-    ZKL_PHASE_WAITING,
-    ZKL_PHASE_GRANTED,
-    ZKL_PHASE_FAILED,
-    ZKL_PHASE_RELEASED
-};
+enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
 #define ZKL_HOLD_EVENTS 8
 
@@ -36,20 +31,22 @@ struct zkl_hold {
     uint64_t token;
     char node[ZKL_NODE_NAME_MAX + 1];
     atomic_bool lost;
-    int count; /* the owner's */
+    int count;             /* the owner's */
     struct zkl_hold *next; /* in the owner's map */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
     void *fn_arg;
     struct zkl_note note;
-    struct { int state, reason; } events[ZKL_HOLD_EVENTS];
+    struct {
+        int state, reason;
+    } events[ZKL_HOLD_EVENTS];
     size_t event_count;
 
     char data[]; /* of the node */
 };
 
-/* --- owner.c: the calling thread's holds -------------------------------------------------------- */
+/* --- owner.c: the calling thread's holds -------------------------------- */
 
 struct zkl_hold *zkl_owner_find(const struct zkl_root *root);
 /* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
@@ -57,7 +54,7 @@ int zkl_owner_prepare(void);
 void zkl_owner_add(struct zkl_hold *hold);
 void zkl_owner_remove(struct zkl_hold *hold);
 
-/* --- hold.c ------------------------------------------------------------------------------------- */
+/* --- hold.c ------------------------------------------------------------- */
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
@@ -74,7 +71,7 @@ void zkl_hold_orphaned(struct zkl_hold *hold);
 /* Milliseconds of the window left. Without the mutex. */
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 
-/* --- wait.c: the only place that blocks --------------------------------------------------------- */
+/* --- wait.c: the only place that blocks --------------------------------- */
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
 int zkl_hold_release(struct zkl_hold *hold);

@@ -56,7 +56,8 @@ static int do_mutex_free(struct zkl_mutex *mutex)
     }
     if (zkl_driver_would_cross(client->driver, mutex)) {
         zkl_driver_unlock(client->driver);
-        return zkl_fail(ZKL_EINCALLBACK, "zkl_mutex_free: %s: its own callback runs, on another client",
+        return zkl_fail(ZKL_EINCALLBACK,
+                        "zkl_mutex_free: %s: its own callback runs, on another client",
                         mutex->root->path);
     }
     struct zkl_note *notes = zkl_driver_quiesce(client->driver, mutex);
@@ -98,7 +99,7 @@ int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
     return rc;
 }
 
-/* --- acquire ------------------------------------------------------------------------------------ */
+/* --- acquire ------------------------------------------------------------ */
 
 static void fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold)
 {
@@ -126,8 +127,8 @@ static int fail_acquire(const struct zkl_hold *hold, int rc)
 {
     const char *path = hold->root->path;
     if (rc == ZKL_EACCES)
-        return zkl_fail(rc, "%s: no %s; what was created goes when the session ends at the latest", path,
-                        hold->detail);
+        return zkl_fail(rc, "%s: no %s; what was created goes when the session ends at the latest",
+                        path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: blocked by %s", path, hold->detail);
     if (rc == ZKL_EPROTO)
@@ -135,7 +136,8 @@ static int fail_acquire(const struct zkl_hold *hold, int rc)
     return zkl_fail(rc, "%s", path);
 }
 
-static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
+static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                         struct zkl_grant *grant)
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
@@ -223,14 +225,17 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
     return zkl_mutex_acquire(mutex, &wait, NULL);
 }
 
-/* --- release ------------------------------------------------------------------------------------ */
+/* --- release ------------------------------------------------------------ */
 
 static int fail_unlock(const struct zkl_hold *hold, int rc)
 {
     const char *path = hold->root->path;
     if (rc == ZKL_EACCES)
-        return zkl_fail(rc, "%s: not held any more, but DELETE is denied: the node blocks the path until "
-                            "this client's session ends; close the client to end it", path);
+        return zkl_fail(
+            rc,
+            "%s: not held any more, but DELETE is denied: the node blocks the path until "
+            "this client's session ends; close the client to end it",
+            path);
     if (rc == ZKL_EUNCONFIRMED)
         return zkl_fail(rc, "%s: %s", path, hold->detail);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
@@ -270,7 +275,8 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
     if (--hold->count > 0) {
         return atomic_load_explicit(&hold->lost, memory_order_acquire)
-                   ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due", mutex->root->path, hold->count)
+                   ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due", mutex->root->path,
+                              hold->count)
                    : 0;
     }
     int shield = zkl_shield();
@@ -279,7 +285,7 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
     return rc;
 }
 
-/* --- questions ---------------------------------------------------------------------------------- */
+/* --- questions ---------------------------------------------------------- */
 
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ownership map: each thread's own holds, in thread-local memory, so that a re-entry takes no lock and
- * no other thread, not even one that gets the same pthread_t later, can be taken for the owner. */
+ * The ownership map: each thread's own holds, in thread-local memory, so that a re-entry takes no
+ * lock and no other thread, not even one that gets the same pthread_t later, can be taken for the
+ * owner. */
 #include <pthread.h>
 
 #include "hold.h"

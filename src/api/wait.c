@@ -10,7 +10,7 @@
 
 #define MS INT64_C(1000000)
 
-/* --- cancel objects ----------------------------------------------------------------------------- */
+/* --- cancel objects ----------------------------------------------------- */
 
 static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *cancel)
 {
@@ -73,7 +73,7 @@ static void unuse_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
     free(use);
 }
 
-/* --- acquire ------------------------------------------------------------------------------------ */
+/* --- acquire ------------------------------------------------------------ */
 
 static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel)
 {
@@ -127,7 +127,8 @@ static void wait_for_decision(struct zkl_hold *hold, int64_t deadline)
     }
 }
 
-/* The thread may get the processor long after the grant: what it returns must be proved now. True: it is. */
+/* The thread may get the processor long after the grant: what it returns must be proved now. True:
+ * it is. */
 static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
 {
     struct zkl_driver *d = hold->client->driver;
@@ -139,7 +140,8 @@ static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
             return true;
         if (now.mono_ns >= deadline || zkl_cancel_is_set(hold->cancel))
             return false;
-        zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
+        zkl_core_timer(&d->core,
+                       now); /* tells the contender that it is suspect: its proof wakes us */
         if (!atomic_load(&hold->lost))
             zkl_driver_wait(d, &hold->waker, deadline);
     }
@@ -209,13 +211,14 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
             hold->mutex->uses--;
     }
     zkl_driver_unlock(d);
-    /* A try has no deadline of the caller's choice: running out of time means that no server answered. */
+    /* A try has no deadline of the caller's choice: running out of time means that no server
+     * answered. */
     if (rc == ZKL_ETIMEDOUT && deadline != wait->deadline_ns)
         rc = ZKL_EDISCONNECTED;
     return rc;
 }
 
-/* --- release ------------------------------------------------------------------------------------ */
+/* --- release ------------------------------------------------------------ */
 
 int zkl_hold_release(struct zkl_hold *hold)
 {

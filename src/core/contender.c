@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The queue protocol is the lock recipe of the ZooKeeper documentation with Curator's names: an
- * ephemeral sequential child for each contender, the smallest number holds, each waiter watches the child
- * just before its own. What is added: create and list in one round trip, recovery of a create whose answer
- * was lost, the validity window, the renewal of an exhausted counter, and a way out of every state. */
+ * ephemeral sequential child for each contender, the smallest number holds, each waiter watches the
+ * child just before its own. What is added: create and list in one round trip, recovery of a create
+ * whose answer was lost, the validity window, the renewal of an exhausted counter, and a way out of
+ * every state. */
 #include "contender.h"
 
 #include <assert.h>
@@ -12,15 +13,16 @@
 
 #define BIT(state) (1u << (state))
 
-/* state -> the states it may be followed by. ENDED and LEAVING are listed where they can really come. */
+/* state -> the states it may be followed by. ENDED and LEAVING are listed where they can really
+ * come. */
 static const unsigned allowed[ZKL_CONTENDER_STATES] = {
     [ZKL_NEW] = BIT(ZKL_PARKED) | BIT(ZKL_LOOKING) | BIT(ZKL_QUEUEING),
     [ZKL_PARKED] = BIT(ZKL_LOOKING) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
     [ZKL_LOOKING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
     [ZKL_MAKING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
     [ZKL_QUEUEING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_MAKING) | BIT(ZKL_RECOVERING) |
-                     BIT(ZKL_LISTING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) | BIT(ZKL_EXHAUSTED) |
-                     BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
+                     BIT(ZKL_LISTING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
+                     BIT(ZKL_EXHAUSTED) | BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
     [ZKL_RECOVERING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_EXHAUSTED) |
                        BIT(ZKL_LEAVING),
     [ZKL_LISTING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
@@ -104,7 +106,7 @@ bool zkl_contender_waits(const struct zkl_contender_machine *m)
            (m->state == ZKL_LEAVING && !out);
 }
 
-/* --- the only place that assigns a state -------------------------------------------------------- */
+/* --- the only place that assigns a state -------------------------------- */
 
 void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *why)
 {

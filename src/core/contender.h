@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The contender: one place in one queue, for one owner, as a state machine. Pure: an event and the
- * circumstances go in, actions come out; who executes them is core.c. When its owner has been answered
- * and something may still be on the server, the same object goes on as the janitor's (LEAVING), so that a
- * GUID belongs to one of the two at any time and handing it over can't fail. */
+ * circumstances go in, actions come out; who executes them is core.c. When its owner has been
+ * answered and something may still be on the server, the same object goes on as the janitor's
+ * (LEAVING), so that a GUID belongs to one of the two at any time and handing it over can't fail.
+ */
 #ifndef ZKL_CORE_CONTENDER_H
 #define ZKL_CORE_CONTENDER_H
 
@@ -44,10 +45,10 @@ enum zkl_contender_state {
     ZKL_CONFIRMING, /* first, but the window is empty: waits for an answered heartbeat */
     ZKL_EXHAUSTED,  /* the counter is used up: waits for a new root */
     ZKL_HOLDING,
-    ZKL_LOSTHOLD,   /* was HOLDING; the owner has not unlocked yet */
-    ZKL_RELEASING,  /* the owner waits for the delete's answer */
-    ZKL_LEAVING,    /* the janitor's: the owner has its answer */
-    ZKL_ENDED,      /* nothing is left of it on the server */
+    ZKL_LOSTHOLD,  /* was HOLDING; the owner has not unlocked yet */
+    ZKL_RELEASING, /* the owner waits for the delete's answer */
+    ZKL_LEAVING,   /* the janitor's: the owner has its answer */
+    ZKL_ENDED,     /* nothing is left of it on the server */
     ZKL_CONTENDER_STATES
 };
 
@@ -56,14 +57,14 @@ enum zkl_event_type {
     ZKL_EV_LINK_UP,
     ZKL_EV_LINK_DOWN,
     ZKL_EV_EXPIRED,
-    ZKL_EV_MADE,      /* answer */
-    ZKL_EV_CREATED,   /* answer, name, czxid */
-    ZKL_EV_LISTED,    /* answer, children */
-    ZKL_EV_ROOTED,    /* answer, children, czxid (the root's): answer to LIST_ROOT */
-    ZKL_EV_STATTED,   /* answer, session (the node's), czxid */
-    ZKL_EV_RENEWED,   /* answer */
-    ZKL_EV_DELETED,   /* answer */
-    ZKL_EV_WATCHED,   /* answer: of the watch on the predecessor */
+    ZKL_EV_MADE,    /* answer */
+    ZKL_EV_CREATED, /* answer, name, czxid */
+    ZKL_EV_LISTED,  /* answer, children */
+    ZKL_EV_ROOTED,  /* answer, children, czxid (the root's): answer to LIST_ROOT */
+    ZKL_EV_STATTED, /* answer, session (the node's), czxid */
+    ZKL_EV_RENEWED, /* answer */
+    ZKL_EV_DELETED, /* answer */
+    ZKL_EV_WATCHED, /* answer: of the watch on the predecessor */
     ZKL_EV_PRED_FIRED,
     ZKL_EV_OWN_DELETED,
     ZKL_EV_OWN_CHANGED,
@@ -71,9 +72,9 @@ enum zkl_event_type {
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
     ZKL_EV_PROVED,    /* a quorum write was answered */
     ZKL_EV_WINDOW_ENDED,
-    ZKL_EV_STOP,      /* code: ETIMEDOUT, ECANCELED, ECLOSED */
-    ZKL_EV_RELEASE,   /* the owner's last unlock */
-    ZKL_EV_ABANDON,   /* reason: the owner goes away without unlock, or the client closes */
+    ZKL_EV_STOP,    /* code: ETIMEDOUT, ECANCELED, ECLOSED */
+    ZKL_EV_RELEASE, /* the owner's last unlock */
+    ZKL_EV_ABANDON, /* reason: the owner goes away without unlock, or the client closes */
     ZKL_EVENT_TYPES
 };
 
@@ -95,25 +96,25 @@ struct zkl_event {
 };
 
 enum zkl_action_type {
-    ZKL_DO_MAKE,      /* the first make_length bytes of the root's path */
-    ZKL_DO_CREATE,    /* under a GUID; fresh: a new one first */
+    ZKL_DO_MAKE,   /* the first make_length bytes of the root's path */
+    ZKL_DO_CREATE, /* under a GUID; fresh: a new one first */
     ZKL_DO_LIST,
     ZKL_DO_SYNC,
     ZKL_DO_LIST_ROOT, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
-    ZKL_DO_RENEW,     /* delete the empty root and make it again */
+    ZKL_DO_RENEW, /* delete the empty root and make it again */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
-    ZKL_DO_UNWATCH,    /* every watch of this contender */
+    ZKL_DO_UNWATCH,        /* every watch of this contender */
     ZKL_DO_UNWATCH_OTHERS, /* but the own node's: its deletion, which follows, clears that */
     ZKL_DO_HEARTBEAT,
-    ZKL_DO_GRANT,      /* the rest tell the owner */
-    ZKL_DO_FAIL,       /* code */
-    ZKL_DO_RELEASED,   /* code */
-    ZKL_DO_TELL,       /* hold state and reason */
-    ZKL_DO_LOST,       /* reason */
+    ZKL_DO_GRANT,    /* the rest tell the owner */
+    ZKL_DO_FAIL,     /* code */
+    ZKL_DO_RELEASED, /* code */
+    ZKL_DO_TELL,     /* hold state and reason */
+    ZKL_DO_LOST,     /* reason */
     ZKL_DO_END
 };
 
@@ -142,21 +143,22 @@ struct zkl_contender_machine {
     size_t root_length; /* bytes of the root's path */
     const char *root;   /* borrowed; outlives the machine */
 
-    size_t make_length;  /* the prefix of the root that is being made */
-    bool persistent;     /* the server refuses containers */
-    bool create_out;     /* requests whose answer is awaited */
+    size_t make_length; /* the prefix of the root that is being made */
+    bool persistent;    /* the server refuses containers */
+    bool create_out;    /* requests whose answer is awaited */
     bool list_out;
     bool stat_out;
     bool renew_out;
     bool delete_out;
-    bool on_server;      /* node and czxid are known, and nothing said that it is gone */
-    bool maybe_on_server;/* a create's answer was lost and no list has told since */
-    bool suspect;        /* HOLDING, and told so */
-    bool pred_is_next;   /* WAITING: only one contender is before us */
+    bool on_server;       /* node and czxid are known, and nothing said that it is gone */
+    bool maybe_on_server; /* a create's answer was lost and no list has told since */
+    bool suspect;         /* HOLDING, and told so */
+    bool pred_is_next;    /* WAITING: only one contender is before us */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
-    int64_t czxid;       /* the token */
-    int64_t exhausted_at;/* zxid not before the exhausted root's birth; a later root is a fresh one */
+    int64_t czxid;                    /* the token */
+    int64_t
+        exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
 };
 
 /* Names for traces and tests. */

@@ -14,7 +14,7 @@
 #define MS INT64_C(1000000)
 #define NODE_PATH_MAX (ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX)
 
-/* --- traces ------------------------------------------------------------------------------------- */
+/* --- traces ------------------------------------------------------------- */
 
 static void trace(struct zkl_core *core, const char *who, const char *from, const char *to,
                   const char *why)
@@ -39,11 +39,11 @@ static void contender_moved(void *arg, const struct zkl_contender_machine *m,
 static void session_moved(void *arg, enum zkl_session_state from, const char *why)
 {
     struct zkl_core *core = arg;
-    trace(core, "session", zkl_session_state_name(from), zkl_session_state_name(core->session.state),
-          why);
+    trace(core, "session", zkl_session_state_name(from),
+          zkl_session_state_name(core->session.state), why);
 }
 
-/* --- init --------------------------------------------------------------------------------------- */
+/* --- init --------------------------------------------------------------- */
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
 {
@@ -60,7 +60,7 @@ void zkl_core_fini(struct zkl_core *core)
     zkl_watch_clear(core);
 }
 
-/* --- sending for a contender -------------------------------------------------------------------- */
+/* --- sending for a contender -------------------------------------------- */
 
 static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
                      struct zkl_request request)
@@ -90,8 +90,9 @@ static void send_make(struct zkl_core *core, struct zkl_contender *c)
 {
     char path[ZKL_PATH_MAX + 1];
     snprintf(path, sizeof path, "%.*s", (int)c->machine.make_length, c->machine.root);
-    send_for(core, c, ZKL_SLOT_CREATE,
-             (struct zkl_request){.kind = ZKL_REQ_MAKE, .path = path, .flag = c->machine.persistent});
+    send_for(
+        core, c, ZKL_SLOT_CREATE,
+        (struct zkl_request){.kind = ZKL_REQ_MAKE, .path = path, .flag = c->machine.persistent});
 }
 
 static void send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
@@ -108,7 +109,7 @@ static void send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
     send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = path});
 }
 
-/* --- watches ------------------------------------------------------------------------------------ */
+/* --- watches ------------------------------------------------------------ */
 
 static void feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event);
 
@@ -125,8 +126,7 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
     }
     struct zkl_watch *watch = c->subs[which].watch;
     if (result == ZKL_SUBSCRIBED_NEW) {
-        struct zkl_request request = {
-            .kind = ZKL_REQ_WATCH, .path = path, .watch_id = watch->id};
+        struct zkl_request request = {.kind = ZKL_REQ_WATCH, .path = path, .watch_id = watch->id};
         zkl_pending_send(core, &watch->request, &request);
     } else if (result == ZKL_SUBSCRIBED_NOMEM && which == ZKL_SUB_PRED) {
         /* Waiting without a watch would be for ever: end the wish. Told when this step is over. */
@@ -136,8 +136,9 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
         free(path);
 }
 
-/* The list and the child watch are one request, shared by all contenders that look at this root: whoever
- * joins while it is out is served by its answer, because any later change fires the watch. */
+/* The list and the child watch are one request, shared by all contenders that look at this root:
+ * whoever joins while it is out is served by its answer, because any later change fires the watch.
+ */
 static void list_root(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_subscription *sub = &c->subs[ZKL_SUB_ROOT];
@@ -179,7 +180,7 @@ static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct zkl_
     free(watch);
 }
 
-/* --- doing what a contender asks ---------------------------------------------------------------- */
+/* --- doing what a contender asks ---------------------------------------- */
 
 static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
                  const struct zkl_action *action)
@@ -350,7 +351,7 @@ static bool is_held(const struct zkl_contender_machine *m)
     return m->state == ZKL_HOLDING || m->state == ZKL_RELEASING;
 }
 
-/* --- heartbeat ---------------------------------------------------------------------------------- */
+/* --- heartbeat ---------------------------------------------------------- */
 
 static bool beats_for(const struct zkl_contender *c)
 {
@@ -434,24 +435,26 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
     return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
 }
 
-/* --- nudge -------------------------------------------------------------------------------------- */
+/* --- nudge -------------------------------------------------------------- */
 
 static int64_t nudge_at(const struct zkl_core *core)
 {
     size_t own = core->nudge.id != 0;
-    if (!zkl_session_connected(&core->session) || (core->waiting == 0 && core->pending_count <= own))
+    if (!zkl_session_connected(&core->session) ||
+        (core->waiting == 0 && core->pending_count <= own))
         return INT64_MAX;
     return core->last_send_mono_ns + ZKL_NUDGE_MS * MS;
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------ */
 
 static bool is_quorum_write(enum zkl_request_kind kind)
 {
     return kind == ZKL_REQ_CREATE || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_HEARTBEAT;
 }
 
-static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch, const struct zkl_reply *reply)
+static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
+                          const struct zkl_reply *reply)
 {
     if (reply->answer == ZKL_ANSWER_OK) {
         zkl_watch_armed(core, watch);
@@ -459,7 +462,8 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch, const 
     }
     struct zkl_event pred = {
         .type = ZKL_EV_WATCHED, .answer = reply->answer, .number = reply->number};
-    /* Our own node missing is a deletion; any other failure to watch it leaves us to the heartbeat. */
+    /* Our own node missing is a deletion; any other failure to watch it leaves us to the heartbeat.
+     */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
                                                                        : ZKL_EV_WATCHED};
     disperse(core, watch, pred, own, own);
@@ -474,7 +478,8 @@ static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct z
     }
 }
 
-static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch, const struct zkl_reply *reply)
+static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
+                           const struct zkl_reply *reply)
 {
     struct zkl_event event = {.type = ZKL_EV_ROOTED,
                               .answer = reply->answer,
@@ -562,16 +567,16 @@ static void answer(struct zkl_core *core, struct zkl_pending *slot, const struct
         on_contender_answer(core, slot, reply);
 }
 
-/* --- entry points ------------------------------------------------------------------------------- */
+/* --- entry points ------------------------------------------------------- */
 
 static void enter(struct zkl_core *core, struct zkl_time now)
 {
     core->now = now;
 }
 
-/* What the event set off beyond the contender it was for: requests that could not be sent are answered, and
- * a heartbeat that was asked for goes out. Bounded: a refused request is answered once, and what it leads to
- * is refused by a link that the contender then waits for. */
+/* What the event set off beyond the contender it was for: requests that could not be sent are
+ * answered, and a heartbeat that was asked for goes out. Bounded: a refused request is answered
+ * once, and what it leads to is refused by a link that the contender then waits for. */
 static void settle(struct zkl_core *core)
 {
     enum zkl_answer refusal;
@@ -617,12 +622,14 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     settle(core);
 }
 
-void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id, enum zkl_fired what)
+void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id,
+                    enum zkl_fired what)
 {
     enter(core, now);
     struct zkl_watch *watch = zkl_watch_find(core, watch_id);
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
-        watch->state = ZKL_WATCH_ARMING; /* the list that is out was made after this and arms it again */
+        watch->state =
+            ZKL_WATCH_ARMING; /* the list that is out was made after this and arms it again */
     else if (watch)
         disperse(core, watch, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
                  (struct zkl_event){.type = what == ZKL_FIRED_DELETED ? ZKL_EV_OWN_DELETED
@@ -701,7 +708,8 @@ void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_con
     settle(core);
 }
 
-void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender, int code)
+void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
+                   int code)
 {
     enter(core, now);
     feed(core, contender, (struct zkl_event){.type = ZKL_EV_STOP, .code = code});
@@ -726,7 +734,8 @@ void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_con
 void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 {
     enter(core, now);
-    feed_all(core, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = ZKL_REASON_CLOSED}, is_held);
+    feed_all(core, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = ZKL_REASON_CLOSED},
+             is_held);
     feed_all(core, (struct zkl_event){.type = ZKL_EV_STOP, .code = ZKL_ECLOSED}, NULL);
     zkl_core_session_event(core, &(struct zkl_session_event){.type = ZKL_SE_CLOSE, .now = now});
     /* The session is about to end, and every node with it. */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The whole client without I/O: contenders, session, watches, heartbeat, and what is awaited from the
- * server. The driver (or a simulation) feeds it what happened and when, and does what it asks through the
- * port. Not thread safe: the caller serialises (in the library: the client's mutex). */
+ * The whole client without I/O: contenders, session, watches, heartbeat, and what is awaited from
+ * the server. The driver (or a simulation) feeds it what happened and when, and does what it asks
+ * through the port. Not thread safe: the caller serialises (in the library: the client's mutex). */
 #ifndef ZKL_CORE_CORE_H
 #define ZKL_CORE_CORE_H
 
 #include "contender.h"
 #include "session.h"
 
-/* --- requests to the server --------------------------------------------------------------------- */
+/* --- requests to the server --------------------------------------------- */
 
 enum zkl_request_kind {
     ZKL_REQ_CREATE,    /* ephemeral sequential: path is the prefix; answered by name and czxid */
     ZKL_REQ_MAKE,      /* path: a container, or persistent if flag is set */
     ZKL_REQ_LIST,      /* path: children */
-    ZKL_REQ_LIST_ROOT, /* path: children and the node's czxid; with watch_id a child watch is armed */
+    ZKL_REQ_LIST_ROOT, /* path: children and the node's czxid; with watch_id a child watch is armed
+                        */
     ZKL_REQ_SYNC,      /* path */
     ZKL_REQ_STAT,      /* path: czxid and owning session */
     ZKL_REQ_WATCH,     /* path, watch_id: data watch, left only if the node exists */
@@ -49,7 +50,7 @@ struct zkl_reply {
     size_t failed_check; /* HEARTBEAT with NONODE: which one */
 };
 
-/* --- what the core tells about a contender ------------------------------------------------------ */
+/* --- what the core tells about a contender ------------------------------ */
 
 enum zkl_news_type {
     ZKL_NEWS_GRANTED,
@@ -73,15 +74,17 @@ struct zkl_contender;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
-    /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will come. */
+    /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will
+     * come. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
-    void (*news)(struct zkl_port *port, struct zkl_contender *contender, const struct zkl_news *news);
+    void (*news)(struct zkl_port *port, struct zkl_contender *contender,
+                 const struct zkl_news *news);
     void (*session)(struct zkl_port *port, unsigned actions); /* ZKL_SA_* */
     void (*random)(struct zkl_port *port, unsigned char bytes[16]);
     void (*trace)(struct zkl_port *port, const char *line); /* NULL: no traces */
 };
 
-/* --- objects ------------------------------------------------------------------------------------ */
+/* --- objects ------------------------------------------------------------ */
 
 /* One awaited answer. Embedded where it belongs, so that awaiting needs no memory. */
 struct zkl_pending {
@@ -108,7 +111,7 @@ enum {
     ZKL_SLOT_CREATE, /* MAKE too */
     ZKL_SLOT_LIST,
     ZKL_SLOT_SYNC,
-    ZKL_SLOT_STAT,   /* RENEW too */
+    ZKL_SLOT_STAT, /* RENEW too */
     ZKL_SLOT_DELETE,
     ZKL_SLOTS
 };
@@ -145,38 +148,39 @@ struct zkl_core {
     size_t pending_count;
     struct zkl_pending *refused; /* could not be sent: answered when the present step is over */
     struct zkl_watch *watches[ZKL_WATCH_BUCKETS];
-    struct zkl_watch *removing;  /* watches nobody wants, until the server has dropped them */
+    struct zkl_watch *removing; /* watches nobody wants, until the server has dropped them */
     size_t watch_count;
     struct zkl_pending heartbeat, nudge, hello;
-    bool hello_wanted;        /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
+    bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
-    bool heartbeat_wanted;        /* at once, whatever the pace */
-    int64_t heartbeat_hold_off;   /* not before this, after a failed one; CLOCK_MONOTONIC */
+    bool heartbeat_wanted;      /* at once, whatever the pace */
+    int64_t heartbeat_hold_off; /* not before this, after a failed one; CLOCK_MONOTONIC */
     uint64_t beats;
-    uint64_t beat_round;          /* number of the last contender checked, where one beat can't check all */
+    uint64_t beat_round; /* number of the last contender checked, where one beat can't check all */
     int64_t last_send_mono_ns;
 };
 
-/* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server can sit on
- * an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
+/* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server
+ * can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
 #define ZKL_NUDGE_MS 300
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms);
 /* Frees what the core itself allocated. No contender may be left. */
 void zkl_core_fini(struct zkl_core *core);
 
-/* --- what happened ------------------------------------------------------------------------------ */
+/* --- what happened ------------------------------------------------------ */
 
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event);
 void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl_reply *reply);
 
 enum zkl_fired { ZKL_FIRED_DELETED, ZKL_FIRED_OTHER };
-void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id, enum zkl_fired what);
+void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id,
+                    enum zkl_fired what);
 void zkl_core_timer(struct zkl_core *core, struct zkl_time now);
 /* When zkl_core_timer is due next, on CLOCK_MONOTONIC; INT64_MAX: never. */
 int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 
-/* --- what the owner wants ----------------------------------------------------------------------- */
+/* --- what the owner wants ----------------------------------------------- */
 
 struct zkl_wish {
     const char *root; /* path; outlives the contender's ENDED */
@@ -188,7 +192,8 @@ struct zkl_wish {
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       const struct zkl_wish *wish);
 /* End the wish with this code, unless it was granted or ended before. */
-void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender, int code);
+void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
+                   int code);
 /* The owner's last unlock; answered by RELEASED, perhaps before this returns. */
 void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender);
 /* The owner goes away holding. */

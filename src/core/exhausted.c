@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The exhausted counter. ZooKeeper's sequence counter sticks at 2^31-1, from where on everybody would get
- * the same number: such a number is never granted. Its owner withdraws, waits until the root is empty, and
- * has it deleted and made again. */
+ * The exhausted counter. ZooKeeper's sequence counter sticks at 2^31-1, from where on everybody
+ * would get the same number: such a number is never granted. Its owner withdraws, waits until the
+ * root is empty, and has it deleted and made again. */
 #include <zklock/zklock.h>
 
 #include "step.h"
 
-/* --- the exhausted counter ---------------------------------------------------------------------- */
+/* --- the exhausted counter ---------------------------------------------- */
 
 static void look_at_root(struct zkl_step *s)
 {
@@ -39,8 +39,8 @@ static void judge_root(struct zkl_step *s)
     const struct zkl_event *ev = s->ev;
     struct zkl_look look = zkl_queue_look(ev->children, ev->child_count, NULL);
     if (s->m->exhausted_at == 0) {
-        /* The create failed without a number of ours to date it. Try once more under a root whose birth
-         * is known; if that fails too, this root is the exhausted one. */
+        /* The create failed without a number of ours to date it. Try once more under a root whose
+         * birth is known; if that fails too, this root is the exhausted one. */
         s->m->exhausted_at = ev->czxid;
         zkl_step_requeue(s, "dating the root");
     } else if (ev->czxid > s->m->exhausted_at) {

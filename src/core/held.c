@@ -4,7 +4,7 @@
 
 #include "step.h"
 
-/* --- leaving ------------------------------------------------------------------------------------ */
+/* --- leaving ------------------------------------------------------------ */
 
 void zkl_step_send_delete(struct zkl_step *s)
 {
@@ -67,7 +67,7 @@ void zkl_step_fail_odd(struct zkl_step *s, const char *what)
         zkl_step_fail(s, ZKL_EPROTO, what, "odd answer");
 }
 
-/* --- holding ------------------------------------------------------------------------------------ */
+/* --- holding ------------------------------------------------------------ */
 
 static void lose(struct zkl_step *s, int reason, const char *why)
 {
@@ -222,7 +222,7 @@ void zkl_in_releasing(struct zkl_step *s)
     }
 }
 
-/* --- the janitor -------------------------------------------------------------------------------- */
+/* --- the janitor -------------------------------------------------------- */
 
 /* The janitor. Every branch either ends or waits for an answer or for the link. */
 static void on_leftover_listed(struct zkl_step *s)

@@ -12,7 +12,12 @@ static uint32_t next_character(const char **at, const char *end)
 {
     static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
     unsigned char first = (unsigned char)*(*at)++;
-    int more = first < 0x80 ? 0 : first >= 0xf8 ? -1 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : -1;
+    int more = first < 0x80    ? 0
+               : first >= 0xf8 ? -1
+               : first >= 0xf0 ? 3
+               : first >= 0xe0 ? 2
+               : first >= 0xc0 ? 1
+                               : -1;
     uint32_t c = more <= 0 ? first : first & (0x3fu >> more);
     for (int i = 0; i < more; i++) {
         if (*at == end || ((unsigned char)**at & 0xc0) != 0x80)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted counter. */
+ * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted
+ * counter. */
 #include <stdio.h>
 
 #include <zklock/zklock.h>
 
 #include "step.h"
 
-/* --- getting a place ---------------------------------------------------------------------------- */
+/* --- getting a place ---------------------------------------------------- */
 
 static void forget_node(struct zkl_step *s)
 {
@@ -17,8 +18,8 @@ static void forget_node(struct zkl_step *s)
     s->m->czxid = 0;
 }
 
-/* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers one
- * client in order, so the list shows the node that the create made. */
+/* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers
+ * one client in order, so the list shows the node that the create made. */
 static void enqueue(struct zkl_step *s, const char *why)
 {
     forget_node(s);
@@ -80,7 +81,7 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
     return !zkl_name_parse(m->node, &sequence) || zkl_sequence_exhausted(sequence);
 }
 
-/* --- the predicate and its consequences --------------------------------------------------------- */
+/* --- the predicate and its consequences --------------------------------- */
 
 static void hold(struct zkl_step *s, const char *why)
 {
@@ -108,15 +109,14 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->pred_is_next = look->before == 1;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
-    /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when its
-     * predecessor leaves. */
+    /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
+     * its predecessor leaves. */
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
 static void decide(struct zkl_step *s)
 {
-    struct zkl_look look =
-        zkl_queue_look(s->ev->children, s->ev->child_count, s->m->node);
+    struct zkl_look look = zkl_queue_look(s->ev->children, s->ev->child_count, s->m->node);
     if (!look.present)
         zkl_step_requeue(s, "own node not in the list");
     else if (!look.predecessor)
@@ -137,7 +137,7 @@ static void list_again(struct zkl_step *s, const char *why)
     }
 }
 
-/* --- one function for each state ---------------------------------------------------------------- */
+/* --- one function for each state ---------------------------------------- */
 
 void zkl_in_parked(struct zkl_step *s)
 {
@@ -396,8 +396,8 @@ void zkl_in_recovering(struct zkl_step *s)
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
     } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_OK) {
-        /* A node of an old session may still be listed; it will go by itself, and granting on it would
-         * give the lock twice (CURATOR-498, CURATOR-604). */
+        /* A node of an old session may still be listed; it will go by itself, and granting on it
+         * would give the lock twice (CURATOR-498, CURATOR-604). */
         if (ev->node_session == ev->session)
             adopt(s);
         else

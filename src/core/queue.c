@@ -5,7 +5,8 @@
 
 #include "name.h"
 
-int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b, const char *name_b)
+int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b,
+                      const char *name_b)
 {
     if (sequence_a != sequence_b)
         return sequence_a < sequence_b ? -1 : 1;
@@ -32,8 +33,7 @@ struct zkl_look zkl_queue_look(const char *const *children, size_t count, const 
         if (order >= 0)
             continue;
         look.before++;
-        if (!look.predecessor ||
-            zkl_queue_compare(sequence, name, nearest, look.predecessor) > 0) {
+        if (!look.predecessor || zkl_queue_compare(sequence, name, nearest, look.predecessor) > 0) {
             look.predecessor = name;
             nearest = sequence;
         }

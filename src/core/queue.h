@@ -16,11 +16,13 @@ struct zkl_look {
     bool present;            /* our own node is in the list */
 };
 
-/* Before in the queue: the smaller number, as a signed number (text order runs backwards below zero and
- * across widths); the name settles equal numbers, which only an exhausted counter gives. */
-int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b, const char *name_b);
+/* Before in the queue: the smaller number, as a signed number (text order runs backwards below zero
+ * and across widths); the name settles equal numbers, which only an exhausted counter gives. */
+int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b,
+                      const char *name_b);
 
-/* Look at count children from the place of own (a child's name, NULL: from the end of the queue). */
+/* Look at count children from the place of own (a child's name, NULL: from the end of the queue).
+ */
 struct zkl_look zkl_queue_look(const char *const *children, size_t count, const char *own);
 
 /* The child that carries the GUID, or NULL. */

@@ -7,17 +7,19 @@
 #define BIT(state) (1u << (state))
 
 static const unsigned allowed[ZKL_SESSION_STATES] = {
-    [ZKL_SESSION_STARTING] =
-        BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) | BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
-    [ZKL_SESSION_CONNECTED] =
-        BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_SUSPENDED) | BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
-    [ZKL_SESSION_SUSPENDED] =
-        BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) | BIT(ZKL_SESSION_PROBING) |
-        BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
-    [ZKL_SESSION_PROBING] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) | BIT(ZKL_SESSION_PROBED) |
-                            BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
-    [ZKL_SESSION_PROBED] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) | BIT(ZKL_SESSION_PROBING) |
-                           BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
+    [ZKL_SESSION_STARTING] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) |
+                             BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
+    [ZKL_SESSION_CONNECTED] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_SUSPENDED) |
+                              BIT(ZKL_SESSION_FAILED) | BIT(ZKL_SESSION_CLOSED),
+    [ZKL_SESSION_SUSPENDED] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) |
+                              BIT(ZKL_SESSION_PROBING) | BIT(ZKL_SESSION_FAILED) |
+                              BIT(ZKL_SESSION_CLOSED),
+    [ZKL_SESSION_PROBING] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) |
+                            BIT(ZKL_SESSION_PROBED) | BIT(ZKL_SESSION_FAILED) |
+                            BIT(ZKL_SESSION_CLOSED),
+    [ZKL_SESSION_PROBED] = BIT(ZKL_SESSION_STARTING) | BIT(ZKL_SESSION_CONNECTED) |
+                           BIT(ZKL_SESSION_PROBING) | BIT(ZKL_SESSION_FAILED) |
+                           BIT(ZKL_SESSION_CLOSED),
     [ZKL_SESSION_FAILED] = BIT(ZKL_SESSION_CLOSED),
 };
 
@@ -56,9 +58,8 @@ static void move(struct step *step, enum zkl_session_state to, const char *why)
 
 void zkl_session_init(struct zkl_session *session, int timeout_ms)
 {
-    *session = (struct zkl_session){.state = ZKL_SESSION_STARTING,
-                                    .timeout_ms = timeout_ms,
-                                    .timer_mono_ns = INT64_MAX};
+    *session = (struct zkl_session){
+        .state = ZKL_SESSION_STARTING, .timeout_ms = timeout_ms, .timer_mono_ns = INT64_MAX};
 }
 
 bool zkl_session_connected(const struct zkl_session *session)
@@ -105,7 +106,8 @@ static unsigned start_over(struct step *step, unsigned flags, const char *why)
     return flags;
 }
 
-static unsigned connected(struct step *step, int64_t id, int timeout_ms, unsigned flags, const char *why)
+static unsigned connected(struct step *step, int64_t id, int timeout_ms, unsigned flags,
+                          const char *why)
 {
     step->s->id = id;
     step->s->timeout_ms = timeout_ms;
@@ -123,7 +125,8 @@ static unsigned on_up(struct step *step)
     case ZKL_SESSION_SUSPENDED:
     case ZKL_SESSION_PROBING:
     case ZKL_SESSION_PROBED:
-        /* A server that hands out another id instead of saying "expired" has dropped the old session. */
+        /* A server that hands out another id instead of saying "expired" has dropped the old
+         * session. */
         if (step->s->id != 0 && step->s->id != ev->session) {
             flags |= ZKL_SA_EXPIRE;
             step->s->proved_boot_ns = 0;
@@ -179,8 +182,8 @@ static unsigned on_probe_up(struct step *step)
         return 0;
     step->s->probe_id = step->ev->session;
     step->s->probe_timeout_ms = step->ev->timeout_ms;
-    /* After an outage of all servers both handles come back, and the old session may live: the first one
-     * gets the time of some connection attempts before its holds are given up. */
+    /* After an outage of all servers both handles come back, and the old session may live: the
+     * first one gets the time of some connection attempts before its holds are given up. */
     set_timer(step, step->s->timeout_ms / 2);
     move(step, ZKL_SESSION_PROBED, "second handle connected");
     return 0;

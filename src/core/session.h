@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The client's session as a state machine: what the link and the clock do to it, and when a second handle
- * is tried because libzookeeper never reports the expiry of a session that a server has forgotten. */
+ * The client's session as a state machine: what the link and the clock do to it, and when a second
+ * handle is tried because libzookeeper never reports the expiry of a session that a server has
+ * forgotten. */
 #ifndef ZKL_CORE_SESSION_H
 #define ZKL_CORE_SESSION_H
 
@@ -10,7 +11,7 @@
 #include "contender.h"
 
 enum zkl_session_state {
-    ZKL_SESSION_STARTING,  /* no session yet, or the next one after an expiry */
+    ZKL_SESSION_STARTING, /* no session yet, or the next one after an expiry */
     ZKL_SESSION_CONNECTED,
     ZKL_SESSION_SUSPENDED, /* the link is down */
     ZKL_SESSION_PROBING,   /* still down; a second handle is trying too */
@@ -21,10 +22,10 @@ enum zkl_session_state {
 };
 
 enum zkl_session_event_type {
-    ZKL_SE_UP,        /* session, timeout_ms */
+    ZKL_SE_UP, /* session, timeout_ms */
     ZKL_SE_DOWN,
     ZKL_SE_EXPIRED,
-    ZKL_SE_PROBE_UP,  /* the second handle connected: session, timeout_ms */
+    ZKL_SE_PROBE_UP, /* the second handle connected: session, timeout_ms */
     ZKL_SE_PROBE_DOWN,
     ZKL_SE_TIMER,
     ZKL_SE_AUTH_FAILED,
@@ -41,27 +42,28 @@ struct zkl_session_event {
 
 /* What the driver is to do with its handles, as flags; executed in this order. */
 enum zkl_session_action {
-    ZKL_SA_LINK_UP = 1,        /* tell the contenders */
+    ZKL_SA_LINK_UP = 1, /* tell the contenders */
     ZKL_SA_LINK_DOWN = 2,
     ZKL_SA_EXPIRE = 4,         /* all holds are lost, all nodes gone */
     ZKL_SA_REPLACE_HANDLE = 8, /* drop the handle, open another */
     ZKL_SA_OPEN_PROBE = 16,
     ZKL_SA_DROP_PROBE = 32,
-    ZKL_SA_ADOPT_PROBE = 64,   /* the probe becomes the handle, the old one is dropped */
-    ZKL_SA_FAIL = 128,         /* credential refused: everybody is told */
+    ZKL_SA_ADOPT_PROBE = 64, /* the probe becomes the handle, the old one is dropped */
+    ZKL_SA_FAIL = 128,       /* credential refused: everybody is told */
     ZKL_SA_CLOSED = 256,
-    ZKL_SA_HELLO = 512         /* the core's: the first read was answered */
+    ZKL_SA_HELLO = 512 /* the core's: the first read was answered */
 };
 
 struct zkl_session {
     enum zkl_session_state state;
-    int64_t id;               /* 0: none */
-    int timeout_ms;           /* negotiated; asked for, before the first connection */
+    int64_t id;     /* 0: none */
+    int timeout_ms; /* negotiated; asked for, before the first connection */
     int64_t probe_id;
     int probe_timeout_ms;
     bool probe_up;
-    int64_t timer_mono_ns;    /* INT64_MAX: none */
-    int64_t proved_boot_ns;   /* send time of the last answered quorum write; 0: none in this session */
+    int64_t timer_mono_ns; /* INT64_MAX: none */
+    int64_t
+        proved_boot_ns; /* send time of the last answered quorum write; 0: none in this session */
 };
 
 void zkl_session_init(struct zkl_session *session, int timeout_ms);
@@ -75,9 +77,9 @@ bool zkl_session_connected(const struct zkl_session *session);
 bool zkl_session_may_move(enum zkl_session_state from, enum zkl_session_state to);
 const char *zkl_session_state_name(enum zkl_session_state state);
 
-/* The window: three quarters of the negotiated timeout after the SEND time of the last answered quorum
- * write. The quarter is for what a follower keeps from the leader (it hands session touches on every half
- * tick) and for the clocks' drift. 0: empty. */
+/* The window: three quarters of the negotiated timeout after the SEND time of the last answered
+ * quorum write. The quarter is for what a follower keeps from the leader (it hands session touches
+ * on every half tick) and for the clocks' drift. 0: empty. */
 int64_t zkl_session_window_end(const struct zkl_session *session);
 /* A quorum write that was sent then has been answered. */
 void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns);

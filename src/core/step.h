@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step of a contender: what its parts share. place.c has the states before the grant, exhausted.c the one
- * of the used-up counter, held.c those from the grant on. */
+ * One step of a contender: what its parts share. place.c has the states before the grant,
+ * exhausted.c the one of the used-up counter, held.c those from the grant on. */
 #ifndef ZKL_CORE_STEP_H
 #define ZKL_CORE_STEP_H
 
@@ -13,16 +13,17 @@ struct zkl_step {
     const struct zkl_tracer *tracer;
 };
 
-/* --- contender.c -------------------------------------------------------------------------------- */
+/* --- contender.c -------------------------------------------------------- */
 
 /* The only place that assigns a state. */
 void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *why);
 struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type);
-void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code, const char *detail);
+void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code,
+                        const char *detail);
 void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason);
 bool zkl_step_window_open(const struct zkl_event *ev);
 
-/* --- place.c ------------------------------------------------------------------------------------ */
+/* --- place.c ------------------------------------------------------------ */
 
 void zkl_step_begin(struct zkl_step *s, const char *why);
 /* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
@@ -41,12 +42,12 @@ void zkl_in_listing(struct zkl_step *s);
 void zkl_in_waiting(struct zkl_step *s);
 void zkl_in_confirming(struct zkl_step *s);
 
-/* --- exhausted.c -------------------------------------------------------------------------------- */
+/* --- exhausted.c -------------------------------------------------------- */
 
 void zkl_step_exhaust(struct zkl_step *s, const char *why);
 void zkl_in_exhausted(struct zkl_step *s);
 
-/* --- held.c ------------------------------------------------------------------------------------- */
+/* --- held.c ------------------------------------------------------------- */
 
 void zkl_step_send_delete(struct zkl_step *s);
 void zkl_step_look_for_leftover(struct zkl_step *s);

@@ -15,7 +15,8 @@ static size_t hash(const char *path, enum zkl_watch_type type)
     return h % ZKL_WATCH_BUCKETS;
 }
 
-static struct zkl_watch *find_path(struct zkl_core *core, const char *path, enum zkl_watch_type type)
+static struct zkl_watch *find_path(struct zkl_core *core, const char *path,
+                                   enum zkl_watch_type type)
 {
     struct zkl_watch *watch = core->watches[hash(path, type)];
     while (watch && (watch->type != type || strcmp(watch->path, path) != 0))
@@ -40,8 +41,8 @@ static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_w
     memcpy(watch->path, path, length);
     watch->request.watch = watch;
     watch->type = type;
-    /* The number names the bucket, so that it is found by number as well as by path; it fits a pointer,
-     * which is what libzookeeper hands back. */
+    /* The number names the bucket, so that it is found by number as well as by path; it fits a
+     * pointer, which is what libzookeeper hands back. */
     size_t place = hash(path, type);
     watch->id = (uintptr_t)(++core->last_watch * ZKL_WATCH_BUCKETS + place);
     watch->next = core->watches[place];
@@ -73,13 +74,13 @@ static void drop(struct zkl_core *core, struct zkl_watch *watch)
 
 static void send_removal(struct zkl_core *core, struct zkl_watch *watch)
 {
-    struct zkl_request request = {.kind = ZKL_REQ_UNWATCH,
-                                  .path = watch->path,
-                                  .flag = watch->type == ZKL_WATCH_CHILD};
+    struct zkl_request request = {
+        .kind = ZKL_REQ_UNWATCH, .path = watch->path, .flag = watch->type == ZKL_WATCH_CHILD};
     zkl_pending_send(core, &watch->request, &request);
 }
 
-/* Nobody wants this watch. While it is being armed nothing can be removed yet: its answer comes back here. */
+/* Nobody wants this watch. While it is being armed nothing can be removed yet: its answer comes
+ * back here. */
 static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
 {
     if (watch->subscribers || watch->state != ZKL_WATCH_ARMED)
@@ -144,8 +145,8 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
 
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer)
 {
-    /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the removal is
-     * repeated when the link is back. */
+    /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the
+     * removal is repeated when the link is back. */
     if (answer == ZKL_ANSWER_LINK)
         return;
     unlink_from(&core->removing, watch);

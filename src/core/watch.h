@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watches, shared: one on the server for each path and kind, any number of contenders behind it. A watch
- * is known to the driver by a number only, so that an event which arrives late finds nothing instead of
- * freed memory. */
+ * Watches, shared: one on the server for each path and kind, any number of contenders behind it. A
+ * watch is known to the driver by a number only, so that an event which arrives late finds nothing
+ * instead of freed memory. */
 #ifndef ZKL_CORE_WATCH_H
 #define ZKL_CORE_WATCH_H
 
 #include "core.h"
 
 enum zkl_watch_state {
-    ZKL_WATCH_ARMING,   /* the arming request is out */
+    ZKL_WATCH_ARMING, /* the arming request is out */
     ZKL_WATCH_ARMED,
     ZKL_WATCH_REMOVING, /* nobody wants it: the server is told */
 };
@@ -25,8 +25,8 @@ struct zkl_watch {
 
 enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_NOMEM };
 
-/* Subscribe to the watch of path, a new one (the caller arms it) or a shared one. A subscription to the same
- * path stays as it is (SHARED), one to another path ends first. */
+/* Subscribe to the watch of path, a new one (the caller arms it) or a shared one. A subscription to
+ * the same path stays as it is (SHARED), one to another path ends first. */
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
                                         enum zkl_watch_type type);
@@ -38,7 +38,8 @@ void zkl_watch_unlink(struct zkl_subscription *sub);
 
 struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
-/* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it. */
+/* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it.
+ */
 void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch);
 /* The answer to a removal. */
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer);

@@ -14,12 +14,12 @@
 #include <zklock/zklock.h>
 
 #define MS INT64_C(1000000)
-#define DRAIN_MS 200      /* for answers that are still due when a handle is closed */
-#define BUSY_MS 1000      /* a client that sent something so recently is busy */
+#define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
+#define BUSY_MS 1000 /* a client that sent something so recently is busy */
 #define WAKERS_AT_ONCE 32
 #define OPEN_RETRY_MS 500 /* after libzookeeper refused to make a handle */
 
-/* --- fork --------------------------------------------------------------------------------------- */
+/* --- fork --------------------------------------------------------------- */
 
 static atomic_uint fork_generation;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -44,7 +44,7 @@ unsigned zkl_fork_generation(void)
     return atomic_load_explicit(&fork_generation, memory_order_relaxed);
 }
 
-/* --- threads ------------------------------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------ */
 
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
 {
@@ -90,7 +90,7 @@ void zkl_waker_fini(struct zkl_waker *waker)
     pthread_cond_destroy(&waker->cond);
 }
 
-/* --- the mutex ---------------------------------------------------------------------------------- */
+/* --- the mutex ---------------------------------------------------------- */
 
 void zkl_driver_lock(struct zkl_driver *d)
 {
@@ -162,7 +162,7 @@ void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
     d->wakers = waker;
 }
 
-/* --- the core's port ---------------------------------------------------------------------------- */
+/* --- the core's port ---------------------------------------------------- */
 
 static struct zkl_driver *driver_of(struct zkl_port *port)
 {
@@ -200,7 +200,8 @@ static void port_session(struct zkl_port *port, unsigned actions)
     }
     if (actions & ZKL_SA_OPEN_PROBE)
         d->open_probe = true;
-    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
+    if (actions &
+        (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE))
         zkl_driver_kick(d);
     d->config.session(d->config.arg, actions);
 }
@@ -208,7 +209,8 @@ static void port_session(struct zkl_port *port, unsigned actions)
 static void port_random(struct zkl_port *port, unsigned char bytes[16])
 {
     (void)port;
-    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our own. */
+    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our
+     * own. */
     for (size_t n = 0; n < 16;) {
         ssize_t got = getrandom(bytes + n, 16 - n, 0);
         if (got > 0)
@@ -222,7 +224,7 @@ static void port_trace(struct zkl_port *port, const char *line)
     d->config.log(d->config.arg, line);
 }
 
-/* --- the service thread ------------------------------------------------------------------------- */
+/* --- the service thread ------------------------------------------------- */
 
 static void bury_all(struct zkl_driver *d)
 {
@@ -257,9 +259,10 @@ static int64_t next_wake(struct zkl_driver *d)
 {
     struct zkl_time now = zkl_clock_now();
     int64_t at = zkl_core_next_timeout(&d->core, now);
-    /* While requests come and go, each would set a timer and wake this thread for it: it rather looks up
-     * now and then by itself. */
-    if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS && now.mono_ns + ZKL_NUDGE_MS * MS < at)
+    /* While requests come and go, each would set a timer and wake this thread for it: it rather
+     * looks up now and then by itself. */
+    if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS &&
+        now.mono_ns + ZKL_NUDGE_MS * MS < at)
         at = now.mono_ns + ZKL_NUDGE_MS * MS;
     if ((d->open_current || d->open_probe) && d->open_not_before < at)
         at = d->open_not_before;
@@ -353,7 +356,7 @@ void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch)
     }
 }
 
-/* --- life --------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 void zkl_driver_config_free(struct zkl_driver_config *config)
 {

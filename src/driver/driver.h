@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The driver: a core, a ZooKeeper handle, and the two threads of a client.
  *
- * One mutex guards the core and all that hangs on it; it is taken by application threads, by libzookeeper's
- * completion thread, by the service thread (timers, opening and closing of handles, cancel objects) and by
- * the dispatch thread (user callbacks, which run without it). Calls into libzookeeper are made with it held,
- * but for opening and closing a handle; libzookeeper's own locks are never held when it calls us. */
+ * One mutex guards the core and all that hangs on it; it is taken by application threads, by
+ * libzookeeper's completion thread, by the service thread (timers, opening and closing of handles,
+ * cancel objects) and by the dispatch thread (user callbacks, which run without it). Calls into
+ * libzookeeper are made with it held, but for opening and closing a handle; libzookeeper's own
+ * locks are never held when it calls us. */
 #ifndef ZKL_DRIVER_DRIVER_H
 #define ZKL_DRIVER_DRIVER_H
 
@@ -19,7 +20,7 @@
 struct zkl_note {
     struct zkl_note *next;
     bool queued;
-    const void *owner; /* zkl_driver_quiesce waits for the notes of an owner */
+    const void *owner;                  /* zkl_driver_quiesce waits for the notes of an owner */
     void (*run)(struct zkl_note *note); /* without the mutex */
 };
 
@@ -27,7 +28,7 @@ struct zkl_note {
 struct zkl_waker {
     struct zkl_waker *next;
     bool queued;
-    pthread_cond_t cond; /* waits with the driver's mutex, on CLOCK_MONOTONIC */
+    pthread_cond_t cond;                    /* waits with the driver's mutex, on CLOCK_MONOTONIC */
     void (*woken)(struct zkl_waker *waker); /* without the mutex, after the signal; may be NULL */
 };
 
@@ -63,16 +64,16 @@ struct zkl_driver {
     struct zkl_handle *current, *probe; /* NULL while none is open */
     struct zkl_handle *graveyard;       /* to be closed by the service thread */
     bool open_current, open_probe;
-    int64_t open_not_before;            /* after a failed open; CLOCK_MONOTONIC */
-    size_t calls_live;                  /* call records, for tests: must not grow */
+    int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
+    size_t calls_live;       /* call records, for tests: must not grow */
 
     pthread_t service;
     int epoll_fd, wake_fd;
-    int64_t service_until;              /* when the service thread wakes by itself */
+    int64_t service_until; /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
     bool closing, closed, joined;
-    bool end_unconfirmed;               /* a session's end was not confirmed while closing */
-    pthread_cond_t changed;             /* calls, closed, dispatch_idle */
+    bool end_unconfirmed;   /* a session's end was not confirmed while closing */
+    pthread_cond_t changed; /* calls, closed, dispatch_idle */
 
     pthread_t dispatch;
     struct zkl_note *notes, **notes_end;
@@ -86,8 +87,8 @@ struct zkl_driver {
     atomic_llong window_end_boot; /* the session's, for readers without the mutex */
 };
 
-/* 0, ZKL_EBADSERVERS, ZKL_ENOMEM, ZKL_ESYSTEM (*driver is NULL then). *driver is set before the first
- * callback. config's text is taken over in any case. */
+/* 0, ZKL_EBADSERVERS, ZKL_ENOMEM, ZKL_ESYSTEM (*driver is NULL then). *driver is set before the
+ * first callback. config's text is taken over in any case. */
 int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config);
 void zkl_driver_config_free(struct zkl_driver_config *config);
 
@@ -102,23 +103,23 @@ void zkl_waker_fini(struct zkl_waker *waker);
 /* The rest: with the mutex. */
 void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker);
 void zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
-/* Take the queued notes of owner, returned as a list, and wait until none of them runs, unless called from
- * within it. */
+/* Take the queued notes of owner, returned as a list, and wait until none of them runs, unless
+ * called from within it. */
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner);
 int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 /* End the session; true if the server confirmed its end and all was done by the deadline. */
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 
-/* After close: lets its threads go, and frees it with the last reference (contenders that are still around
- * hold some). Without the mutex. */
+/* After close: lets its threads go, and frees it with the last reference (contenders that are still
+ * around hold some). Without the mutex. */
 void zkl_driver_free(struct zkl_driver *d);
 void zkl_driver_unref(struct zkl_driver *d);
 
 /* True on a dispatch thread, in a callback. */
 bool zkl_driver_in_callback(void);
-/* True on the dispatch thread of another client, while a callback of owner runs: to wait for it there could
- * be to wait for each other. With the mutex. */
+/* True on the dispatch thread of another client, while a callback of owner runs: to wait for it
+ * there could be to wait for each other. With the mutex. */
 bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner);
 /* No pthread cancellation until zkl_shield_end(what it returned). */
 int zkl_shield(void);
@@ -128,7 +129,7 @@ void zkl_shield_end(int state);
 void zkl_fork_watch(void);
 unsigned zkl_fork_generation(void);
 
-/* --- between driver.c, handle.c and dispatch.c -------------------------------------------------- */
+/* --- between driver.c, handle.c and dispatch.c -------------------------- */
 
 /* Open a handle and make it the current one or the probe. Without the mutex. */
 int zkl_handle_open(struct zkl_driver *d, bool probe);
@@ -137,7 +138,8 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
 /* Without the mutex, on the service thread. */
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-size_t zkl_handle_calls(const struct zkl_handle *h); /* accepted by libzookeeper and not completed */
+size_t
+zkl_handle_calls(const struct zkl_handle *h); /* accepted by libzookeeper and not completed */
 enum zkl_answer zkl_handle_send(struct zkl_driver *d, struct zkl_handle *h,
                                 const struct zkl_request *request);
 void *zkl_dispatch_main(void *driver);

@@ -26,7 +26,7 @@ const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
     return d->config.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 }
 
-/* --- the registry ------------------------------------------------------------------------------- */
+/* --- the registry ------------------------------------------------------- */
 
 static struct zkl_call *new_call(struct zkl_handle *h, uint64_t id)
 {
@@ -85,7 +85,7 @@ void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply)
     zkl_driver_unlock(d);
 }
 
-/* --- completions, all on libzookeeper's completion thread --------------------------------------- */
+/* --- completions, all on libzookeeper's completion thread --------------- */
 
 static void on_void(int rc, const void *data)
 {
@@ -120,7 +120,8 @@ static void on_stat(int rc, const struct Stat *stat, const void *data)
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
-static void on_data(int rc, const char *value, int length, const struct Stat *stat, const void *data)
+static void on_data(int rc, const char *value, int length, const struct Stat *stat,
+                    const void *data)
 {
     (void)value;
     (void)length;
@@ -156,7 +157,7 @@ static void on_transaction(int rc, const void *data)
     zkl_call_leave(call, &reply);
 }
 
-/* --- watches and session events, on the same thread --------------------------------------------- */
+/* --- watches and session events, on the same thread --------------------- */
 
 static void on_fired(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
@@ -232,7 +233,7 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     zkl_driver_unlock(d);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing ------------------------------------------------ */
 
 static void swallow_log(const char *message)
 {
@@ -247,8 +248,9 @@ static void on_auth(int rc, const void *data)
 
 static int open_error(int error)
 {
-    return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN ? ZKL_ESYSTEM
-                                                                                    : ZKL_EBADSERVERS;
+    return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN
+               ? ZKL_ESYSTEM
+               : ZKL_EBADSERVERS;
 }
 
 /* Ready: from now on its events count. The credential is queued before any request of ours. */
@@ -285,8 +287,8 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
     errno = 0;
-    zhandle_t *zh = zookeeper_init2(d->config.servers, on_session, d->config.session_timeout_ms, NULL,
-                                    h, 0, swallow_log);
+    zhandle_t *zh = zookeeper_init2(d->config.servers, on_session, d->config.session_timeout_ms,
+                                    NULL, h, 0, swallow_log);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 
@@ -342,7 +344,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     free(h);
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------ */
 
 static int send_create(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
@@ -374,14 +376,14 @@ static int send_heartbeat(struct zkl_handle *h, struct zkl_call *call, const str
 
 static int send_list_root(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
-    return zoo_awget_children2(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id, on_children,
-                               call);
+    return zoo_awget_children2(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id,
+                               on_children, call);
 }
 
 static int send_unwatch(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
-    /* The "all" form: the other one leaves the watch on the server. The prototype asks for a pointer to the
-     * completion's type but means the completion. */
+    /* The "all" form: the other one leaves the watch on the server. The prototype asks for a
+     * pointer to the completion's type but means the completion. */
     union {
         void_completion_t function;
         void_completion_t *argument;

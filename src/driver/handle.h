@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One zhandle and the registry of the calls that libzookeeper has accepted for it. libzookeeper loses
- * completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868): nothing here waits
- * for them, and what they would have freed is freed once zookeeper_close has returned. */
+ * One zhandle and the registry of the calls that libzookeeper has accepted for it. libzookeeper
+ * loses completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868):
+ * nothing here waits for them, and what they would have freed is freed once zookeeper_close has
+ * returned. */
 #ifndef ZKL_DRIVER_HANDLE_H
 #define ZKL_DRIVER_HANDLE_H
 
@@ -22,8 +23,8 @@ struct zkl_handle {
     size_t call_count;
     bool probe;
     bool buried;
-    bool ready;   /* set up: its session events count */
-    bool up_early;/* connected before it was set up */
+    bool ready;    /* set up: its session events count */
+    bool up_early; /* connected before it was set up */
 };
 
 /* One accepted call; libzookeeper's completion gets a pointer to it. */
@@ -36,8 +37,8 @@ struct zkl_call {
     struct zkl_renewal *renewal;
 };
 
-/* With the mutex. A completion: the call leaves the registry, and its answer goes to the core unless the
- * handle is not the current one any more. */
+/* With the mutex. A completion: the call leaves the registry, and its answer goes to the core
+ * unless the handle is not the current one any more. */
 void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 /* The completion's frame: takes the mutex. */
 struct zkl_call *zkl_call_enter(const void *data);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it was.
+ * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it
+ * was.
  *
- * What the node holds is read first. If that is what the library itself would make (no data, the client's
- * ACL), it is deleted and made again as a container in two calls: whoever makes it in between makes the same.
- * Anything else goes in one transaction, so that the ACL and the data can't be lost between the two; as a
- * persistent node, because libzookeeper aborts on a container in a transaction. */
+ * What the node holds is read first. If that is what the library itself would make (no data, the
+ * client's ACL), it is deleted and made again as a container in two calls: whoever makes it in
+ * between makes the same. Anything else goes in one transaction, so that the ACL and the data can't
+ * be lost between the two; as a persistent node, because libzookeeper aborts on a container in a
+ * transaction. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -60,8 +62,8 @@ static bool copy_acl(struct ACL_vector *to, const struct ACL_vector *from)
     return true;
 }
 
-/* To who may not administer the node the server shows "user:x" for a digest: making the node again with that
- * would lock everybody out. */
+/* To who may not administer the node the server shows "user:x" for a digest: making the node again
+ * with that would lock everybody out. */
 static bool acl_is_masked(const struct ACL_vector *acl)
 {
     for (int i = 0; i < acl->count; i++) {
@@ -151,12 +153,14 @@ static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void
     else if (!copy_acl(&renewal->acl, acl))
         finish(call, ZKL_ANSWER_NOMEM);
     else if (is_what_we_make(call->handle->driver, renewal))
-        go_on(call, zoo_adelete(call->handle->zh, renewal->path, renewal->version, on_deleted, call));
+        go_on(call,
+              zoo_adelete(call->handle->zh, renewal->path, renewal->version, on_deleted, call));
     else
         go_on(call, send_transaction(call));
 }
 
-static void on_data(int rc, const char *value, int length, const struct Stat *stat, const void *data)
+static void on_data(int rc, const char *value, int length, const struct Stat *stat,
+                    const void *data)
 {
     struct zkl_call *call = zkl_call_enter(data);
     struct zkl_renewal *renewal = call->renewal;

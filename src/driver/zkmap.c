@@ -26,8 +26,8 @@ enum zkl_answer zkl_map_rc(int rc)
         return ZKL_ANSWER_NOWATCHER;
     case ZSYSTEMERROR: /* what zoo_a* returns when malloc fails */
         return ZKL_ANSWER_NOMEM;
-    /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired and its
-     * event is on the way. */
+    /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired
+     * and its event is on the way. */
     case ZCONNECTIONLOSS:
     case ZOPERATIONTIMEOUT:
     case ZCLOSING:

@@ -5,12 +5,7 @@
 
 #include "core/contender.h"
 
-enum zkl_link_event {
-    ZKL_LINK_UP,
-    ZKL_LINK_DOWN,
-    ZKL_LINK_EXPIRED,
-    ZKL_LINK_AUTH_FAILED
-};
+enum zkl_link_event { ZKL_LINK_UP, ZKL_LINK_DOWN, ZKL_LINK_EXPIRED, ZKL_LINK_AUTH_FAILED };
 
 enum zkl_answer zkl_map_rc(int rc);
 enum zkl_link_event zkl_map_state(int state);
