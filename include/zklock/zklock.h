@@ -342,7 +342,8 @@ enum zkl_reason {
     ZKL_REASON_LINK = 1,         /* SUSPECT: the connection broke */
     ZKL_REASON_WINDOW = 2,       /* SUSPECT: no quorum write was answered for too long */
     ZKL_REASON_EXPIRED = 3,      /* LOST: the session ended */
-    ZKL_REASON_NODE_DELETED = 4, /* LOST: somebody deleted the node */
+    ZKL_REASON_NODE_DELETED = 4, /* LOST: somebody deleted the node, or the server as the session
+                                    ended, when that is heard of first */
     ZKL_REASON_LEASE_ENDED = 5,  /* LOST: reserved for leases */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
     ZKL_REASON_OWNER_EXITED = 7  /* LOST: the holding thread ended without unlock */

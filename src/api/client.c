@@ -111,10 +111,8 @@ static void post_state(struct zkl_client *client, enum zkl_client_state state)
         client->state_count--;
     }
     client->states[client->state_count++] = state;
-    if (!client->state_note.queued) {
+    if (zkl_driver_post(client->driver, &client->state_note))
         zkl_client_ref(client);
-        zkl_driver_post(client->driver, &client->state_note);
-    }
 }
 
 static void on_session(void *arg, unsigned actions)
@@ -166,10 +164,8 @@ static void on_log(void *arg, const char *text)
         client->lines[client->line_count++] = line;
     else
         client->lines_dropped++;
-    if (!client->log_note.queued) {
+    if (zkl_driver_post(client->driver, &client->log_note))
         zkl_client_ref(client);
-        zkl_driver_post(client->driver, &client->log_note);
-    }
 }
 
 /* --- open --------------------------------------------------------------- */

@@ -134,10 +134,8 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
     hold->events[hold->event_count].state = state;
     hold->events[hold->event_count].reason = reason;
     hold->event_count++;
-    if (!hold->note.queued) {
+    if (zkl_driver_post(hold->client->driver, &hold->note))
         ref(hold);
-        zkl_driver_post(hold->client->driver, &hold->note);
-    }
 }
 
 /* --- news --------------------------------------------------------------- */

@@ -440,8 +440,8 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 static int64_t nudge_at(const struct zkl_core *core)
 {
     size_t own = core->nudge.id != 0;
-    if (!zkl_session_connected(&core->session) ||
-        (core->waiting == 0 && core->pending_count <= own))
+    bool idle = core->waiting == 0 && core->pending_count <= own && !core->removing;
+    if (!zkl_session_connected(&core->session) || idle)
         return INT64_MAX;
     return core->last_send_mono_ns + ZKL_NUDGE_MS * MS;
 }
@@ -606,7 +606,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         core->heartbeat_hold_off = 0;
         send_hello(core);
         /* What is to go goes before anything new comes. */
-        zkl_watch_link_up(core);
+        zkl_watch_retry(core);
         feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
         feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_not_leaving);
     }
@@ -657,6 +657,7 @@ void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
         zkl_pending_send(core, &core->nudge, &request);
         core->last_send_mono_ns = now.mono_ns; /* sent or refused: not again at once */
         feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving_idle);
+        zkl_watch_retry(core);
     }
     settle(core);
 }

@@ -229,7 +229,8 @@ static void on_leftover_listed(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
     const char *found = NULL;
-    if (ev->answer == ZKL_ANSWER_LINK || s->m->create_out || s->m->on_server)
+    bool unanswered = ev->answer == ZKL_ANSWER_LINK || ev->answer == ZKL_ANSWER_NOMEM;
+    if (unanswered || s->m->create_out || s->m->on_server)
         return;
     if (ev->answer == ZKL_ANSWER_OK)
         found = zkl_queue_find_guid(ev->children, ev->child_count, s->m->guid);

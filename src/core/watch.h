@@ -43,8 +43,9 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
 void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch);
 /* The answer to a removal. */
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer);
-/* The link is back: tell the server of the watches that nobody wants. */
-void zkl_watch_link_up(struct zkl_core *core);
+/* Tell the server of the watches that nobody wants, where it has not been told: the link is back.
+ */
+void zkl_watch_retry(struct zkl_core *core);
 /* The session ended: all are gone, subscriptions too. */
 void zkl_watch_clear(struct zkl_core *core);
 

@@ -11,15 +11,16 @@ bool zkl_driver_in_callback(void)
     return dispatching != NULL;
 }
 
-void zkl_driver_post(struct zkl_driver *d, struct zkl_note *note)
+bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note)
 {
-    if (note->queued)
-        return;
+    if (note->queued || d->dispatch_done)
+        return false;
     note->queued = true;
     note->next = NULL;
     *d->notes_end = note;
     d->notes_end = &note->next;
     pthread_cond_signal(&d->has_notes);
+    return true;
 }
 
 static struct zkl_note *pop(struct zkl_driver *d)

@@ -102,7 +102,8 @@ void zkl_waker_fini(struct zkl_waker *waker);
 
 /* The rest: with the mutex. */
 void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker);
-void zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
+/* False: it is queued already, or nobody will run it any more. */
+bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 /* Take the queued notes of owner, returned as a list, and wait until none of them runs, unless
  * called from within it. */
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner);

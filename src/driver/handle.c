@@ -226,10 +226,12 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     enum zkl_link_event what = zkl_map_state(state);
     if (h->buried)
         ;
-    else if (!h->ready)
-        h->up_early = what == ZKL_LINK_UP;
-    else
+    else if (h->ready)
         link_event(h, what);
+    else {
+        h->was_up = h->was_up || what == ZKL_LINK_UP;
+        h->early = what;
+    }
     zkl_driver_unlock(d);
 }
 
@@ -265,8 +267,10 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
     if (rc != ZOK)
         return ZKL_ESYSTEM;
     h->ready = true;
-    if (h->up_early)
+    if (h->was_up)
         link_event(h, ZKL_LINK_UP);
+    if (h->was_up && h->early != ZKL_LINK_UP && !h->buried)
+        link_event(h, h->early);
     return 0;
 }
 
@@ -279,6 +283,11 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     h->driver = d;
     h->probe = probe;
     zkl_driver_lock(d);
+    if (d->closing) { /* since this was wanted: nobody would close it */
+        zkl_driver_unlock(d);
+        free(h);
+        return ZKL_ECLOSED;
+    }
     struct zkl_handle **slot = probe ? &d->probe : &d->current;
     assert(!*slot);
     *slot = h;

@@ -7,6 +7,7 @@
 #define ZKL_DRIVER_HANDLE_H
 
 #include "driver.h"
+#include "zkmap.h"
 
 #ifndef THREADED
 #define THREADED
@@ -23,8 +24,9 @@ struct zkl_handle {
     size_t call_count;
     bool probe;
     bool buried;
-    bool ready;    /* set up: its session events count */
-    bool up_early; /* connected before it was set up */
+    bool ready;  /* set up: its session events count; what came before is told then: */
+    bool was_up; /* it connected, */
+    enum zkl_link_event early; /* and this came last */
 };
 
 /* One accepted call; libzookeeper's completion gets a pointer to it. */
