@@ -61,9 +61,13 @@ static void children_come_sorted_and_with_numbers(void **state)
     check_text(made, "/c/a-0000000001");
     check_ok(wire_exists(w, made, &stat));
     check_num(stat.ephemeral_owner, ==, wire_session(w));
+    for (int i = 2; i < 20; i++)
+        check_ok(wire_create(w, "/c/a-", "", WIRE_SEQUENTIAL, NULL, 0));
     check_ok(wire_children(w, "/c", &names));
-    check_num(names.n, ==, 2);
-    check_text(names.name[0], "a-0000000001");
+    check_num(names.n, ==, 20);
+    for (size_t i = 0; i + 1 < names.n; i++)
+        check_true(strcmp(names.name[i], names.name[i + 1]) < 0);
+    check_text(names.name[19], "b-0000000000");
     wire_names_free(&names);
     check_num(wire_delete(w, "/c", -1), ==, WIRE_NOTEMPTY);
     check_ok(wire_delete_tree(w, "/c"));

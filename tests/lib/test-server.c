@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,6 +184,7 @@ static void make_bad_java(const char *home)
     char path[300];
     FILE *f;
 
+    check_ok(mkdir(home, 0700));
     snprintf(path, sizeof path, "%s/bin", home);
     check_ok(mkdir(path, 0700));
     snprintf(path, sizeof path, "%s/bin/java", home);
@@ -196,22 +198,21 @@ static void make_bad_java(const char *home)
 
 static void start_tries_again(void **state)
 {
-    char home[] = "/tmp/test-lib-XXXXXX";
-    char path[64];
+    struct zks_options options = {.nodes = 1};
+    struct zks *zks = NULL;
+    char home[256], once[300], err[512] = "";
+    int rc;
 
     (void)state;
-    check_true(mkdtemp(home) != NULL);
+    snprintf(home, sizeof home, "%s/java", zks_dir(shared)); /* goes with that server */
+    snprintf(once, sizeof once, "%s/once", home);
     make_bad_java(home);
     setenv("JAVA_HOME", home, 1);
-    zks_stop(start(1));
+    rc = zks_start(&zks, &options, err, sizeof err);
     unsetenv("JAVA_HOME");
-    snprintf(path, sizeof path, "%s/once", home);
-    check_ok(rmdir(path)); /* it did fail once */
-    snprintf(path, sizeof path, "%s/bin/java", home);
-    check_ok(unlink(path));
-    snprintf(path, sizeof path, "%s/bin", home);
-    check_ok(rmdir(path));
-    check_ok(rmdir(home));
+    check_ok(rc);
+    zks_stop(zks);
+    check_true(!file_gone(once)); /* it did fail once */
 }
 
 static void failed_start_says_why(void **state)
@@ -252,8 +253,31 @@ struct victim {
     char dir[256];
 };
 
-/* In a process of its own: start a server and a child that does nothing, report, wait for the
- * end. */
+/* The victim's child. It holds every descriptor of its parent, and its call has no effect. */
+static pid_t make_bystander(struct zks *zks)
+{
+    int stopped[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(stopped) != 0)
+        _exit(1);
+    pid = fork();
+    if (pid == 0) {
+        alarm(60); /* should the test fail before it kills us */
+        zks_stop(zks);
+        close(stopped[1]);
+        pause();
+        _exit(0);
+    }
+    close(stopped[1]);
+    if (read(stopped[0], &byte, 1) != 0)
+        _exit(1);
+    close(stopped[0]);
+    return pid;
+}
+
+/* In a process of its own: start a server and a child that lives on, report, wait for the end. */
 static void be_victim(int report, bool paused)
 {
     struct zks_options options = {.nodes = 1};
@@ -261,15 +285,11 @@ static void be_victim(int report, bool paused)
     struct zks *zks;
     char err[512];
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     memset(&v, 0, sizeof v);
     if (zks_start(&zks, &options, err, sizeof err) != 0)
         _exit(1);
-    v.bystander = fork();
-    if (v.bystander == 0) {
-        zks_stop(zks); /* without effect in a child */
-        pause();
-        _exit(0);
-    }
+    v.bystander = make_bystander(zks);
     v.pid = getpid();
     v.server = zks_pid(zks, 0);
     v.keeper = parent_of(v.server);
@@ -302,13 +322,19 @@ static struct victim make_victim(bool paused)
 static void check_gone_after(int sig, bool paused)
 {
     struct victim v = make_victim(paused);
+    bool was_there = !process_gone(v.server) && !file_gone(v.dir);
+    bool gone;
+    bool bystander_lives;
 
-    check_true(!process_gone(v.server) && !file_gone(v.dir));
     kill(v.pid, sig);
     waitpid(v.pid, NULL, 0);
-    check_wait(process_gone(v.server) && file_gone(v.dir) && process_gone(v.keeper), GONE_MS);
-    check_true(!process_gone(v.bystander));
-    kill(v.bystander, SIGKILL);
+    gone =
+        wait_until(process_gone(v.server) && file_gone(v.dir) && process_gone(v.keeper), GONE_MS);
+    bystander_lives = !process_gone(v.bystander);
+    kill(v.bystander, SIGKILL); /* before a check can end the test */
+    check_true(was_there);
+    check_true(gone);
+    check_true(bystander_lives);
 }
 
 static void nothing_is_left_after_sigint(void **state)
@@ -365,6 +391,7 @@ static pid_t run_private(const char *command, char *line, size_t size)
     check_ok(pipe(out));
     pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(out[1], STDOUT_FILENO);
         close(out[0]);
         close(out[1]);
