@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments that a test cannot wait for to come by chance: the driver's own parts are driven into
+ * them by hand. */
+#include "fault.h"
+
+#include <stdlib.h>
+
+#include "api/client.h"
+#include "driver/handle.h"
+
+/* --- wakers ----------------------------------------------------------------------------------- */
+
+struct sleeper {
+    struct zkl_waker waker;
+    struct zkl_driver *driver;
+    struct sleeper *again; /* is woken from within our own wake-up */
+    int woken;
+};
+
+static void on_woken(struct zkl_waker *waker)
+{
+    struct sleeper *s = (struct sleeper *)waker;
+    struct sleeper *again = s->again;
+
+    s->woken++;
+    s->again = NULL;
+    if (again == NULL)
+        return;
+    zkl_driver_lock(s->driver);
+    zkl_driver_wake(s->driver, &again->waker);
+    zkl_driver_unlock(s->driver);
+}
+
+/* Nobody's wake-up is lost while somebody else is woken a second time: three are to be woken, and
+ * between the first and the second (where another thread could take the mutex) the second is woken
+ * again. */
+static void a_second_wake_up_loses_no_other(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_driver *d = client->driver;
+    struct sleeper s[3] = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        zkl_waker_init(&s[i].waker, on_woken);
+        s[i].driver = d;
+    }
+    zkl_driver_lock(d);
+    for (int i = 0; i < 3; i++)
+        zkl_driver_wake(d, &s[i].waker);
+    s[0].again = s[2].again = &s[1]; /* whichever end is woken first */
+    zkl_driver_unlock(d);
+    for (int i = 0; i < 3; i++)
+        check_num(s[i].woken, >=, 1);
+    for (int i = 0; i < 3; i++)
+        zkl_waker_fini(&s[i].waker);
+    check_ok(zkl_client_free(client));
+}
+
+/* --- a handle that is opened while the client closes ------------------------------------------ */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static atomic_int stall; /* 1: the next handle's memory is asked for: wait; 2: it waits */
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    int one = 1;
+    void *p = __real_calloc(n, size);
+
+    if (n == 1 && size == sizeof(struct zkl_handle) &&
+        atomic_compare_exchange_strong(&stall, &one, 2))
+        wait_until(stall == 0, WAIT_MS);
+    return p;
+}
+
+/* A client that is closed in the moment in which its next handle is being opened leaves neither
+ * threads nor a session behind: the expired client's new handle is stopped on its way, the client
+ * is closed, the handle goes on. */
+static void close_while_the_next_handle_opens_leaves_nothing(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    int threads = fault_threads() - 4;
+
+    (void)state;
+    stall = 1;
+    fault_expire(client, 0);
+    check_wait(stall == 2, WAIT_MS);
+    check_num(zkl_client_close(client, 0), ==, ZKL_ETIMEDOUT);
+    stall = 0;
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_wait(fault_threads() == threads, 2000);
+    check_ok(zkl_client_free(client));
+    check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
+}
+
+/* --- traces after the close ------------------------------------------------------------------- */
+
+static void count_line(const char *line, void *arg)
+{
+    (void)line;
+    ++*(atomic_int *)arg;
+}
+
+/* A hold that is given back after the close is the last thing of its client, traces or not: with a
+ * log callback lock, close, unlock, free; everything ends (under a leak checker: and is freed). */
+static void unlock_after_close_with_traces_frees_the_client(void **state)
+{
+    int threads = fault_threads();
+    atomic_int lines = 0;
+    struct zkl_client_options options = fault_client_options(zks_connect_string(server), 5000);
+    struct zkl_client *client = NULL;
+
+    (void)state;
+    options.log_fn = count_line;
+    options.log_arg = &lines;
+    check_ok(zkl_client_open(&client, &options));
+    struct zkl_mutex *mutex = fault_mutex(client, "/traces");
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_free(mutex));
+    check_num(atomic_load(&client->refs), ==, 1); /* the user's own */
+    check_ok(zkl_client_free(client));
+    check_wait(fault_threads() == threads, 2000);
+    check_num(lines, >, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_second_wake_up_loses_no_other),
+        cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
+        cmocka_unit_test(unlock_after_close_with_traces_frees_the_client),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
