@@ -8,6 +8,8 @@
 #include "proxy_frame.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -98,10 +100,13 @@ static void add_link(struct proxy *p, int client)
 
 static void accept_clients(struct proxy *p)
 {
+    int one = 1;
+
     while (count_links(p) < LINKS_MAX) {
         int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         add_link(p, fd);
     }
 }
