@@ -130,3 +130,17 @@ int do_unlock(void *mutex)
 {
     return zkl_mutex_unlock(mutex);
 }
+
+struct take take_of(struct zkl_mutex *mutex)
+{
+    struct take take = {.mutex = mutex, .wait = ZKL_WAIT_INIT, .grant = ZKL_GRANT_INIT};
+
+    return take;
+}
+
+int do_acquire(void *arg)
+{
+    struct take *take = arg;
+
+    return zkl_mutex_acquire(take->mutex, &take->wait, &take->grant);
+}

@@ -31,12 +31,37 @@ static int stop_server(void **state)
     return 0;
 }
 
+static const char *chroot_text(void)
+{
+    const char *text = getenv("ZKL_TEST_CHROOT");
+
+    return text ? text : "";
+}
+
+/* The chroot with all that is above it. 0 or -1. */
+static int make_chroot(void)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/", chroot_text());
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int rc = wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0);
+        *slash = '/';
+        if (rc != 0 && rc != WIRE_NODEEXISTS)
+            return -1;
+    }
+    return 0;
+}
+
 int cluster_raw_open(void **state)
 {
     (void)state;
     if (zks_wait_ready(server, ZKS_READY_MS) != 0)
         return -1;
-    return wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+    if (wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS) != 0)
+        return -1;
+    return make_chroot();
 }
 
 int cluster_raw_close(void **state)
@@ -67,13 +92,37 @@ long cluster_length(long full, long brief)
     return text && strcmp(text, "1") == 0 ? full : brief;
 }
 
+static char *next_text(void)
+{
+    static char texts[16][1024];
+    static unsigned last;
+
+    return texts[++last % 16];
+}
+
+const char *cluster_at(const char *path)
+{
+    char *text = next_text();
+
+    snprintf(text, 1024, "%s%s", chroot_text(), path);
+    return text;
+}
+
+const char *cluster_servers(const char *servers)
+{
+    char *text = next_text();
+
+    snprintf(text, 1024, "%s%s", servers, chroot_text());
+    return text;
+}
+
 /* --- clients and handles ---------------------------------------------------------------------- */
 
 struct zkl_client_options cluster_options(void)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
-    options.servers = zks_connect_string(server);
+    options.servers = cluster_servers(zks_connect_string(server));
     options.session_timeout_ms = SESSION_MS;
     options.connect_timeout_ms = WAIT_MS;
     return options;
@@ -125,7 +174,7 @@ const char *cluster_path(const char *name)
 
 int cluster_children(const char *path)
 {
-    int n = wire_count(raw, path);
+    int n = wire_count(raw, cluster_at(path));
 
     if (n < 0 && n != WIRE_NONODE)
         fail_msg("children of %s: %d", path, n);
@@ -148,9 +197,9 @@ void cluster_child(const char *path, size_t nth, char *out, size_t size)
 {
     struct wire_names names;
 
-    check_ok(wire_children(raw, path, &names));
+    check_ok(wire_children(raw, cluster_at(path), &names));
     check_num(names.n, >, nth);
     qsort(names.name, names.n, sizeof names.name[0], by_number);
-    snprintf(out, size, "%s/%s", path, names.name[nth]);
+    snprintf(out, size, "%s/%s", cluster_at(path), names.name[nth]);
     wire_names_free(&names);
 }

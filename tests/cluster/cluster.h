@@ -32,6 +32,12 @@ int cluster_raw_close(void **state);
 /* ZKL_TEST_LONG=1: the full length, else the short one. */
 long cluster_length(long full, long brief);
 
+/* ZKL_TEST_CHROOT=/a/b: every client of cluster_options() lives below that node, which is there.
+ * What a client calls path is at cluster_at(path) for the raw connection, and cluster_servers(list)
+ * is what a client is given. Static memory, good for some more calls. */
+const char *cluster_at(const char *path);
+const char *cluster_servers(const char *servers);
+
 /* Options for the server, SESSION_MS, with a connection waited for. */
 struct zkl_client_options cluster_options(void);
 /* A connected client, from options or with cluster_options(). */
@@ -45,9 +51,9 @@ void cluster_free_all(struct zkl_client *client, struct zkl_mutex *mutexes[]);
 
 /* A path of the calling test's own: "/NAME-n". Static memory, good for some more calls. */
 const char *cluster_path(const char *name);
-/* Children of the path; 0 if it is not there. */
+/* Children of the path, a client's; 0 if it is not there. */
 int cluster_children(const char *path);
-/* The nth child (0: the first by number) as a whole path. */
+/* The nth child (0: the first by number) as a whole path for the raw connection. */
 void cluster_child(const char *path, size_t nth, char *out, size_t size);
 
 /* --- actors ------------------------------------------------------------------------------------
@@ -72,5 +78,14 @@ void actor_end(struct actor *actor);
 int do_lock(void *mutex);
 int do_trylock(void *mutex);
 int do_unlock(void *mutex);
+
+/* An acquire with everything there is; also for actors: do_acquire(take). */
+struct take {
+    struct zkl_mutex *mutex;
+    struct zkl_wait wait;
+    struct zkl_grant grant;
+};
+struct take take_of(struct zkl_mutex *mutex);
+int do_acquire(void *take);
 
 #endif

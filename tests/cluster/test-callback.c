@@ -2,82 +2,17 @@
 /* Callbacks: what is called when, and what may be called from within one. */
 #include "cluster.h"
 
+#include "notes.h"
 #include "proxy.h"
 
 #include <semaphore.h>
 #include <string.h>
 
-/* --- a callback that takes notes and can be made to wait ------------------------------------- */
-
-#define NOTES_MAX 32
-
-struct notes {
-    pthread_mutex_t mu;
-    size_t count;
-    struct {
-        enum zkl_hold_state state;
-        enum zkl_reason reason;
-        uint64_t token;
-        char node[128];
-    } list[NOTES_MAX];
-    sem_t *gate;    /* not NULL: each call waits here */
-    int free_at;    /* the number of the call that frees the mutex; 0: none */
-    int freed;      /* what zkl_mutex_free said */
-    size_t running;
-};
-
-#define NOTES_INIT {.mu = PTHREAD_MUTEX_INITIALIZER, .freed = 1}
-
-static size_t noted(struct notes *notes)
-{
-    pthread_mutex_lock(&notes->mu);
-    size_t n = notes->count;
-    pthread_mutex_unlock(&notes->mu);
-    return n;
-}
-
-static size_t running(struct notes *notes)
-{
-    pthread_mutex_lock(&notes->mu);
-    size_t n = notes->running;
-    pthread_mutex_unlock(&notes->mu);
-    return n;
-}
-
-static void take_note(const struct zkl_hold_event *event, void *arg)
-{
-    struct notes *notes = arg;
-
-    pthread_mutex_lock(&notes->mu);
-    size_t n = notes->count++;
-    if (n < NOTES_MAX) {
-        notes->list[n].state = event->state;
-        notes->list[n].reason = event->reason;
-        notes->list[n].token = event->token;
-        strncpy(notes->list[n].node, event->node_path, sizeof notes->list[n].node - 1);
-    }
-    notes->running++;
-    pthread_mutex_unlock(&notes->mu);
-    if (notes->gate)
-        sem_wait(notes->gate);
-    if (notes->free_at == (int)n + 1)
-        notes->freed = zkl_mutex_free(event->mutex);
-    pthread_mutex_lock(&notes->mu);
-    notes->running--;
-    pthread_mutex_unlock(&notes->mu);
-}
-
-#define check_note(notes, i, its_state, its_reason)                                                \
-    do {                                                                                           \
-        check_num((notes).list[i].state, ==, its_state);                                           \
-        check_num((notes).list[i].reason, ==, its_reason);                                         \
-    } while (0)
-
 static struct zkl_client *client_through(struct proxy *proxy)
 {
     struct zkl_client_options options = cluster_options();
 
-    options.servers = proxy_address(proxy);
+    options.servers = cluster_servers(proxy_address(proxy));
     return cluster_client_with(&options);
 }
 
@@ -147,7 +82,7 @@ static void delete_node_of(struct zkl_mutex *mutex)
     char node[256];
 
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_ok(wire_delete(raw, node, -1));
+    check_ok(wire_delete(raw, cluster_at(node), -1));
 }
 
 /* Goal: zkl_mutex_free in the callback of another client does not wait for a running callback of

@@ -8,10 +8,13 @@
  * refused as a path, by zkl_mutex_new, before anything is asked of the server. */
 static void paths_that_no_server_takes_are_refused_at_once(void **state)
 {
-    static const char *const paths[] = {
-        "/c1-\xc2\x85",           "/private-\xee\x80\x80", "/surrogate-\xed\xa0\x80",
-        "/special-\xef\xbf\xbd",  "/no-utf8-\xff",         "/cut-\xc3",
-        "/beyond-\xf0\x9f\x98\x80"};
+    static const char *const paths[] = {"/c1-\xc2\x85",
+                                        "/private-\xee\x80\x80",
+                                        "/surrogate-\xed\xa0\x80",
+                                        "/special-\xef\xbf\xbd",
+                                        "/no-utf8-\xff",
+                                        "/cut-\xc3",
+                                        "/beyond-\xf0\x9f\x98\x80"};
     struct zkl_client *client = cluster_client();
 
     (void)state;

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue: first come, first served, among threads, clients, and others' nodes; and tokens. */
+#include "cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- first come, first served ---------------------------------------------------------------- */
+
+#define CONTENDERS 8
+
+struct line {
+    pthread_mutex_t mu;
+    int order[CONTENDERS];
+    uint64_t tokens[CONTENDERS];
+    size_t count;
+};
+
+struct contender {
+    struct line *line;
+    struct zkl_mutex *mutex;
+    struct actor *actor;
+    int number;
+};
+
+static int pass_through(void *arg)
+{
+    struct contender *c = arg;
+    int rc = zkl_mutex_lock(c->mutex);
+
+    if (rc != 0)
+        return rc;
+    pthread_mutex_lock(&c->line->mu);
+    c->line->order[c->line->count] = c->number;
+    c->line->tokens[c->line->count++] = zkl_mutex_token(c->mutex);
+    pthread_mutex_unlock(&c->line->mu);
+    return zkl_mutex_unlock(c->mutex);
+}
+
+/* Goal: threads of two clients get the lock in the order in which they asked, with growing tokens.
+ * Method: each asks when the one before it has its node; then the holder lets go. */
+static void threads_of_two_clients_are_served_in_order(void **state)
+{
+    const char *path = cluster_path("fifo");
+    struct line line = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
+    struct zkl_mutex *mutexes[2] = {cluster_mutex(clients[0], path),
+                                    cluster_mutex(clients[1], path)};
+    struct contender contenders[CONTENDERS];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutexes[0]));
+    uint64_t token = zkl_mutex_token(mutexes[0]);
+    for (int i = 0; i < CONTENDERS; i++) {
+        contenders[i] = (struct contender){&line, mutexes[i / 2 % 2], actor_new(), i};
+        actor_begin(contenders[i].actor, pass_through, &contenders[i]);
+        check_wait(cluster_children(path) == i + 2, WAIT_MS);
+    }
+    check_ok(zkl_mutex_unlock(mutexes[0]));
+    for (int i = 0; i < CONTENDERS; i++) {
+        check_ok(actor_result(contenders[i].actor));
+        actor_end(contenders[i].actor);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        check_num(line.order[i], ==, i);
+        check_num(line.tokens[i], >, token);
+        token = line.tokens[i];
+    }
+    check_num(cluster_children(path), ==, 0);
+    cluster_free(clients[0], mutexes[0]);
+    cluster_free(clients[1], mutexes[1]);
+}
+
+/* Goal: who gives up in the middle of the queue lets nobody pass who is not at the head. */
+static void a_wait_that_ends_early_does_not_pass_the_lock_on(void **state)
+{
+    const char *path = cluster_path("gap");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *early = actor_new(), *late = actor_new();
+    struct take take = take_of(mutex);
+
+    (void)state;
+    check_ok(zkl_cancel_new(&take.wait.cancel));
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(early, do_acquire, &take);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    actor_begin(late, do_lock, mutex);
+    check_wait(cluster_children(path) == 3, WAIT_MS);
+    zkl_cancel_set(take.wait.cancel);
+    check_num(actor_result(early), ==, ZKL_ECANCELED);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    net_nap_ms(100); /* would do for a wrong grant */
+    check_true(!actor_is_done(late));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(late));
+    check_ok(actor_do(late, do_unlock, mutex));
+    zkl_cancel_free(take.wait.cancel);
+    actor_end(early);
+    actor_end(late);
+    cluster_free(client, mutex);
+}
+
+/* --- tokens ---------------------------------------------------------------------------------- */
+
+static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
+{
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    check_ok(zkl_mutex_unlock(mutex));
+    return token;
+}
+
+/* Goal: each grant's token is larger than all before it: from one thread, from two clients in turn,
+ * and when the path was removed in between, so that its numbers begin again. */
+static void tokens_grow_even_when_the_path_is_made_again(void **state)
+{
+    const char *path = cluster_path("token");
+    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
+    struct zkl_mutex *mutexes[2] = {cluster_mutex(clients[0], path),
+                                    cluster_mutex(clients[1], path)};
+    uint64_t last = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        uint64_t token = token_of_a_turn(mutexes[i / 2 % 2]);
+        check_num(token, >, last);
+        last = token;
+        if (i % 3 == 0)
+            check_ok(wire_delete_tree(raw, cluster_at(path)));
+    }
+    cluster_free(clients[0], mutexes[0]);
+    cluster_free(clients[1], mutexes[1]);
+}
+
+/* --- others' nodes --------------------------------------------------------------------------- */
+
+static void make_node(const char *path, const char *name, int flags, char *made, size_t size)
+{
+    char node[256];
+
+    snprintf(node, sizeof node, "%s/%s", cluster_at(path), name);
+    check_ok(wire_create(raw, node, "", flags, made, size));
+}
+
+static const char *const strangers[] = {
+    "0",
+    "foo",
+    "config-x",
+    "lock-",
+    "lock-x",
+    "lock-12x",
+    "-lock",
+    "lock-99999999999",
+    "0123456789abcdef0123456789abcdef__lock__0000000000",
+    "0123456789abcdef0123456789abcdef__WRIT__0000000000",
+};
+
+/* Goal: children that are no contenders of a mutex are ignored, those of Kazoo's locks too, and
+ * stay: the lock is granted and handed on among them. */
+static void children_that_are_no_contenders_do_not_matter(void **state)
+{
+    const char *path = cluster_path("foreign");
+    const int n = sizeof strangers / sizeof strangers[0];
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new();
+
+    (void)state;
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < n; i++)
+        make_node(path, strangers[i], WIRE_PERSISTENT, NULL, 0);
+    check_ok(zkl_mutex_trylock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(waiter, do_lock, mutex);
+    check_wait(cluster_children(path) == n + 2, WAIT_MS);
+    make_node(path, "later", WIRE_EPHEMERAL, NULL, 0);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, mutex));
+    check_wait(cluster_children(path) == n + 1, WAIT_MS);
+    actor_end(waiter);
+    check_ok(wire_delete_tree(raw, cluster_at(path)));
+    cluster_free(client, mutex);
+}
+
+/* Goal: nodes of Curator's kind, with or without its protection, made by anybody, are contenders:
+ * who comes after them waits until the last of them is gone. */
+static void contenders_of_other_programs_are_waited_for(void **state)
+{
+    static const char *const names[] = {"_c_11111111-2222-4333-8444-555555555555-lock-", "lock-",
+                                        "_c_66666666-2222-4333-8444-555555555555-lock-"};
+    const char *path = cluster_path("curator");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new();
+    char nodes[3][256];
+
+    (void)state;
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < 3; i++)
+        make_node(path, names[i], WIRE_EPHEMERAL_SEQUENTIAL, nodes[i], sizeof nodes[i]);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+    actor_begin(waiter, do_lock, mutex);
+    check_wait(cluster_children(path) == 4, WAIT_MS);
+    for (int left = 3; left > 0; left--) {
+        static const int turn[] = {2, 0, 1}; /* the nearest one, the first, the last that is left */
+        net_nap_ms(50);                      /* would do for a wrong grant */
+        check_true(!actor_is_done(waiter));
+        check_ok(wire_delete(raw, nodes[turn[3 - left]], -1));
+    }
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, mutex));
+    actor_end(waiter);
+    check_ok(wire_delete_tree(raw, cluster_at(path)));
+    cluster_free(client, mutex);
+}
+
+/* Goal: a contender of another program whose session ends makes room. */
+static void a_contender_whose_session_ends_makes_room(void **state)
+{
+    const char *path = cluster_path("dies");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new();
+    struct wire *other;
+    char node[256];
+
+    (void)state;
+    check_ok(wire_open(&other, zks_host(), zks_port(server, 0), 1000));
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(node, sizeof node, "%s/lock-", cluster_at(path));
+    check_ok(wire_create(other, node, "", WIRE_EPHEMERAL_SEQUENTIAL, NULL, 0));
+    actor_begin(waiter, do_lock, mutex);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_true(!actor_is_done(waiter));
+    wire_abandon(other);
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, mutex));
+    actor_end(waiter);
+    check_ok(wire_delete_tree(raw, cluster_at(path)));
+    cluster_free(client, mutex);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(threads_of_two_clients_are_served_in_order),
+    cluster_test(a_wait_that_ends_early_does_not_pass_the_lock_on),
+    cluster_test(tokens_grow_even_when_the_path_is_made_again),
+    cluster_test(children_that_are_no_contenders_do_not_matter),
+    cluster_test(contenders_of_other_programs_are_waited_for),
+    cluster_test(a_contender_whose_session_ends_makes_room),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "order", tests);
+}
