@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many requests each call costs, counted by the server and, by kind, by a proxy. What goes out
+ * beside is accounted for: a nudge, one read every 300 ms while an answer is due or somebody waits,
+ * and libzookeeper's ping after a third of the session timeout without a request. */
+#include "cluster.h"
+
+#include "api/client.h"
+#include "proxy.h"
+
+#include <stdio.h>
+
+#define CYCLES 1000
+#define SOME 50
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+/* Requests of the client on its present connection, as the server counts them. */
+static int64_t received_of(struct zkl_client *client)
+{
+    int64_t received = 0, sent = 0;
+
+    zkl_driver_lock(client->driver);
+    int64_t session = client->driver->core.session.id;
+    zkl_driver_unlock(client->driver);
+    check_ok(flw_session_packets(zks_host(), zks_port(server, 0), session, &received, &sent));
+    return received;
+}
+
+/* Exactly n, but for the nudges that fit into the time since then. */
+static void check_requests(int64_t counted, int64_t n, int64_t since_ms)
+{
+    check_num(counted, >=, n);
+    check_num(counted, <=, n + (net_now_ms() - since_ms) / ZKL_NUDGE_MS);
+}
+
+/* A client behind a proxy. */
+struct counted {
+    struct proxy *proxy;
+    struct zkl_client *client;
+};
+
+static struct counted counted_open(int session_ms)
+{
+    struct zkl_client_options options = cluster_options();
+    struct counted c;
+
+    check_ok(proxy_start(&c.proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(c.proxy));
+    options.session_timeout_ms = session_ms;
+    c.client = cluster_client_with(&options);
+    return c;
+}
+
+/* All requests but nudges and pings. */
+static int64_t counted_requests(struct counted *c)
+{
+    return proxy_counts(c->proxy, PROXY_ANY) - proxy_counts(c->proxy, PROXY_EXISTS) -
+           proxy_counts(c->proxy, PROXY_PING);
+}
+
+/* A child that is no contender, so that the server does not remove the path while it is empty: to
+ * make it again is three requests more. */
+static void keep(const char *path)
+{
+    char child[128];
+
+    snprintf(child, sizeof child, "%s/keep", cluster_at(path));
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, child, "", WIRE_PERSISTENT, NULL, 0));
+}
+
+/* --- without contention ----------------------------------------------------------------------- */
+
+static void cycle(struct zkl_mutex *mutex, int n)
+{
+    for (int i = 0; i < n; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+}
+
+/* Without the nudges, which the proxy tells apart, the count is exact; with them it is, on a server
+ * that answers at all, at most 0.02 more. */
+static void check_slope(zkl_hold_fn fn, int each)
+{
+    const char *path = cluster_path("slope");
+    struct counted c = counted_open(SESSION_MS);
+    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
+
+    keep(path);
+    check_ok(zkl_mutex_set_callback(mutex, fn, NULL));
+    cycle(mutex, 10); /* the connection's own requests are not in it */
+    int64_t before = received_of(c.client), start = net_now_ms();
+    proxy_reset_counts(c.proxy);
+    cycle(mutex, CYCLES);
+    int64_t requests = received_of(c.client) - before;
+    int64_t nudges = proxy_counts(c.proxy, PROXY_EXISTS);
+    print_message("%.3f requests per lock and unlock, nudges included\n",
+                  (double)requests / CYCLES);
+    check_num(requests - nudges, ==, each * CYCLES);
+    check_requests(nudges, 0, start);
+    check_num(nudges, <=, CYCLES / 50);
+    cluster_free(c.client, mutex);
+    proxy_stop(c.proxy);
+}
+
+/* Goal: lock and unlock without contention are create, list and delete. Method: the server's count
+ * for this connection over 1,000 of them. */
+static void lock_and_unlock_are_three_requests(void **state)
+{
+    (void)state;
+    check_slope(NULL, 3);
+}
+
+static void ignore(const struct zkl_hold_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+/* Goal: with a state callback there is one more, the watch on the own node. */
+static void with_a_callback_they_are_four(void **state)
+{
+    (void)state;
+    check_slope(ignore, 4);
+}
+
+/* Goal: locking again, and all that asks about the own hold, sends nothing. */
+static void a_reentry_sends_nothing(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("reentry"));
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    int64_t before = received_of(client);
+    for (int i = 0; i < CYCLES; i++) {
+        check_ok(i % 2 == 0 ? zkl_mutex_lock(mutex) : zkl_mutex_trylock(mutex));
+        check_num(zkl_mutex_hold_count(mutex), ==, i + 2);
+        check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
+        check_num(zkl_mutex_token(mutex), >, 0);
+        check_num(zkl_mutex_window_ms(mutex), >, 0);
+    }
+    for (int i = 0; i < CYCLES; i++)
+        check_ok(zkl_mutex_unlock(mutex));
+    check_num(received_of(client), ==, before);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* --- with contention -------------------------------------------------------------------------- */
+
+/* Goal: a try that finds somebody is one request. Method: many, all counted. */
+static void a_busy_trylock_is_one_request(void **state)
+{
+    const char *path = cluster_path("busy");
+    struct zkl_client *holder = cluster_client(), *client = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    keep(path);
+    check_ok(zkl_mutex_lock(held));
+    struct actor *actor = actor_new(); /* another thread: this one holds the path */
+    int64_t before = received_of(client), start = net_now_ms();
+    for (int i = 0; i < SOME; i++)
+        check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
+    int64_t requests = received_of(client) - before;
+    print_message("%d busy tries: %d requests\n", SOME, (int)requests);
+    check_requests(requests, SOME, start);
+    actor_end(actor);
+    check_ok(zkl_mutex_unlock(held));
+    cluster_free(client, mutex);
+    cluster_free(holder, held);
+}
+
+/* One lock that waits: the holder lets go when the waiter's second watch is on its way. */
+static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mutex *mutex,
+                    struct counted *c)
+{
+    int64_t watches = proxy_counts(c->proxy, PROXY_GET);
+
+    check_ok(zkl_mutex_lock(held));
+    actor_begin(actor, do_lock, mutex);
+    check_ok(proxy_wait_count(c->proxy, PROXY_GET, watches + 2, WAIT_MS));
+    check_ok(zkl_mutex_unlock(held));
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, mutex));
+}
+
+/* Goal: a lock that waits once, and its unlock, are six requests: create, list, the watches on the
+ * predecessor and on the own node, list, delete; and no watch is left that would have to be taken
+ * back. Method: a proxy counts each kind. */
+static void a_lock_that_waits_is_six_requests(void **state)
+{
+    const char *path = cluster_path("six");
+    struct zkl_client *holder = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct counted c = counted_open(SESSION_MS);
+    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    keep(path);
+    contend(held, actor, mutex, &c);
+    proxy_reset_counts(c.proxy);
+    int64_t start = net_now_ms();
+    for (int i = 0; i < SOME; i++)
+        contend(held, actor, mutex, &c);
+    print_message("%d contended locks: %d requests\n", SOME, (int)counted_requests(&c));
+    check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, SOME);
+    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, 2 * SOME);
+    check_num(proxy_counts(c.proxy, PROXY_GET), ==, 2 * SOME);
+    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, SOME);
+    check_num(counted_requests(&c), ==, 6 * SOME);
+    check_requests(proxy_counts(c.proxy, PROXY_EXISTS), 0, start);
+    actor_end(actor);
+    cluster_free(c.client, mutex);
+    proxy_stop(c.proxy);
+    cluster_free(holder, held);
+}
+
+/* Goal: of several waiters only the next one is woken: a release that does not concern a contender
+ * costs it nothing. Method: a second waiter is counted while the holder changes before it. */
+static void only_the_next_waiter_is_woken(void **state)
+{
+    const char *path = cluster_path("herd");
+    struct zkl_client *holder = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path), *next = cluster_mutex(holder, path);
+    struct counted c = counted_open(SESSION_MS);
+    struct zkl_mutex *mutex = cluster_mutex(c.client, path);
+    struct actor *second = actor_new(), *last = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    actor_begin(second, do_lock, next);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    actor_begin(last, do_lock, mutex);
+    check_ok(proxy_wait_count(c.proxy, PROXY_GET, 2, WAIT_MS));
+    int64_t before = counted_requests(&c);
+    check_ok(zkl_mutex_unlock(held));
+    check_ok(actor_result(second));
+    check_num(counted_requests(&c), ==, before);
+    check_ok(actor_do(second, do_unlock, next));
+    check_ok(actor_result(last));
+    check_ok(actor_do(last, do_unlock, mutex));
+    actor_end(second);
+    actor_end(last);
+    cluster_free(c.client, mutex);
+    proxy_stop(c.proxy);
+    cluster_free(holder, held, next);
+}
+
+/* --- at rest ---------------------------------------------------------------------------------- */
+
+/* Goal: a client with many handles, used before, sends nothing but pings. Method: some pings are
+ * waited for, and nothing else must have come between them. */
+static void an_idle_client_sends_only_pings(void **state)
+{
+    struct counted c = counted_open(1500);
+    struct zkl_mutex *mutexes[SOME];
+
+    (void)state;
+    for (int i = 0; i < SOME; i++) {
+        mutexes[i] = cluster_mutex(c.client, cluster_path("idle"));
+        cycle(mutexes[i], 1);
+    }
+    proxy_reset_counts(c.proxy);
+    check_ok(proxy_wait_count(c.proxy, PROXY_PING, 3, WAIT_MS));
+    check_num(proxy_counts(c.proxy, PROXY_ANY), ==, proxy_counts(c.proxy, PROXY_PING));
+    for (int i = 0; i < SOME; i++)
+        check_ok(zkl_mutex_free(mutexes[i]));
+    cluster_free(c.client, NULL);
+    proxy_stop(c.proxy);
+}
+
+/* Goal: a client that holds sends one heartbeat every quarter of its session timeout, one for all
+ * its holds, and no nudge, as nobody waits for anything. */
+static void a_holder_sends_only_heartbeats(void **state)
+{
+    struct counted c = counted_open(2000);
+    struct zkl_mutex *a = cluster_mutex(c.client, cluster_path("beat"));
+    struct zkl_mutex *b = cluster_mutex(c.client, cluster_path("beat"));
+
+    (void)state;
+    check_ok(zkl_mutex_lock(a));
+    check_ok(zkl_mutex_lock(b));
+    proxy_reset_counts(c.proxy);
+    int64_t start = net_now_ms();
+    check_ok(proxy_wait_count(c.proxy, PROXY_MULTI, 4, WAIT_MS));
+    check_num(net_now_ms() - start, >=, 3 * 500);
+    check_num(counted_requests(&c), ==, proxy_counts(c.proxy, PROXY_MULTI));
+    check_num(proxy_counts(c.proxy, PROXY_EXISTS), <=, 2); /* a slow answer may ask for one */
+    check_ok(zkl_mutex_unlock(a));
+    check_ok(zkl_mutex_unlock(b));
+    cluster_free(c.client, a, b);
+    proxy_stop(c.proxy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(lock_and_unlock_are_three_requests),
+    cluster_test(with_a_callback_they_are_four),
+    cluster_test(a_reentry_sends_nothing),
+    cluster_test(a_busy_trylock_is_one_request),
+    cluster_test(a_lock_that_waits_is_six_requests),
+    cluster_test(only_the_next_waiter_is_woken),
+    cluster_test(an_idle_client_sends_only_pings),
+    cluster_test(a_holder_sends_only_heartbeats),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "count", tests);
+}
