@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that somebody else deletes or writes to: the queue stays a queue, and a holder hears of
+ * it. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WRITES 20
+
+/* --- the scene: a holder, a waiter, and one more behind it ------------------------------------ */
+
+struct scene {
+    const char *path;
+    struct zkl_client *clients[3];
+    struct zkl_mutex *held, *mutexes[2]; /* the holder is this thread */
+    struct actor *waiter, *third;
+    char held_node[128], waiter_node[128];
+};
+
+static int watches(const char *node)
+{
+    return flw_watch_count(zks_host(), zks_port(server, 0), node);
+}
+
+/* A lock call that waits, on a client at this address; done when it watches its predecessor and its
+ * own node. */
+static void begin_waiting(struct scene *s, int which, const char *servers, struct actor *actor)
+{
+    struct zkl_client_options options = cluster_options();
+    char pred[128], own[128];
+
+    options.servers = cluster_servers(servers);
+    s->clients[which] = cluster_client_with(&options);
+    s->mutexes[which] = cluster_mutex(s->clients[which], s->path);
+    actor_begin(actor, do_lock, s->mutexes[which]);
+    check_wait(cluster_children(s->path) == which + 2, WAIT_MS);
+    cluster_child(s->path, (size_t)which, pred, sizeof pred);
+    cluster_child(s->path, (size_t)which + 1, own, sizeof own);
+    check_wait(watches(own) == 1 && watches(pred) >= 1, WAIT_MS);
+}
+
+/* The waiter's client is at servers. */
+static struct scene scene_begin(const char *name, const char *servers)
+{
+    struct scene s = {.path = cluster_path(name), .waiter = actor_new(), .third = actor_new()};
+
+    s.clients[2] = cluster_client();
+    s.held = cluster_mutex(s.clients[2], s.path);
+    check_ok(zkl_mutex_lock(s.held));
+    begin_waiting(&s, 0, servers, s.waiter);
+    cluster_child(s.path, 0, s.held_node, sizeof s.held_node);
+    cluster_child(s.path, 1, s.waiter_node, sizeof s.waiter_node);
+    return s;
+}
+
+static void third_begin(struct scene *s)
+{
+    begin_waiting(s, 1, zks_connect_string(server), s->third);
+}
+
+static void scene_end(struct scene *s)
+{
+    actor_end(s->waiter);
+    actor_end(s->third);
+    check_ok(zkl_mutex_free(s->held));
+    for (int i = 0; i < 3; i++) {
+        if (i < 2 && s->mutexes[i])
+            check_ok(zkl_mutex_free(s->mutexes[i]));
+        if (s->clients[i])
+            check_ok(zkl_client_free(s->clients[i]));
+    }
+    check_num(cluster_children(s->path), ==, 0);
+}
+
+/* The calling thread's node, as the raw connection calls it. */
+static const char *own_node(struct zkl_mutex *mutex)
+{
+    char node[128];
+
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    return cluster_at(node);
+}
+
+static bool is_there(const char *node)
+{
+    return wire_exists(raw, node, NULL) == 0;
+}
+
+/* For actors: is the token that of a node that exists, and not of this one? */
+struct granted {
+    struct zkl_mutex *mutex;
+    char node[128];
+    uint64_t token;
+};
+
+static int do_look(void *arg)
+{
+    struct granted *granted = arg;
+
+    granted->token = zkl_mutex_token(granted->mutex);
+    return zkl_mutex_node_path(granted->mutex, granted->node, sizeof granted->node) > 0 ? 0 : -1;
+}
+
+/* The waiter holds now, by a node that is there and is not the one that was deleted. */
+static void check_granted_anew(struct scene *s)
+{
+    struct granted granted = {.mutex = s->mutexes[0]};
+    struct wire_stat stat;
+
+    check_ok(actor_result(s->waiter));
+    check_ok(actor_do(s->waiter, do_look, &granted));
+    check_ok(wire_exists(raw, cluster_at(granted.node), &stat));
+    check_true(strcmp(cluster_at(granted.node), s->waiter_node) != 0);
+    check_num(granted.token, ==, stat.czxid);
+    check_ok(actor_do(s->waiter, do_unlock, s->mutexes[0]));
+}
+
+/* --- a waiter's node -------------------------------------------------------------------------- */
+
+/* Goal: a waiter whose node was deleted, and then its predecessor's, holds by a new node. Method: a
+ * raw client deletes both, first with the new node waited for, then in one go. */
+static void check_waiter_queues_again(const char *name, bool in_one_go)
+{
+    struct scene s = scene_begin(name, zks_connect_string(server));
+
+    check_ok(wire_delete(raw, s.waiter_node, -1));
+    if (!in_one_go)
+        check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(wire_delete(raw, s.held_node, -1));
+    check_granted_anew(&s);
+    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
+    scene_end(&s);
+}
+
+static void a_waiter_whose_node_was_deleted_queues_again(void **state)
+{
+    (void)state;
+    check_waiter_queues_again("anew", false);
+    for (int i = 0; i < 10; i++)
+        check_waiter_queues_again("anew-in-one-go", true);
+}
+
+/* Goal: it queues at the end: who came in between is before it. Method: a third contender stands
+ * behind the deleted node; it must be granted while the waiter still waits. */
+static void check_third_is_first(const char *name, bool in_one_go)
+{
+    struct scene s = scene_begin(name, zks_connect_string(server));
+    char node[128];
+
+    third_begin(&s);
+    check_ok(wire_delete(raw, s.waiter_node, -1));
+    if (!in_one_go)
+        check_wait(cluster_children(s.path) == 3, WAIT_MS);
+    check_ok(wire_delete(raw, s.held_node, -1));
+    check_ok(actor_result(s.third));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    cluster_child(s.path, 1, node, sizeof node);
+    check_wait(watches(node) == 1, WAIT_MS);
+    check_true(!actor_is_done(s.waiter));
+    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
+    check_granted_anew(&s);
+    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
+    scene_end(&s);
+}
+
+static void who_came_in_between_is_granted_first(void **state)
+{
+    (void)state;
+    check_third_is_first("between", false);
+    for (int i = 0; i < 5; i++)
+        check_third_is_first("between-in-one-go", true);
+}
+
+/* Goal: the same for a waiter that hears nothing of it, because its link is down; after the link is
+ * back it lists, instead of trusting what watches tell. */
+static void an_unlinked_waiter_queues_again(void **state)
+{
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct scene s = scene_begin("unlinked", proxy_address(proxy));
+    third_begin(&s);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_ok(wire_delete(raw, s.waiter_node, -1));
+    check_ok(wire_delete(raw, s.held_node, -1));
+    check_ok(actor_result(s.third));
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_true(!actor_is_done(s.waiter));
+    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
+    check_granted_anew(&s);
+    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
+    scene_end(&s);
+    proxy_stop(proxy);
+}
+
+/* Goal: the waiter is not granted although it hears of its predecessor's deletion before its own
+ * node's. Method: the predecessor goes first, and the list that the waiter sends is held back until
+ * its own node is gone too. */
+static void a_waiter_that_hears_of_its_predecessor_first_queues_again(void **state)
+{
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct scene s = scene_begin("late", proxy_address(proxy));
+    third_begin(&s);
+    check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));
+    check_ok(wire_delete(raw, s.held_node, -1));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_delete(raw, s.waiter_node, -1));
+    proxy_release(proxy);
+    check_ok(actor_result(s.third));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_true(!actor_is_done(s.waiter));
+    check_ok(actor_do(s.third, do_unlock, s.mutexes[1]));
+    check_granted_anew(&s);
+    check_num(zkl_mutex_unlock(s.held), ==, ZKL_ELOST);
+    scene_end(&s);
+    proxy_stop(proxy);
+}
+
+/* --- a holder's node -------------------------------------------------------------------------- */
+
+struct seen {
+    pthread_mutex_t mu;
+    int lost, others;
+    enum zkl_reason reason;
+    uint64_t token;
+};
+
+static void see(const struct zkl_hold_event *event, void *arg)
+{
+    struct seen *seen = arg;
+
+    pthread_mutex_lock(&seen->mu);
+    if (event->state == ZKL_LOST) {
+        seen->lost++;
+        seen->reason = event->reason;
+        seen->token = event->token;
+    } else {
+        seen->others++;
+    }
+    pthread_mutex_unlock(&seen->mu);
+}
+
+static int lost_times(struct seen *seen)
+{
+    pthread_mutex_lock(&seen->mu);
+    int n = seen->lost;
+    pthread_mutex_unlock(&seen->mu);
+    return n;
+}
+
+/* All that a thread can ask about a hold that is lost, and its way back. */
+static void check_lost_and_lock_again(struct zkl_mutex *mutex)
+{
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
+    check_num(zkl_mutex_token(mutex), ==, 0);
+    check_num(zkl_mutex_window_ms(mutex), ==, 0);
+    check_num(zkl_mutex_hold_count(mutex), ==, 2);
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+}
+
+/* Goal: with a callback the deletion of a holder's node is told at once and exactly once. Method:
+ * a session so long that the next heartbeat is due in seconds. */
+static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
+{
+    const char *path = cluster_path("told");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct seen seen = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, see, &seen));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    const char *node = own_node(mutex);
+    check_wait(watches(node) == 1, WAIT_MS);
+    int64_t start = net_now_ms();
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(lost_times(&seen) == 1, WAIT_MS);
+    check_num(net_now_ms() - start, <, SESSION_MS / 4 / 2);
+    check_num(seen.reason, ==, ZKL_REASON_NODE_DELETED);
+    check_num(seen.token, ==, token);
+    check_lost_and_lock_again(mutex);
+    cluster_free(client, mutex);
+    check_num(lost_times(&seen), ==, 1);
+    check_num(seen.others, ==, 0);
+}
+
+/* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
+ * later. */
+static void a_holder_without_one_knows_by_the_next_heartbeat(void **state)
+{
+    const int session_ms = 4000;
+    const char *path = cluster_path("untold");
+    struct zkl_client_options options = cluster_options();
+
+    (void)state;
+    options.session_timeout_ms = session_ms;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    const char *node = own_node(mutex);
+    check_num(watches(node), ==, 0);
+    int64_t start = net_now_ms();
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(zkl_mutex_still_held(mutex, 0) == 0, WAIT_MS);
+    /* Half a second for a busy machine; without a heartbeat the window would last three quarters. */
+    check_num(net_now_ms() - start, <, session_ms / 4 + 500);
+    check_lost_and_lock_again(mutex);
+    cluster_free(client, mutex);
+}
+
+/* Goal: an unlock before that heartbeat says that the hold was lost. */
+static void an_unlock_tells_of_a_deletion_that_nobody_told(void **state)
+{
+    const char *path = cluster_path("unlock-tells");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(wire_delete(raw, own_node(mutex), -1));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: of many holds of one client exactly the one is lost whose node was deleted: the heartbeat
+ * that fails for one goes on for the others. */
+static void only_the_hold_is_lost_whose_node_was_deleted(void **state)
+{
+    enum { N = 10 };
+    struct zkl_client_options options = cluster_options();
+    struct zkl_mutex *mutexes[N];
+
+    (void)state;
+    options.session_timeout_ms = 2000;
+    struct zkl_client *client = cluster_client_with(&options);
+    for (int i = 0; i < N; i++) {
+        mutexes[i] = cluster_mutex(client, cluster_path("one-of-many"));
+        check_ok(zkl_mutex_lock(mutexes[i]));
+    }
+    check_ok(wire_delete(raw, own_node(mutexes[5]), -1));
+    check_wait(zkl_mutex_token(mutexes[5]) == 0, WAIT_MS);
+    for (int i = 0; i < N; i++) {
+        check_wait(i == 5 || zkl_mutex_still_held(mutexes[i], 1000) == 1, WAIT_MS);
+        check_num(zkl_mutex_unlock(mutexes[i]), ==, i == 5 ? ZKL_ELOST : 0);
+        check_ok(zkl_mutex_free(mutexes[i]));
+    }
+    check_ok(zkl_client_free(client));
+}
+
+/* --- data that somebody writes ---------------------------------------------------------------- */
+
+static void write_often(const char *node)
+{
+    for (int i = 0; i < WRITES; i++)
+        check_ok(wire_set(raw, node, "not yours", -1));
+}
+
+/* Goal: data written to the nodes of holder and waiter is no deletion and no turn: nobody is told
+ * anything, and the watches, which fire once each, are armed again. Method: many writes; then the
+ * deletion of the waiter's own node must still be heard, and the unlock. */
+static void written_data_changes_nothing_for_a_waiter(void **state)
+{
+    struct scene s = scene_begin("written", zks_connect_string(server));
+    char node[128];
+
+    (void)state;
+    write_often(s.held_node);
+    write_often(s.waiter_node);
+    write_often(s.held_node);
+    check_wait(watches(s.held_node) == 1 && watches(s.waiter_node) == 1, WAIT_MS);
+    check_true(!actor_is_done(s.waiter));
+    check_true(is_there(s.waiter_node));
+    check_ok(wire_delete(raw, s.waiter_node, -1));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    cluster_child(s.path, 1, node, sizeof node);
+    check_true(strcmp(node, s.waiter_node) != 0);
+    check_ok(zkl_mutex_unlock(s.held));
+    check_granted_anew(&s);
+    scene_end(&s);
+}
+
+/* Goal: the same for a holder with a callback. */
+static void written_data_changes_nothing_for_a_holder(void **state)
+{
+    const char *path = cluster_path("written-held");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct seen seen = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, see, &seen));
+    check_ok(zkl_mutex_lock(mutex));
+    const char *node = own_node(mutex);
+    check_wait(watches(node) == 1, WAIT_MS);
+    write_often(node);
+    check_wait(watches(node) == 1, WAIT_MS);
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
+    check_num(lost_times(&seen), ==, 0);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(lost_times(&seen) == 1, SESSION_MS / 4 / 2);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+    check_num(seen.others, ==, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_waiter_whose_node_was_deleted_queues_again),
+    cluster_test(who_came_in_between_is_granted_first),
+    cluster_test(an_unlinked_waiter_queues_again),
+    cluster_test(a_waiter_that_hears_of_its_predecessor_first_queues_again),
+    cluster_test(a_holder_with_a_callback_hears_of_the_deletion_at_once),
+    cluster_test(a_holder_without_one_knows_by_the_next_heartbeat),
+    cluster_test(an_unlock_tells_of_a_deletion_that_nobody_told),
+    cluster_test(only_the_hold_is_lost_whose_node_was_deleted),
+    cluster_test(written_data_changes_nothing_for_a_waiter),
+    cluster_test(written_data_changes_nothing_for_a_holder),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "deleted", tests);
+}
