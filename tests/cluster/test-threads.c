@@ -2,6 +2,8 @@
 /* Threads: places of their own, in the order of asking; holders that end without unlock. */
 #include "cluster.h"
 
+#include "notes.h"
+
 #include <string.h>
 
 static pthread_key_t late_key;
@@ -46,7 +48,96 @@ static void a_lock_taken_while_the_thread_ends_goes_with_it(void **state)
     cluster_free(client, early, late);
 }
 
+/* --- threads that end while they hold --------------------------------------------------------- */
+
+static void *lock_and_exit(void *mutex)
+{
+    int rc = zkl_mutex_lock(mutex);
+
+    if (rc == 0)
+        rc = zkl_mutex_lock(mutex); /* twice, as all of it has to go */
+    return (void *)(intptr_t)rc;
+}
+
+static pthread_t lock_in_a_thread_that_ends(struct zkl_mutex *mutex)
+{
+    pthread_t thread;
+    void *result;
+
+    check_ok(pthread_create(&thread, NULL, lock_and_exit, mutex));
+    check_ok(pthread_join(thread, &result));
+    check_ok((intptr_t)result);
+    return thread;
+}
+
+/* Goal: what a thread holds when it ends goes with it: the callback says so once, the next in line
+ * gets the lock, and the handle can be freed. */
+static void a_hold_ends_with_its_thread(void **state)
+{
+    const char *path = cluster_path("exit");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *next = cluster_mutex(other, path);
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    lock_in_a_thread_that_ends(mutex);
+    check_ok(zkl_mutex_lock(next));
+    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_OWNER_EXITED);
+    check_num(notes.list[0].token, <, zkl_mutex_token(next));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_unlock(next));
+    cluster_free(client, mutex);
+    cluster_free(other, next);
+    check_num(noted(&notes), ==, 1);
+}
+
+struct successor {
+    struct zkl_mutex *mutex;
+    struct take take;
+    int count, unlocked, rc;
+};
+
+static void *ask_then_lock(void *arg)
+{
+    struct successor *s = arg;
+
+    s->count = zkl_mutex_hold_count(s->mutex);
+    s->unlocked = zkl_mutex_unlock(s->mutex);
+    s->rc = do_acquire(&s->take);
+    if (s->rc == 0)
+        s->rc = zkl_mutex_unlock(s->mutex);
+    return NULL;
+}
+
+/* Goal: a thread that gets the id of one that ended while it held is not taken for it. Method: new
+ * threads until one has the id; glibc gives the last one's at once. */
+static void a_reused_thread_id_inherits_nothing(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("reuse"));
+    pthread_t ended = lock_in_a_thread_that_ends(mutex), thread;
+    bool same = false;
+
+    (void)state;
+    for (int i = 0; i < 100 && !same; i++) {
+        struct successor s = {.mutex = mutex, .take = take_of(mutex)};
+        check_ok(pthread_create(&thread, NULL, ask_then_lock, &s));
+        check_ok(pthread_join(thread, NULL));
+        same = pthread_equal(thread, ended);
+        check_num(s.count, ==, 0);
+        check_num(s.unlocked, ==, ZKL_ENOTOWNER);
+        check_ok(s.rc);
+        check_num(s.take.grant.hold_count, ==, 1);
+    }
+    if (!same)
+        print_message("no thread got the id again\n");
+    cluster_free(client, mutex);
+}
+
 static const struct CMUnitTest tests[] = {
+    cluster_test(a_hold_ends_with_its_thread),
+    cluster_test(a_reused_thread_id_inherits_nothing),
     cluster_test(a_lock_taken_while_the_thread_ends_goes_with_it),
 };
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes above a lock's own: made when needed, gone when empty, and a chroot that is missing. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_there(const char *path)
+{
+    return wire_exists(raw, cluster_at(path), NULL) == 0;
+}
+
+static void take_turn(struct zkl_mutex *mutex)
+{
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+}
+
+/* Goal: missing parents are made, as containers: the server removes them all once they are empty. */
+static void parents_are_made_and_vanish(void **state)
+{
+    const char *top = cluster_path("parents");
+    char middle[80], path[96];
+
+    (void)state;
+    snprintf(middle, sizeof middle, "%s/middle", top);
+    snprintf(path, sizeof path, "%s/lock", middle);
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove them, were they empty */
+    check_true(is_there(top) && is_there(middle) && is_there(path));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_wait(!is_there(top), WAIT_MS);
+    take_turn(mutex);
+    cluster_free(client, mutex);
+}
+
+/* Goal: parents that were made by somebody else, as ordinary nodes, do as well, and stay. */
+static void parents_of_others_are_used_and_stay(void **state)
+{
+    const char *path = cluster_path("persistent");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(wire_create(raw, cluster_at(path), "mine", WIRE_PERSISTENT, NULL, 0));
+    take_turn(mutex);
+    take_turn(mutex);
+    net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
+    check_true(is_there(path));
+    check_ok(wire_delete(raw, cluster_at(path), -1));
+    cluster_free(client, mutex);
+}
+
+/* Goal: a parent that the server removes after it was made, and before the node is, is made again;
+ * the caller hears nothing of it. Method: the second create of the node, the one after the parents
+ * were made, is held back while the raw connection removes the parent; several times. */
+static void a_parent_removed_in_between_is_made_again(void **state)
+{
+    const char *path = cluster_path("between");
+    struct zkl_client_options options = cluster_options();
+    struct actor *actor = actor_new();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
+    actor_begin(actor, do_lock, mutex);
+    for (int i = 0; i < 5; i++) {
+        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        check_ok(wire_delete(raw, cluster_at(path), -1));
+        if (i < 4)
+            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
+        proxy_release(proxy);
+        if (i < 4)
+            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
+    }
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, mutex));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+struct busy {
+    struct zkl_mutex *mutex;
+    long turns;
+    unsigned seed;
+};
+
+static int take_many_turns(void *arg)
+{
+    struct busy *busy = arg;
+    int rc = 0;
+
+    for (long i = 0; i < busy->turns && rc == 0; i++) {
+        rc = zkl_mutex_lock(busy->mutex);
+        if (rc == 0)
+            rc = zkl_mutex_unlock(busy->mutex);
+        if (i % 4 == 0)
+            net_nap_ms(rand_r(&busy->seed) % 12);
+    }
+    return rc;
+}
+
+static void keep_busy(struct zkl_client *client)
+{
+    struct busy busy[2];
+    struct actor *actors[2] = {actor_new(), actor_new()};
+
+    for (int i = 0; i < 2; i++) {
+        busy[i] = (struct busy){.turns = cluster_length(10000, 300), .seed = (unsigned)i};
+        busy[i].mutex = cluster_mutex(client, i == 0 ? "/busy-a/deep" : "/busy-b");
+        actor_begin(actors[i], take_many_turns, &busy[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        check_wait(actor_is_done(actors[i]), 600000);
+        check_ok(actor_result(actors[i]));
+        actor_end(actors[i]);
+        check_ok(zkl_mutex_free(busy[i].mutex));
+    }
+}
+
+/* Goal: no call says so when the server removes the parents in the middle of it. Method: a server
+ * that looks for empty containers all the time, and many turns. */
+static void many_turns_while_parents_vanish(void **state)
+{
+    struct zks_options options = {.container_check_ms = 5};
+    struct zkl_client_options client_options = cluster_options();
+    struct wire *own = NULL;
+    struct zks *busy = NULL;
+    struct wire_stat stat;
+    char err[512];
+
+    (void)state;
+    check_ok(zks_start(&busy, &options, err, sizeof err));
+    check_ok(wire_open(&own, zks_host(), zks_port(busy, 0), 60000));
+    client_options.servers = zks_connect_string(busy);
+    struct zkl_client *client = cluster_client_with(&client_options);
+    keep_busy(client);
+    check_wait(wire_count(own, "/") == 1, WAIT_MS); /* the server's own "zookeeper" */
+    check_ok(wire_exists(own, "/", &stat));
+    check_num(stat.cversion, >, 10); /* they went and came back */
+    cluster_free(client, NULL);
+    wire_close(own);
+    zks_stop(busy);
+}
+
+/* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and nothing is
+ * made; once somebody has made it the same handle works. */
+static void a_missing_chroot_is_named(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    char servers[128];
+
+    (void)state;
+    snprintf(servers, sizeof servers, "%s/none", options.servers);
+    options.servers = servers;
+    options.connect_timeout_ms = 0;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, "/locks/one");
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ENOCHROOT);
+    check_true(strstr(zkl_error_detail(), "create it") != NULL);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_ENOCHROOT);
+    check_num(zkl_mutex_lock_for(mutex, WAIT_MS), ==, ZKL_ENOCHROOT);
+    check_true(!is_there("/none"));
+    check_ok(wire_create(raw, cluster_at("/none"), "", WIRE_PERSISTENT, NULL, 0));
+    take_turn(mutex);
+    cluster_free(client, mutex);
+    check_ok(wire_delete_tree(raw, cluster_at("/none")));
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(parents_are_made_and_vanish),
+    cluster_test(parents_of_others_are_used_and_stay),
+    cluster_test(a_parent_removed_in_between_is_made_again),
+    cluster_test(many_turns_while_parents_vanish),
+    cluster_test(a_missing_chroot_is_named),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "parents", tests);
+}
