@@ -101,9 +101,12 @@ bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
 
 bool zkl_contender_waits(const struct zkl_contender_machine *m)
 {
-    bool out = m->create_out || m->list_out || m->delete_out;
-    return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server) ||
-           (m->state == ZKL_LEAVING && !out);
+    return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
+}
+
+bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out;
 }
 
 /* --- the only place that assigns a state -------------------------------- */

@@ -182,5 +182,8 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
 /* What the rest of the core asks of a contender. */
 bool zkl_contender_needs_window(const struct zkl_contender_machine *m); /* heartbeat for it */
 bool zkl_contender_waits(const struct zkl_contender_machine *m);        /* for something outside */
+/* LEAVING with nothing under way: it waits for the link, or its request could not be sent for want
+ * of memory. */
+bool zkl_contender_is_stranded(const struct zkl_contender_machine *m);
 
 #endif

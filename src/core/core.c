@@ -297,6 +297,7 @@ static void count(struct zkl_core *core, const struct zkl_contender_machine *m, 
     core->waiting += zkl_contender_waits(m) ? by : 0;
     core->hopeful += hopeful(m) ? by : 0;
     core->bounded += bounded(m) ? by : 0;
+    core->stranded += zkl_contender_is_stranded(m) ? by : 0;
 }
 
 static void feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
@@ -338,12 +339,6 @@ static bool is_leaving(const struct zkl_contender_machine *m)
 static bool is_not_leaving(const struct zkl_contender_machine *m)
 {
     return m->state != ZKL_LEAVING;
-}
-
-/* A leftover that nothing is under way for: its delete could not be sent for want of memory. */
-static bool is_leaving_idle(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_LEAVING && zkl_contender_waits(m);
 }
 
 static bool is_held(const struct zkl_contender_machine *m)
@@ -440,10 +435,25 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 static int64_t nudge_at(const struct zkl_core *core)
 {
     size_t own = core->nudge.id != 0;
-    bool idle = core->waiting == 0 && core->pending_count <= own && !core->removing;
+    bool idle = core->waiting == 0 && core->pending_count <= own;
     if (!zkl_session_connected(&core->session) || idle)
         return INT64_MAX;
     return core->last_send_mono_ns + ZKL_NUDGE_MS * MS;
+}
+
+/* INT64_MAX: nothing is left to be sent again. */
+static int64_t retry_at(const struct zkl_core *core)
+{
+    if (!zkl_session_connected(&core->session) || (core->stranded == 0 && !core->removing))
+        return INT64_MAX;
+    return core->last_retry_mono_ns + ZKL_RETRY_MS * MS;
+}
+
+static void retry(struct zkl_core *core)
+{
+    core->last_retry_mono_ns = core->now.mono_ns;
+    zkl_watch_retry(core);
+    feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, zkl_contender_is_stranded);
 }
 
 /* --- answers ------------------------------------------------------------ */
@@ -581,10 +591,13 @@ static void settle(struct zkl_core *core)
 {
     enum zkl_answer refusal;
     struct zkl_pending *slot;
-    while ((slot = zkl_pending_take_refused(core, &refusal)))
-        answer(core, slot, &(struct zkl_reply){.answer = refusal});
-    if (core->heartbeat_wanted && heartbeat_at(core, core->now) <= core->now.mono_ns)
-        send_heartbeat(core);
+    for (;;) {
+        while ((slot = zkl_pending_take_refused(core, &refusal)))
+            answer(core, slot, &(struct zkl_reply){.answer = refusal});
+        if (!core->heartbeat_wanted || heartbeat_at(core, core->now) > core->now.mono_ns)
+            break;
+        send_heartbeat(core); /* refused, it is held off */
+    }
 }
 
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event)
@@ -656,9 +669,9 @@ void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
         struct zkl_request request = {.kind = ZKL_REQ_NUDGE, .path = "/"};
         zkl_pending_send(core, &core->nudge, &request);
         core->last_send_mono_ns = now.mono_ns; /* sent or refused: not again at once */
-        feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving_idle);
-        zkl_watch_retry(core);
     }
+    if (retry_at(core) <= now.mono_ns)
+        retry(core);
     settle(core);
 }
 
@@ -667,8 +680,10 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
     int64_t at = core->session.timer_mono_ns;
     int64_t beat = heartbeat_at(core, now);
     int64_t nudge = nudge_at(core);
+    int64_t again = retry_at(core);
     at = beat < at ? beat : at;
     at = nudge < at ? nudge : at;
+    at = again < at ? again : at;
     if (core->bounded > 0) {
         int64_t end = to_mono(now, zkl_session_window_end(&core->session));
         at = end < at ? end : at;

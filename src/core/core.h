@@ -143,6 +143,7 @@ struct zkl_core {
     size_t waiting;     /* ... wait for something outside */
     size_t hopeful;     /* ... would be helped by a proof of the session */
     size_t bounded;     /* ... are to hear when the window ends */
+    size_t stranded;    /* ... leave, with nothing under way */
     struct zkl_contender *first, *last;
     struct zkl_pending *pending[ZKL_PENDING_BUCKETS];
     size_t pending_count;
@@ -158,11 +159,13 @@ struct zkl_core {
     uint64_t beats;
     uint64_t beat_round; /* number of the last contender checked, where one beat can't check all */
     int64_t last_send_mono_ns;
+    int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
 };
 
 /* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server
  * can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
 #define ZKL_NUDGE_MS 300
+#define ZKL_RETRY_MS 300
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms);
 /* Frees what the core itself allocated. No contender may be left. */

@@ -146,7 +146,7 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer)
 {
     /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the
-     * removal is repeated when the link is back, or with the next nudge. */
+     * removal is repeated when the link is back, or after a while. */
     if (answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_NOMEM)
         return;
     unlink_from(&core->removing, watch);
