@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits that end without the lock leave nothing: no node, no watch on the server, no record of a
+ * call, no memory; not only at the end but all along, while the holder lives. */
+#include "cluster.h"
+
+#include "api/client.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATHS 100
+#define WORKERS 8
+#define ROUNDS 10
+#define WAIT_US_MAX 20000 /* longer than the server needs for so many threads */
+/* What buffers may differ by. It is exact only without malloc's caches for threads, which count as
+ * memory in use; meson.build switches them off. */
+#define FLAT_BYTES (getenv("GLIBC_TUNABLES") ? 16 * 1024 : 256 * 1024)
+#define FLAT_BUSY (64 * WORKERS) /* what so many waits can have under way */
+
+/* --- the holder ------------------------------------------------------------------------------- */
+
+struct scene {
+    char paths[PATHS][32];
+    struct zkl_client *holder, *client;
+    struct zkl_mutex *held[PATHS], *mutexes[PATHS];
+};
+
+static void scene_begin(struct scene *s)
+{
+    s->holder = cluster_client();
+    s->client = cluster_client();
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(s->paths[i], sizeof s->paths[i], "%s", cluster_path("leftover"));
+        s->held[i] = cluster_mutex(s->holder, s->paths[i]);
+        s->mutexes[i] = cluster_mutex(s->client, s->paths[i]);
+        check_ok(zkl_mutex_lock(s->held[i]));
+    }
+}
+
+static void scene_end(struct scene *s)
+{
+    for (int i = 0; i < PATHS; i++) {
+        check_num(zkl_mutex_still_held(s->held[i], 0), ==, 1);
+        check_ok(zkl_mutex_unlock(s->held[i]));
+        check_ok(zkl_mutex_free(s->held[i]));
+        check_ok(zkl_mutex_free(s->mutexes[i]));
+    }
+    check_ok(zkl_client_free(s->client));
+    check_ok(zkl_client_free(s->holder));
+    for (int i = 0; i < PATHS; i++)
+        check_num(cluster_children(s->paths[i]), ==, 0);
+}
+
+/* --- the waiters ------------------------------------------------------------------------------ */
+
+/* A thread with waits of its own; all of them end with the code that is expected. */
+struct worker {
+    struct scene *scene;
+    int (*wait)(struct worker *worker, struct zkl_mutex *mutex);
+    int expected, count, wrong;
+    unsigned seed;
+    pthread_t thread;
+    pthread_mutex_t mu; /* guards cancel */
+    struct zkl_cancel *cancel;
+    atomic_bool done;
+};
+
+static int wait_a_little(struct worker *w, struct zkl_mutex *mutex)
+{
+    int64_t us = rand_r(&w->seed) % WAIT_US_MAX;
+
+    return zkl_mutex_lock_until(mutex, zkl_now_ns() + us * 1000, NULL);
+}
+
+static void set_current(struct worker *w, struct zkl_cancel *cancel)
+{
+    pthread_mutex_lock(&w->mu);
+    w->cancel = cancel;
+    pthread_mutex_unlock(&w->mu);
+}
+
+static int wait_for_cancel(struct worker *w, struct zkl_mutex *mutex)
+{
+    struct zkl_cancel *cancel = NULL;
+
+    if (zkl_cancel_new(&cancel) != 0)
+        return ZKL_ENOMEM;
+    set_current(w, cancel);
+    int rc = zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel);
+    set_current(w, NULL);
+    zkl_cancel_free(cancel);
+    return rc;
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    for (int i = 0; i < w->count; i++) {
+        int rc = w->wait(w, w->scene->mutexes[rand_r(&w->seed) % PATHS]);
+        if (rc != w->expected)
+            w->wrong = rc;
+    }
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+struct look {
+    size_t contenders, watches, calls, pending;
+    int server_watches;
+    size_t bytes;
+};
+
+static struct look look(struct scene *s)
+{
+    struct zkl_driver *d = s->client->driver;
+    struct look look;
+
+    zkl_driver_lock(d);
+    look.contenders = d->core.contenders;
+    look.watches = d->core.watch_count;
+    look.pending = d->core.pending_count;
+    look.calls = d->calls_live;
+    zkl_driver_unlock(d);
+    look.server_watches = flw_watch_count(zks_host(), zks_port(server, 0), NULL);
+    check_num(look.server_watches, >=, 0);
+    look.bytes = mallinfo2().uordblks;
+    return look;
+}
+
+static bool is_at_rest(struct scene *s)
+{
+    struct look l = look(s);
+
+    return l.contenders == 0 && l.watches == 0 && l.calls == 0 && l.pending == 0 &&
+           l.server_watches == 0;
+}
+
+static void keep_largest(struct look *largest, struct look l)
+{
+#define LARGER(field) largest->field = l.field > largest->field ? l.field : largest->field
+    LARGER(contenders);
+    LARGER(watches);
+    LARGER(calls);
+    LARGER(pending);
+    LARGER(server_watches);
+    LARGER(bytes);
+#undef LARGER
+}
+
+/* --- rounds ----------------------------------------------------------------------------------- */
+
+static void cancel_current(struct worker *w)
+{
+    pthread_mutex_lock(&w->mu);
+    zkl_cancel_set(w->cancel);
+    pthread_mutex_unlock(&w->mu);
+}
+
+/* Look again and again until all are done; after each look one of those that wait is cancelled, so
+ * that the waits end in every state. */
+static struct look watch_over(struct scene *s, struct worker *workers)
+{
+    struct look largest = {0};
+
+    for (int done = 0, turn = 0; done < WORKERS; turn++) {
+        keep_largest(&largest, look(s));
+        cancel_current(&workers[turn % WORKERS]);
+        done = 0;
+        for (int i = 0; i < WORKERS; i++)
+            done += atomic_load(&workers[i].done);
+    }
+    return largest;
+}
+
+/* One round of waits with threads of their own. What it had under way at most. */
+static struct look run_round(struct scene *s, const struct worker *kind, int count, int round)
+{
+    struct worker workers[WORKERS];
+
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = *kind;
+        workers[i].scene = s;
+        workers[i].count = count / WORKERS + (i < count % WORKERS);
+        workers[i].seed = (unsigned)(round * WORKERS + i + 1);
+        check_ok(pthread_mutex_init(&workers[i].mu, NULL));
+        check_ok(pthread_create(&workers[i].thread, NULL, work, &workers[i]));
+    }
+    struct look largest = watch_over(s, workers);
+    for (int i = 0; i < WORKERS; i++) {
+        check_ok(pthread_join(workers[i].thread, NULL));
+        check_ok(pthread_mutex_destroy(&workers[i].mu));
+        check_ok(workers[i].wrong);
+    }
+    return largest;
+}
+
+static void check_only_holders_left(struct scene *s)
+{
+    check_wait(is_at_rest(s), WAIT_MS);
+    for (int i = 0; i < PATHS; i++)
+        check_num(cluster_children(s->paths[i]), ==, 1);
+}
+
+static void print_round(const char *name, int round, struct look busy, size_t bytes)
+{
+    print_message("%s %d: contenders %zu, calls %zu, watches %zu, on the server %d; at rest "
+                  "%zu bytes\n",
+                  name, round, busy.contenders, busy.calls, busy.watches, busy.server_watches,
+                  bytes);
+}
+
+/* Rounds of waits. During each what is under way is bounded by the number of threads, not by that of
+ * the waits so far; between two nothing is left but the holders' nodes, and the memory is that
+ * after the second round, which has warmed everything up. */
+static void check_rounds(const char *name, const struct worker *kind, int count)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    struct look warm = {0};
+
+    check_true(s != NULL);
+    scene_begin(s);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct look busy = run_round(s, kind, count / ROUNDS, round);
+        check_only_holders_left(s);
+        struct look rest = look(s);
+        print_round(name, round, busy, rest.bytes);
+        check_num(busy.contenders, <=, FLAT_BUSY);
+        check_num(busy.watches, <=, 2 * FLAT_BUSY);
+        check_num(busy.server_watches, <=, 2 * FLAT_BUSY);
+        check_num(busy.calls, <=, 4 * FLAT_BUSY);
+        if (round <= 1)
+            warm = rest;
+        check_num(rest.bytes, <=, warm.bytes + (size_t)FLAT_BYTES);
+    }
+    scene_end(s);
+    free(s);
+}
+
+/* Goal: waits that time out leave nothing. Method: many threads with tiny deadlines on a hundred
+ * held paths, so that they end in every state. */
+static void waits_that_time_out_leave_nothing(void **state)
+{
+    struct worker kind = {.wait = wait_a_little, .expected = ZKL_ETIMEDOUT};
+
+    (void)state;
+    check_rounds("timeouts", &kind, (int)cluster_length(10000, 1000));
+}
+
+/* Goal: the same for waits that are cancelled, each by an object of its own. */
+static void cancelled_waits_leave_nothing(void **state)
+{
+    struct worker kind = {.wait = wait_for_cancel, .expected = ZKL_ECANCELED};
+
+    (void)state;
+    check_rounds("cancels", &kind, (int)cluster_length(1000, 100));
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(waits_that_time_out_leave_nothing),
+    cluster_test(cancelled_waits_leave_nothing),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "leftover", tests);
+}
