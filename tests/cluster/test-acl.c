@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Denied by an ACL, or without the credential: each has its code and a sentence that names the path
+ * and what is denied; nothing hangs and nothing is left. */
+#include "cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CREDENTIAL "alice:secret"
+/* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
+#define CREATOR_ACL_START "31:digest:alice:"
+
+enum { READ = 1, CREATE = 4, DELETE = 8 };
+
+static void check_says(const char *word)
+{
+    if (!strstr(zkl_error_detail(), word))
+        fail_msg("\"%s\" does not say \"%s\"", zkl_error_detail(), word);
+    if (strstr(zkl_error_detail(), "secret"))
+        fail_msg("\"%s\" tells the credential", zkl_error_detail());
+}
+
+/* The raw connection is the administrator, with all rights everywhere. */
+static const char *make_path(const char *path, int denied)
+{
+    struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},
+                             {WIRE_PERM_ALL, "auth", ""}};
+
+    check_ok(wire_auth(raw, "digest", "admin:admin"));
+    check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, acl, 2, NULL, 0));
+    return path;
+}
+
+static struct zkl_client *creator_client(const char *credential)
+{
+    struct zkl_client_options options = cluster_options();
+
+    options.auth_scheme = "digest";
+    options.auth_credential = credential;
+    options.acl = ZKL_ACL_CREATOR;
+    return cluster_client_with(&options);
+}
+
+static int lock_for_long(struct zkl_mutex *mutex)
+{
+    return zkl_mutex_lock_for(mutex, WAIT_MS);
+}
+
+/* Each call that acquires is refused, at once, with the path and this word in its detail; trying
+ * again and again changes nothing. */
+static void check_refused(struct zkl_client *client, const char *path, const char *word,
+                          const char *try_word)
+{
+    int (*const calls[])(struct zkl_mutex *) = {zkl_mutex_lock, lock_for_long, zkl_mutex_trylock};
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    for (int i = 0; i < 6; i++) {
+        int64_t start = net_now_ms();
+        check_num(calls[i % 3](mutex), ==, ZKL_EACCES);
+        check_num(net_now_ms() - start, <, WAIT_MS / 2);
+        check_says(path);
+        check_says(i % 3 == 2 ? try_word : word);
+        check_num(zkl_mutex_hold_count(mutex), ==, 0);
+    }
+    check_ok(zkl_mutex_free(mutex));
+}
+
+/* --- a right that is missing ------------------------------------------------------------------- */
+
+/* Goal: no CREATE on the path: every call says so, and leaves nothing. */
+static void without_create_on_the_path(void **state)
+{
+    const char *path = make_path(cluster_path("no-create"), CREATE);
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    check_refused(client, path, "CREATE", "CREATE");
+    check_num(cluster_children(path), ==, 0);
+    cluster_free(client, NULL);
+}
+
+/* Goal: the path would have to be made, and its parent denies that; also two steps below. */
+static void without_create_on_a_parent(void **state)
+{
+    const char *parent = make_path(cluster_path("no-create-above"), CREATE);
+    struct zkl_client *client = cluster_client();
+    char path[128];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/lock", parent);
+    check_refused(client, path, "CREATE on a parent", "CREATE on a parent");
+    snprintf(path, sizeof path, "%s/deep/below/lock", parent);
+    check_refused(client, path, "CREATE on a parent", "CREATE on a parent");
+    check_num(cluster_children(parent), ==, 0);
+    cluster_free(client, NULL);
+}
+
+/* Goal: no READ on the path: the queue can't be seen, so nothing is granted, and the node that was
+ * made on the way is taken back. */
+static void without_read_on_the_path(void **state)
+{
+    const char *path = make_path(cluster_path("no-read"), READ);
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    check_refused(client, path, "READ", "READ");
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    cluster_free(client, NULL);
+}
+
+/* Goal: no READ on the predecessor's node: it can't be watched, so the wait ends, and so does its
+ * node. */
+static void without_read_on_the_predecessor(void **state)
+{
+    const char *path = make_path(cluster_path("no-read-before"), 0);
+    struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    char before[160];
+
+    (void)state;
+    snprintf(before, sizeof before, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
+             cluster_at(path));
+    check_ok(wire_create_acl(raw, before, "", WIRE_EPHEMERAL_SEQUENTIAL, &hidden, 1, before,
+                             sizeof before));
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_EACCES);
+    check_says(path);
+    check_says("READ on the predecessor");
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+    check_ok(wire_delete(raw, before, -1));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: no DELETE: unlock gives the hold back, says that the node stays, and until when; the end of
+ * the session takes it. */
+static void without_delete_unlock_says_what_stays(void **state)
+{
+    const char *path = make_path(cluster_path("no-delete"), DELETE);
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EACCES);
+    check_says(path);
+    check_says("DELETE");
+    check_says("until this client's session ends");
+    check_num(zkl_mutex_hold_count(mutex), ==, 0);
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
+    check_num(cluster_children(path), ==, 1);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(cluster_children(path), ==, 0);
+    cluster_free(client, mutex);
+}
+
+/* Goal: no DELETE, and a wait that times out: it ends in time, its node stays as long as its
+ * client, and others go on once that is closed. */
+static void without_delete_a_wait_times_out(void **state)
+{
+    const char *path = make_path(cluster_path("no-delete-wait"), DELETE);
+    struct zkl_client *holder = cluster_client(), *client = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    struct take take = take_of(mutex);
+    take.wait.deadline_ns = zkl_now_ns() + 300 * INT64_C(1000000);
+    check_num(actor_do(actor, do_acquire, &take), ==, ZKL_ETIMEDOUT);
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_client_close(holder, WAIT_MS));
+    check_num(cluster_children(path), ==, 0);
+    check_num(zkl_mutex_unlock(held), ==, ZKL_ELOST);
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(holder, held);
+}
+
+/* --- a client that keeps its nodes to itself --------------------------------------------------- */
+
+static void check_acl(const char *path)
+{
+    char acl[256];
+
+    check_ok(wire_get_acl(raw, path, acl, sizeof acl));
+    if (strncmp(acl, CREATOR_ACL_START, strlen(CREATOR_ACL_START)) != 0 || strchr(acl, ','))
+        fail_msg("%s has the ACL %s", path, acl);
+}
+
+/* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
+ * credential alone. */
+static void creator_only_is_what_every_node_gets(void **state)
+{
+    const char *parent = cluster_path("creator");
+    struct zkl_client *client = creator_client(CREDENTIAL);
+    char path[128], node[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/deep/lock", parent);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_acl(cluster_at(node));
+    check_acl(cluster_at(path));
+    snprintf(path, sizeof path, "%s/deep", parent);
+    check_acl(cluster_at(path));
+    check_acl(cluster_at(parent));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: who has the credential contends, who has not, or another one, is told what is denied. */
+static void others_are_told_what_is_denied(void **state)
+{
+    const char *path = cluster_path("creator-others");
+    struct zkl_client *client = creator_client(CREDENTIAL), *same = creator_client(CREDENTIAL);
+    struct zkl_client *none = cluster_client(), *other = creator_client("bob:builder");
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *again = cluster_mutex(same, path);
+    struct actor *actor = actor_new(), *waiter = actor_new();
+    char below[128];
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(actor_do(actor, do_trylock, again), ==, ZKL_EBUSY);
+    actor_begin(waiter, do_lock, again);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    snprintf(below, sizeof below, "%s/below", path);
+    check_refused(none, path, "CREATE", "READ");
+    check_refused(other, path, "CREATE", "READ");
+    check_refused(none, below, "CREATE on a parent", "CREATE on a parent");
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, again));
+    actor_end(waiter);
+    actor_end(actor);
+    cluster_free(none, NULL);
+    cluster_free(other, NULL);
+    cluster_free(same, again);
+    cluster_free(client, mutex);
+}
+
+/* --- a credential that is refused --------------------------------------------------------------- */
+
+/* Goal: with a scheme that the server does not know each call says EAUTH, at once, also those that
+ * came before the refusal; close and free work. */
+static void a_refused_credential_ends_every_call(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    const char *path = cluster_path("refused");
+
+    (void)state;
+    options.auth_scheme = "nonsense";
+    options.auth_credential = CREDENTIAL;
+    options.connect_timeout_ms = 0;
+    for (int i = 0; i < 4; i++) {
+        options.acl = i % 2 ? ZKL_ACL_CREATOR : ZKL_ACL_OPEN;
+        struct zkl_client *client = cluster_client_with(&options);
+        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        int64_t start = net_now_ms();
+        check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
+        check_says(path);
+        check_num(lock_for_long(mutex), ==, ZKL_EAUTH);
+        check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
+        check_num(net_now_ms() - start, <, WAIT_MS / 2);
+        check_num(zkl_client_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+        cluster_free(client, mutex);
+    }
+    check_num(cluster_children(path), ==, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(without_create_on_the_path),
+    cluster_test(without_create_on_a_parent),
+    cluster_test(without_read_on_the_path),
+    cluster_test(without_read_on_the_predecessor),
+    cluster_test(without_delete_unlock_says_what_stays),
+    cluster_test(without_delete_a_wait_times_out),
+    cluster_test(creator_only_is_what_every_node_gets),
+    cluster_test(others_are_told_what_is_denied),
+    cluster_test(a_refused_credential_ends_every_call),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "acl", tests);
+}
