@@ -124,7 +124,198 @@ static void free_from_another_clients_callback_is_refused(void **state)
     check_num(running(&notes), ==, 0);
 }
 
+/* Goal: a short cut of the link is told as SUSPECT and then HELD, with token and node of the hold,
+ * which stays: nothing more comes for its unlock. */
+static void a_short_cut_is_told_as_suspect_and_held(void **state)
+{
+    struct notes notes = NOTES_INIT;
+    struct proxy *proxy = new_proxy();
+    struct zkl_client *client = client_through(proxy);
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("suspect"));
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    proxy_cut(proxy);
+    check_note(&notes, 0, ZKL_SUSPECT, ZKL_REASON_LINK);
+    check_note(&notes, 1, ZKL_HELD, ZKL_REASON_NONE);
+    for (int i = 0; i < 2; i++) {
+        check_true(notes.list[i].token == zkl_mutex_token(mutex));
+        check_text(notes.list[i].node, node);
+    }
+    check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+    check_num(noted(&notes), ==, 2);
+    proxy_stop(proxy);
+}
+
+static int do_free(void *mutex)
+{
+    return zkl_mutex_free(mutex);
+}
+
+/* Goal: a callback counts for the acquires that begin after it was set; NULL takes it away. */
+static void a_callback_is_that_of_the_acquire(void **state)
+{
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("replace"));
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex)); /* a re-entry does not count */
+    delete_node_of(mutex);
+    (void)!zkl_mutex_unlock(mutex); /* told or not yet */
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
+    delete_node_of(mutex);
+    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(mutex));
+    delete_node_of(mutex);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+    check_num(noted(&notes), ==, 1);
+}
+
+/* --- calls within callbacks ------------------------------------------------------------------ */
+
+#define WAITING_CALLS 8
+
+struct inside {
+    struct zkl_mutex *mutex;
+    struct zkl_client *client;
+    struct zkl_client_options options;
+    int waiting[WAITING_CALLS];
+    int allowed[6];
+    int64_t ms;
+    sem_t done;
+};
+
+static void call_all(struct inside *in)
+{
+    struct zkl_mutex *other = NULL;
+    struct zkl_client *opened = NULL;
+    int64_t start = net_now_ms();
+    int waiting[WAITING_CALLS] = {
+        zkl_mutex_lock(in->mutex),           zkl_mutex_trylock(in->mutex),
+        zkl_mutex_lock_for(in->mutex, 5000), zkl_mutex_lock_until(in->mutex, ZKL_NO_DEADLINE, NULL),
+        zkl_mutex_unlock(in->mutex),         zkl_client_close(in->client, 5000),
+        zkl_client_free(in->client),         zkl_client_open(&opened, &in->options),
+    };
+    int allowed[6] = {
+        zkl_mutex_new(&other, in->client, "/made-within"),
+        zkl_mutex_set_callback(other, NULL, NULL),
+        zkl_mutex_hold_count(in->mutex),
+        zkl_mutex_still_held(in->mutex, 0),
+        zkl_mutex_free(other),
+        zkl_client_state(in->client) > 0 ? 0 : -1,
+    };
+
+    in->ms = net_now_ms() - start;
+    memcpy(in->waiting, waiting, sizeof waiting);
+    memcpy(in->allowed, allowed, sizeof allowed);
+    sem_post(&in->done);
+}
+
+static void on_hold(const struct zkl_hold_event *event, void *arg)
+{
+    (void)event;
+    call_all(arg);
+}
+
+static void on_client_state(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    struct inside *in = arg;
+
+    if (state == ZKL_CLIENT_SUSPENDED && in->client == client)
+        call_all(in);
+}
+
+static void check_inside(struct inside *in)
+{
+    check_wait(sem_trywait(&in->done) == 0, WAIT_MS);
+    for (int i = 0; i < WAITING_CALLS; i++)
+        check_num(in->waiting[i], ==, ZKL_EINCALLBACK);
+    for (int i = 0; i < 6; i++)
+        check_ok(in->allowed[i]);
+    check_num(in->ms, <, 1000);
+}
+
+/* Goal: in a callback every call that waits says so at once, whether the lock is held or free, and
+ * those that do not wait work. Method: all of them from a hold's callback and from the client's. */
+static void calls_that_wait_are_refused_in_callbacks(void **state)
+{
+    struct inside hold = {.options = cluster_options()}, session = {.options = cluster_options()};
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = new_proxy();
+
+    (void)state;
+    sem_init(&hold.done, 0, 0);
+    sem_init(&session.done, 0, 0);
+    options.servers = cluster_servers(proxy_address(proxy));
+    options.state_fn = on_client_state;
+    options.state_arg = &session;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("inside"));
+    hold.client = session.client = client;
+    hold.mutex = session.mutex = mutex;
+    check_ok(zkl_mutex_set_callback(mutex, on_hold, &hold));
+    check_ok(zkl_mutex_lock(mutex));
+    delete_node_of(mutex);
+    check_inside(&hold);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    proxy_cut(proxy);
+    check_inside(&session);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: a callback that takes its time holds up no grant on its client; and zkl_mutex_free waits
+ * for it, but not for those of other mutexes. */
+static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
+{
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *slow = cluster_mutex(client, cluster_path("slow"));
+    struct zkl_mutex *quick = cluster_mutex(client, cluster_path("quick"));
+    struct actor *actor = actor_new();
+    sem_t gate;
+
+    (void)state;
+    sem_init(&gate, 0, 0);
+    notes.gate = &gate;
+    check_ok(zkl_mutex_set_callback(slow, take_note, &notes));
+    check_ok(zkl_mutex_lock(slow));
+    delete_node_of(slow);
+    check_wait(running(&notes) == 1, WAIT_MS);
+    check_num(zkl_mutex_unlock(slow), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(quick));
+    actor_begin(actor, do_lock, quick);
+    check_ok(zkl_mutex_unlock(quick));
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, quick));
+    check_ok(zkl_mutex_free(quick));
+    actor_begin(actor, do_free, slow);
+    net_nap_ms(100); /* would do for a free that does not wait */
+    check_true(!actor_is_done(actor));
+    sem_post(&gate);
+    check_ok(actor_result(actor));
+    check_num(running(&notes), ==, 0);
+    actor_end(actor);
+    cluster_free(client, NULL);
+}
+
 static const struct CMUnitTest tests[] = {
+    cluster_test(a_short_cut_is_told_as_suspect_and_held),
+    cluster_test(a_callback_is_that_of_the_acquire),
+    cluster_test(calls_that_wait_are_refused_in_callbacks),
+    cluster_test(a_slow_callback_stalls_only_the_free_of_its_mutex),
     cluster_test(nothing_is_called_after_a_free_within_the_callback),
     cluster_test(free_from_another_clients_callback_is_refused),
 };

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the client's own callbacks tell: its states in their order, and its log. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#include <string.h>
+
+#define STATES_MAX 32
+
+struct diary {
+    pthread_mutex_t mu;
+    enum zkl_client_state states[STATES_MAX];
+    size_t state_count;
+    size_t line_count, bad_lines;
+    char last_bad[256];
+};
+
+static void on_state(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    struct diary *diary = arg;
+
+    (void)client;
+    pthread_mutex_lock(&diary->mu);
+    if (diary->state_count < STATES_MAX)
+        diary->states[diary->state_count++] = state;
+    pthread_mutex_unlock(&diary->mu);
+}
+
+#define USER "alice"
+#define PASSWORD "0penSesame"
+
+static void on_line(const char *line, void *arg)
+{
+    struct diary *diary = arg;
+
+    pthread_mutex_lock(&diary->mu);
+    diary->line_count++;
+    if (line[0] == '\0' || strchr(line, '\n') || strstr(line, PASSWORD)) {
+        diary->bad_lines++;
+        strncpy(diary->last_bad, line, sizeof diary->last_bad - 1);
+    }
+    pthread_mutex_unlock(&diary->mu);
+}
+
+static size_t states_so_far(struct diary *diary)
+{
+    pthread_mutex_lock(&diary->mu);
+    size_t n = diary->state_count;
+    pthread_mutex_unlock(&diary->mu);
+    return n;
+}
+
+static void check_states(struct diary *diary, const enum zkl_client_state *expected, size_t n)
+{
+    check_wait(states_so_far(diary) >= n, WAIT_MS);
+    for (size_t i = 0; i < n; i++)
+        check_num(diary->states[i], ==, expected[i]);
+}
+
+/* No server can be reached until the session has ended. */
+static void let_expire(struct proxy *proxy, const char *path)
+{
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+}
+
+/* Goal: the states come in the order of the changes: a first connection, a link that is lost and
+ * comes back, an expiry with a new session, and the end; and the log that runs along has lines, but
+ * none with a line break, and none with the password. */
+static void states_and_lines_through_a_clients_life(void **state)
+{
+    static const enum zkl_client_state expected[] = {
+        ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,  ZKL_CLIENT_CONNECTED, ZKL_CLIENT_SUSPENDED,
+        ZKL_CLIENT_EXPIRED,   ZKL_CLIENT_CONNECTING, ZKL_CLIENT_CONNECTED, ZKL_CLIENT_CLOSED,
+    };
+    const char *path = cluster_path("life");
+    struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    options.session_timeout_ms = 1000;
+    options.auth_scheme = "digest";
+    options.auth_credential = USER ":" PASSWORD;
+    options.state_fn = on_state;
+    options.log_fn = on_line;
+    options.state_arg = options.log_arg = &diary;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_states(&diary, expected, 1);
+    check_ok(zkl_mutex_lock(mutex));
+    proxy_cut(proxy);
+    check_states(&diary, expected, 3);
+    let_expire(proxy, path);
+    check_states(&diary, expected, 7);
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTED);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CLOSED);
+    check_states(&diary, expected, 8);
+    cluster_free(client, mutex);
+    check_num(diary.state_count, ==, 8);
+    check_num(diary.line_count, >, 0);
+    if (diary.bad_lines > 0)
+        fail_msg("a line of the log: \"%s\"", diary.last_bad);
+    proxy_stop(proxy);
+}
+
+/* Goal: a refused credential is a state of its own, the last before the end, and is in no line. */
+static void a_refused_credential_is_final(void **state)
+{
+    static const enum zkl_client_state expected[] = {ZKL_CLIENT_AUTH_FAILED, ZKL_CLIENT_CLOSED};
+    struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    struct zkl_client_options options = cluster_options();
+    size_t last = 0;
+
+    (void)state;
+    options.connect_timeout_ms = 0;
+    options.auth_scheme = "nonsense";
+    options.auth_credential = USER ":" PASSWORD;
+    options.state_fn = on_state;
+    options.log_fn = on_line;
+    options.state_arg = options.log_arg = &diary;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, "/refused");
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
+    check_true(strstr(zkl_error_detail(), PASSWORD) == NULL);
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
+    cluster_free(client, mutex);
+    last = diary.state_count;
+    check_num(last, >=, 2);
+    for (size_t i = 0; i < 2; i++)
+        check_num(diary.states[last - 2 + i], ==, expected[i]);
+    if (diary.bad_lines > 0)
+        fail_msg("a line of the log: \"%s\"", diary.last_bad);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(states_and_lines_through_a_clients_life),
+    cluster_test(a_refused_credential_is_final),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "state", tests);
+}
