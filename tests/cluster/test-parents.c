@@ -19,7 +19,7 @@ static void take_turn(struct zkl_mutex *mutex)
     check_ok(zkl_mutex_unlock(mutex));
 }
 
-/* Goal: missing parents are made, as containers: the server removes them all once they are empty. */
+/* Goal: missing parents are made as containers: the server removes them all when they are empty. */
 static void parents_are_made_and_vanish(void **state)
 {
     const char *top = cluster_path("parents");

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library as a guest of its process: nothing on standard error, no signal on its threads, no
+ * descriptor and no thread left, and handles that go in any order. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- standard error -------------------------------------------------------------------------- */
+
+static int fail_to_connect(void)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *client = NULL;
+    char servers[32];
+    int port;
+
+    if (net_free_ports(&port, 1) != 0)
+        return 1;
+    snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
+    options.servers = servers;
+    options.connect_timeout_ms = 300;
+    return zkl_client_open(&client, &options) == ZKL_EDISCONNECTED ? 0 : 2;
+}
+
+static int be_refused(void)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *client = NULL;
+
+    options.auth_scheme = "nonsense";
+    options.auth_credential = "alice:secret";
+    return zkl_client_open(&client, &options) == ZKL_EAUTH ? 0 : 3;
+}
+
+static int lose_the_session(const char *servers, const char *path)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *client = NULL;
+    struct zkl_mutex *mutex = NULL;
+
+    options.servers = servers;
+    options.session_timeout_ms = 600;
+    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path) != 0 ||
+        zkl_mutex_lock(mutex) != 0)
+        return 4;
+    if (!wait_until(zkl_mutex_token(mutex) == 0, WAIT_MS) || zkl_mutex_unlock(mutex) != ZKL_ELOST)
+        return 5;
+    if (zkl_mutex_lock(mutex) != 0 || zkl_mutex_unlock(mutex) != 0)
+        return 6;
+    return zkl_mutex_free(mutex) == 0 && zkl_client_free(client) == 0 ? 0 : 7;
+}
+
+static pid_t start_guest(FILE *output, const char *servers, const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    alarm(60);
+    dup2(fileno(output), STDOUT_FILENO);
+    dup2(fileno(output), STDERR_FILENO);
+    close_range(3, ~0U, 0); /* the proxy's, which must be its own to refuse and cut */
+    int rc = fail_to_connect();
+    if (rc == 0)
+        rc = be_refused();
+    _exit(rc != 0 ? rc : lose_the_session(servers, path));
+}
+
+/* Goal: neither the library nor libzookeeper below it writes a single byte to standard output or
+ * error, whatever happens: no connection, a refused credential, an expiry, the end. Method: a child
+ * goes through all this with both in a file. */
+static void nothing_is_ever_printed(void **state)
+{
+    const char *path = cluster_path("printed");
+    struct proxy *proxy = NULL;
+    FILE *output = tmpfile();
+    int status = -1;
+    char text[512];
+
+    (void)state;
+    check_true(output != NULL);
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    pid_t pid = start_guest(output, cluster_servers(proxy_address(proxy)), path);
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    check_ok(status);
+    rewind(output);
+    if (fgets(text, sizeof text, output))
+        fail_msg("printed: %s", text);
+    fclose(output);
+    proxy_stop(proxy);
+}
+
+/* --- signals --------------------------------------------------------------------------------- */
+
+static atomic_int handled;
+
+static void count_signal(int sig)
+{
+    (void)sig;
+    atomic_fetch_add(&handled, 1);
+}
+
+/* Goal: no library thread ever runs a signal handler: a signal to the process that its own threads
+ * block stays pending while a client works. */
+static void library_threads_take_no_signal(void **state)
+{
+    struct sigaction action = {.sa_handler = count_signal}, before;
+    sigset_t set, old, pending;
+
+    (void)state;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("signals"));
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    check_ok(sigaction(SIGUSR1, &action, &before));
+    check_ok(pthread_sigmask(SIG_BLOCK, &set, &old));
+    atomic_store(&handled, 0);
+    check_ok(kill(getpid(), SIGUSR1));
+    for (int i = 0; i < 20; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+    check_num(atomic_load(&handled), ==, 0);
+    check_ok(sigpending(&pending));
+    check_num(sigismember(&pending, SIGUSR1), ==, 1);
+    check_ok(pthread_sigmask(SIG_SETMASK, &old, NULL));
+    check_wait(atomic_load(&handled) == 1, WAIT_MS);
+    check_ok(sigaction(SIGUSR1, &before, NULL));
+    cluster_free(client, mutex);
+}
+
+/* --- what is left ---------------------------------------------------------------------------- */
+
+static int entries(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int n = 0;
+
+    check_true(dir != NULL);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void open_use_and_free(bool close_first, bool use)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, "/left");
+
+    if (use) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+    if (close_first)
+        check_ok(zkl_client_close(client, WAIT_MS));
+    cluster_free(client, mutex);
+}
+
+/* Goal: a client that is gone has left no descriptor, no thread and no connection. */
+static void clients_that_are_gone_leave_nothing(void **state)
+{
+    (void)state;
+    open_use_and_free(true, true);
+    int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    int connections = flw_connections(zks_host(), zks_port(server, 0));
+    for (long i = cluster_length(1000, 100); i > 0; i--)
+        open_use_and_free(i % 2 == 0, i % 10 == 0);
+    check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
+    check_num(entries("/proc/self/fd"), <=, descriptors);
+    check_wait(flw_connections(zks_host(), zks_port(server, 0)) <= connections, WAIT_MS);
+}
+
+/* Goal: a client that never had a connection is freed at once and leaves nothing either. */
+static void clients_without_a_server_leave_nothing(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    char servers[32];
+    int port;
+
+    (void)state;
+    check_ok(net_free_ports(&port, 1));
+    snprintf(servers, sizeof servers, "127.0.0.1:%d", port);
+    options.servers = servers;
+    options.connect_timeout_ms = 0;
+    int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    int64_t start = net_now_ms();
+    for (int i = 0; i < 10; i++)
+        cluster_free(cluster_client_with(&options), NULL);
+    check_num(net_now_ms() - start, <, 10000);
+    check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
+    check_num(entries("/proc/self/fd"), <=, descriptors);
+}
+
+/* --- any order ------------------------------------------------------------------------------- */
+
+/* Goal: mutexes may be freed before their client and after it, also one that was held when the
+ * client went: its unlock says lost, and then the free works. */
+static void handles_go_in_any_order(void **state)
+{
+    const char *path = cluster_path("any-order");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *early = cluster_mutex(client, cluster_path("early"));
+    struct zkl_mutex *late = cluster_mutex(client, cluster_path("late"));
+    struct zkl_mutex *held = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    check_ok(zkl_mutex_free(early));
+    check_ok(zkl_client_free(client));
+    check_num(cluster_children(path), ==, 0);
+    check_num(zkl_mutex_lock(late), ==, ZKL_ECLOSED);
+    check_ok(zkl_mutex_free(late));
+    check_num(zkl_mutex_free(held), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_token(held), ==, 0);
+    check_num(zkl_mutex_window_ms(held), ==, 0);
+    check_num(zkl_mutex_unlock(held), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(held), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_free(held));
+}
+
+/* Goal: close ends the waits of other threads, with a code of its own. */
+static void close_ends_waits(void **state)
+{
+    const char *path = cluster_path("close-waits");
+    struct zkl_client *holder = cluster_client(), *client = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
+    struct actor *actors[4];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    for (int i = 0; i < 4; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], do_lock, mutex);
+    }
+    check_wait(cluster_children(path) == 5, WAIT_MS);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    for (int i = 0; i < 4; i++) {
+        check_num(actor_result(actors[i]), ==, ZKL_ECLOSED);
+        actor_end(actors[i]);
+    }
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_unlock(held));
+    cluster_free(client, mutex);
+    cluster_free(holder, held);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(nothing_is_ever_printed),
+    cluster_test(library_threads_take_no_signal),
+    cluster_test(clients_that_are_gone_leave_nothing),
+    cluster_test(clients_without_a_server_leave_nothing),
+    cluster_test(handles_go_in_any_order),
+    cluster_test(close_ends_waits),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "process", tests);
+}
