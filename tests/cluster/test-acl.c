@@ -65,7 +65,7 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
     check_ok(zkl_mutex_free(mutex));
 }
 
-/* --- a right that is missing ------------------------------------------------------------------- */
+/* --- a right that is missing ------------------------------------------------------------------ */
 
 /* Goal: no CREATE on the path: every call says so, and leaves nothing. */
 static void without_create_on_the_path(void **state)
@@ -183,7 +183,7 @@ static void without_delete_a_wait_times_out(void **state)
     cluster_free(holder, held);
 }
 
-/* --- a client that keeps its nodes to itself --------------------------------------------------- */
+/* --- a client that keeps its nodes to itself -------------------------------------------------- */
 
 static void check_acl(const char *path)
 {
@@ -249,7 +249,7 @@ static void others_are_told_what_is_denied(void **state)
     cluster_free(client, mutex);
 }
 
-/* --- a credential that is refused --------------------------------------------------------------- */
+/* --- a credential that is refused ------------------------------------------------------------- */
 
 /* Goal: with a scheme that the server does not know each call says EAUTH, at once, also those that
  * came before the refusal; close and free work. */

@@ -215,8 +215,8 @@ static void print_round(const char *name, int round, struct look busy, size_t by
                   bytes);
 }
 
-/* Rounds of waits. During each what is under way is bounded by the number of threads, not by that of
- * the waits so far; between two nothing is left but the holders' nodes, and the memory is that
+/* Rounds of waits. During each what is under way is bounded by the number of threads, not by that
+ * of the waits so far; between two nothing is left but the holders' nodes, and the memory is that
  * after the second round, which has warmed everything up. */
 static void check_rounds(const char *name, const struct worker *kind, int count)
 {

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that is killed and comes back, or stands still: every call has its bound, and holds and
+ * places in the queue live as long as the session does. */
+#include "cluster.h"
+
+#include <stdio.h>
+
+#define MS INT64_C(1000000)
+#define SHORT_SESSION_MS 2400
+#define SLACK_MS 2000 /* a busy machine */
+
+/* --- the server ------------------------------------------------------------------------------- */
+
+static void server_down(void)
+{
+    check_ok(zks_kill_node(server, 0));
+}
+
+static void server_back(void)
+{
+    check_ok(zks_start_node(server, 0));
+    cluster_raw_close(NULL);
+    check_ok(cluster_raw_open(NULL));
+}
+
+/* Stand still for so long, which is part of the scene and no wait for a result. */
+static void server_silent_for(int64_t since_ms, int ms)
+{
+    check_wait(net_now_ms() - since_ms >= ms, ms + WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+}
+
+static void check_took(int64_t start_ms, int least, int most)
+{
+    int64_t ms = net_now_ms() - start_ms;
+
+    check_num(ms, >=, least);
+    check_num(ms, <=, most + SLACK_MS);
+}
+
+/* --- the scene: a holder in this thread, and an actor with a mutex of another client ---------- */
+
+struct seen {
+    pthread_mutex_t mu;
+    int suspect, held, lost;
+};
+
+static void see(const struct zkl_hold_event *event, void *arg)
+{
+    struct seen *seen = arg;
+
+    pthread_mutex_lock(&seen->mu);
+    seen->suspect += event->state == ZKL_SUSPECT;
+    seen->held += event->state == ZKL_HELD;
+    seen->lost += event->state == ZKL_LOST;
+    pthread_mutex_unlock(&seen->mu);
+}
+
+static int seen_of(struct seen *seen, enum zkl_hold_state state)
+{
+    pthread_mutex_lock(&seen->mu);
+    int n = state == ZKL_SUSPECT ? seen->suspect : state == ZKL_HELD ? seen->held : seen->lost;
+    pthread_mutex_unlock(&seen->mu);
+    return n;
+}
+
+struct scene {
+    const char *path;
+    struct zkl_client *client, *other;
+    struct zkl_mutex *mutex, *others;
+    struct actor *actor;
+    struct take take; /* of others */
+    struct seen seen; /* what mutex was told */
+};
+
+static struct zkl_client *client_of(int session_ms)
+{
+    struct zkl_client_options options = cluster_options();
+
+    options.session_timeout_ms = session_ms;
+    return cluster_client_with(&options);
+}
+
+static void scene_begin(struct scene *s, const char *name, int session_ms)
+{
+    *s = (struct scene){.path = cluster_path(name), .seen.mu = PTHREAD_MUTEX_INITIALIZER};
+    s->client = client_of(session_ms);
+    s->other = client_of(session_ms);
+    s->mutex = cluster_mutex(s->client, s->path);
+    s->others = cluster_mutex(s->other, s->path);
+    s->actor = actor_new();
+    s->take = take_of(s->others);
+    check_ok(zkl_mutex_set_callback(s->mutex, see, &s->seen));
+}
+
+/* Whatever happened, the path can be locked, and nothing is left. */
+static void scene_end(struct scene *s)
+{
+    check_ok(zkl_mutex_lock_for(s->mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(s->mutex));
+    check_wait(cluster_children(s->path) == 0, WAIT_MS);
+    actor_end(s->actor);
+    cluster_free(s->client, s->mutex);
+    cluster_free(s->other, s->others);
+}
+
+static void begin_waiting(struct scene *s)
+{
+    actor_begin(s->actor, do_acquire, &s->take);
+    check_wait(cluster_children(s->path) == 2, WAIT_MS);
+}
+
+/* --- down and back ---------------------------------------------------------------------------- */
+
+/* Goal: a server that is killed and restarted within the session timeout costs neither the hold nor
+ * the place: the holder is told SUSPECT and HELD, and its token stays; the waiter's node stays and
+ * it is granted after it. */
+static void hold_and_place_live_through_a_restart(void **state)
+{
+    struct scene s;
+    char before[128], after[128];
+
+    (void)state;
+    scene_begin(&s, "restart", SESSION_MS);
+    check_ok(zkl_mutex_lock(s.mutex));
+    uint64_t token = zkl_mutex_token(s.mutex);
+    begin_waiting(&s);
+    cluster_child(s.path, 1, before, sizeof before);
+    server_down();
+    check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
+    server_back();
+    check_wait(seen_of(&s.seen, ZKL_HELD) == 1, WAIT_MS);
+    check_num(zkl_mutex_still_held(s.mutex, SESSION_MS / 2), ==, 1);
+    check_num(zkl_mutex_token(s.mutex), ==, token);
+    check_num(cluster_children(s.path), ==, 2);
+    cluster_child(s.path, 1, after, sizeof after);
+    check_text(after, before);
+    check_true(!actor_is_done(s.actor));
+    check_ok(zkl_mutex_unlock(s.mutex));
+    check_ok(actor_result(s.actor));
+    check_num(s.take.grant.token, >, token);
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    check_num(seen_of(&s.seen, ZKL_LOST), ==, 0);
+    scene_end(&s);
+}
+
+/* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
+ * be down or not, and a lock with a cancel object as soon as that is set. */
+static void a_wait_without_a_server_ends_in_time(void **state)
+{
+    struct scene s;
+    struct zkl_cancel *cancel = NULL;
+
+    (void)state;
+    scene_begin(&s, "in-time", SESSION_MS);
+    check_ok(zkl_cancel_new(&cancel));
+    server_down();
+    for (int i = 0; i < 2; i++) {
+        int64_t start = net_now_ms();
+        check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_ETIMEDOUT);
+        check_took(start, 300, 300);
+        check_wait(zkl_client_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    }
+    s.take.wait.cancel = cancel;
+    actor_begin(s.actor, do_acquire, &s.take);
+    int64_t start = net_now_ms();
+    zkl_cancel_set(cancel);
+    check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
+    check_took(start, 0, 0);
+    zkl_cancel_free(cancel);
+    server_back();
+    scene_end(&s);
+}
+
+/* Goal: a waiter in the queue whose server goes can be cancelled, and times out, without a server;
+ * its node goes when the server is back. */
+static void a_waiter_in_the_queue_ends_in_time(void **state)
+{
+    struct scene s;
+    struct zkl_cancel *cancel = NULL;
+
+    (void)state;
+    scene_begin(&s, "in-queue", SESSION_MS);
+    check_ok(zkl_cancel_new(&cancel));
+    check_ok(zkl_mutex_lock(s.mutex));
+    s.take.wait.cancel = cancel;
+    begin_waiting(&s);
+    server_down();
+    check_wait(zkl_client_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    int64_t start = net_now_ms();
+    zkl_cancel_set(cancel);
+    check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
+    check_took(start, 0, 0);
+    server_back();
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(s.mutex));
+    zkl_cancel_free(cancel);
+    scene_end(&s);
+}
+
+/* Goal: a try without a server ends after one session timeout. */
+static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "try", 1000);
+    server_down();
+    int64_t start = net_now_ms();
+    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
+    check_took(start, 1000, 1000);
+    server_back();
+    scene_end(&s);
+}
+
+/* Goal: an unlock without a server does not wait for one: it says that no answer came, and the node
+ * goes once the server is back, although the session lives on. */
+static void an_unlock_without_a_server_is_unconfirmed(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "unlock", SESSION_MS);
+    for (int i = 0; i < 2; i++) { /* the link is known to be down, or not yet */
+        check_ok(zkl_mutex_lock_for(s.mutex, WAIT_MS));
+        check_num(cluster_children(s.path), ==, 1);
+        server_down();
+        if (i == 0)
+            check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
+        int64_t start = net_now_ms();
+        check_num(zkl_mutex_unlock(s.mutex), ==, ZKL_EUNCONFIRMED);
+        check_took(start, 0, 0);
+        check_num(zkl_mutex_hold_count(s.mutex), ==, 0);
+        server_back();
+        check_wait(cluster_children(s.path) == 0, SESSION_MS / 2);
+    }
+    check_num(seen_of(&s.seen, ZKL_LOST), ==, 0);
+    scene_end(&s);
+}
+
+/* Goal: a lock that was called without a server is granted when one is there, within its
+ * deadline. */
+static void a_lock_is_granted_when_the_server_is_back(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "back", SESSION_MS);
+    server_down();
+    check_wait(zkl_client_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
+    actor_begin(s.actor, do_acquire, &s.take);
+    server_back();
+    check_ok(actor_result(s.actor));
+    check_num(cluster_children(s.path), ==, 1);
+    check_num(s.take.grant.window_ms, >, 0);
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    scene_end(&s);
+}
+
+/* Goal: a close without a server ends within its bound and does not claim the session's end; a wait
+ * of the client ends with it, and the node goes when the session times out. */
+static void a_close_without_a_server_is_bounded(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "close", SHORT_SESSION_MS);
+    check_ok(zkl_mutex_lock(s.mutex));
+    begin_waiting(&s);
+    server_down();
+    int64_t start = net_now_ms();
+    check_num(zkl_client_close(s.other, 500), ==, ZKL_ETIMEDOUT);
+    check_took(start, 0, 500);
+    check_num(actor_result(s.actor), ==, ZKL_ECLOSED);
+    server_back();
+    check_wait(zkl_client_state(s.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    int rc = zkl_mutex_unlock(s.mutex);
+    check_true(rc == 0 || rc == ZKL_ELOST); /* the restart may take longer than the session */
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
+    scene_end(&s);
+}
+
+/* --- silent ----------------------------------------------------------------------------------- */
+
+/* libzookeeper gives the link up after two thirds of the session timeout without an answer. */
+#define LINK_MS (SHORT_SESSION_MS * 2 / 3)
+#define SILENT_SHORT_MS (SHORT_SESSION_MS / 4)
+
+/* The link of this client broke, or the silence was long enough for it. */
+static void silent_until_the_link_breaks(struct zkl_client *client)
+{
+    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+}
+
+static void check_silent_lock(bool longer)
+{
+    struct scene s;
+
+    scene_begin(&s, "silent-lock", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
+    actor_begin(s.actor, do_acquire, &s.take);
+    if (longer)
+        silent_until_the_link_breaks(s.other);
+    else
+        server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_num(s.take.grant.window_ms, >, 0);
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    scene_end(&s);
+}
+
+/* Goal: a lock that the server leaves without an answer is granted when it goes on: over the same
+ * link, or over the next one, with one node in either case. */
+static void a_lock_survives_a_silent_server(void **state)
+{
+    (void)state;
+    check_silent_lock(false);
+    check_silent_lock(true);
+}
+
+/* Goal: a lock with a deadline ends at it although the server is silent; its node goes later. */
+static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-deadline", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    for (int i = 0; i < 3; i++) {
+        int64_t start = net_now_ms();
+        check_num(zkl_mutex_lock_for(s.mutex, 200), ==, ZKL_ETIMEDOUT);
+        check_took(start, 200, 200);
+    }
+    check_ok(zks_resume_node(server, 0));
+    scene_end(&s);
+}
+
+/* Goal: a try waits for a silent server no longer than one session timeout. */
+static void a_try_waits_for_a_silent_server_one_session_timeout(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-try", SHORT_SESSION_MS);
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    s.take.wait.flags = ZKL_WAIT_TRY;
+    actor_begin(s.actor, do_acquire, &s.take);
+    server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_ok(actor_do(s.actor, do_unlock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    start = net_now_ms();
+    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EDISCONNECTED);
+    check_took(start, SHORT_SESSION_MS, SHORT_SESSION_MS);
+    check_ok(zks_resume_node(server, 0));
+    scene_end(&s);
+}
+
+static void check_silent_unlock(bool longer)
+{
+    struct scene s;
+
+    scene_begin(&s, "silent-unlock", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    actor_begin(s.actor, do_unlock, s.others);
+    if (!longer)
+        server_silent_for(start, SILENT_SHORT_MS);
+    int rc = actor_result(s.actor);
+    check_took(start, longer ? LINK_MS / 2 : SILENT_SHORT_MS, SHORT_SESSION_MS * 3 / 4);
+    check_num(rc, ==, longer ? ZKL_EUNCONFIRMED : 0);
+    check_ok(zks_resume_node(server, 0));
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
+    scene_end(&s);
+}
+
+/* Goal: an unlock waits for the answer of a server that is silent for a moment, and gives up when
+ * the link breaks or the window ends; the node goes when the server goes on. */
+static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void **state)
+{
+    (void)state;
+    check_silent_unlock(false);
+    check_silent_unlock(true);
+}
+
+static int do_close(void *client)
+{
+    return zkl_client_close(client, WAIT_MS);
+}
+
+/* Goal: a close waits for a server that is silent for a moment, and ends the session. */
+static void a_close_waits_for_a_silent_server(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-close", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    actor_begin(s.actor, do_close, s.other);
+    server_silent_for(start, SILENT_SHORT_MS);
+    check_ok(actor_result(s.actor));
+    check_num(cluster_children(s.path), ==, 0);
+    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
+    scene_end(&s);
+}
+
+/* Goal: it gives up a server that stays silent, and says so; the node goes with the session. */
+static void a_close_gives_a_silent_server_up(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-close-long", SHORT_SESSION_MS);
+    check_ok(actor_do(s.actor, do_lock, s.others));
+    check_ok(zks_pause_node(server, 0));
+    int64_t start = net_now_ms();
+    check_num(actor_do(s.actor, do_close, s.other), ==, ZKL_ETIMEDOUT);
+    check_took(start, 0, LINK_MS);
+    server_silent_for(start, LINK_MS + LINK_MS / 4);
+    check_num(actor_do(s.actor, do_unlock, s.others), ==, ZKL_ELOST);
+    check_wait(cluster_children(s.path) == 0, WAIT_MS);
+    scene_end(&s);
+}
+
+/* Goal: a hold lives through a silence that is shorter than the session: the callback says SUSPECT,
+ * if the link broke or the window ended, and HELD; through a longer one it is lost once. */
+static void a_hold_lives_through_a_silence(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "silent-hold", 4000);
+    check_ok(zkl_mutex_lock(s.mutex));
+    check_ok(zks_pause_node(server, 0));
+    check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
+    check_ok(zks_resume_node(server, 0));
+    check_wait(seen_of(&s.seen, ZKL_HELD) + seen_of(&s.seen, ZKL_LOST) == 1, WAIT_MS);
+    check_num(zkl_mutex_still_held(s.mutex, 1000), ==, seen_of(&s.seen, ZKL_HELD));
+    check_num(zkl_mutex_unlock(s.mutex), ==, seen_of(&s.seen, ZKL_HELD) ? 0 : ZKL_ELOST);
+    scene_end(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(hold_and_place_live_through_a_restart),
+    cluster_test(a_wait_without_a_server_ends_in_time),
+    cluster_test(a_waiter_in_the_queue_ends_in_time),
+    cluster_test(a_try_without_a_server_ends_after_a_session_timeout),
+    cluster_test(an_unlock_without_a_server_is_unconfirmed),
+    cluster_test(a_lock_is_granted_when_the_server_is_back),
+    cluster_test(a_close_without_a_server_is_bounded),
+    cluster_test(a_lock_survives_a_silent_server),
+    cluster_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
+    cluster_test(a_try_waits_for_a_silent_server_one_session_timeout),
+    cluster_test(an_unlock_waits_for_a_silent_server_as_long_as_the_window),
+    cluster_test(a_close_waits_for_a_silent_server),
+    cluster_test(a_close_gives_a_silent_server_up),
+    cluster_test(a_hold_lives_through_a_silence),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "down", tests);
+}
