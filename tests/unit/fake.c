@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROW(list, count, room)                                                                    \
+    do {                                                                                           \
+        if ((count) == (room)) {                                                                   \
+            (room) = (room) ? 2 * (room) : 16;                                                     \
+            (list) = realloc((list), (room) * sizeof *(list));                                     \
+            if (!(list))                                                                           \
+                abort();                                                                           \
+        }                                                                                          \
+    } while (0)
+
+/* --- random numbers ------------------------------------------------------- */
+
+/* SplitMix64 (Steele, Lea, Flood). */
+uint64_t fake_random64(struct fake_prng *prng)
+{
+    uint64_t z = prng->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+unsigned fake_random(struct fake_prng *prng, unsigned n)
+{
+    return (unsigned)((fake_random64(prng) >> 33) % n);
+}
+
+bool fake_chance(struct fake_prng *prng, unsigned n)
+{
+    return fake_random(prng, n) == 0;
+}
+
+/* --- queues --------------------------------------------------------------- */
+
+static void queue_init(struct fake_queue *queue)
+{
+    *queue = (struct fake_queue){.end = &queue->first};
+}
+
+static struct fake_message *queue_add(struct fake_queue *queue, int type)
+{
+    struct fake_message *message = calloc(1, sizeof *message);
+    if (!message)
+        abort();
+    message->type = type;
+    *queue->end = message;
+    queue->end = &message->next;
+    queue->count++;
+    return message;
+}
+
+static struct fake_message *queue_take(struct fake_queue *queue)
+{
+    struct fake_message *message = queue->first;
+    if (!message)
+        return NULL;
+    queue->first = message->next;
+    if (!queue->first)
+        queue->end = &queue->first;
+    message->next = NULL;
+    queue->count--;
+    return message;
+}
+
+static void queue_move(struct fake_queue *to, struct fake_queue *from)
+{
+    if (!from->first)
+        return;
+    *to->end = from->first;
+    to->end = from->end;
+    to->count += from->count;
+    queue_init(from);
+}
+
+void fake_message_free(struct fake_message *message)
+{
+    for (size_t i = 0; i < message->request.check_count; i++)
+        free((char *)message->request.checks[i]);
+    for (size_t i = 0; i < message->reply.child_count; i++)
+        free((char *)message->reply.children[i]);
+    free((void *)message->request.checks);
+    free((void *)message->reply.children);
+    free((char *)message->reply.name);
+    free((char *)message->request.path);
+    free(message->path);
+    free(message);
+}
+
+static void queue_clear(struct fake_queue *queue)
+{
+    struct fake_message *message;
+    while ((message = queue_take(queue)))
+        fake_message_free(message);
+}
+
+/* --- watches -------------------------------------------------------------- */
+
+static void watch_add(struct fake_watches *w, const char *path, enum zkl_watch_type type,
+                      uint64_t id)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->list[i].type == type && w->list[i].id == id && strcmp(w->list[i].path, path) == 0)
+            return;
+    }
+    GROW(w->list, w->count, w->room);
+    w->list[w->count++] = (struct fake_watch){.path = strdup(path), .type = type, .id = id};
+}
+
+static bool watch_has(const struct fake_watches *w, const char *path, enum zkl_watch_type type)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->list[i].type == type && strcmp(w->list[i].path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Take one out; its id, 0 if there is none (or the server's own has none). */
+static uint64_t watch_remove(struct fake_watches *w, const char *path, enum zkl_watch_type type)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->list[i].type != type || strcmp(w->list[i].path, path) != 0)
+            continue;
+        uint64_t id = w->list[i].id;
+        free(w->list[i].path);
+        w->list[i] = w->list[--w->count];
+        return id;
+    }
+    return 0;
+}
+
+static void watch_clear(struct fake_watches *w)
+{
+    for (size_t i = 0; i < w->count; i++)
+        free(w->list[i].path);
+    free(w->list);
+    *w = (struct fake_watches){0};
+}
+
+/* --- the tree ------------------------------------------------------------- */
+
+void fake_init(struct fake *fake, struct fake_prng *prng)
+{
+    *fake = (struct fake){.prng = prng, .now_ms = 1000, .zxid = 100, .last_session = 0x100};
+}
+
+void fake_fini(struct fake *fake)
+{
+    for (size_t i = 0; i < fake->node_count; i++)
+        free(fake->nodes[i].path);
+    for (size_t i = 0; i < fake->change_count; i++)
+        free(fake->changes[i].path);
+    free(fake->nodes);
+    free(fake->changes);
+    free(fake->sessions);
+}
+
+struct fake_node *fake_find(struct fake *fake, const char *path)
+{
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid == 0 && strcmp(fake->nodes[i].path, path) == 0)
+            return &fake->nodes[i];
+    }
+    return NULL;
+}
+
+static bool visible(const struct fake_node *node, int64_t view)
+{
+    return node->czxid <= view && (node->dzxid == 0 || node->dzxid > view);
+}
+
+static struct fake_node *find_at(struct fake *fake, const char *path, int64_t view)
+{
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (visible(&fake->nodes[i], view) && strcmp(fake->nodes[i].path, path) == 0)
+            return &fake->nodes[i];
+    }
+    return NULL;
+}
+
+static const char *child_of(const struct fake_node *node, const char *path)
+{
+    size_t length = strlen(path);
+    if (strncmp(node->path, path, length) != 0 || node->path[length] != '/' ||
+        strchr(node->path + length + 1, '/'))
+        return NULL;
+    return node->path + length + 1;
+}
+
+bool fake_has_children(const struct fake *fake, const char *path)
+{
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid == 0 && child_of(&fake->nodes[i], path))
+            return true;
+    }
+    return false;
+}
+
+static void change(struct fake *fake, const char *path, size_t length, int what)
+{
+    GROW(fake->changes, fake->change_count, fake->change_room);
+    fake->changes[fake->change_count++] =
+        (struct fake_change){.zxid = fake->zxid, .path = strndup(path, length), .what = what};
+}
+
+static void change_parent(struct fake *fake, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash > path)
+        change(fake, path, (size_t)(slash - path), FAKE_CHILDREN);
+}
+
+void fake_create(struct fake *fake, const char *path, int64_t owner, int32_t counter)
+{
+    GROW(fake->nodes, fake->node_count, fake->node_room);
+    fake->zxid++;
+    fake->nodes[fake->node_count++] = (struct fake_node){
+        .path = strdup(path), .czxid = fake->zxid, .owner = owner, .counter = counter};
+    change_parent(fake, path);
+}
+
+static void delete_now(struct fake *fake, struct fake_node *node)
+{
+    node->dzxid = fake->zxid;
+    change(fake, node->path, strlen(node->path), FAKE_DELETED);
+    change_parent(fake, node->path);
+}
+
+void fake_delete(struct fake *fake, struct fake_node *node)
+{
+    fake->zxid++;
+    delete_now(fake, node);
+}
+
+void fake_touch(struct fake *fake, struct fake_node *node)
+{
+    fake->zxid++;
+    change(fake, node->path, strlen(node->path), FAKE_CHANGED);
+}
+
+/* What every server has applied need not be remembered. */
+static void forget_old(struct fake *fake)
+{
+    int64_t oldest = fake->zxid;
+    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+        struct fake_handle *h = fake->handles[i];
+        if (h && h->session && !h->expired && !h->forgotten && h->seen < oldest)
+            oldest = h->seen;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid != 0 && fake->nodes[i].dzxid <= oldest)
+            free(fake->nodes[i].path);
+        else
+            fake->nodes[kept++] = fake->nodes[i];
+    }
+    fake->node_count = kept;
+    kept = 0;
+    for (size_t i = 0; i < fake->change_count; i++) {
+        if (fake->changes[i].zxid <= oldest)
+            free(fake->changes[i].path);
+        else
+            fake->changes[kept++] = fake->changes[i];
+    }
+    fake->change_count = kept;
+}
+
+/* --- sessions ------------------------------------------------------------- */
+
+static struct fake_session *session_of(const struct fake *fake, int64_t id)
+{
+    for (size_t i = 0; i < fake->session_count; i++) {
+        if (fake->sessions[i].id == id)
+            return &fake->sessions[i];
+    }
+    return NULL;
+}
+
+bool fake_alive(const struct fake *fake, int64_t session)
+{
+    struct fake_session *s = session_of(fake, session);
+    return s && !s->dead;
+}
+
+static int64_t session_new(struct fake *fake)
+{
+    GROW(fake->sessions, fake->session_count, fake->session_room);
+    /* A follower hands signs of life on late: the leader may count up to a quarter less. */
+    int64_t early = fake_random(fake->prng, FAKE_TIMEOUT_MS / 4);
+    fake->sessions[fake->session_count++] = (struct fake_session){
+        .id = ++fake->last_session, .heard_ms = fake->now_ms, .expire_ms = FAKE_TIMEOUT_MS - early};
+    return fake->last_session;
+}
+
+static void session_end(struct fake *fake, struct fake_session *session)
+{
+    session->dead = true;
+    fake->zxid++;
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid == 0 && fake->nodes[i].owner == session->id)
+            delete_now(fake, &fake->nodes[i]);
+    }
+}
+
+void fake_pass(struct fake *fake, int64_t ms)
+{
+    fake->now_ms += ms;
+    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+        struct fake_handle *h = fake->handles[i];
+        struct fake_session *s = h && h->linked && !h->stuck ? session_of(fake, h->session) : NULL;
+        if (s)
+            s->heard_ms = fake->now_ms;
+    }
+    for (size_t i = 0; i < fake->session_count; i++) {
+        struct fake_session *s = &fake->sessions[i];
+        if (!s->dead && fake->now_ms - s->heard_ms >= s->expire_ms)
+            session_end(fake, s);
+    }
+    forget_old(fake);
+}
+
+void fake_wipe(struct fake *fake)
+{
+    fake->zxid++;
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid == 0)
+            fake->nodes[i].dzxid = fake->zxid;
+    }
+    for (size_t i = 0; i < fake->session_count; i++)
+        fake->sessions[i].dead = true;
+    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+        struct fake_handle *h = fake->handles[i];
+        if (!h || !h->session)
+            continue;
+        h->forgotten = true;
+        fake_break(h);
+    }
+}
+
+/* --- handles -------------------------------------------------------------- */
+
+struct fake_handle *fake_open(struct fake *fake)
+{
+    struct fake_handle *h = calloc(1, sizeof *h);
+    if (!h)
+        abort();
+    h->fake = fake;
+    queue_init(&h->out);
+    queue_init(&h->held);
+    queue_init(&h->in);
+    size_t place = 0;
+    while (fake->handles[place])
+        place++;
+    fake->handles[place] = h;
+    return h;
+}
+
+void fake_close(struct fake_handle *h)
+{
+    struct fake *fake = h->fake;
+    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+        if (fake->handles[i] == h)
+            fake->handles[i] = NULL;
+    }
+    struct fake_session *s = session_of(fake, h->session);
+    if (s && !s->dead && h->linked && !h->stuck)
+        session_end(fake, s);
+    queue_clear(&h->out);
+    queue_clear(&h->held);
+    queue_clear(&h->in);
+    watch_clear(&h->known);
+    watch_clear(&h->armed);
+    free(h);
+}
+
+static enum zkl_watch_type unwatched(const struct zkl_request *request)
+{
+    return request->flag ? ZKL_WATCH_CHILD : ZKL_WATCH_DATA;
+}
+
+enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request)
+{
+    if (h->expired)
+        return ZKL_ANSWER_LINK;
+    if (request->kind == ZKL_REQ_UNWATCH &&
+        !watch_has(&h->known, request->path, unwatched(request)))
+        return ZKL_ANSWER_NOWATCHER; /* libzookeeper looks into its own tables first */
+    struct zkl_request *copy = &queue_add(&h->out, FAKE_REQUEST)->request;
+    *copy = *request;
+    copy->path = request->path ? strdup(request->path) : NULL;
+    copy->data = NULL;
+    if (request->check_count > 0) {
+        char **checks = calloc(request->check_count, sizeof *checks);
+        for (size_t i = 0; i < request->check_count; i++)
+            checks[i] = strdup(request->checks[i]);
+        copy->checks = (const char *const *)checks;
+    }
+    return ZKL_ANSWER_OK;
+}
+
+static struct fake_message *to_client(struct fake_handle *h, int type)
+{
+    struct fake_message *message = queue_add(h->stalled ? &h->held : &h->in, type);
+    message->zxid = h->view;
+    return message;
+}
+
+static void fire(struct fake_handle *h, const char *path, enum zkl_watch_type type,
+                 enum zkl_fired how)
+{
+    if (!watch_has(&h->armed, path, type))
+        return;
+    watch_remove(&h->armed, path, type);
+    struct fake_message *message = to_client(h, FAKE_FIRED);
+    message->path = strdup(path);
+    message->watch = type;
+    message->fired = how;
+}
+
+static void apply(struct fake_handle *h, const struct fake_change *c)
+{
+    h->view = c->zxid;
+    if (c->what == FAKE_CHILDREN) {
+        fire(h, c->path, ZKL_WATCH_CHILD, ZKL_FIRED_OTHER);
+    } else if (c->what == FAKE_CHANGED) {
+        fire(h, c->path, ZKL_WATCH_DATA, ZKL_FIRED_OTHER);
+    } else {
+        fire(h, c->path, ZKL_WATCH_DATA, ZKL_FIRED_DELETED);
+        fire(h, c->path, ZKL_WATCH_CHILD, ZKL_FIRED_DELETED);
+    }
+}
+
+void fake_catch_up(struct fake_handle *h, int64_t zxid)
+{
+    struct fake *fake = h->fake;
+    int64_t from = h->view;
+    for (size_t i = 0; i < fake->change_count; i++) {
+        if (fake->changes[i].zxid > from && fake->changes[i].zxid <= zxid)
+            apply(h, &fake->changes[i]);
+    }
+    if (zxid > h->view)
+        h->view = zxid;
+}
+
+static void reply_children(struct fake_handle *h, struct zkl_reply *reply, const char *path)
+{
+    struct fake *fake = h->fake;
+    char **names = calloc(fake->node_count + 1, sizeof *names);
+    for (size_t i = 0; i < fake->node_count; i++) {
+        const char *name = child_of(&fake->nodes[i], path);
+        if (!name || !visible(&fake->nodes[i], h->view))
+            continue;
+        size_t at = fake_random(fake->prng, (unsigned)reply->child_count + 1);
+        names[reply->child_count++] = names[at];
+        names[at] = strdup(name);
+    }
+    reply->children = (const char *const *)names;
+}
+
+static void serve_read(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    struct fake_node *node = find_at(h->fake, r->path, h->view);
+    if (!node) {
+        reply->answer = ZKL_ANSWER_NONODE;
+        return;
+    }
+    reply->czxid = node->czxid;
+    reply->node_session = node->owner;
+    if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_ROOT)
+        reply_children(h, reply, r->path);
+    if (r->kind == ZKL_REQ_LIST_ROOT)
+        watch_add(&h->armed, r->path, ZKL_WATCH_CHILD, 0);
+    if (r->kind == ZKL_REQ_WATCH)
+        watch_add(&h->armed, r->path, ZKL_WATCH_DATA, 0);
+}
+
+static struct fake_node *parent_of(struct fake *fake, const char *path)
+{
+    char parent[ZKL_PATH_MAX + 1];
+    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return fake_find(fake, parent);
+}
+
+/* The counter sticks at its end; a pipelined burst may get past it, to the smallest number of
+ * all. */
+static bool next_number(struct fake *fake, struct fake_node *parent, int32_t *number)
+{
+    *number = parent->counter;
+    if (parent->counter < INT32_MAX) {
+        parent->counter++;
+        return true;
+    }
+    if (fake_chance(fake->prng, 4))
+        *number = INT32_MIN;
+    return !fake_chance(fake->prng, 4);
+}
+
+static void serve_create(struct fake_handle *h, const struct zkl_request *r,
+                         struct zkl_reply *reply)
+{
+    struct fake_node *parent = parent_of(h->fake, r->path);
+    int32_t number;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    if (!parent) {
+        reply->answer = ZKL_ANSWER_NONODE;
+        return;
+    }
+    if (!next_number(h->fake, parent, &number)) {
+        reply->answer = ZKL_ANSWER_EXISTS;
+        return;
+    }
+    snprintf(path, sizeof path, "%s%010d", r->path, number);
+    fake_create(h->fake, path, h->session, 0);
+    reply->name = strdup(strrchr(path, '/') + 1);
+    reply->czxid = h->fake->zxid;
+}
+
+static void serve_make(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    bool top = strrchr(r->path, '/') == r->path;
+    if (!r->flag && h->fake->no_containers)
+        reply->answer = ZKL_ANSWER_UNIMPLEMENTED;
+    else if (!top && !parent_of(h->fake, r->path))
+        reply->answer = ZKL_ANSWER_NONODE;
+    else if (fake_find(h->fake, r->path))
+        reply->answer = ZKL_ANSWER_EXISTS;
+    else
+        fake_create(h->fake, r->path, 0, 0);
+}
+
+static void serve_delete(struct fake_handle *h, const struct zkl_request *r,
+                         struct zkl_reply *reply)
+{
+    struct fake_node *node = fake_find(h->fake, r->path);
+    if (!node)
+        reply->answer = ZKL_ANSWER_NONODE;
+    else if (fake_has_children(h->fake, r->path))
+        reply->answer = ZKL_ANSWER_NOTEMPTY;
+    else
+        fake_delete(h->fake, node);
+}
+
+static void serve_renew(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    serve_delete(h, r, reply);
+    if (reply->answer != ZKL_ANSWER_OK)
+        return;
+    if (fake_chance(h->fake->prng, 8))
+        reply->answer = ZKL_ANSWER_OTHER; /* the second of two calls failed */
+    else
+        fake_create(h->fake, r->path, 0, 0);
+}
+
+static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
+                         struct zkl_reply *reply)
+{
+    for (size_t i = 0; i < r->check_count; i++) {
+        if (fake_find(h->fake, r->checks[i]))
+            continue;
+        reply->answer = ZKL_ANSWER_NONODE;
+        reply->failed_check = i;
+        return;
+    }
+}
+
+static void serve_write(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    h->fake->zxid++; /* failures are transactions too */
+    if (r->kind == ZKL_REQ_CREATE)
+        serve_create(h, r, reply);
+    else if (r->kind == ZKL_REQ_MAKE)
+        serve_make(h, r, reply);
+    else if (r->kind == ZKL_REQ_DELETE)
+        serve_delete(h, r, reply);
+    else if (r->kind == ZKL_REQ_RENEW)
+        serve_renew(h, r, reply);
+    else
+        serve_checks(h, r, reply);
+    fake_catch_up(h, h->fake->zxid);
+}
+
+static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
+                          struct zkl_reply *reply)
+{
+    if (!watch_has(&h->armed, r->path, unwatched(r)))
+        reply->answer = ZKL_ANSWER_NOWATCHER;
+    watch_remove(&h->armed, r->path, unwatched(r));
+}
+
+static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    struct fake *fake = h->fake;
+    reply->id = r->id;
+    switch (r->kind) {
+    case ZKL_REQ_CREATE:
+    case ZKL_REQ_MAKE:
+    case ZKL_REQ_DELETE:
+    case ZKL_REQ_RENEW:
+    case ZKL_REQ_HEARTBEAT:
+        serve_write(h, r, reply);
+        break;
+    case ZKL_REQ_SYNC:
+        fake_catch_up(h, fake->zxid);
+        break;
+    case ZKL_REQ_UNWATCH:
+        serve_unwatch(h, r, reply);
+        break;
+    case ZKL_REQ_LIST:
+    case ZKL_REQ_LIST_ROOT:
+    case ZKL_REQ_STAT:
+    case ZKL_REQ_WATCH:
+    case ZKL_REQ_NUDGE:
+    case ZKL_REQUEST_KINDS:
+        serve_read(h, r, reply);
+        break;
+    }
+}
+
+static void release_held(struct fake *fake)
+{
+    for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
+        struct fake_handle *h = fake->handles[i];
+        if (!h || !h->stalled)
+            continue;
+        h->stalled = false;
+        queue_move(&h->in, &h->held);
+    }
+}
+
+bool fake_serve(struct fake_handle *h)
+{
+    if (!h->linked || h->stuck || !h->out.first || !fake_alive(h->fake, h->session))
+        return false;
+    release_held(h->fake);
+    struct fake_message *message = queue_take(&h->out);
+    struct zkl_reply reply = {0};
+    serve_one(h, &message->request, &reply);
+    struct fake_message *answer = to_client(h, FAKE_REPLY);
+    answer->request = message->request; /* its texts go along */
+    answer->reply = reply;
+    message->request = (struct zkl_request){0};
+    fake_message_free(message);
+    return true;
+}
+
+/* libzookeeper's tables change as an answer passes through. */
+static void note_watch(struct fake_handle *h, const struct fake_message *message)
+{
+    const struct zkl_request *r = &message->request;
+    if (message->reply.answer != ZKL_ANSWER_OK)
+        return;
+    if (r->kind == ZKL_REQ_WATCH)
+        watch_add(&h->known, r->path, ZKL_WATCH_DATA, r->watch_id);
+    if (r->kind == ZKL_REQ_LIST_ROOT)
+        watch_add(&h->known, r->path, ZKL_WATCH_CHILD, r->watch_id);
+    while (r->kind == ZKL_REQ_UNWATCH && watch_remove(&h->known, r->path, unwatched(r)) != 0)
+        ;
+}
+
+static void receive(struct fake_handle *h, struct fake_message *message)
+{
+    if (message->received)
+        return;
+    message->received = true;
+    if (message->zxid > h->seen)
+        h->seen = message->zxid;
+    if (message->type == FAKE_REPLY && message->request.path)
+        note_watch(h, message);
+    while (message->type == FAKE_FIRED && watch_has(&h->known, message->path, message->watch)) {
+        assert(message->id_count < sizeof message->ids / sizeof *message->ids);
+        message->ids[message->id_count++] = watch_remove(&h->known, message->path, message->watch);
+    }
+}
+
+static void answer_link(struct fake_handle *h, struct fake_queue *queue)
+{
+    struct fake_message *message;
+    while ((message = queue_take(queue))) {
+        if (message->type == FAKE_REQUEST || message->type == FAKE_REPLY) {
+            struct fake_message *reply = queue_add(&h->in, FAKE_REPLY);
+            reply->reply.id =
+                message->type == FAKE_REQUEST ? message->request.id : message->reply.id;
+            reply->reply.answer = ZKL_ANSWER_LINK;
+        }
+        fake_message_free(message);
+    }
+}
+
+static void append(struct fake_queue *queue, struct fake_message *message)
+{
+    *queue->end = message;
+    queue->end = &message->next;
+    queue->count++;
+}
+
+/* What had not been received yet is lost. */
+static void lose_some(struct fake_handle *h, struct fake_queue *lost)
+{
+    struct fake_queue all;
+    struct fake_message *message;
+    unsigned arrived = fake_random(h->fake->prng, (unsigned)h->in.count + 1);
+    queue_init(&all);
+    queue_move(&all, &h->in);
+    for (unsigned i = 0; (message = queue_take(&all)); i++) {
+        bool told = message->type != FAKE_FIRED && message->zxid == 0; /* by libzookeeper itself */
+        if (i < arrived || told || message->received) {
+            receive(h, message);
+            append(&h->in, message);
+        } else {
+            append(lost, message);
+        }
+    }
+    queue_move(lost, &h->held);
+}
+
+void fake_break(struct fake_handle *h)
+{
+    struct fake_queue lost;
+    queue_init(&lost);
+    if (!h->linked)
+        return;
+    /* Some more requests are carried out, some answers have come already; the rest gets lost. */
+    for (unsigned n = fake_random(h->fake->prng, 4); n > 0 && !h->stuck; n--)
+        fake_serve(h);
+    lose_some(h, &lost);
+    h->stalled = h->stuck = h->linked = false;
+    queue_add(&h->in, FAKE_DOWN);
+    answer_link(h, &lost);
+    answer_link(h, &h->out);
+    watch_clear(&h->armed);
+}
+
+/* libzookeeper tells the new server of its watches; what happened meanwhile is caught up. */
+static void set_watches(struct fake_handle *h)
+{
+    for (size_t i = 0; i < h->known.count; i++)
+        watch_add(&h->armed, h->known.list[i].path, h->known.list[i].type, 0);
+    int64_t target = h->view;
+    h->view = h->seen;
+    fake_catch_up(h, target);
+}
+
+static void expire_handle(struct fake_handle *h)
+{
+    h->expired = true;
+    queue_add(&h->in, FAKE_EXPIRED);
+    answer_link(h, &h->out);
+}
+
+static int64_t some_view(struct fake_handle *h)
+{
+    int64_t behind = h->fake->zxid - h->seen;
+    if (behind <= 0 || fake_chance(h->fake->prng, 2))
+        return h->fake->zxid;
+    return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);
+}
+
+void fake_connect(struct fake_handle *h, bool succeeds)
+{
+    if (h->linked || h->expired)
+        return;
+    if (h->forgotten || !succeeds) {
+        answer_link(h, &h->out);
+        return;
+    }
+    if (h->session != 0 && !fake_alive(h->fake, h->session)) {
+        expire_handle(h);
+        return;
+    }
+    h->linked = true;
+    if (h->session == 0) {
+        h->session = session_new(h->fake);
+        h->view = h->seen = h->fake->zxid;
+    }
+    session_of(h->fake, h->session)->heard_ms = h->fake->now_ms;
+    queue_add(&h->in, FAKE_UP);
+    h->view = some_view(h);
+    set_watches(h);
+}
+
+struct fake_message *fake_next(struct fake_handle *h)
+{
+    struct fake_message *message = queue_take(&h->in);
+    if (message)
+        receive(h, message);
+    return message;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A ZooKeeper ensemble in memory, and what of libzookeeper stands between it and a core:
+ * sessions, ephemeral and sequential nodes, one-shot watches, servers that lag behind the leader
+ * or sit on their answers, lost answers, expiry, wiped data. Nothing happens by itself: the test
+ * says what comes next. */
+#ifndef ZKL_TEST_FAKE_H
+#define ZKL_TEST_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/core.h"
+
+#define FAKE_TIMEOUT_MS 1000
+
+/* Repeatable random numbers. */
+struct fake_prng {
+    uint64_t state;
+};
+uint64_t fake_random64(struct fake_prng *prng);
+/* 0 to n - 1. */
+unsigned fake_random(struct fake_prng *prng, unsigned n);
+/* True once in n. */
+bool fake_chance(struct fake_prng *prng, unsigned n);
+
+struct fake_node {
+    char *path;
+    int64_t czxid, dzxid; /* dzxid 0: it exists */
+    int64_t owner;        /* session of an ephemeral node */
+    int32_t counter;      /* next sequence number of its children */
+};
+
+struct fake_change {
+    int64_t zxid;
+    char *path;
+    enum { FAKE_DELETED, FAKE_CHANGED, FAKE_CHILDREN } what;
+};
+
+struct fake_session {
+    int64_t id;
+    int64_t heard_ms;  /* last sign of life */
+    int64_t expire_ms; /* this long after it */
+    bool dead;
+};
+
+struct fake_watch {
+    char *path;
+    enum zkl_watch_type type;
+    uint64_t id; /* libzookeeper's context; 0 in the server's own list */
+};
+
+struct fake_watches {
+    struct fake_watch *list;
+    size_t count, room;
+};
+
+/* A request on its way to the server, or what comes back. */
+struct fake_message {
+    struct fake_message *next;
+    enum { FAKE_REQUEST, FAKE_REPLY, FAKE_FIRED, FAKE_UP, FAKE_DOWN, FAKE_EXPIRED } type;
+    struct zkl_request request; /* its texts are owned here */
+    struct zkl_reply reply;     /* likewise */
+    int64_t zxid;               /* of the server's view when it was sent */
+    bool received;              /* libzookeeper's tables know of it */
+    /* FIRED */
+    char *path;
+    enum zkl_fired fired;
+    enum zkl_watch_type watch;
+    uint64_t ids[8]; /* of the contexts that are told */
+    size_t id_count;
+};
+
+struct fake_queue {
+    struct fake_message *first, **end;
+    size_t count;
+};
+
+/* One handle of libzookeeper. */
+struct fake_handle {
+    struct fake *fake;
+    int64_t session; /* 0: none yet */
+    bool linked;     /* TCP */
+    bool stuck;      /* packets get lost both ways, nobody knows yet */
+    int64_t stuck_ms;
+    bool stalled;   /* the server sits on its answers until any request reaches it */
+    bool expired;   /* libzookeeper knows, the core may not */
+    bool forgotten; /* the server lost its data: never connects again, never told */
+    int64_t view;   /* what its server has applied */
+    int64_t seen;   /* the newest zxid that the client knows of */
+    struct fake_queue out, held, in;
+    struct fake_watches known; /* libzookeeper's */
+    struct fake_watches armed; /* the server's */
+};
+
+struct fake {
+    struct fake_prng *prng;
+    int64_t now_ms;
+    int64_t zxid;
+    int64_t last_session;
+    bool no_containers;
+    struct fake_node *nodes;
+    size_t node_count, node_room;
+    struct fake_change *changes;
+    size_t change_count, change_room;
+    struct fake_session *sessions;
+    size_t session_count, session_room;
+    struct fake_handle *handles[16];
+};
+
+void fake_init(struct fake *fake, struct fake_prng *prng);
+void fake_fini(struct fake *fake);
+
+/* --- the tree ------------------------------------------------------------- */
+
+struct fake_node *fake_find(struct fake *fake, const char *path);
+void fake_create(struct fake *fake, const char *path, int64_t owner, int32_t counter);
+void fake_delete(struct fake *fake, struct fake_node *node);
+/* Somebody writes data. */
+void fake_touch(struct fake *fake, struct fake_node *node);
+bool fake_has_children(const struct fake *fake, const char *path);
+bool fake_alive(const struct fake *fake, int64_t session);
+/* All is gone: nodes, sessions, and those who had one are never answered again. */
+void fake_wipe(struct fake *fake);
+/* Time passes: links that work count as signs of life, silent sessions expire. */
+void fake_pass(struct fake *fake, int64_t ms);
+
+/* --- handles -------------------------------------------------------------- */
+
+struct fake_handle *fake_open(struct fake *fake);
+void fake_close(struct fake_handle *h);
+/* What zkl_port.send is to answer. */
+enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request);
+/* The server takes the oldest request of this handle; false: there is none, or it can't. */
+bool fake_serve(struct fake_handle *h);
+/* The server of this handle applies some of what it does not know yet. */
+void fake_catch_up(struct fake_handle *h, int64_t zxid);
+/* The link breaks: some answers had come, some requests were carried out, the rest is lost. */
+void fake_break(struct fake_handle *h);
+/* One attempt to connect. */
+void fake_connect(struct fake_handle *h, bool succeeds);
+/* The next thing that libzookeeper's completion thread tells; NULL: nothing. The caller frees
+ * it. */
+struct fake_message *fake_next(struct fake_handle *h);
+void fake_message_free(struct fake_message *message);
+
+#endif

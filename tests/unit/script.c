@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/watch.h"
+
+#define MS INT64_C(1000000)
+#define BOOT_AHEAD_MS 5000000
+#define NAME_MAX_ 128
+
+static struct script the_script;
+
+static struct zkl_time now_of(const struct script *s)
+{
+    return (struct zkl_time){s->now_ms * MS, (s->now_ms + BOOT_AHEAD_MS) * MS};
+}
+
+/* --- recording ------------------------------------------------------------ */
+
+/* The n-th GUID is made of bytes n: only its first two digits matter here. */
+static void short_names(const char *from, char *out, size_t size)
+{
+    const char *node = strstr(from, "_c_");
+    char digits[3] = {0};
+    if (!node || strlen(node) < 3 + ZKL_GUID_LEN + 6) {
+        snprintf(out, size, "%s", from);
+        return;
+    }
+    memcpy(digits, node + 3, 2);
+    int n = snprintf(out, size, "%.*sG%ld-%s", (int)(node - from), from, strtol(digits, NULL, 16),
+                     node + 3 + ZKL_GUID_LEN + 6);
+    assert_true(n > 0 && (size_t)n < size);
+}
+
+static void record(struct script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void record(struct script *s, const char *format, ...)
+{
+    va_list args;
+    if (s->quiet)
+        return;
+    va_start(args, format);
+    size_t room = sizeof s->text - s->length;
+    int n = vsnprintf(s->text + s->length, room, format, args);
+    va_end(args);
+    assert_true(n >= 0 && (size_t)n + 2 < room);
+    s->length += (size_t)n;
+    s->text[s->length++] = '\n';
+    s->text[s->length] = '\0';
+}
+
+/* As C source, to be looked at and taken over. */
+static void print_as_source(const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        print_message("        \"%.*s\\n\"\n", (int)length, text);
+        text += length + 1;
+    }
+}
+
+void script_expect_at(struct script *s, const char *text, const char *file, int line)
+{
+    if (strcmp(s->text, text) != 0) {
+        print_message("%s:%d: recorded:\n", file, line);
+        print_as_source(s->text);
+        _fail(file, line);
+    }
+    script_forget(s);
+}
+
+bool script_has(const struct script *s, const char *text)
+{
+    return strstr(s->text, text) != NULL;
+}
+
+void script_forget(struct script *s)
+{
+    s->length = 0;
+    s->text[0] = '\0';
+}
+
+/* --- the port ------------------------------------------------------------- */
+
+static const char *const kind_names[ZKL_REQUEST_KINDS] = {
+    [ZKL_REQ_CREATE] = "create",       [ZKL_REQ_MAKE] = "make",
+    [ZKL_REQ_LIST] = "list",           [ZKL_REQ_LIST_ROOT] = "list root",
+    [ZKL_REQ_SYNC] = "sync",           [ZKL_REQ_STAT] = "stat",
+    [ZKL_REQ_WATCH] = "watch",         [ZKL_REQ_UNWATCH] = "unwatch",
+    [ZKL_REQ_DELETE] = "delete",       [ZKL_REQ_RENEW] = "renew",
+    [ZKL_REQ_HEARTBEAT] = "heartbeat", [ZKL_REQ_NUDGE] = "nudge",
+};
+
+static struct script *script_of(struct zkl_port *port)
+{
+    return (struct script *)((char *)port - offsetof(struct script, port));
+}
+
+static void record_checks(const struct zkl_request *r, char *out, size_t size)
+{
+    char names[3][NAME_MAX_] = {"", "", ""}, more[NAME_MAX_] = "";
+    for (size_t i = 0; i < r->check_count && i < 3; i++)
+        short_names(r->checks[i], names[i], sizeof names[i]);
+    if (r->check_count > 3)
+        snprintf(more, sizeof more, " and %zu more", r->check_count - 3);
+    snprintf(out, size, "%s%s%s%s%s%s", names[0], r->check_count > 1 ? " " : "", names[1],
+             r->check_count > 2 ? " " : "", names[2], more);
+}
+
+static void record_request(struct script *s, const struct zkl_request *r, const char *how)
+{
+    char text[ZKL_PATH_MAX * 2] = "";
+    if (r->path)
+        short_names(r->path, text, sizeof text);
+    else
+        record_checks(r, text, sizeof text);
+    record(s, "  > %s %s%s%s", kind_names[r->kind], text,
+           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", how);
+}
+
+static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
+{
+    struct script *s = script_of(port);
+    if (s->refuse[r->kind] != ZKL_ANSWER_OK) {
+        assert_true(++s->refusals < 1000); /* a loop */
+        record_request(s, r,
+                       s->refuse[r->kind] == ZKL_ANSWER_LINK ? " (refused: link)"
+                                                             : " (refused: no memory)");
+        return s->refuse[r->kind];
+    }
+    assert_true(s->request_count < sizeof s->requests / sizeof *s->requests);
+    struct script_request *request = &s->requests[s->request_count++];
+    request->id = r->id;
+    request->kind = r->kind;
+    request->watch_id = r->watch_id;
+    snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
+    record_request(s, r, "");
+    return ZKL_ANSWER_OK;
+}
+
+static const char *code_name(int code)
+{
+    switch (code) {
+    case ZKL_OK:
+        return "OK";
+    case ZKL_ECLOSED:
+        return "ECLOSED";
+    case ZKL_EBUSY:
+        return "EBUSY";
+    case ZKL_ETIMEDOUT:
+        return "ETIMEDOUT";
+    case ZKL_ECANCELED:
+        return "ECANCELED";
+    case ZKL_EUNCONFIRMED:
+        return "EUNCONFIRMED";
+    case ZKL_ELOST:
+        return "ELOST";
+    case ZKL_ENOMEM:
+        return "ENOMEM";
+    case ZKL_EACCES:
+        return "EACCES";
+    case ZKL_EAUTH:
+        return "EAUTH";
+    case ZKL_ENOCHROOT:
+        return "ENOCHROOT";
+    case ZKL_EEXHAUSTED:
+        return "EEXHAUSTED";
+    case ZKL_EPROTO:
+        return "EPROTO";
+    default:
+        return "another code";
+    }
+}
+
+static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST"};
+static const char *const reason_names[] = {"",           " (link)",         " (window)",
+                                           " (expired)", " (node deleted)", " (lease)",
+                                           " (closed)",  " (exited)"};
+
+static void port_news(struct zkl_port *port, struct zkl_contender *c, const struct zkl_news *news)
+{
+    struct script *s = script_of(port);
+    int number = (int)c->number, index = (int)(c - s->contenders);
+    char detail[NAME_MAX_] = "";
+    assert_true(s->live[index]);
+    if (news->detail)
+        short_names(news->detail, detail, sizeof detail);
+    switch (news->type) {
+    case ZKL_NEWS_GRANTED:
+        record(s, "  #%d granted %lld", number, (long long)c->machine.czxid);
+        break;
+    case ZKL_NEWS_FAILED:
+    case ZKL_NEWS_RELEASED:
+        record(s, "  #%d %s %s%s%s", number, news->type == ZKL_NEWS_FAILED ? "failed" : "released",
+               code_name(news->code), detail[0] ? ": " : "", detail);
+        break;
+    case ZKL_NEWS_STATE:
+        s->lost[index] += news->state == ZKL_LOST;
+        record(s, "  #%d %s%s", number, state_names[news->state], reason_names[news->reason]);
+        break;
+    case ZKL_NEWS_ENDED:
+        s->live[index] = false;
+        record(s, "  #%d ended", number);
+        break;
+    }
+}
+
+static void port_session(struct zkl_port *port, unsigned actions)
+{
+    static const char *const names[] = {"link up",    "link down",  "expired",     "replace handle",
+                                        "open probe", "drop probe", "adopt probe", "failed",
+                                        "closed",     "hello"};
+    char text[NAME_MAX_] = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (actions & (1u << i))
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", text[0] ? ", " : "",
+                     names[i]);
+    }
+    record(script_of(port), "  session: %s", text);
+}
+
+static void port_random(struct zkl_port *port, unsigned char bytes[16])
+{
+    memset(bytes, ++script_of(port)->guids, 16);
+}
+
+static void port_trace(struct zkl_port *port, const char *line)
+{
+    record(script_of(port), "%s", line);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+struct script *script_new(void)
+{
+    struct script *s = &the_script;
+    memset(s, 0, sizeof *s);
+    s->zxid = 101;
+    s->port = (struct zkl_port){.send = port_send,
+                                .news = port_news,
+                                .session = port_session,
+                                .random = port_random,
+                                .trace = port_trace};
+    zkl_core_init(&s->core, &s->port, SCRIPT_TIMEOUT_MS);
+    return s;
+}
+
+struct script *script_connected(void)
+{
+    struct script *s = script_new();
+    script_up(s, SCRIPT_SESSION);
+    script_forget(s);
+    return s;
+}
+
+void script_free(struct script *s)
+{
+    assert_int_equal(s->core.contenders, 0);
+    assert_int_equal(s->core.need_window, 0);
+    assert_int_equal(s->core.waiting, 0);
+    assert_int_equal(s->core.hopeful, 0);
+    assert_int_equal(s->core.bounded, 0);
+    assert_null(s->core.refused);
+    zkl_core_fini(&s->core);
+}
+
+/* --- the owner ------------------------------------------------------------ */
+
+static void acquire(struct script *s, struct zkl_wish wish)
+{
+    size_t index = (size_t)s->core.last_number;
+    assert_true(index < SCRIPT_CONTENDERS);
+    wish.data = "owner";
+    s->live[index] = true;
+    zkl_core_acquire(&s->core, now_of(s), &s->contenders[index], &wish);
+}
+
+void script_lock(struct script *s, const char *root)
+{
+    acquire(s, (struct zkl_wish){.root = root});
+}
+
+void script_try(struct script *s, const char *root, bool sync)
+{
+    acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_sync = sync});
+}
+
+void script_lock_watched(struct script *s, const char *root)
+{
+    acquire(s, (struct zkl_wish){.root = root, .watch_own = true});
+}
+
+struct zkl_contender *script_contender(struct script *s, int number)
+{
+    assert_true(number >= 1 && s->live[number - 1]);
+    return &s->contenders[number - 1];
+}
+
+void script_stop(struct script *s, int number, int code)
+{
+    zkl_core_stop(&s->core, now_of(s), script_contender(s, number), code);
+}
+
+void script_unlock(struct script *s, int number)
+{
+    zkl_core_release(&s->core, now_of(s), script_contender(s, number));
+}
+
+void script_abandon(struct script *s, int number)
+{
+    zkl_core_abandon(&s->core, now_of(s), script_contender(s, number), ZKL_REASON_OWNER_EXITED);
+}
+
+void script_close(struct script *s)
+{
+    zkl_core_close(&s->core, now_of(s));
+    s->request_count = 0;
+}
+
+/* --- the link ------------------------------------------------------------- */
+
+static void session_event(struct script *s, enum zkl_session_event_type type, int64_t session)
+{
+    struct zkl_session_event event = {
+        .type = type, .now = now_of(s), .session = session, .timeout_ms = SCRIPT_TIMEOUT_MS};
+    zkl_core_session_event(&s->core, &event);
+}
+
+void script_event(struct script *s, enum zkl_session_event_type type)
+{
+    if (type == ZKL_SE_EXPIRED)
+        s->request_count = 0;
+    session_event(s, type, type == ZKL_SE_PROBE_UP ? SCRIPT_SESSION + 1 : 0);
+}
+
+void script_up(struct script *s, int64_t session)
+{
+    session_event(s, ZKL_SE_UP, session);
+}
+
+static void reply_to(struct script *s, size_t index, struct zkl_reply *reply)
+{
+    reply->id = s->requests[index].id;
+    memmove(&s->requests[index], &s->requests[index + 1],
+            (--s->request_count - index) * sizeof *s->requests);
+    zkl_core_reply(&s->core, now_of(s), reply);
+}
+
+void script_down(struct script *s)
+{
+    size_t lost = s->request_count;
+    session_event(s, ZKL_SE_DOWN, 0);
+    while (lost-- > 0)
+        reply_to(s, 0, &(struct zkl_reply){.answer = ZKL_ANSWER_LINK});
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+void script_at(struct script *s, int64_t ms)
+{
+    int calls = 0;
+    for (;;) {
+        int64_t due = zkl_core_next_timeout(&s->core, now_of(s));
+        int64_t due_ms = due == INT64_MAX ? INT64_MAX : (due + MS - 1) / MS;
+        if (due_ms > ms)
+            break;
+        assert_true(++calls < 10000); /* the service thread would spin */
+        s->now_ms = due_ms > s->now_ms ? due_ms : s->now_ms;
+        zkl_core_timer(&s->core, now_of(s));
+    }
+    s->now_ms = ms;
+}
+
+void script_sleep_until(struct script *s, int64_t ms)
+{
+    s->now_ms = ms;
+}
+
+/* --- the server ----------------------------------------------------------- */
+
+static bool awaited(const struct script *s, uint64_t id)
+{
+    const struct zkl_pending *slot = s->core.pending[id % ZKL_PENDING_BUCKETS];
+    while (slot && slot->id != id)
+        slot = slot->next;
+    return slot != NULL;
+}
+
+/* What the core has forgotten may be answered or not. */
+static void drop_forgotten(struct script *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->request_count; i++) {
+        if (awaited(s, s->requests[i].id))
+            s->requests[kept++] = s->requests[i];
+    }
+    s->request_count = kept;
+}
+
+bool script_next(struct script *s, enum zkl_request_kind *kind)
+{
+    drop_forgotten(s);
+    *kind = s->request_count > 0 ? s->requests[0].kind : ZKL_REQUEST_KINDS;
+    return s->request_count > 0;
+}
+
+static size_t oldest(struct script *s, enum zkl_request_kind kind)
+{
+    drop_forgotten(s);
+    for (size_t i = 0; i < s->request_count; i++) {
+        if (s->requests[i].kind == kind)
+            return i;
+    }
+    fail_msg("nothing was asked for by %s; recorded:\n%s", kind_names[kind], s->text);
+    return 0;
+}
+
+void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer answer)
+{
+    reply_to(s, oldest(s, kind), &(struct zkl_reply){.answer = answer});
+}
+
+void script_created(struct script *s, int32_t number)
+{
+    char name[NAME_MAX_];
+    size_t index = oldest(s, ZKL_REQ_CREATE);
+    snprintf(name, sizeof name, "%s%010d", strrchr(s->requests[index].path, '/') + 1, number);
+    reply_to(s, index, &(struct zkl_reply){.name = name, .czxid = s->zxid++});
+}
+
+static const char *child_name(const char *word, char *out)
+{
+    unsigned char bytes[16];
+    char guid[ZKL_GUID_LEN + 1], prefix[ZKL_NODE_NAME_MAX + 1];
+    const char *colon = strchr(word, ':');
+    if (!colon) {
+        snprintf(out, NAME_MAX_, "%s", word);
+        return out;
+    }
+    memset(bytes, atoi(word), sizeof bytes);
+    zkl_guid_format(bytes, guid);
+    zkl_name_prefix(guid, prefix);
+    snprintf(out, NAME_MAX_, "%s%010d", prefix, atoi(colon + 1));
+    return out;
+}
+
+static void reply_children(struct script *s, enum zkl_request_kind kind, int64_t czxid,
+                           const char *children)
+{
+    static char words[4096], names[64][NAME_MAX_];
+    const char *list[64];
+    size_t count = 0;
+    snprintf(words, sizeof words, "%s", children);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        list[count] = child_name(word, names[count]);
+        count++;
+    }
+    reply_to(s, oldest(s, kind),
+             &(struct zkl_reply){.children = list, .child_count = count, .czxid = czxid});
+}
+
+void script_listed(struct script *s, const char *children)
+{
+    reply_children(s, ZKL_REQ_LIST, 0, children);
+}
+
+void script_rooted(struct script *s, int64_t czxid, const char *children)
+{
+    reply_children(s, ZKL_REQ_LIST_ROOT, czxid, children);
+}
+
+void script_statted(struct script *s, int64_t session, int64_t czxid)
+{
+    reply_to(s, oldest(s, ZKL_REQ_STAT),
+             &(struct zkl_reply){.node_session = session, .czxid = czxid});
+}
+
+void script_missing(struct script *s, size_t check)
+{
+    reply_to(s, oldest(s, ZKL_REQ_HEARTBEAT),
+             &(struct zkl_reply){.answer = ZKL_ANSWER_NONODE, .failed_check = check});
+}
+
+static uint64_t watch_on(struct script *s, const char *path)
+{
+    char name[ZKL_PATH_MAX * 2];
+    for (int i = 0; i < ZKL_WATCH_BUCKETS; i++) {
+        for (struct zkl_watch *w = s->core.watches[i]; w; w = w->next) {
+            short_names(w->path, name, sizeof name);
+            if (strcmp(name, path) == 0)
+                return w->id;
+        }
+    }
+    fail_msg("no watch on %s; recorded:\n%s", path, s->text);
+    return 0;
+}
+
+void script_fired(struct script *s, const char *path, enum zkl_fired what)
+{
+    zkl_core_fired(&s->core, now_of(s), watch_on(s, path), what);
+}
+
+/* --- shortcuts ------------------------------------------------------------ */
+
+void script_hold(struct script *s, const char *root, int32_t number)
+{
+    script_lock(s, root);
+    char child[32];
+    snprintf(child, sizeof child, "%d:%d", s->guids, number);
+    script_created(s, number);
+    script_listed(s, child);
+}
+
+void script_wait(struct script *s, const char *root, int32_t number, const char *children)
+{
+    script_lock(s, root);
+    char all[256];
+    snprintf(all, sizeof all, "%d:%d %s", s->guids, number, children);
+    script_created(s, number);
+    script_listed(s, all);
+    while (s->request_count > 0 && s->requests[s->request_count - 1].kind == ZKL_REQ_WATCH)
+        reply_to(s, s->request_count - 1, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A core on a script: what it asks for and what it tells becomes lines of text, and the test
+ * answers. Time is virtual, in milliseconds; CLOCK_BOOTTIME runs 5,000 seconds ahead of
+ * CLOCK_MONOTONIC.
+ *
+ * A GUID is written Gn for the n-th one that was asked for, a node's name Gn- and its number.
+ * Lines look so:
+ *     [    10] #1 NEW -> QUEUEING: started        the core's trace
+ *       > create /r/G1-                           a request
+ *       #1 granted 101                            news, here a grant with its token
+ *       session: link up                          what the driver is to do
+ */
+#ifndef ZKL_TEST_SCRIPT_H
+#define ZKL_TEST_SCRIPT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/core.h"
+
+#define SCRIPT_TIMEOUT_MS 3000
+#define SCRIPT_SESSION 0xa
+#define SCRIPT_CONTENDERS 200
+
+struct script_request {
+    uint64_t id, watch_id;
+    enum zkl_request_kind kind;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+};
+
+struct script {
+    struct zkl_core core;
+    struct zkl_port port;
+    int64_t now_ms;
+    int64_t zxid; /* the next create's */
+    int guids;
+    char text[32768];
+    size_t length;
+    bool quiet; /* record nothing */
+    struct script_request requests[512];
+    size_t request_count;
+    enum zkl_answer refuse[ZKL_REQUEST_KINDS]; /* what send answers; OK: takes it */
+    int refusals;                              /* how many times one was refused */
+    struct zkl_contender contenders[SCRIPT_CONTENDERS];
+    bool live[SCRIPT_CONTENDERS];
+    int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
+};
+
+/* A new core, not connected yet, at 0 ms. There is one at a time. */
+struct script *script_new(void);
+/* The same, connected, with nothing recorded. */
+struct script *script_connected(void);
+/* Ends it: nothing may be left. */
+void script_free(struct script *s);
+
+/* --- the owner: contenders are #1, #2 ... in the order of their wishes ---- */
+
+void script_lock(struct script *s, const char *root);
+void script_try(struct script *s, const char *root, bool sync);
+void script_lock_watched(struct script *s,
+                         const char *root); /* wants to hear of a deletion at once */
+void script_stop(struct script *s, int number, int code);
+void script_unlock(struct script *s, int number);
+void script_abandon(struct script *s, int number);
+void script_close(struct script *s);
+struct zkl_contender *script_contender(struct script *s, int number);
+
+/* --- the link ------------------------------------------------------------- */
+
+void script_event(struct script *s, enum zkl_session_event_type type);
+void script_up(struct script *s, int64_t session);
+/* The link breaks, and everything that was awaited is answered so; in libzookeeper's order. */
+void script_down(struct script *s);
+
+/* --- time ----------------------------------------------------------------- */
+
+/* Go there, with the core's timer called whenever it is due. */
+void script_at(struct script *s, int64_t ms);
+/* The process is stopped until then: no timer runs meanwhile. */
+void script_sleep_until(struct script *s, int64_t ms);
+
+/* --- the server: each answers the oldest awaited request of that kind ----- */
+
+void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer answer);
+/* The node gets this number; its czxid is the next zxid. */
+void script_created(struct script *s, int32_t number);
+/* Children as words: "1:7 2:8 note" is the node 7 of the first GUID, the node 8 of the second,
+ * and a stranger's. */
+void script_listed(struct script *s, const char *children);
+void script_rooted(struct script *s, int64_t czxid, const char *children);
+void script_statted(struct script *s, int64_t session, int64_t czxid);
+/* A heartbeat found this one of its nodes missing. */
+void script_missing(struct script *s, size_t check);
+/* The watch on the node fires; path as recorded, such as "/r/G1-0000000007". */
+void script_fired(struct script *s, const char *path, enum zkl_fired what);
+
+/* The kind of the oldest request that the core still waits for; false: there is none. */
+bool script_next(struct script *s, enum zkl_request_kind *kind);
+
+/* --- shortcuts ------------------------------------------------------------ */
+
+/* Lock, uncontended, with this number. */
+void script_hold(struct script *s, const char *root, int32_t number);
+/* Lock, with this number, behind these children. */
+void script_wait(struct script *s, const char *root, int32_t number, const char *children);
+
+/* --- what was recorded ---------------------------------------------------- */
+
+/* Exactly this since the last time. */
+void script_expect_at(struct script *s, const char *text, const char *file, int line);
+#define script_expect(s, text) script_expect_at(s, text, __FILE__, __LINE__)
+/* Does this occur in it? It stays recorded. */
+bool script_has(const struct script *s, const char *text);
+void script_forget(struct script *s);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The order of a queue: who holds, and whom to watch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/name.h"
+#include "core/queue.h"
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* Goal: the smaller number comes first, not the smaller text. Method: numbers whose text order
+ * is the other way round. */
+static void numbers_decide_not_text(void **state)
+{
+    static const char *const list[] = {"z-lock-0000000009", "a-lock-0000000010", "m-lock-8"};
+    (void)state;
+    struct zkl_look look = zkl_queue_look(list, COUNT(list), "a-lock-0000000010");
+    assert_true(look.present);
+    assert_int_equal(look.contenders, 3);
+    assert_int_equal(look.before, 2);
+    assert_string_equal(look.predecessor, "z-lock-0000000009");
+    assert_null(zkl_queue_look(list, COUNT(list), "m-lock-8").predecessor);
+}
+
+/* Goal: below zero the order goes on. Method: negative numbers of both widths stand before all
+ * others. */
+static void negative_numbers_come_before(void **state)
+{
+    static const char *const list[] = {"a-lock-0000000000", "b-lock--000000001",
+                                       "c-lock--2147483648", "d-lock-2147483647"};
+    (void)state;
+    assert_string_equal(zkl_queue_look(list, COUNT(list), "a-lock-0000000000").predecessor,
+                        "b-lock--000000001");
+    assert_string_equal(zkl_queue_look(list, COUNT(list), "b-lock--000000001").predecessor,
+                        "c-lock--2147483648");
+    assert_null(zkl_queue_look(list, COUNT(list), "c-lock--2147483648").predecessor);
+    assert_int_equal(zkl_queue_look(list, COUNT(list), "d-lock-2147483647").before, 3);
+}
+
+/* Goal: equal numbers are told apart by their names, the same way for everybody. Method: a stuck
+ * counter's nodes. */
+static void equal_numbers_are_ordered_by_name(void **state)
+{
+    static const char *const list[] = {"b-lock-2147483647", "a-lock-2147483647",
+                                       "c-lock-2147483647"};
+    (void)state;
+    assert_null(zkl_queue_look(list, COUNT(list), "a-lock-2147483647").predecessor);
+    assert_string_equal(zkl_queue_look(list, COUNT(list), "b-lock-2147483647").predecessor,
+                        "a-lock-2147483647");
+    assert_string_equal(zkl_queue_look(list, COUNT(list), "c-lock-2147483647").predecessor,
+                        "b-lock-2147483647");
+}
+
+/* Goal: children that are no contenders count for nothing but are named. Method: strangers
+ * around two contenders, and alone. */
+static void foreign_children_are_ignored(void **state)
+{
+    static const char *const list[] = {"0000000000", "a-lock-0000000001", "lock-",
+                                       "b-lock-0000000002", "readme"};
+    static const char *const strangers[] = {"readme"};
+    (void)state;
+    struct zkl_look look = zkl_queue_look(list, COUNT(list), "a-lock-0000000001");
+    assert_null(look.predecessor);
+    assert_int_equal(look.contenders, 2);
+    assert_non_null(look.foreign);
+    look = zkl_queue_look(strangers, 1, "a-lock-0000000001");
+    assert_int_equal(look.contenders, 0);
+    assert_false(look.present);
+    assert_string_equal(look.foreign, "readme");
+}
+
+/* Goal: who is not in the list is not there, and without a node one looks from the end. Method:
+ * a missing own name; NULL; an empty list. */
+static void a_missing_own_node_is_not_present(void **state)
+{
+    static const char *const list[] = {"a-lock-0000000001", "b-lock-0000000003"};
+    (void)state;
+    struct zkl_look look = zkl_queue_look(list, COUNT(list), "c-lock-0000000002");
+    assert_false(look.present);
+    assert_string_equal(look.predecessor, "a-lock-0000000001");
+    look = zkl_queue_look(list, COUNT(list), NULL);
+    assert_string_equal(look.predecessor, "b-lock-0000000003");
+    assert_int_equal(look.before, 2);
+    look = zkl_queue_look(NULL, 0, "a-lock-0000000001");
+    assert_false(look.present);
+    assert_null(look.predecessor);
+}
+
+/* Goal: a node is found by its GUID alone. Method: among others, of other libraries too. */
+static void a_node_is_found_by_its_guid(void **state)
+{
+    static const char guid[] = "00000000-0000-4000-8000-000000000000";
+    static const char *const list[] = {"lock-0000000001", "_c_",
+                                       "_c_00000000-0000-4000-8000-000000000001-lock-0000000002",
+                                       "_c_00000000-0000-4000-8000-000000000000-lock-0000000003"};
+    (void)state;
+    assert_ptr_equal(zkl_queue_find_guid(list, COUNT(list), guid), list[3]);
+    assert_null(zkl_queue_find_guid(list, 3, guid));
+    assert_null(zkl_queue_find_guid(NULL, 0, guid));
+}
+
+/* --- against a reference -------------------------------------------------- */
+
+static uint32_t random_state;
+
+static uint32_t random32(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+static int32_t number_of(const char *name)
+{
+    return (int32_t)strtoll(strstr(name, "lock-") + 5, NULL, 10);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    int32_t x = number_of(left), y = number_of(right);
+    return x != y ? (x > y) - (x < y) : strcmp(left, right);
+}
+
+static size_t random_names(char (*names)[32], const char **contenders, const char **all)
+{
+    static const int32_t starts[] = {0, 5, 99998, INT32_MAX - 3, INT32_MIN, -3};
+    size_t count = random32() % 12, kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t number = starts[random32() % COUNT(starts)] + (int32_t)(random32() % 4);
+        bool foreign = random32() % 5 == 0;
+        snprintf(names[i], sizeof names[i], foreign ? "%c%zu-read-%010d" : "%c%zu-lock-%010d",
+                 (int)('a' + random32() % 3), i, number);
+        all[i] = names[i];
+        if (!foreign)
+            contenders[kept++] = names[i];
+    }
+    all[count] = NULL;
+    return kept;
+}
+
+/* Goal: the predecessor is the immediate one, always. Method: random lists against a sorted one;
+ * the seed is fixed, the failing list printed. */
+static void random_lists_agree_with_a_sorted_reference(void **state)
+{
+    char names[12][32];
+    const char *sorted[13], *all[13];
+    (void)state;
+    random_state = 20261121;
+    for (int round = 0; round < 20000; round++) {
+        size_t kept = random_names(names, sorted, all), count = 0;
+        while (all[count])
+            count++;
+        qsort(sorted, kept, sizeof *sorted, by_place);
+        for (size_t i = 0; i < kept; i++) {
+            struct zkl_look look = zkl_queue_look(all, count, sorted[i]);
+            const char *expected = i > 0 ? sorted[i - 1] : NULL;
+            if (!look.present || look.before != i || look.predecessor != expected ||
+                look.contenders != kept || (look.foreign != NULL) != (kept < count))
+                fail_msg("round %d: %s is behind %s", round, sorted[i],
+                         look.predecessor ? look.predecessor : "nobody");
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_decide_not_text),
+        cmocka_unit_test(negative_numbers_come_before),
+        cmocka_unit_test(equal_numbers_are_ordered_by_name),
+        cmocka_unit_test(foreign_children_are_ignored),
+        cmocka_unit_test(a_missing_own_node_is_not_present),
+        cmocka_unit_test(a_node_is_found_by_its_guid),
+        cmocka_unit_test(random_lists_agree_with_a_sorted_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

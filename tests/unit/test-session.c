@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The session's state machine and the arithmetic of the window. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/session.h"
+
+#define MS INT64_C(1000000)
+#define TIMEOUT_MS 2000
+
+static unsigned step_at(struct zkl_session *s, int64_t ms, enum zkl_session_event_type type,
+                        int64_t id)
+{
+    struct zkl_session_event event = {.type = type,
+                                      .now = {ms * MS, (ms + 1000000) * MS},
+                                      .session = id,
+                                      .timeout_ms = TIMEOUT_MS};
+    return zkl_session_step(s, &event, NULL, NULL);
+}
+
+static struct zkl_session in_state(enum zkl_session_state state)
+{
+    struct zkl_session s;
+    zkl_session_init(&s, TIMEOUT_MS);
+    if (state == ZKL_SESSION_STARTING)
+        return s;
+    step_at(&s, 0, state == ZKL_SESSION_FAILED ? ZKL_SE_AUTH_FAILED : ZKL_SE_UP, 7);
+    if (state == ZKL_SESSION_CLOSED)
+        step_at(&s, 0, ZKL_SE_CLOSE, 0);
+    if (state == ZKL_SESSION_SUSPENDED || state == ZKL_SESSION_PROBING ||
+        state == ZKL_SESSION_PROBED)
+        step_at(&s, 0, ZKL_SE_DOWN, 0);
+    if (state == ZKL_SESSION_PROBING || state == ZKL_SESSION_PROBED)
+        step_at(&s, 2 * TIMEOUT_MS, ZKL_SE_TIMER, 0);
+    if (state == ZKL_SESSION_PROBED)
+        step_at(&s, 2 * TIMEOUT_MS, ZKL_SE_PROBE_UP, 8);
+    assert_int_equal(s.state, state);
+    return s;
+}
+
+enum { STAYS = -1 };
+#define S(name) ZKL_SESSION_##name
+
+/* What each event does in each state, a timer being one that is due. */
+static const struct {
+    enum zkl_session_state from;
+    enum zkl_session_event_type event;
+    int to;
+    unsigned actions;
+} table[] = {
+    {S(STARTING), ZKL_SE_UP, S(CONNECTED), ZKL_SA_LINK_UP},
+    {S(STARTING), ZKL_SE_DOWN, STAYS, 0},
+    {S(STARTING), ZKL_SE_EXPIRED, S(STARTING), ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE},
+    {S(STARTING), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(STARTING), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(STARTING), ZKL_SE_TIMER, STAYS, 0},
+    {S(STARTING), ZKL_SE_AUTH_FAILED, S(FAILED), ZKL_SA_FAIL},
+    {S(STARTING), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_CLOSED},
+    {S(CONNECTED), ZKL_SE_UP, STAYS, 0},
+    {S(CONNECTED), ZKL_SE_DOWN, S(SUSPENDED), ZKL_SA_LINK_DOWN},
+    {S(CONNECTED), ZKL_SE_EXPIRED, S(STARTING),
+     ZKL_SA_LINK_DOWN | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE},
+    {S(CONNECTED), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(CONNECTED), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(CONNECTED), ZKL_SE_TIMER, STAYS, 0},
+    {S(CONNECTED), ZKL_SE_AUTH_FAILED, S(FAILED), ZKL_SA_LINK_DOWN | ZKL_SA_FAIL},
+    {S(CONNECTED), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_LINK_DOWN | ZKL_SA_CLOSED},
+    {S(SUSPENDED), ZKL_SE_UP, S(CONNECTED), ZKL_SA_LINK_UP},
+    {S(SUSPENDED), ZKL_SE_DOWN, STAYS, 0},
+    {S(SUSPENDED), ZKL_SE_EXPIRED, S(STARTING), ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE},
+    {S(SUSPENDED), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(SUSPENDED), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(SUSPENDED), ZKL_SE_TIMER, S(PROBING), ZKL_SA_OPEN_PROBE},
+    {S(SUSPENDED), ZKL_SE_AUTH_FAILED, S(FAILED), ZKL_SA_FAIL},
+    {S(SUSPENDED), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_CLOSED},
+    {S(PROBING), ZKL_SE_UP, S(CONNECTED), ZKL_SA_LINK_UP | ZKL_SA_DROP_PROBE},
+    {S(PROBING), ZKL_SE_DOWN, STAYS, 0},
+    {S(PROBING), ZKL_SE_EXPIRED, S(STARTING),
+     ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_PROBE},
+    {S(PROBING), ZKL_SE_PROBE_UP, S(PROBED), 0},
+    {S(PROBING), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(PROBING), ZKL_SE_TIMER, STAYS, 0},
+    {S(PROBING), ZKL_SE_AUTH_FAILED, S(FAILED), ZKL_SA_FAIL | ZKL_SA_DROP_PROBE},
+    {S(PROBING), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_CLOSED | ZKL_SA_DROP_PROBE},
+    {S(PROBED), ZKL_SE_UP, S(CONNECTED), ZKL_SA_LINK_UP | ZKL_SA_DROP_PROBE},
+    {S(PROBED), ZKL_SE_DOWN, STAYS, 0},
+    {S(PROBED), ZKL_SE_EXPIRED, S(CONNECTED), ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE | ZKL_SA_LINK_UP},
+    {S(PROBED), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(PROBED), ZKL_SE_PROBE_DOWN, S(PROBING), 0},
+    {S(PROBED), ZKL_SE_TIMER, S(CONNECTED), ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE | ZKL_SA_LINK_UP},
+    {S(PROBED), ZKL_SE_AUTH_FAILED, S(FAILED), ZKL_SA_FAIL | ZKL_SA_DROP_PROBE},
+    {S(PROBED), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_CLOSED | ZKL_SA_DROP_PROBE},
+    {S(FAILED), ZKL_SE_UP, STAYS, 0},
+    {S(FAILED), ZKL_SE_DOWN, STAYS, 0},
+    {S(FAILED), ZKL_SE_EXPIRED, STAYS, 0},
+    {S(FAILED), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(FAILED), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(FAILED), ZKL_SE_TIMER, STAYS, 0},
+    {S(FAILED), ZKL_SE_AUTH_FAILED, STAYS, 0},
+    {S(FAILED), ZKL_SE_CLOSE, S(CLOSED), ZKL_SA_CLOSED},
+    {S(CLOSED), ZKL_SE_UP, STAYS, 0},
+    {S(CLOSED), ZKL_SE_DOWN, STAYS, 0},
+    {S(CLOSED), ZKL_SE_EXPIRED, STAYS, 0},
+    {S(CLOSED), ZKL_SE_PROBE_UP, STAYS, 0},
+    {S(CLOSED), ZKL_SE_PROBE_DOWN, STAYS, 0},
+    {S(CLOSED), ZKL_SE_TIMER, STAYS, 0},
+    {S(CLOSED), ZKL_SE_AUTH_FAILED, STAYS, 0},
+    {S(CLOSED), ZKL_SE_CLOSE, STAYS, 0},
+};
+
+/* Goal: every event in every state does what the table says. Method: one step each; the table is
+ * complete. */
+static void every_event_does_in_every_state_what_the_table_says(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof table / sizeof *table, ZKL_SESSION_STATES * ZKL_SESSION_EVENT_TYPES);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct zkl_session s = in_state(table[i].from);
+        unsigned actions = step_at(&s, 100000, table[i].event, 7);
+        int to = table[i].to == STAYS ? (int)table[i].from : table[i].to;
+        if ((int)s.state != to || actions != table[i].actions)
+            fail_msg("%s, event %d: goes to %s with actions %u",
+                     zkl_session_state_name(table[i].from), (int)table[i].event,
+                     zkl_session_state_name(s.state), actions);
+    }
+}
+
+static bool takes_place(enum zkl_session_state from, enum zkl_session_state to)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i].from == from && table[i].to == (int)to)
+            return true;
+    }
+    /* An expiry while the second handle is connected goes through STARTING within the step. */
+    return from == ZKL_SESSION_PROBED && to == ZKL_SESSION_STARTING;
+}
+
+/* Goal: no transition is allowed that can't take place. Method: the list of allowed ones against
+ * the table. */
+static void every_allowed_transition_takes_place(void **state)
+{
+    (void)state;
+    for (int from = 0; from < ZKL_SESSION_STATES; from++) {
+        for (int to = 0; to < ZKL_SESSION_STATES; to++) {
+            bool allowed =
+                zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
+            bool happens = takes_place((enum zkl_session_state)from, (enum zkl_session_state)to);
+            if (allowed != happens)
+                fail_msg("%s -> %s is %s", zkl_session_state_name((enum zkl_session_state)from),
+                         zkl_session_state_name((enum zkl_session_state)to),
+                         allowed ? "allowed, but does not happen" : "not allowed");
+        }
+    }
+}
+
+/* Goal: the window is three quarters of the negotiated timeout from the send time of the newest
+ * answered write. Method: proofs in and out of order; none; a new session. */
+static void the_window_counts_from_the_newest_send_time(void **state)
+{
+    struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
+    (void)state;
+    assert_int_equal(zkl_session_window_end(&s), 0);
+    zkl_session_proved(&s, 5000 * MS);
+    assert_int_equal(zkl_session_window_end(&s), 6500 * MS);
+    zkl_session_proved(&s, 4000 * MS);
+    assert_int_equal(zkl_session_window_end(&s), 6500 * MS);
+    assert_int_equal(zkl_session_heartbeat_due(&s), 5500 * MS);
+    step_at(&s, 1, ZKL_SE_DOWN, 0);
+    assert_int_equal(zkl_session_window_end(&s), 6500 * MS);
+    step_at(&s, 2, ZKL_SE_UP, 7);
+    assert_int_equal(zkl_session_window_end(&s), 6500 * MS);
+    step_at(&s, 3, ZKL_SE_EXPIRED, 0);
+    assert_int_equal(zkl_session_window_end(&s), 0);
+    assert_int_equal(s.id, 0);
+}
+
+/* Goal: a server that hands out another id has dropped the old session. Method: reconnect with
+ * one. */
+static void another_id_on_reconnect_is_an_expiry(void **state)
+{
+    static const enum zkl_session_state states[] = {ZKL_SESSION_SUSPENDED, ZKL_SESSION_PROBING,
+                                                    ZKL_SESSION_PROBED};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct zkl_session s = in_state(states[i]);
+        zkl_session_proved(&s, 5000 * MS);
+        unsigned actions = step_at(&s, 100000, ZKL_SE_UP, 99);
+        assert_int_equal(actions & ~(unsigned)ZKL_SA_DROP_PROBE, ZKL_SA_LINK_UP | ZKL_SA_EXPIRE);
+        assert_int_equal(zkl_session_window_end(&s), 0);
+        assert_int_equal(s.id, 99);
+    }
+}
+
+/* Goal: a server that lost its data is found out: a second handle is tried after two timeouts
+ * without a link, and taken half a timeout after it connected. Method: the timers, a nanosecond
+ * early and on time. */
+static void a_wiped_server_is_probed_and_then_adopted(void **state)
+{
+    struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
+    (void)state;
+    zkl_session_proved(&s, 5000 * MS);
+    step_at(&s, 1000, ZKL_SE_DOWN, 0);
+    assert_int_equal(s.timer_mono_ns, (1000 + 2 * TIMEOUT_MS) * MS);
+    assert_int_equal(step_at(&s, 1000 + 2 * TIMEOUT_MS - 1, ZKL_SE_TIMER, 0), 0);
+    assert_int_equal(step_at(&s, 1000 + 2 * TIMEOUT_MS, ZKL_SE_TIMER, 0), ZKL_SA_OPEN_PROBE);
+    assert_true(s.timer_mono_ns == INT64_MAX);
+    step_at(&s, 6000, ZKL_SE_PROBE_UP, 8);
+    assert_int_equal(s.timer_mono_ns, (6000 + TIMEOUT_MS / 2) * MS);
+    step_at(&s, 6100, ZKL_SE_PROBE_DOWN, 0);
+    assert_true(s.timer_mono_ns == INT64_MAX);
+    step_at(&s, 6200, ZKL_SE_PROBE_UP, 8);
+    assert_int_equal(step_at(&s, 7199, ZKL_SE_TIMER, 0), 0);
+    assert_int_equal(step_at(&s, 7200, ZKL_SE_TIMER, 0),
+                     ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE | ZKL_SA_LINK_UP);
+    assert_int_equal(s.id, 8);
+    assert_int_equal(zkl_session_window_end(&s), 0);
+}
+
+/* Goal: after an outage of all servers the old session keeps its holds. Method: the first handle
+ * comes back while the second one is connected. */
+static void the_first_handle_has_a_last_chance(void **state)
+{
+    struct zkl_session s = in_state(ZKL_SESSION_PROBED);
+    (void)state;
+    zkl_session_proved(&s, 5000 * MS);
+    assert_int_equal(step_at(&s, 100000, ZKL_SE_UP, 7), ZKL_SA_LINK_UP | ZKL_SA_DROP_PROBE);
+    assert_int_equal(s.id, 7);
+    assert_int_equal(zkl_session_window_end(&s), 6500 * MS);
+    assert_true(s.timer_mono_ns == INT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_event_does_in_every_state_what_the_table_says),
+        cmocka_unit_test(every_allowed_transition_takes_place),
+        cmocka_unit_test(the_window_counts_from_the_newest_send_time),
+        cmocka_unit_test(another_id_on_reconnect_is_an_expiry),
+        cmocka_unit_test(a_wiped_server_is_probed_and_then_adopted),
+        cmocka_unit_test(the_first_handle_has_a_last_chance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Watches and the life signs of a client, on a script. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "script.h"
+
+/* Goal: one watch on the server serves all contenders of a client, and goes with the last of
+ * them. Method: two wait for the same predecessor; one leaves, then the other. */
+static void a_watch_is_shared_and_goes_with_the_last(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 8);
+    script_listed(s, "1:8 5:7");
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_listed(s, "2:9 5:7"); /* the first one's node has just been deleted by a stranger */
+    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
+                     "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "[     0] #1 QUEUEING -> WAITING: next in line\n"
+                     "  > watch /r/G5-0000000007\n"
+                     "  > watch /r/G1-0000000008\n"
+                     "[     0] #2 NEW -> QUEUEING: started\n"
+                     "  > create /r/G2-\n"
+                     "  > list /r\n"
+                     "[     0] #2 QUEUEING -> WAITING: next in line\n"
+                     "  > watch /r/G2-0000000009\n");
+    for (int i = 0; i < 3; i++)
+        script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_expect(s, "[     0] #1 WAITING -> LEAVING: stopped\n"
+                     "  #1 failed ECANCELED\n"
+                     "  > delete /r/G1-0000000008\n"
+                     "[     0] #2 WAITING -> LEAVING: stopped\n"
+                     "  #2 failed ECANCELED\n"
+                     "  > unwatch /r/G5-0000000007\n"
+                     "  > delete /r/G2-0000000009\n");
+    script_event(s, ZKL_SE_EXPIRED);
+    script_free(s);
+}
+
+/* Goal: a holder's own watch and its successor's are one. Method: the holder unlocks; the event
+ * reaches the waiter. */
+static void holder_and_successor_share_a_watch(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock_watched(s, "/r");
+    script_created(s, 7);
+    script_listed(s, "1:7");
+    script_wait(s, "/r", 8, "1:7");
+    script_forget(s);
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_listed(s, "2:8");
+    script_expect(s, "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "[     0] #2 WAITING -> LISTING: predecessor fired\n"
+                     "  > list /r\n"
+                     "[     0] #1 RELEASING -> ENDED: deleted\n"
+                     "  #1 released OK\n"
+                     "  #1 ended\n"
+                     "[     0] #2 LISTING -> HOLDING: first\n"
+                     "  #2 granted 102\n");
+    script_unlock(s, 2);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a watch that nobody wants any more while it is being armed is removed once it is.
+ * Method: the waiter leaves before the answer comes. */
+static void a_watch_unwanted_while_being_armed_is_removed_then(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_listed(s, "1:9 5:7");
+    script_forget(s);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] #1 WAITING -> LEAVING: stopped\n"
+                     "  #1 failed ECANCELED\n"
+                     "  > delete /r/G1-0000000009\n"
+                     "  > unwatch /r/G5-0000000007\n");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    assert_null(s->core.removing);
+    script_free(s);
+}
+
+/* Goal: a removal that stayed unanswered is repeated with the next link, unless the path is
+ * wanted again. Method: two removals are cut off; one of the paths has a new waiter. */
+static void a_removal_is_repeated_unless_the_path_is_wanted_again(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_wait(s, "/q", 3, "6:2");
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_wait(s, "/r", 10, "5:7");
+    script_forget(s);
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_expect(s, "[     0] session CONNECTED -> SUSPENDED: link lost\n"
+                     "  session: link down\n"
+                     "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "  > unwatch /q/G6-0000000002\n"
+                     "  > delete /r/G1-0000000009\n"
+                     "  > delete /q/G2-0000000003\n"
+                     "[     0] #3 WAITING -> LISTING: link up\n"
+                     "  > list /r\n");
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_null(s->core.removing);
+    script_stop(s, 3, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: an event of a watch that was removed finds nobody. Method: it fires after the removal. */
+static void a_late_event_finds_nobody(void **state)
+{
+    struct script *s = script_connected();
+    uint64_t id;
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    id = s->core.last_watch;
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_forget(s);
+    for (uint64_t place = 0; place < ZKL_WATCH_BUCKETS; place++) {
+        struct zkl_time now = {0};
+        zkl_core_fired(&s->core, now, id * ZKL_WATCH_BUCKETS + place, ZKL_FIRED_DELETED);
+    }
+    script_event(s, ZKL_SE_EXPIRED);
+    script_forget(s);
+    script_free(s);
+}
+
+/* Goal: while something is waited for, some request goes out every 300 ms (a server may sit on
+ * an event), and else none. Method: a waiter that is not next; then an idle client. */
+static void a_waiting_client_nudges_the_server(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7 6:8");
+    script_forget(s);
+    script_at(s, 950);
+    script_expect(s, "  > nudge /\n"
+                     "  > nudge /\n"
+                     "  > nudge /\n");
+    script_answer(s, ZKL_REQ_NUDGE, ZKL_ANSWER_OK);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_at(s, 60000);
+    script_expect(s, "");
+    script_free(s);
+}
+
+/* Goal: the client that is next in line proves its session in time. Method: a waiter with one
+ * before it sends heartbeats instead of nudges. */
+static void the_next_in_line_keeps_its_window_open(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_forget(s);
+    script_at(s, 760);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_expect(s, "  > nudge /\n"
+                     "  > nudge /\n"
+                     "  > heartbeat /r/G1-0000000009\n");
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: an answer that a server sits on is asked for. Method: the create is not answered for a
+ * second. */
+static void an_awaited_answer_is_nudged_too(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_forget(s);
+    script_at(s, 700);
+    script_expect(s, "  > nudge /\n"
+                     "  > nudge /\n");
+    script_event(s, ZKL_SE_EXPIRED);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_watch_is_shared_and_goes_with_the_last),
+        cmocka_unit_test(holder_and_successor_share_a_watch),
+        cmocka_unit_test(a_watch_unwanted_while_being_armed_is_removed_then),
+        cmocka_unit_test(a_removal_is_repeated_unless_the_path_is_wanted_again),
+        cmocka_unit_test(a_late_event_finds_nobody),
+        cmocka_unit_test(a_waiting_client_nudges_the_server),
+        cmocka_unit_test(the_next_in_line_keeps_its_window_open),
+        cmocka_unit_test(an_awaited_answer_is_nudged_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
