@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wrong calls, made on the shared library as it is shipped: each has its code, none crashes. */
+#include "cluster.h"
+
+#include "says.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- NULL ------------------------------------------------------------------------------------ */
+
+static const char *tried[64];
+static size_t tried_count;
+
+static void check_said(const char *name, int64_t said, int64_t expected)
+{
+    tried[tried_count++] = name;
+    if (said != expected)
+        fail_msg("%s says %lld, not %lld", name, (long long)said, (long long)expected);
+    if (expected == ZKL_EINVAL && !strstr(zkl_error_detail(), "NULL"))
+        fail_msg("%s explains nothing: %s", name, zkl_error_detail());
+}
+
+#define try(function, arguments, expected)                                                         \
+    check_said(#function, (int64_t)function arguments, expected)
+
+static void try_clients(void)
+{
+    zkl_cancel_set(NULL);
+    tried[tried_count++] = "zkl_cancel_set";
+    zkl_cancel_free(NULL);
+    tried[tried_count++] = "zkl_cancel_free";
+    try(zkl_cancel_new, (NULL), ZKL_EINVAL);
+    try(zkl_cancel_is_set, (NULL), 0);
+    try(zkl_client_open, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_client_state, (NULL), ZKL_EINVAL);
+    try(zkl_client_close, (NULL, 0), ZKL_EINVAL);
+    try(zkl_client_free, (NULL), ZKL_EINVAL);
+}
+
+static void try_mutexes(void)
+{
+    try(zkl_mutex_new, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_free, (NULL), 0);
+    try(zkl_mutex_acquire, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_lock, (NULL), ZKL_EINVAL);
+    try(zkl_mutex_trylock, (NULL), ZKL_EINVAL);
+    try(zkl_mutex_lock_for, (NULL, 0), ZKL_EINVAL);
+    try(zkl_mutex_lock_until, (NULL, 0, NULL), ZKL_EINVAL);
+    try(zkl_mutex_unlock, (NULL), ZKL_EINVAL);
+    try(zkl_mutex_still_held, (NULL, 0), ZKL_EINVAL);
+    try(zkl_mutex_hold_count, (NULL), ZKL_EINVAL);
+    try(zkl_mutex_token, (NULL), 0);
+    try(zkl_mutex_window_ms, (NULL), ZKL_EINVAL);
+    try(zkl_mutex_node_path, (NULL, NULL, 0), ZKL_EINVAL);
+    try(zkl_mutex_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
+}
+
+static void try_the_rest(void)
+{
+    int number = 0;
+
+    check_said("zkl_version", zkl_version(NULL) != NULL, 1);
+    check_text(zkl_version(&number), "0.1.0");
+    check_num(number, ==, ZKL_VERSION_NUMBER);
+    check_said("zkl_strerror", zkl_strerror(0) != NULL, 1);
+    check_said("zkl_error_detail", zkl_error_detail() != NULL, 1);
+    try(zkl_error_is_retryable, (0), 0);
+    try(zkl_error_is_lost, (0), 0);
+    check_said("zkl_now_ns", zkl_now_ns() > 0, 1);
+}
+
+static bool was_tried(const char *name)
+{
+    for (size_t i = 0; i < tried_count; i++) {
+        if (strcmp(tried[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Goal: every function of the library takes NULL and says what is wrong. Method: all of them; the
+ * library's own list of exports says which those are. */
+static void every_function_takes_null(void **state)
+{
+    FILE *map = fopen(ZKL_MAP, "r");
+    char line[256], name[64];
+    size_t exported = 0;
+
+    (void)state;
+    tried_count = 0;
+    try_clients();
+    try_mutexes();
+    try_the_rest();
+    check_true(map != NULL);
+    while (fgets(line, sizeof line, map)) {
+        if (sscanf(line, " zkl_%58[a-z_];", name) != 1)
+            continue;
+        exported++;
+        snprintf(line, sizeof line, "zkl_%s", name);
+        if (!was_tried(line))
+            fail_msg("%s was not tried", line);
+    }
+    fclose(map);
+    check_num(exported, ==, tried_count);
+}
+
+/* Goal: the other pointers may not be NULL either where they are needed, nothing is written, and
+ * those that may be are. */
+static void other_pointers_may_be_null_or_say_so(void **state)
+{
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    struct zkl_client *client = NULL, *good = cluster_client();
+    struct zkl_mutex *mutex = NULL;
+
+    (void)state;
+    check_fails(zkl_client_open(&client, NULL), ZKL_EINVAL, "options");
+    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "servers");
+    check_true(client == NULL);
+    check_fails(zkl_mutex_new(&mutex, NULL, "/x"), ZKL_EINVAL, "client");
+    check_fails(zkl_mutex_new(&mutex, good, NULL), ZKL_EINVAL, "path");
+    check_fails(zkl_mutex_new(NULL, good, "/x"), ZKL_EINVAL, "mutex");
+    check_true(mutex == NULL);
+    mutex = cluster_mutex(good, cluster_path("null"));
+    check_ok(zkl_mutex_acquire(mutex, NULL, NULL));
+    check_fails(zkl_mutex_node_path(mutex, NULL, 10), ZKL_EINVAL, "buf");
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(good, mutex);
+}
+
+/* --- structs --------------------------------------------------------------------------------- */
+
+/* Goal: a struct that was not filled with its _INIT is refused, as is a flag that does not exist. */
+static void structs_without_their_size_are_refused(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *client = NULL, *good = cluster_client();
+    struct take take = take_of(cluster_mutex(good, cluster_path("size")));
+
+    (void)state;
+    options.size = 0;
+    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
+    options.size = sizeof options + 8;
+    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
+    take.wait.size = 0;
+    check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_WAIT_INIT");
+    take.wait = zkl_wait_init();
+    take.grant.size = 1;
+    check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_GRANT_INIT");
+    take.grant = zkl_grant_init();
+    take.wait.flags = 4;
+    check_fails(do_acquire(&take), ZKL_EINVAL, "0x4");
+    cluster_free(good, take.mutex);
+}
+
+/* --- closed ---------------------------------------------------------------------------------- */
+
+/* Goal: after close each call says ECLOSED or what still can be said, at once, and all can be freed;
+ * a hold of before counts as lost. */
+static void a_closed_client_says_so(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("closed")), *other = NULL;
+    struct zkl_mutex *held = cluster_mutex(client, cluster_path("closed-held"));
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CLOSED);
+    check_fails(zkl_mutex_new(&other, client, "/x"), ZKL_ECLOSED, "zkl_mutex_new");
+    check_fails(zkl_mutex_lock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
+    check_fails(zkl_mutex_trylock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
+    check_fails(zkl_mutex_lock_for(mutex, 5000), ZKL_ECLOSED, "zkl_mutex_acquire");
+    check_fails(zkl_mutex_lock(held), ZKL_ECLOSED, "zkl_mutex_acquire");
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_hold_count(held), ==, 1);
+    check_num(zkl_mutex_still_held(held, 0), ==, 0);
+    check_num(zkl_mutex_token(held), ==, 0);
+    check_fails(zkl_mutex_unlock(held), ZKL_ELOST, "closed-held");
+    cluster_free(client, mutex, held);
+}
+
+/* --- codes ----------------------------------------------------------------------------------- */
+
+/* Goal: each code has a sentence of its own, and the two questions about codes are answered as the
+ * header says. */
+static void each_code_has_its_sentence(void **state)
+{
+    (void)state;
+    for (int a = 0; a >= ZKL_EPROTO; a--) {
+        check_num(strlen(zkl_strerror(a)), >=, 7);
+        check_true(strcmp(zkl_strerror(a), zkl_strerror(1)) != 0);
+        for (int b = 0; b > a; b--)
+            check_true(strcmp(zkl_strerror(a), zkl_strerror(b)) != 0);
+        bool retryable = a == ZKL_EBUSY || a == ZKL_ETIMEDOUT || a == ZKL_EDISCONNECTED ||
+                         a == ZKL_ENOMEM || a == ZKL_ESYSTEM;
+        check_num(zkl_error_is_retryable(a), ==, retryable);
+        check_num(zkl_error_is_lost(a), ==, a == ZKL_ELOST);
+    }
+    check_text(zkl_strerror(ZKL_EPROTO - 1), zkl_strerror(1000));
+}
+
+static int fail_here(void *unused)
+{
+    (void)unused;
+    return zkl_cancel_new(NULL);
+}
+
+/* Goal: the detail is the thread's own: it is empty in one that had no failure, and another
+ * thread's failure does not change it. */
+static void the_detail_is_the_threads_own(void **state)
+{
+    struct actor *actor = actor_new();
+    char mine[256];
+
+    (void)state;
+    check_fails(zkl_mutex_lock(NULL), ZKL_EINVAL, "zkl_mutex_acquire");
+    snprintf(mine, sizeof mine, "%s", zkl_error_detail());
+    check_num(actor_do(actor, fail_here, NULL), ==, ZKL_EINVAL);
+    check_text(zkl_error_detail(), mine);
+    actor_end(actor);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(every_function_takes_null),
+    cluster_test(other_pointers_may_be_null_or_say_so),
+    cluster_test(structs_without_their_size_are_refused),
+    cluster_test(a_closed_client_says_so),
+    cluster_test(each_code_has_its_sentence),
+    cluster_test(the_detail_is_the_threads_own),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "api", tests);
+}
