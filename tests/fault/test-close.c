@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client is closed, or given up at once, in every state that its threads can be in, with a server
+ * that answers and with one that does not: everybody gets an answer in time, and nothing stays. */
+#include "fault.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SESSION_MS 1000
+#define SOON_MS 1000 /* for what must not wait for a server */
+
+struct bench {
+    struct proxy *proxy;
+    struct zkl_client *client; /* through the proxy; closed by the test */
+    struct zkl_mutex *mutex;
+    struct zkl_client *direct;
+    struct zkl_mutex *rival;
+    struct wire *wire;
+    struct actor *actor;
+    struct told told;
+    int64_t session;
+};
+
+static const char *const path = "/close/m";
+
+static int set_up(void **state)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    b->direct = fault_open(zks_connect_string(server), 10 * SESSION_MS);
+    b->rival = fault_mutex(b->direct, path);
+    b->wire = fault_wire();
+    b->actor = actor_new();
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    zkl_mutex_free(b->rival);
+    zkl_client_free(b->direct);
+    proxy_stop(b->proxy);
+    wire_delete_tree(b->wire, "/close");
+    wire_close(b->wire);
+    actor_free(b->actor);
+    free(b);
+    return 0;
+}
+
+static void open_client(struct bench *b)
+{
+    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
+    b->mutex = fault_mutex(b->client, path);
+    b->session = fault_session(b->client);
+    b->told.lost = 0;
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+}
+
+/* --- states of the actor's call --------------------------------------------------------------- */
+
+/* What the actor's call may return when the client is closed meanwhile. */
+struct scene {
+    const char *name;
+    void (*begin)(struct bench *b);
+    int results[2];
+    bool holds;       /* the actor holds before and owes an unlock afterwards */
+    bool rival_holds; /* all the time */
+    bool answers;     /* nothing keeps the server's answer to the close from us */
+};
+
+static void queue_up(struct bench *b)
+{
+    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    check_wait(fault_watches(b->client) == 2, WAIT_MS);
+}
+
+static void just_hold(struct bench *b)
+{
+    check_ok(actor_do(b->actor, act_lock, b->mutex, NULL));
+}
+
+static void begin_and_hold_answer(struct bench *b, enum proxy_op op,
+                                  int (*act)(struct zkl_mutex *, void *))
+{
+    check_ok(proxy_hold_reply(b->proxy, op, 1));
+    actor_begin(b->actor, act, b->mutex, NULL);
+    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+}
+
+static void begin_to_create(struct bench *b)
+{
+    begin_and_hold_answer(b, PROXY_CREATE2, act_lock);
+}
+
+static void begin_to_list(struct bench *b)
+{
+    begin_and_hold_answer(b, PROXY_CHILDREN, act_lock);
+}
+
+static void begin_to_try(struct bench *b)
+{
+    begin_and_hold_answer(b, PROXY_CHILDREN, act_trylock);
+}
+
+static void begin_to_unlock(struct bench *b)
+{
+    just_hold(b);
+    begin_and_hold_answer(b, PROXY_DELETE, act_unlock);
+}
+
+/* The wait was given up, the answer to the create is still due: the janitor's. */
+static void give_up_while_creating(struct bench *b)
+{
+    check_ok(proxy_hold_reply(b->proxy, PROXY_CREATE2, 1));
+    check_num(actor_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)50), ==, ZKL_ETIMEDOUT);
+    check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+}
+
+static void lose_the_link(struct bench *b)
+{
+    check_ok(proxy_refuse(b->proxy, true));
+    proxy_cut(b->proxy);
+    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+}
+
+static void wait_without_a_link(struct bench *b)
+{
+    queue_up(b);
+    lose_the_link(b);
+}
+
+static void hold_without_a_link(struct bench *b)
+{
+    just_hold(b);
+    lose_the_link(b);
+}
+
+static void begin_without_a_link(struct bench *b)
+{
+    lose_the_link(b);
+    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    check_wait(fault_contenders(b->client) == 1, WAIT_MS);
+}
+
+#define CLOSED_FOR_ALL .results = {ZKL_ECLOSED, ZKL_ECLOSED}
+
+static const struct scene scenes[] = {
+    {"waiting", queue_up, CLOSED_FOR_ALL, .rival_holds = true, .answers = true},
+    {"holding", just_hold, .holds = true, .answers = true},
+    {"creating", begin_to_create, CLOSED_FOR_ALL},
+    {"listing", begin_to_list, CLOSED_FOR_ALL},
+    {"trying", begin_to_try, CLOSED_FOR_ALL},
+    {"releasing", begin_to_unlock, .results = {ZKL_EUNCONFIRMED, ZKL_ELOST}},
+    {"leaving", give_up_while_creating, .results = {ZKL_ETIMEDOUT, ZKL_ETIMEDOUT}},
+    {"waiting, no link", wait_without_a_link, CLOSED_FOR_ALL, .rival_holds = true},
+    {"holding, no link", hold_without_a_link, .holds = true},
+    {"no link", begin_without_a_link, CLOSED_FOR_ALL},
+};
+#define SCENES (sizeof scenes / sizeof scenes[0])
+
+/* What the actor has to do after the close, with the client open or given up. */
+static void end_actor(struct bench *b, const struct scene *scene)
+{
+    int rc = actor_end(b->actor, SOON_MS);
+
+    if (scene->holds) {
+        check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 1);
+        check_num(actor_do(b->actor, act_window, b->mutex, NULL), ==, 0);
+        check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
+    } else {
+        check_true(rc == scene->results[0] || rc == scene->results[1]);
+    }
+    check_num(actor_do(b->actor, act_count, b->mutex, NULL), ==, 0);
+    check_num(actor_do(b->actor, act_lock, b->mutex, NULL), ==, ZKL_ECLOSED);
+    check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ENOTOWNER);
+}
+
+/* The session's nodes go, at the latest when it times out; then the path is free. */
+static void check_gone(struct bench *b, int ms)
+{
+    check_wait(flw_has_session(zks_host(), zks_port(server, 0), b->session) == 0, ms);
+    check_wait(fault_children(b->wire, path) == 0, ms);
+    check_ok(zkl_mutex_lock_for(b->rival, WAIT_MS));
+    check_ok(zkl_mutex_unlock(b->rival));
+}
+
+enum way { CLOSE, CLOSE_AT_ONCE, FREE, WAYS };
+
+/* confirmed: the server can answer. */
+static void close_client(struct bench *b, enum way way, bool confirmed)
+{
+    int64_t start_ms = net_now_ms();
+
+    if (way == CLOSE)
+        check_num(zkl_client_close(b->client, WAIT_MS), ==, confirmed ? 0 : ZKL_ETIMEDOUT);
+    else if (way == CLOSE_AT_ONCE)
+        zkl_client_close(b->client, 0);
+    else
+        check_ok(zkl_client_free(b->client));
+    /* Free may wait 10 s, but libzookeeper gives a silent server 1.5 s, after a drain. */
+    check_num(net_now_ms() - start_ms, <, way == CLOSE_AT_ONCE ? SOON_MS : 5000);
+}
+
+/* The mutex is freed before its client or after it, but never used after the client was. */
+static void finish(struct bench *b, enum way way)
+{
+    struct zkl_mutex *another = NULL;
+
+    if (way == FREE) {
+        check_ok(zkl_mutex_free(b->mutex));
+        return;
+    }
+    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_CLOSED);
+    check_num(zkl_mutex_new(&another, b->client, path), ==, ZKL_ECLOSED);
+    if (way == CLOSE)
+        check_ok(zkl_mutex_free(b->mutex));
+    check_ok(zkl_client_free(b->client));
+    if (way == CLOSE_AT_ONCE)
+        check_ok(zkl_mutex_free(b->mutex));
+}
+
+static void check_told(struct bench *b, const struct scene *scene)
+{
+    check_wait(b->told.lost == scene->holds, SOON_MS);
+    if (scene->holds)
+        check_num(b->told.reason, ==, ZKL_REASON_CLOSED);
+}
+
+static void heal(struct bench *b)
+{
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
+    proxy_release(b->proxy);
+    check_ok(proxy_refuse(b->proxy, false));
+}
+
+static void close_in(struct bench *b, const struct scene *scene, enum way way, bool silent)
+{
+    int threads = fault_threads();
+
+    print_message("    %s, way %d%s\n", scene->name, way, silent ? ", silent server" : "");
+    open_client(b);
+    if (scene->rival_holds)
+        check_ok(zkl_mutex_lock(b->rival));
+    scene->begin(b);
+    if (silent)
+        proxy_hole(b->proxy, PROXY_BOTH);
+    close_client(b, way, scene->answers && !silent);
+    end_actor(b, scene);
+    check_told(b, scene);
+    finish(b, way);
+    if (scene->rival_holds)
+        check_ok(zkl_mutex_unlock(b->rival));
+    check_wait(fault_threads() == threads, WAIT_MS);
+    check_num(b->told.lost, ==, scene->holds); /* nothing came later */
+    heal(b);
+    check_gone(b, 5 * SESSION_MS + 5000);
+}
+
+/* In every state of a thread's call the client is closed by a server that answers: the call ends
+ * with ZKL_ECLOSED, or as an unlock without an answer; a hold is lost, told once with the reason,
+ * and owes its unlock, which says so; later calls are refused, and the session's nodes are gone. */
+static void close_in_every_state(void **state)
+{
+    for (size_t i = 0; i < SCENES; i++)
+        close_in(*state, &scenes[i], CLOSE, false);
+}
+
+/* The same within no time at all, with a server that says nothing any more. */
+static void close_at_once_in_every_state(void **state)
+{
+    for (size_t i = 0; i < SCENES; i++) {
+        close_in(*state, &scenes[i], CLOSE_AT_ONCE, true);
+        if (fault_length(0, 1))
+            close_in(*state, &scenes[i], CLOSE_AT_ONCE, false);
+    }
+}
+
+/* The same without a close: the handle is given up, the mutex after it. */
+static void free_in_every_state(void **state)
+{
+    for (size_t i = 0; i < SCENES; i++) {
+        if (i < 2 || fault_length(0, 1))
+            close_in(*state, &scenes[i], FREE, true);
+        if (i % 2 == 1 || fault_length(0, 1))
+            close_in(*state, &scenes[i], FREE, false);
+    }
+}
+
+/* --- before there is a session ---------------------------------------------------------------- */
+
+static void close_before_the_session(struct bench *b, int timeout_ms)
+{
+    struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), SESSION_MS);
+    int threads = fault_threads();
+    int64_t start_ms;
+
+    options.connect_timeout_ms = 0;
+    check_ok(zkl_client_open(&b->client, &options));
+    b->mutex = fault_mutex(b->client, path);
+    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    check_wait(fault_contenders(b->client) == 1, WAIT_MS);
+    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_CONNECTING);
+    start_ms = net_now_ms();
+    int rc = zkl_client_close(b->client, timeout_ms);
+    check_true(rc == 0 || (timeout_ms == 0 && rc == ZKL_ETIMEDOUT));
+    check_num(net_now_ms() - start_ms, <, timeout_ms == 0 ? SOON_MS : 5000);
+    check_num(actor_end(b->actor, SOON_MS), ==, ZKL_ECLOSED);
+    check_ok(zkl_client_free(b->client));
+    check_ok(zkl_mutex_free(b->mutex));
+    check_wait(fault_threads() == threads, WAIT_MS);
+}
+
+/* A client that never had a session, because nobody listens, or nobody answers, closes at once, and
+ * there is nothing to wait for. */
+static void close_while_connecting(void **state)
+{
+    struct bench *b = *state;
+
+    for (int timeout_ms = 0; timeout_ms <= WAIT_MS; timeout_ms += WAIT_MS) {
+        check_ok(proxy_refuse(b->proxy, true));
+        close_before_the_session(b, timeout_ms);
+        check_ok(proxy_refuse(b->proxy, false));
+        proxy_hole(b->proxy, PROXY_BOTH);
+        close_before_the_session(b, timeout_ms);
+        heal(b);
+    }
+}
+
+/* --- many ------------------------------------------------------------------------------------- */
+
+/* Fifty threads wait on five paths, with their watches out, which libzookeeper never delivers at a
+ * close (F48): all are told, nothing leaks (under ASan), and the server confirms. */
+static void close_with_fifty_waiters(void **state)
+{
+    enum { WAITERS = 50, PATHS = 5 };
+    struct bench *b = *state;
+    struct zkl_mutex *rivals[PATHS], *mutexes[PATHS];
+    struct actor *a[WAITERS];
+    char name[32];
+
+    open_client(b);
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(name, sizeof name, "/close/m%d", i);
+        rivals[i] = fault_mutex(b->direct, name);
+        mutexes[i] = fault_mutex(b->client, name);
+        check_ok(zkl_mutex_lock(rivals[i]));
+    }
+    for (int i = 0; i < WAITERS; i++) {
+        a[i] = actor_new();
+        actor_begin(a[i], act_lock, mutexes[i % PATHS], NULL);
+    }
+    check_wait(flw_session_watches(zks_host(), zks_port(server, 0), b->session) == WAITERS + PATHS,
+               WAIT_MS);
+    check_ok(zkl_client_close(b->client, WAIT_MS));
+    for (int i = 0; i < WAITERS; i++) {
+        check_num(actor_end(a[i], SOON_MS), ==, ZKL_ECLOSED);
+        actor_free(a[i]);
+    }
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(name, sizeof name, "/close/m%d", i);
+        check_wait(fault_children(b->wire, name) == 1, WAIT_MS);
+        check_ok(zkl_mutex_unlock(rivals[i]));
+        check_ok(zkl_mutex_free(rivals[i]));
+        check_ok(zkl_mutex_free(mutexes[i]));
+    }
+    check_ok(zkl_mutex_free(b->mutex));
+    check_ok(zkl_client_free(b->client));
+}
+
+struct user {
+    pthread_t thread;
+    struct zkl_mutex *mutex;
+    atomic_int odd;
+    atomic_bool done;
+    atomic_long cycles;
+};
+
+static void *use(void *arg)
+{
+    struct user *u = arg;
+    int rc;
+
+    while ((rc = zkl_mutex_lock(u->mutex)) == 0) {
+        u->cycles++;
+        rc = zkl_mutex_unlock(u->mutex);
+        if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+            u->odd = rc;
+    }
+    if (rc != ZKL_ECLOSED)
+        u->odd = rc;
+    u->done = true;
+    return NULL;
+}
+
+static void *close_it(void *client)
+{
+    return (void *)(intptr_t)zkl_client_close(client, WAIT_MS);
+}
+
+/* Four threads lock and unlock while two others close the client, at a moment that nobody chose:
+ * all six come to an end, and nothing is left. */
+static void close_in_the_middle_of_work(void **state)
+{
+    enum { USERS = 4 };
+    struct bench *b = *state;
+    struct user u[USERS];
+
+    for (int round = 0; round < fault_length(15, 200); round++) {
+        pthread_t closer;
+        void *rc = NULL;
+        memset(u, 0, sizeof u);
+        open_client(b);
+        for (int i = 0; i < USERS; i++) {
+            u[i].mutex = b->mutex;
+            check_ok(pthread_create(&u[i].thread, NULL, use, &u[i]));
+        }
+        check_wait(u[0].cycles + u[1].cycles >= round % 5, WAIT_MS);
+        check_ok(pthread_create(&closer, NULL, close_it, b->client));
+        check_ok(zkl_client_close(b->client, WAIT_MS));
+        pthread_join(closer, &rc);
+        check_num((intptr_t)rc, ==, 0);
+        for (int i = 0; i < USERS; i++) {
+            check_wait(u[i].done, SOON_MS);
+            pthread_join(u[i].thread, NULL);
+            check_num(u[i].odd, ==, 0);
+        }
+        check_ok(zkl_mutex_free(b->mutex));
+        check_ok(zkl_client_free(b->client));
+        check_gone(b, WAIT_MS);
+    }
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+
+    check_true(dir != NULL);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static void open_expire_close(struct bench *b, int round)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    int64_t session = fault_session(client);
+
+    if (round % 3 != 0)
+        check_ok(actor_do(b->actor, act_lock, mutex, NULL));
+    fault_expire(client, 0);
+    bool next = round % 2 == 0;
+    if (next)
+        check_wait(fault_session(client) != session && fault_session(client) != 0, WAIT_MS);
+    int rc = zkl_client_close(client, WAIT_MS);
+    check_true(rc == 0 || (!next && rc == ZKL_ETIMEDOUT)); /* it may have no link just then */
+    check_num(actor_do(b->actor, act_unlock, mutex, NULL), ==,
+              round % 3 != 0 ? ZKL_ELOST : ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+/* Clients are opened, lose their session, and are closed, at once or in their next session, holding
+ * or not, again and again: threads and descriptors are as many as before. */
+static void open_expire_and_close_leaves_nothing(void **state)
+{
+    struct bench *b = *state;
+
+    open_expire_close(b, 0); /* what is made once in a process */
+    int threads = fault_threads(), descriptors = count_descriptors();
+    for (int i = 0; i < fault_length(30, 300); i++)
+        open_expire_close(b, i);
+    check_wait(fault_threads() == threads, WAIT_MS);
+    check_wait(count_descriptors() == descriptors, WAIT_MS);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(close_in_every_state),
+        TEST(close_at_once_in_every_state),
+        TEST(free_in_every_state),
+        TEST(close_while_connecting),
+        TEST(close_with_fifty_waiters),
+        TEST(close_in_the_middle_of_work),
+        TEST(open_expire_and_close_leaves_nothing),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
