@@ -95,10 +95,13 @@ static volatile sig_atomic_t errno_kept;
 
 static void set_in_handler(int sig)
 {
+    int interrupted = errno;
+
     (void)sig;
     errno = ENOTTY;
     zkl_cancel_set(for_handler);
     errno_kept = errno == ENOTTY && zkl_cancel_is_set(for_handler);
+    errno = interrupted;
 }
 
 /* Goal: a signal handler may set the object, in the waiting thread itself, and errno is kept. */
