@@ -3,6 +3,8 @@
  * and what is denied; nothing hangs and nothing is left. */
 #include "cluster.h"
 
+#include "api/client.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +65,15 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
         check_num(zkl_mutex_hold_count(mutex), ==, 0);
     }
     check_ok(zkl_mutex_free(mutex));
+}
+
+/* Nothing is under way for this client: what can't be deleted is not tried again and again. */
+static bool is_at_rest(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    bool rest = client->driver->core.contenders == 0 && client->driver->core.pending_count == 0;
+    zkl_driver_unlock(client->driver);
+    return rest;
 }
 
 /* --- a right that is missing ------------------------------------------------------------------ */
@@ -172,6 +183,7 @@ static void without_delete_a_wait_times_out(void **state)
     struct take take = take_of(mutex);
     take.wait.deadline_ns = zkl_now_ns() + 300 * INT64_C(1000000);
     check_num(actor_do(actor, do_acquire, &take), ==, ZKL_ETIMEDOUT);
+    check_wait(is_at_rest(client), WAIT_MS);
     check_num(cluster_children(path), ==, 2);
     check_ok(zkl_client_close(client, WAIT_MS));
     check_num(cluster_children(path), ==, 1);

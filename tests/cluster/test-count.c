@@ -219,6 +219,37 @@ static void a_lock_that_waits_is_six_requests(void **state)
     cluster_free(holder, held);
 }
 
+/* Goal: a wait that ends without the lock is six requests as well: create, list, two watches, the delete, and
+ * the watch on the predecessor taken back; the deletion ends the other one. */
+static void a_wait_in_vain_is_six_requests(void **state)
+{
+    const char *path = cluster_path("six-in-vain");
+    struct zkl_client *holder = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct counted c = counted_open(SESSION_MS);
+    struct take take = take_of(cluster_mutex(c.client, path));
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_cancel_new(&take.wait.cancel));
+    check_ok(zkl_mutex_lock(held));
+    proxy_reset_counts(c.proxy);
+    actor_begin(actor, do_acquire, &take);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 2, WAIT_MS);
+    zkl_cancel_set(take.wait.cancel);
+    check_num(actor_result(actor), ==, ZKL_ECANCELED);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
+    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, 1);
+    check_num(proxy_counts(c.proxy, PROXY_REMOVE_WATCHES), ==, 1);
+    check_num(counted_requests(&c), ==, 6);
+    zkl_cancel_free(take.wait.cancel);
+    actor_end(actor);
+    check_ok(zkl_mutex_unlock(held));
+    cluster_free(c.client, take.mutex);
+    proxy_stop(c.proxy);
+    cluster_free(holder, held);
+}
+
 /* Goal: of several waiters only the next one is woken: a release that does not concern a contender
  * costs it nothing. Method: a second waiter is counted while the holder changes before it. */
 static void only_the_next_waiter_is_woken(void **state)
@@ -302,6 +333,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_reentry_sends_nothing),
     cluster_test(a_busy_trylock_is_one_request),
     cluster_test(a_lock_that_waits_is_six_requests),
+    cluster_test(a_wait_in_vain_is_six_requests),
     cluster_test(only_the_next_waiter_is_woken),
     cluster_test(an_idle_client_sends_only_pings),
     cluster_test(a_holder_sends_only_heartbeats),

@@ -8,6 +8,10 @@
 #define MS INT64_C(1000000)
 #define SHORT_SESSION_MS 2400
 #define SLACK_MS 2000 /* a busy machine */
+/* A server that starts can leave a connection that comes too early without any answer; libzookeeper
+ * gives it up after two thirds of the session timeout: short enough for WAIT_MS, and longer than a
+ * restart. */
+#define RESTART_SESSION_MS 9000
 
 /* --- the server ------------------------------------------------------------------------------- */
 
@@ -121,7 +125,7 @@ static void hold_and_place_live_through_a_restart(void **state)
     char before[128], after[128];
 
     (void)state;
-    scene_begin(&s, "restart", SESSION_MS);
+    scene_begin(&s, "restart", RESTART_SESSION_MS);
     check_ok(zkl_mutex_lock(s.mutex));
     uint64_t token = zkl_mutex_token(s.mutex);
     begin_waiting(&s);
@@ -130,7 +134,7 @@ static void hold_and_place_live_through_a_restart(void **state)
     check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
     server_back();
     check_wait(seen_of(&s.seen, ZKL_HELD) == 1, WAIT_MS);
-    check_num(zkl_mutex_still_held(s.mutex, SESSION_MS / 2), ==, 1);
+    check_num(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2), ==, 1);
     check_num(zkl_mutex_token(s.mutex), ==, token);
     check_num(cluster_children(s.path), ==, 2);
     cluster_child(s.path, 1, after, sizeof after);
@@ -152,7 +156,7 @@ static void a_wait_without_a_server_ends_in_time(void **state)
     struct zkl_cancel *cancel = NULL;
 
     (void)state;
-    scene_begin(&s, "in-time", SESSION_MS);
+    scene_begin(&s, "in-time", RESTART_SESSION_MS);
     check_ok(zkl_cancel_new(&cancel));
     server_down();
     for (int i = 0; i < 2; i++) {
@@ -180,7 +184,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     struct zkl_cancel *cancel = NULL;
 
     (void)state;
-    scene_begin(&s, "in-queue", SESSION_MS);
+    scene_begin(&s, "in-queue", RESTART_SESSION_MS);
     check_ok(zkl_cancel_new(&cancel));
     check_ok(zkl_mutex_lock(s.mutex));
     s.take.wait.cancel = cancel;
@@ -193,6 +197,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     check_took(start, 0, 0);
     server_back();
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
     check_ok(zkl_mutex_unlock(s.mutex));
     zkl_cancel_free(cancel);
     scene_end(&s);
@@ -220,7 +225,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
     struct scene s;
 
     (void)state;
-    scene_begin(&s, "unlock", SESSION_MS);
+    scene_begin(&s, "unlock", RESTART_SESSION_MS);
     for (int i = 0; i < 2; i++) { /* the link is known to be down, or not yet */
         check_ok(zkl_mutex_lock_for(s.mutex, WAIT_MS));
         check_num(cluster_children(s.path), ==, 1);
@@ -232,7 +237,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         check_took(start, 0, 0);
         check_num(zkl_mutex_hold_count(s.mutex), ==, 0);
         server_back();
-        check_wait(cluster_children(s.path) == 0, SESSION_MS / 2);
+        check_wait(cluster_children(s.path) == 0, RESTART_SESSION_MS - 2000);
     }
     check_num(seen_of(&s.seen, ZKL_LOST), ==, 0);
     scene_end(&s);
@@ -245,7 +250,7 @@ static void a_lock_is_granted_when_the_server_is_back(void **state)
     struct scene s;
 
     (void)state;
-    scene_begin(&s, "back", SESSION_MS);
+    scene_begin(&s, "back", RESTART_SESSION_MS);
     server_down();
     check_wait(zkl_client_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
@@ -276,7 +281,8 @@ static void a_close_without_a_server_is_bounded(void **state)
     server_back();
     check_wait(zkl_client_state(s.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     int rc = zkl_mutex_unlock(s.mutex);
-    check_true(rc == 0 || rc == ZKL_ELOST); /* the restart may take longer than the session */
+    /* The restart may take longer than the session, or the window. */
+    check_true(rc == 0 || rc == ZKL_ELOST || rc == ZKL_EUNCONFIRMED);
     check_wait(cluster_children(s.path) == 0, WAIT_MS);
     scene_end(&s);
 }
