@@ -2,6 +2,7 @@
 /* One answer of the server is lost, of every kind that the library waits for: the request has been
  * carried out, and the client does not know. The client is behind a frame proxy; what is really on
  * the server is seen by a raw client. */
+#include "bytes.h"
 #include "fault.h"
 
 #include <stdio.h>
@@ -182,6 +183,48 @@ static void cut_before_the_answer_to_a_parents_creation(void **state)
         check_ok(zkl_mutex_unlock(b->mutex));
         check_rest(b);
     }
+}
+
+struct note {
+    char path[700];
+};
+
+/* Runs in the proxy: the path of the latest create, without the number. */
+static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    struct note *note = arg;
+
+    if (dir == PROXY_TO_SERVER && op == PROXY_CREATE2 && size >= 12)
+        snprintf(note->path, sizeof note->path, "%.*s", bytes_get32(frame + 8), frame + 12);
+    return size;
+}
+
+/* A node with the GUID of the lost create, but of another session, is not ours: the create never
+ * reaches the server, a raw client makes the node in its own name. It must not be adopted, as it
+ * goes when its session does (CURATOR-498); the client queues behind it. */
+static void node_of_another_session_is_not_adopted(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+    struct note note = {0};
+    char made[720];
+
+    proxy_set_hook(b->proxy, note_path, &note);
+    check_ok(proxy_refuse(b->proxy, true));
+    check_ok(proxy_drop_request(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
+    actor_begin(a, act_lock, b->mutex, NULL);
+    check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+    proxy_set_hook(b->proxy, NULL, NULL);
+    check_ok(wire_create(b->wire, note.path, "", WIRE_EPHEMERAL_SEQUENTIAL, made, sizeof made));
+    check_ok(proxy_refuse(b->proxy, false));
+    check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+    check_wait(fault_watches(b->client) == 2, WAIT_MS);
+    check_true(actor_busy(a));
+    check_ok(wire_delete(b->wire, made, -1));
+    check_ok(actor_end(a, WAIT_MS));
+    check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+    check_rest(b);
+    actor_free(a);
 }
 
 /* --- the caller gives up in between ----------------------------------------------------------- */
@@ -481,6 +524,7 @@ int main(int argc, char **argv)
         TEST(cut_before_the_answer_to_exists),
         TEST(silence_before_the_answer_to_exists),
         TEST(cut_before_the_answer_to_a_parents_creation),
+        TEST(node_of_another_session_is_not_adopted),
         TEST(time_out_without_the_answer_to_create),
         TEST(time_out_without_the_answer_to_list),
         TEST(cancel_without_the_answer_to_create),
