@@ -29,14 +29,16 @@ static void scene_close(struct scene *s)
 }
 
 /* Goal: a cancel object that is set ends an acquire before it asks the server for anything, a try
- * too; it is a bit that stays; a re-entry does not look at it. */
+ * too; it is a bit that stays; a re-entry does not look at it. Method: not a node was made. */
 static void set_before_the_call(void **state)
 {
     struct scene s = scene_open("before");
     struct take take = take_of(s.mutex);
+    struct wire_stat stat;
 
     (void)state;
     take.wait.cancel = s.cancel;
+    check_ok(wire_create(raw, cluster_at(s.path), "", WIRE_PERSISTENT, NULL, 0));
     check_num(zkl_cancel_is_set(s.cancel), ==, 0);
     zkl_cancel_set(s.cancel);
     zkl_cancel_set(s.cancel);
@@ -45,11 +47,15 @@ static void set_before_the_call(void **state)
         check_num(do_acquire(&take), ==, ZKL_ECANCELED);
     take.wait.flags = ZKL_WAIT_TRY;
     check_num(do_acquire(&take), ==, ZKL_ECANCELED);
-    check_num(wire_exists(raw, cluster_at(s.path), NULL), ==, WIRE_NONODE);
+    check_ok(zkl_mutex_lock(s.mutex)); /* any request before it is done when this is */
+    check_ok(wire_exists(raw, cluster_at(s.path), &stat));
+    check_num(stat.cversion, ==, 1);
+    check_ok(zkl_mutex_unlock(s.mutex));
     check_ok(zkl_mutex_lock(s.mutex));
     check_ok(do_acquire(&take));
     check_ok(zkl_mutex_unlock(s.mutex));
     check_ok(zkl_mutex_unlock(s.mutex));
+    check_ok(wire_delete_tree(raw, cluster_at(s.path)));
     scene_close(&s);
 }
 
