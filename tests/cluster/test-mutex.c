@@ -198,7 +198,7 @@ static size_t place_of(const struct order *order, int op)
 static void try_with_sync_reads_behind_a_sync(void **state)
 {
     const char *path = cluster_path("sync");
-    struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    static struct order order = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
     struct zkl_client *holder = cluster_client();
     struct zkl_mutex *held = cluster_mutex(holder, path);
