@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crew.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "net.h"
+
+#define OPEN_MS 20000
+
+struct turnstile *turnstile_new(void)
+{
+    void *at = mmap(NULL, sizeof(struct turnstile), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void turnstile_free(struct turnstile *w)
+{
+    munmap(w, sizeof *w);
+}
+
+/* --- one member ------------------------------------------------------------------------------- */
+
+void turnstile_enter(struct turnstile *w, int member, uint64_t token)
+{
+    int nobody = 0;
+
+    if (!atomic_compare_exchange_strong(&w->inside, &nobody, member)) {
+        w->overlaps++;
+        fprintf(stderr, "turnstile: %d comes in while %d is inside\n", member, nobody);
+    }
+    unsigned long long before = atomic_exchange(&w->token, token);
+    if (before >= token) {
+        w->stale++;
+        fprintf(stderr, "turnstile: %d comes with token %llx after %llx\n", member,
+                (unsigned long long)token, before);
+    }
+    w->entries[member]++;
+}
+
+void turnstile_leave(struct turnstile *w, int member)
+{
+    int self = member;
+
+    atomic_compare_exchange_strong(&w->inside, &self, 0); /* an overlap has been counted */
+}
+
+void turnstile_odd(struct turnstile *w, int code)
+{
+    int none = 0;
+
+    if (atomic_compare_exchange_strong(&w->odd, &none, code))
+        fprintf(stderr, "turnstile: %s: %s\n", zkl_strerror(code), zkl_error_detail());
+}
+
+long turnstile_sum(const struct turnstile *w)
+{
+    long sum = 0;
+
+    for (int i = 1; i <= CREW_MEMBERS; i++)
+        sum += w->entries[i];
+    return sum;
+}
+
+static bool is_odd(int code, bool lossy)
+{
+    return code != 0 && !(lossy && (code == ZKL_ELOST || code == ZKL_EUNCONFIRMED));
+}
+
+static int one_round(struct turnstile *w, int member, struct zkl_mutex *mutex)
+{
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    int rc = zkl_mutex_acquire(mutex, NULL, &grant);
+
+    if (rc != 0)
+        return rc;
+    if (zkl_mutex_still_held(mutex, 1) == 1) {
+        turnstile_enter(w, member, grant.token);
+        sched_yield();
+        turnstile_leave(w, member);
+    }
+    return zkl_mutex_unlock(mutex);
+}
+
+void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, int rounds,
+                      bool lossy)
+{
+    while (!w->go && !w->stop)
+        net_nap_ms(2);
+    w->asking++;
+    for (int i = 0; i < rounds && !w->stop; i++) {
+        int rc = one_round(w, member, mutex);
+        if (is_odd(rc, lossy)) {
+            turnstile_odd(w, rc);
+            break;
+        }
+    }
+    w->done++;
+}
+
+/* --- many ------------------------------------------------------------------------------------- */
+
+struct member {
+    pthread_t thread;
+    const struct crew *crew;
+    struct zkl_mutex *mutex;
+    int number;
+};
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+
+    turnstile_rounds(m->crew->turnstile, m->number, m->mutex, m->crew->rounds, m->crew->lossy);
+    return NULL;
+}
+
+static void run_members(const struct crew *crew, int first, int threads, struct zkl_mutex *mutex)
+{
+    struct member members[CREW_MEMBERS];
+
+    for (int i = 0; i < threads; i++) {
+        members[i] = (struct member){.crew = crew, .mutex = mutex, .number = first + i};
+        pthread_create(&members[i].thread, NULL, member_main, &members[i]);
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_join(members[i].thread, NULL);
+}
+
+int crew_run(const struct crew *crew, int first, int threads)
+{
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+
+    options.servers = crew->servers;
+    options.session_timeout_ms = crew->session_ms;
+    options.connect_timeout_ms = OPEN_MS;
+    int rc = zkl_client_open(&client, &options);
+    if (rc == 0) {
+        rc = zkl_mutex_new(&mutex, client, crew->path);
+        if (rc == 0) {
+            run_members(crew, first, threads, mutex);
+            rc = zkl_mutex_free(mutex);
+        }
+        zkl_client_free(client);
+    }
+    if (rc != 0)
+        turnstile_odd(crew->turnstile, rc);
+    return rc;
+}
+
+int crew_fork(const struct crew *crew, int first, int threads)
+{
+    int pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+    while (!crew->turnstile->go && !crew->turnstile->stop)
+        net_nap_ms(2);
+    _exit(crew_run(crew, first, threads) == 0 ? 0 : 1);
+}
+
+bool crew_wait(int pid, int ms)
+{
+    int64_t end = net_now_ms() + ms;
+    int status = 0, got = 0;
+
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && net_now_ms() < end)
+        net_nap_ms(5);
+    if (got != 0)
+        return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return false;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is inside, by no means of the library: a word in memory that all processes of a test share.
+ * Make it before the first fork. */
+#ifndef ZKFAULT_CREW_H
+#define ZKFAULT_CREW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <zklock/zklock.h>
+
+#define CREW_MEMBERS 16
+
+struct turnstile {
+    atomic_int inside;    /* number of who is inside; 0: nobody */
+    atomic_int overlaps;  /* somebody came in while somebody else was */
+    atomic_int stale;     /* somebody came in with a token that is not above all before */
+    atomic_ullong token;  /* of who came in last */
+    atomic_int odd;       /* a code that should not have come; the first one */
+    atomic_int asking;    /* members that have begun */
+    atomic_int done;      /* members that are through */
+    atomic_bool go, stop; /* begin; end early */
+    atomic_long entries[CREW_MEMBERS + 1]; /* of each member: 1 to CREW_MEMBERS */
+};
+
+struct turnstile *turnstile_new(void);
+void turnstile_free(struct turnstile *w);
+
+void turnstile_enter(struct turnstile *w, int member, uint64_t token);
+void turnstile_leave(struct turnstile *w, int member);
+void turnstile_odd(struct turnstile *w, int code);
+long turnstile_sum(const struct turnstile *w);
+
+/* Lock, enter, leave, unlock, so often; ends early with stop, or after an odd code. A hold whose
+ * window is empty does not enter: it may be somebody else's. Codes that a lost link or session
+ * excuses are not odd with lossy. For any thread of any process. */
+void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, int rounds,
+                      bool lossy);
+
+/* Members as threads and processes. go begins. */
+struct crew {
+    struct turnstile *turnstile;
+    const char *servers, *path;
+    int session_ms, rounds;
+    bool lossy;
+};
+
+/* A process with so many threads, of one client. Its pid. */
+int crew_fork(const struct crew *crew, int first_member, int threads);
+/* True if it ended well. Waits for it at most ms, then kills it. */
+bool crew_wait(int pid, int ms);
+/* The same in this process; returns when all are through. */
+int crew_run(const struct crew *crew, int first_member, int threads);
+
+#endif

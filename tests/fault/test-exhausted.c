@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sequence counter near its end, patched into the server's snapshot: no number of the last
+ * 2^20 is granted, and the path is renewed under everybody's hands. */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <zookeeper/zookeeper.h>
+
+#include "core/name.h"
+#include "snapshot.h"
+#include "crew.h"
+
+#define SESSION_MS 20000
+#define NEAR_HARD (ZKL_SEQUENCE_HARD - 5)
+#define NEAR_END (INT32_MAX - 4) /* 2^31 - 5 */
+#define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
+#define CONTENDERS 8
+#define BURST 40
+
+/* --- paths with a chosen counter -------------------------------------------------------------- */
+
+/* A root, and in it a contender of somebody else, which keeps it from being collected or renewed
+ * until the test lets it go. */
+struct root {
+    const char *path;
+    const char *data;           /* NULL: a container without data, as the library makes it */
+    const struct wire_acl *acl; /* with data */
+    size_t acl_count;
+    int32_t next;
+};
+
+static const struct wire_acl kept_acl[] = {{15, "world", "anyone"}, {31, "ip", "127.0.0.1"}};
+static const struct wire_acl open_acl[] = {{31, "world", "anyone"}};
+
+enum {
+    EDGES = 3,
+    KEPT = EDGES,
+    BLOCKED = KEPT + 2,
+    WAITS = BLOCKED + 3,
+    CURATOR = WAITS + 2,
+    ROOTS
+};
+static const struct root roots[ROOTS] = {
+    {.path = "/edge0", .next = NEAR_HARD},
+    {.path = "/edge1", .next = NEAR_END},
+    {.path = "/edge2", .next = INT32_MAX}, /* one number is left */
+    [KEPT] = {"/kept0", "who reads this", kept_acl, 2, NEAR_HARD},
+    {"/kept1", "who reads this", kept_acl, 2, NEAR_END},
+    [BLOCKED] = {.path = "/blocked", .next = NEAR_END},
+    {.path = "/denied/plain", .next = NEAR_END},
+    {"/denied/data", "some", open_acl, 1, NEAR_END},
+    [WAITS] = {.path = "/waits0", .next = NEAR_END},
+    {.path = "/waits1", .next = ZKL_SEQUENCE_HARD},
+    [CURATOR] = {.path = "/curator", .next = ZKL_SEQUENCE_HARD + 7},
+};
+
+static void guard_path(const char *root, char *out, size_t size)
+{
+    snprintf(out, size, "%s/" GUARD, root);
+}
+
+static void make_root(struct wire *w, const struct root *r)
+{
+    char guard[128];
+
+    if (r->data != NULL)
+        check_ok(
+            wire_create_acl(w, r->path, r->data, WIRE_PERSISTENT, r->acl, r->acl_count, NULL, 0));
+    else
+        check_ok(wire_create(w, r->path, "", WIRE_CONTAINER, NULL, 0));
+    guard_path(r->path, guard, sizeof guard);
+    check_ok(wire_create(w, guard, "", WIRE_PERSISTENT, NULL, 0));
+}
+
+/* Set the counters of roots that are there. Whoever is connected comes back after it. */
+static void patch(const struct root *what, size_t n)
+{
+    char err[512] = "";
+
+    check_ok(zks_restart_node(server, 0)); /* writes a snapshot */
+    check_ok(zks_stop_node(server, 0));
+    for (size_t i = 0; i < n; i++)
+        if (snap_set_counter(zks_data_dir(server, 0), what[i].path, what[i].next, err,
+                             sizeof err) != 0)
+            fail_msg("%s: %s", what[i].path, err);
+    check_ok(zks_start_node(server, 0));
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+}
+
+/* The roots of all tests but the bursts, patched in one go with the first of them: each patch is
+ * two starts of the server. A raw client to look at them. */
+static struct wire *prepared(void)
+{
+    static bool done;
+    struct wire *w = fault_wire();
+
+    if (done)
+        return w;
+    done = true;
+    check_ok(wire_create(w, "/denied", "", WIRE_PERSISTENT, NULL, 0));
+    for (size_t i = 0; i < ROOTS; i++)
+        make_root(w, &roots[i]);
+    wire_close(w);
+    patch(roots, ROOTS);
+    return fault_wire();
+}
+
+static void let_guard_go(struct wire *w, const char *root)
+{
+    char guard[128];
+
+    guard_path(root, guard, sizeof guard);
+    check_ok(wire_delete(w, guard, -1));
+}
+
+static int64_t birth(struct wire *w, const char *path)
+{
+    struct wire_stat stat = {0};
+    int rc = wire_exists(w, path, &stat);
+
+    return rc == 0 ? stat.czxid : rc;
+}
+
+/* --- eight contenders over the edge ----------------------------------------------------------- */
+
+struct crowd {
+    struct crew crew;
+    pthread_t threads[3];
+    int pids[2];
+};
+
+static void *two_of_one_client(void *crew)
+{
+    crew_run(crew, 1, 2);
+    return NULL;
+}
+
+static void *third(void *crew)
+{
+    crew_run(crew, 3, 1);
+    return NULL;
+}
+
+static void *fourth(void *crew)
+{
+    crew_run(crew, 4, 1);
+    return NULL;
+}
+
+/* Two processes with two threads each, and four threads here on three clients. They wait for go. */
+static void crowd_gather(struct crowd *c, const char *path, int rounds)
+{
+    void *(*const mains[])(void *) = {two_of_one_client, third, fourth};
+    struct turnstile *w = turnstile_new();
+
+    check_true(w != NULL);
+    c->crew = (struct crew){.turnstile = w,
+                            .servers = zks_connect_string(server),
+                            .path = path,
+                            .session_ms = SESSION_MS,
+                            .rounds = rounds};
+    for (int i = 0; i < 2; i++)
+        c->pids[i] = crew_fork(&c->crew, 5 + 2 * i, 2);
+    for (int i = 0; i < 3; i++)
+        check_ok(pthread_create(&c->threads[i], NULL, mains[i], &c->crew));
+}
+
+/* All through, each one as often as it should, never two inside, tokens always growing. */
+static void crowd_check(struct crowd *c, int ms)
+{
+    struct turnstile *w = c->crew.turnstile;
+
+    if (!wait_until(w->done == CONTENDERS, ms))
+        fail_msg("%s: %d of %d are through, with %ld entries", c->crew.path, w->done, CONTENDERS,
+                 turnstile_sum(w));
+    for (int i = 0; i < 2; i++)
+        check_true(crew_wait(c->pids[i], WAIT_MS));
+    for (int i = 0; i < 3; i++)
+        pthread_join(c->threads[i], NULL);
+    check_num(w->odd, ==, 0);
+    check_num(w->overlaps, ==, 0);
+    check_num(w->stale, ==, 0);
+    for (int i = 1; i <= CONTENDERS; i++)
+        check_num(w->entries[i], ==, c->crew.rounds);
+    turnstile_free(w);
+}
+
+static void cross_the_edge(struct wire *w, const char *path, int rounds)
+{
+    struct crowd crowd;
+    int64_t before = birth(w, path);
+
+    crowd_gather(&crowd, path, rounds);
+    crowd.crew.turnstile->go = true;
+    check_wait(crowd.crew.turnstile->asking == CONTENDERS, WAIT_MS);
+    check_num(turnstile_sum(crowd.crew.turnstile), ==, 0); /* the guard is before them */
+    let_guard_go(w, path);
+    crowd_check(&crowd, 3 * WAIT_MS);
+    check_num(birth(w, path), !=, before); /* renewed, or collected since */
+}
+
+/* Goal: the edge of the exhausted zone, and that of the counter itself, are crossed without an
+ * overlap and without anybody left behind; a root that the library made is a container again.
+ * Method: eight contenders in three processes behind a guard whose leaving starts them, a turnstile
+ * in shared memory; afterwards the server collects the root. */
+static void contenders_cross_the_edge(void **state)
+{
+    struct wire *w = prepared();
+
+    (void)state;
+    for (int i = 0; i < EDGES; i++) {
+        cross_the_edge(w, roots[i].path, fault_length(30, 300));
+        check_wait(birth(w, roots[i].path) == WIRE_NONODE, WAIT_MS);
+    }
+    wire_close(w);
+}
+
+/* Goal: a root that somebody gave an ACL and data keeps both over its renewal, and stays when it
+ * is empty. Method: as above, for both edges; the ACL lets the world do all but administer. */
+static void renewal_keeps_acl_and_data(void **state)
+{
+    struct wire *w = prepared();
+    char text[256];
+
+    (void)state;
+    for (int i = KEPT; i < KEPT + 2; i++) {
+        struct wire_stat stat = {0};
+        int64_t before = birth(w, roots[i].path);
+        cross_the_edge(w, roots[i].path, 20);
+        check_ok(wire_get(w, roots[i].path, text, sizeof text, &stat));
+        check_text(text, roots[i].data);
+        check_num(stat.czxid, >, before);
+        check_ok(wire_get_acl(w, roots[i].path, text, sizeof text));
+        check_text(text, "15:world:anyone,31:ip:127.0.0.1");
+        net_nap_ms(700); /* a container would have been collected by now */
+        check_ok(wire_exists(w, roots[i].path, NULL));
+    }
+    wire_close(w);
+}
+
+/* --- a burst while a valid number is held ----------------------------------------------------- */
+
+struct burst {
+    zhandle_t *zh;
+    atomic_int made, refused, negative, other;
+};
+
+static void ignore_event(zhandle_t *zh, int type, int state, const char *path, void *context)
+{
+    (void)zh;
+    (void)type;
+    (void)state;
+    (void)path;
+    (void)context;
+}
+
+static void ignore_log(const char *message)
+{
+    (void)message;
+}
+
+static void on_burst(int rc, const char *name, const void *data)
+{
+    struct burst *b = (struct burst *)data;
+
+    if (rc == ZOK && strstr(name, "-lock--") != NULL)
+        b->negative++;
+    if (rc == ZOK)
+        b->made++;
+    else if (rc == ZNODEEXISTS)
+        b->refused++;
+    else
+        b->other++;
+}
+
+/* Creates as Curator makes them, all under way at once. */
+static void burst(struct burst *b, const char *root)
+{
+    char path[128];
+
+    memset(b, 0, sizeof *b);
+    b->zh = zookeeper_init2(zks_connect_string(server), ignore_event, SESSION_MS, NULL, NULL, 0,
+                            ignore_log);
+    check_true(b->zh != NULL);
+    check_wait(zoo_state(b->zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    for (int i = 0; i < BURST; i++) {
+        snprintf(path, sizeof path, "%s/_c_11111111-0000-4000-8000-%012d-lock-", root, i);
+        check_ok(zoo_acreate(b->zh, path, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL,
+                             on_burst, b));
+    }
+    check_wait(b->made + b->refused + b->other == BURST, WAIT_MS);
+    check_num(b->other, ==, 0);
+}
+
+/* Goal: while a hold with a number from before the edge lives, through a restart of the server
+ * too, nobody else comes in, whatever numbers a burst of strangers makes of the counter; at the end
+ * of the counter not even one that sorts before it is heeded, and nobody of us comes in before the
+ * strangers have left. Method: the holder enters the turnstile, the counter is patched under it,
+ * eight contenders and the burst start together. */
+static void burst_over_the_edge(const struct root *root)
+{
+    bool at_end = root->next == NEAR_END;
+    struct crowd crowd;
+    struct burst b;
+
+    crowd_gather(&crowd, root->path, 10);
+    struct turnstile *turnstile = crowd.crew.turnstile;
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, root->path);
+    check_ok(zkl_mutex_lock(mutex));
+    patch(root, 1);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
+    struct wire *w = fault_wire();
+    turnstile_enter(turnstile, 9, zkl_mutex_token(mutex));
+    turnstile->go = true;
+    burst(&b, root->path);
+    check_num(b.refused + b.negative > 0, ==, at_end);
+    check_wait(turnstile->asking == CONTENDERS, WAIT_MS);
+    /* Whoever got an exhausted number has withdrawn. */
+    check_wait(fault_children(w, root->path) <= b.made + 1 + (at_end ? 0 : 5), WAIT_MS);
+    check_num(turnstile_sum(turnstile), ==, 1);
+    turnstile_leave(turnstile, 9);
+    check_ok(zkl_mutex_unlock(mutex));
+    if (at_end) {
+        check_wait(fault_children(w, root->path) == b.made, WAIT_MS);
+        check_num(turnstile_sum(turnstile), ==, 1);
+    }
+    zookeeper_close(b.zh);
+    crowd_check(&crowd, 3 * WAIT_MS);
+    check_ok(zkl_mutex_free(mutex));
+    zkl_client_free(client);
+    wire_close(w);
+}
+
+static void burst_over_the_zones_edge(void **state)
+{
+    (void)state;
+    burst_over_the_edge(&(struct root){.path = "/burst-hard", .next = NEAR_HARD});
+}
+
+static void burst_over_the_counters_end(void **state)
+{
+    (void)state;
+    burst_over_the_edge(&(struct root){.path = "/burst-end", .next = NEAR_END});
+}
+
+/* --- what keeps a path from being renewed ----------------------------------------------------- */
+
+/* Goal: a stranger's child in an otherwise empty exhausted root, and a parent that denies DELETE,
+ * are named instead of waited for, also by a try; once they are out of the way the same call
+ * succeeds. Method: lock and trylock, and a look at the detail and at what is left. */
+static void what_blocks_the_renewal_is_named(void **state)
+{
+    static const struct wire_acl no_delete[] = {{31 & ~8, "world", "anyone"}};
+    struct wire *w = prepared();
+
+    (void)state;
+    check_ok(wire_create(w, "/blocked/stranger", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_set_acl(w, "/denied", no_delete, 1));
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    for (int i = BLOCKED; i < BLOCKED + 3; i++) {
+        struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
+        const char *named = i == BLOCKED ? "stranger" : "parent";
+        let_guard_go(w, roots[i].path);
+        check_num(zkl_mutex_lock(mutex), ==, ZKL_EEXHAUSTED);
+        if (strstr(zkl_error_detail(), named) == NULL ||
+            strstr(zkl_error_detail(), roots[i].path) == NULL)
+            fail_msg("%s", zkl_error_detail());
+        check_num(zkl_mutex_trylock(mutex), ==, ZKL_EEXHAUSTED);
+        check_num(fault_children(w, roots[i].path), ==, i == BLOCKED);
+        check_wait(fault_contenders(client) == 0, WAIT_MS);
+        if (i == BLOCKED)
+            check_ok(wire_delete(w, "/blocked/stranger", -1));
+        else
+            check_ok(wire_set_acl(w, "/denied", open_acl, 1));
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+        check_ok(wire_set_acl(w, "/denied", no_delete, 1));
+        check_ok(zkl_mutex_free(mutex));
+    }
+    fault_check_rest(client, w, "/blocked", WAIT_MS);
+    check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client)), ==, 0);
+    zkl_client_free(client);
+    wire_close(w);
+}
+
+/* --- waits at an exhausted root --------------------------------------------------------------- */
+
+/* Nothing of this client is at the root, but the guard and what it says, nor inside the client. */
+static void check_withdrawn(struct zkl_client *client, struct wire *w, const char *path, int others)
+{
+    check_wait(fault_contenders(client) == 0, WAIT_MS);
+    check_wait(fault_watches(client) == 0 && fault_calls(client) == 0, WAIT_MS);
+    check_num(fault_children(w, path), ==, others);
+    check_num(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(client)), ==, 0);
+}
+
+/* Goal: at an exhausted root where somebody else is, a try says busy, and waits that end by their
+ * deadline or their cancel object leave neither node nor watch nor contender; a try at an empty one
+ * renews it. Method: a guard, many short waits side by side with one that stays, and counting. */
+static void waits_at_an_exhausted_root_leave_nothing(void **state)
+{
+    struct wire *w = prepared();
+    struct zkl_cancel *cancel = NULL;
+    struct actor *a = actor_new();
+
+    (void)state;
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    for (int i = WAITS; i < WAITS + 2; i++) {
+        struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
+        for (int n = 0; n < fault_length(5, 100); n++) {
+            check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+            check_num(zkl_mutex_lock_for(mutex, 20 + n % 7), ==, ZKL_ETIMEDOUT);
+            check_ok(zkl_cancel_new(&cancel));
+            actor_begin(a, act_lock_cancel, mutex, cancel);
+            check_wait(fault_watches(client) == 1, WAIT_MS);
+            zkl_cancel_set(cancel);
+            check_num(actor_end(a, WAIT_MS), ==, ZKL_ECANCELED);
+            zkl_cancel_free(cancel);
+            check_withdrawn(client, w, roots[i].path, 1);
+        }
+        let_guard_go(w, roots[i].path);
+        check_ok(zkl_mutex_trylock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+        check_withdrawn(client, w, roots[i].path, 0);
+        check_ok(zkl_mutex_free(mutex));
+    }
+    actor_free(a);
+    zkl_client_free(client);
+    wire_close(w);
+}
+
+/* Goal: a contender of another library that holds an exhausted number is waited for, and a session
+ * that ends meanwhile takes nothing of that back. Method: a raw client's ephemeral sequential
+ * children, the first of which is its hold; our wait is served once the last is gone. */
+static void strangers_number_is_waited_for(void **state)
+{
+    const char *path = roots[CURATOR].path;
+    struct wire *w = prepared();
+    struct actor *a = actor_new();
+    char first[160], second[160];
+
+    (void)state;
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    check_ok(wire_create(w, "/curator/_c_22222222-0000-4000-8000-000000000000-lock-", "",
+                         WIRE_EPHEMERAL_SEQUENTIAL, first, sizeof first));
+    check_ok(wire_create(w, "/curator/_c_33333333-0000-4000-8000-000000000000-lock-", "",
+                         WIRE_EPHEMERAL_SEQUENTIAL, second, sizeof second));
+    let_guard_go(w, path);
+    actor_begin(a, act_lock, mutex, NULL);
+    check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
+    int64_t session = fault_session(client);
+    fault_expire(client, 0);
+    check_wait(fault_session(client) != 0 && fault_session(client) != session, WAIT_MS);
+    check_wait(fault_watches(client) == 1 && fault_children(w, path) == 2, WAIT_MS);
+    check_ok(wire_delete(w, first, -1));
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+    check_true(actor_busy(a));
+    check_ok(wire_delete(w, second, -1));
+    check_ok(actor_end(a, WAIT_MS));
+    check_num(actor_do(a, act_window, mutex, NULL), >, 0);
+    check_ok(actor_do(a, act_unlock, mutex, NULL));
+    check_withdrawn(client, w, path, 0);
+    check_ok(zkl_mutex_free(mutex));
+    actor_free(a);
+    zkl_client_free(client);
+    wire_close(w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contenders_cross_the_edge),
+        cmocka_unit_test(renewal_keeps_acl_and_data),
+        cmocka_unit_test(burst_over_the_zones_edge),
+        cmocka_unit_test(burst_over_the_counters_end),
+        cmocka_unit_test(what_blocks_the_renewal_is_named),
+        cmocka_unit_test(waits_at_an_exhausted_root_leave_nothing),
+        cmocka_unit_test(strangers_number_is_waited_for),
+    };
+    struct zks_options options = fault_options();
+
+    options.no_digest = true;
+    return fault_main(argc, argv, tests, &options);
+}
