@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A holder's process is stopped for longer than its session lives, and goes on. */
+#include "fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SESSION_MS 1000
+#define MS INT64_C(1000000)
+
+/* What parent and child share. The child writes, but for go and quit. */
+struct board {
+    atomic_int go;      /* the round that the child may lock for */
+    atomic_int holding; /* the round that it holds in */
+    atomic_int woken;   /* the round whose pause it has noticed */
+    atomic_int through; /* the round that it has unlocked */
+    atomic_bool quit;
+    atomic_ullong token;
+    atomic_llong window_ms; /* at the first look after the pause */
+    atomic_int told;        /* callbacks that had begun when that look was over */
+    atomic_int lost, reason, suspect, held;
+    atomic_int lock_rc, still_held, unlock_rc, owed_rc;
+};
+
+static int64_t boot_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec * 1000 * MS + ts.tv_nsec;
+}
+
+/* --- the child -------------------------------------------------------------------------------- */
+
+static void told(const struct zkl_hold_event *event, void *arg)
+{
+    struct board *b = arg;
+
+    if (event->state == ZKL_LOST) {
+        b->reason = (int)event->reason;
+        b->lost++;
+    } else if (event->state == ZKL_SUSPECT) {
+        b->suspect++;
+    } else {
+        b->held++;
+    }
+}
+
+/* Reads the clock without a break. When it has jumped the window is looked at before anything
+ * else: what the thread does for a living would come next. */
+static void work_until_paused(struct board *b, struct zkl_mutex *mutex)
+{
+    int64_t before = boot_ns();
+
+    while (!b->quit) {
+        int64_t now = boot_ns();
+        if (now - before > SESSION_MS * MS) {
+            b->window_ms = zkl_mutex_window_ms(mutex);
+            b->told = b->lost + b->suspect + b->held;
+            return;
+        }
+        before = now;
+    }
+}
+
+static void one_round(struct board *b, struct zkl_mutex *mutex, int round)
+{
+    b->lost = b->suspect = b->held = 0;
+    b->lock_rc = zkl_mutex_lock(mutex);
+    b->token = zkl_mutex_token(mutex);
+    b->holding = round;
+    work_until_paused(b, mutex);
+    b->still_held = zkl_mutex_still_held(mutex, 0);
+    b->woken = round;
+    int64_t end = net_now_ms() + WAIT_MS;
+    while (b->lost == 0 && net_now_ms() < end)
+        net_nap_ms(2);
+    b->unlock_rc = zkl_mutex_unlock(mutex);
+    b->owed_rc = zkl_mutex_unlock(mutex);
+    b->through = round;
+}
+
+static void child_main(struct board *b, const char *servers, const char *path)
+{
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path) != 0)
+        _exit(1);
+    zkl_mutex_set_callback(mutex, told, b);
+    for (int round = 1; !b->quit; round++) {
+        while (b->go < round && !b->quit)
+            net_nap_ms(2);
+        if (!b->quit)
+            one_round(b, mutex, round);
+    }
+    _exit(zkl_mutex_free(mutex) == 0 && zkl_client_free(client) == 0 ? 0 : 2);
+}
+
+/* --- the parent ------------------------------------------------------------------------------- */
+
+static void pause_once(struct board *b, pid_t pid, struct zkl_mutex *rival, int round)
+{
+    int status = 0;
+
+    b->go = round;
+    check_wait(b->holding == round, WAIT_MS);
+    check_ok(b->lock_rc);
+    uint64_t token = b->token;
+    net_nap_ms(37 * round % 250); /* somewhere between two heartbeats */
+    check_ok(kill(pid, SIGSTOP));
+    check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
+    int64_t stopped_ms = net_now_ms();
+    check_ok(zkl_mutex_lock_for(rival, WAIT_MS)); /* once the session has ended */
+    check_num(zkl_mutex_token(rival), >, token);
+    check_wait(net_now_ms() > stopped_ms + SESSION_MS + 100, WAIT_MS); /* a jump it can't miss */
+    check_ok(kill(pid, SIGCONT));
+    check_wait(b->woken == round, WAIT_MS);
+    check_num(b->window_ms, ==, 0);
+    check_num(b->still_held, ==, 0);
+    check_wait(b->through == round, WAIT_MS);
+    check_num(b->lost, ==, 1);
+    check_true(b->reason == ZKL_REASON_EXPIRED || b->reason == ZKL_REASON_NODE_DELETED);
+    check_num(b->held, ==, 0);
+    check_num(b->unlock_rc, ==, ZKL_ELOST);
+    check_num(b->owed_rc, ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_still_held(rival, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(rival));
+}
+
+/* Goal: a process that was stopped for longer than its session knows at its first look that its
+ * hold is not proved, before any callback has run; is told LOST exactly once, owes one unlock,
+ * which says lost, and locks again with the same handle; meanwhile somebody else had the lock
+ * with a larger token. Method: a child that reads the clock without a break is stopped until a
+ * rival has its lock, some of the times while a heartbeat is under way. Which of the two comes
+ * first is up to the scheduler: only rounds in which the look did are counted, all are checked. */
+static void stopped_holder_sees_it_at_the_first_look(void **state)
+{
+    struct board *b =
+        mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int rounds = fault_length(4, 20), first = 0, status = 0;
+
+    (void)state;
+    check_true(b != MAP_FAILED);
+    pid_t pid = fork();
+    if (pid == 0)
+        child_main(b, zks_connect_string(server), "/pause");
+    check_num(pid, >, 0);
+    struct zkl_client *client = fault_open(zks_connect_string(server), 10000);
+    struct zkl_mutex *rival = fault_mutex(client, "/pause");
+    for (int round = 1; first < rounds; round++) {
+        check_num(round, <=, 10 * rounds);
+        pause_once(b, pid, rival, round);
+        first += b->told == 0;
+    }
+    b->quit = true;
+    check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
+    check_num(status, ==, 0);
+    check_ok(zkl_mutex_free(rival));
+    zkl_client_free(client);
+    munmap(b, sizeof *b);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped_holder_sees_it_at_the_first_look),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
