@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three servers, of which some stand still or die: what is proved, who holds, and in what order. */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "crew.h"
+
+#define SESSION_MS 2000
+#define LONG_MS 10000
+#define NODES 3
+
+static int follower(int leader, int nth)
+{
+    return (leader + 1 + nth) % NODES;
+}
+
+static int leader_now(void)
+{
+    int leader = zks_wait_leader(server, ZKS_READY_MS);
+
+    check_num(leader, >=, 0);
+    return leader;
+}
+
+static struct wire *wire_at(int node, int session_ms)
+{
+    struct wire *w = NULL;
+
+    check_ok(wire_open(&w, zks_host(), zks_port(server, (size_t)node), session_ms));
+    return w;
+}
+
+static void pause_node(int node)
+{
+    check_ok(zks_pause_node(server, (size_t)node));
+}
+
+static void resume_node(int node)
+{
+    check_ok(zks_resume_node(server, (size_t)node));
+}
+
+/* All serve, in this test's own time and not in that of the next. */
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NODES; i++) {
+        zks_resume_node(server, (size_t)i);
+        zks_start_node(server, (size_t)i);
+    }
+    return zks_wait_ready(server, ZKS_READY_MS);
+}
+
+/* A client that knows one node only, holding. */
+struct holder {
+    struct proxy *proxy;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct told told;
+    uint64_t token;
+};
+
+static void holder_begin(struct holder *h, int node, const char *path, int session_ms)
+{
+    memset(h, 0, sizeof *h);
+    check_ok(proxy_start(&h->proxy, zks_host(), zks_port(server, (size_t)node)));
+    h->client = fault_open(proxy_address(h->proxy), session_ms);
+    h->mutex = fault_mutex(h->client, path);
+    check_ok(zkl_mutex_set_callback(h->mutex, told_fn, &h->told));
+    check_ok(zkl_mutex_lock(h->mutex));
+    h->token = zkl_mutex_token(h->mutex);
+}
+
+static void holder_end(struct holder *h)
+{
+    check_ok(zkl_mutex_free(h->mutex));
+    zkl_client_free(h->client);
+    proxy_stop(h->proxy);
+}
+
+/* The hold goes on as the one it was, or it is lost, told once, and unlock says so. */
+static void check_kept_or_lost(struct holder *h)
+{
+    check_wait(h->told.lost > 0 || zkl_mutex_window_ms(h->mutex) > 0, 2 * WAIT_MS);
+    if (h->told.lost == 0) {
+        check_wait(h->told.lost > 0 || h->told.held == h->told.suspect, WAIT_MS);
+        check_num(zkl_mutex_token(h->mutex), ==, h->told.lost ? 0 : h->token);
+    }
+    int rc = zkl_mutex_unlock(h->mutex);
+    check_num(rc, ==, h->told.lost ? ZKL_ELOST : 0);
+    check_num(h->told.lost, <=, 1);
+}
+
+/* --- a leader without followers --------------------------------------------------------------- */
+
+/* Goal: a leader that is cut off from its followers proves nothing, though it goes on answering:
+ * the window of a hold through it runs out. When the followers are back the hold goes on, or is
+ * lost and told. Method: stop both followers; a raw session at the leader shows that sync and
+ * reads are answered, the reads even after the window's end. A second thread of the client
+ * waits, so that nudges are answered too: else the link, silent behind the heartbeat, would be
+ * given up at two thirds of the timeout, before the window's end. */
+static void leader_without_followers_proves_nothing(void **state)
+{
+    const char *path = "/cut-leader";
+    struct actor *a = actor_new();
+    struct holder h;
+
+    (void)state;
+    for (int i = 0; i < fault_length(1, 10); i++) {
+        int leader = leader_now();
+        struct wire *w = wire_at(leader, QUIET_MS);
+        holder_begin(&h, leader, path, SESSION_MS);
+        actor_begin(a, act_lock, h.mutex, NULL);
+        check_wait(fault_children(w, path) == 2, WAIT_MS);
+        pause_node(follower(leader, 0));
+        pause_node(follower(leader, 1));
+        int64_t start_ms = net_now_ms();
+        check_ok(wire_sync(w, "/")); /* answered, by a leader of nobody */
+        check_num(zkl_mutex_still_held(h.mutex, 1), ==, 1);
+        check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
+        check_num(net_now_ms() - start_ms, <=, SESSION_MS * 3 / 4 + 100);
+        check_ok(wire_exists(w, path, NULL));
+        check_wait(h.told.suspect == 1, WAIT_MS);
+        check_num(h.told.suspect_reason, ==, ZKL_REASON_WINDOW);
+        check_num(h.told.lost, ==, 0);
+        check_ok(wire_exists(w, path, NULL));
+        resume_node(follower(leader, 0));
+        resume_node(follower(leader, 1));
+        check_kept_or_lost(&h);
+        check_ok(actor_end(a, WAIT_MS));
+        check_ok(actor_do(a, act_unlock, h.mutex, NULL));
+        holder_end(&h);
+        wire_abandon(w);
+        check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    }
+    actor_free(a);
+}
+
+/* --- a holder that nobody hears --------------------------------------------------------------- */
+
+/* The holder's window is empty when, at the latest, a rival on another node has the lock. */
+static void check_taken_over(struct holder *h, int rival_node, const char *path)
+{
+    struct zkl_client *client = fault_open(zks_address(server, (size_t)rival_node), LONG_MS);
+    struct zkl_mutex *rival = fault_mutex(client, path);
+    struct actor *a = actor_new();
+    int64_t end_ms = net_now_ms() + 2 * WAIT_MS;
+
+    actor_begin(a, act_lock, rival, NULL);
+    while (actor_busy(a)) {
+        bool held = zkl_mutex_still_held(h->mutex, 1) == 1;
+        check_true(!held || actor_busy(a)); /* it was held before the look at the rival */
+        check_num(net_now_ms(), <, end_ms);
+        net_nap_ms(1);
+    }
+    check_num(zkl_mutex_still_held(h->mutex, 0), ==, 0);
+    check_ok(actor_end(a, WAIT_MS));
+    uint64_t token = 0;
+    actor_do(a, act_token, rival, &token);
+    check_num(token, >, h->token);
+    check_num(actor_do(a, act_window, rival, NULL), >, 0);
+    check_ok(actor_do(a, act_unlock, rival, NULL));
+    actor_free(a);
+    check_ok(zkl_mutex_free(rival));
+    zkl_client_free(client);
+}
+
+/* Goal: a client of a follower that stands still has an empty window before anybody else gets the
+ * lock; back again, it is told of the loss once. Method: stop the follower, let a rival on another
+ * node wait for the session's end, and compare at every moment. */
+static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
+{
+    struct holder h;
+
+    (void)state;
+    for (int i = 0; i < fault_length(2, 20); i++) {
+        int leader = leader_now();
+        holder_begin(&h, follower(leader, 0), "/cut-follower", SESSION_MS);
+        net_nap_ms(i * 97 % 400); /* somewhere between two heartbeats */
+        pause_node(follower(leader, 0));
+        check_taken_over(&h, follower(leader, 1), "/cut-follower");
+        resume_node(follower(leader, 0));
+        check_wait(h.told.lost == 1, 2 * WAIT_MS);
+        check_num(zkl_mutex_unlock(h.mutex), ==, ZKL_ELOST);
+        holder_end(&h);
+        check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    }
+}
+
+/* Goal: the same for a client of a follower whose leader and fellow stand still. Method: stop both,
+ * wait for the window's end, cut the client off, resume: a rival gets the lock only then. */
+static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
+{
+    struct holder h;
+
+    (void)state;
+    int leader = leader_now();
+    int lonely = follower(leader, 0), fellow = follower(leader, 1);
+    struct wire *w = wire_at(lonely, QUIET_MS);
+    holder_begin(&h, lonely, "/lonely", SESSION_MS);
+    pause_node(fellow);
+    pause_node(leader);
+    int64_t start_ms = net_now_ms();
+    check_ok(wire_exists(w, "/lonely", NULL)); /* it still answers reads */
+    check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
+    check_num(net_now_ms() - start_ms, <=, SESSION_MS * 3 / 4 + 100);
+    check_num(h.told.lost, ==, 0);
+    check_ok(proxy_refuse(h.proxy, true));
+    proxy_cut(h.proxy);
+    resume_node(fellow);
+    resume_node(leader);
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    check_taken_over(&h, fellow, "/lonely");
+    check_ok(proxy_refuse(h.proxy, false));
+    check_wait(h.told.lost == 1, 2 * WAIT_MS);
+    check_num(zkl_mutex_unlock(h.mutex), ==, ZKL_ELOST);
+    holder_end(&h);
+    wire_abandon(w);
+}
+
+/* --- failover --------------------------------------------------------------------------------- */
+
+/* Goal: a session outlives its ensemble's leader: the hold goes on with its token and the waiter
+ * keeps its place; later tokens are larger. Method: kill the leader while one client holds and
+ * another waits, and start it again. */
+static void failover_keeps_hold_and_place(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), LONG_MS);
+    struct zkl_client *other = fault_open(zks_connect_string(server), LONG_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, "/failover");
+    struct zkl_mutex *wanted = fault_mutex(other, "/failover");
+    struct actor *a = actor_new();
+    struct told told = {0};
+    uint64_t last = 0;
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
+    for (int i = 0; i < fault_length(2, 20); i++) {
+        int leader = leader_now();
+        check_ok(zkl_mutex_lock(mutex));
+        uint64_t token = zkl_mutex_token(mutex), next = 0;
+        check_true(token > last);
+        actor_begin(a, act_lock, wanted, NULL);
+        struct wire *w = wire_at(follower(leader, 0), QUIET_MS);
+        check_wait(wire_sync(w, "/") == 0 && fault_children(w, "/failover") == 2, WAIT_MS);
+        wire_close(w);
+        int64_t session = fault_session(client);
+        check_ok(zks_kill_node(server, (size_t)leader));
+        check_true(leader_now() != leader);
+        check_wait(told.held == told.suspect && zkl_mutex_window_ms(mutex) > LONG_MS / 2, WAIT_MS);
+        check_num(fault_session(client), ==, session);
+        check_num(zkl_mutex_token(mutex), ==, token);
+        check_true(actor_busy(a));
+        check_ok(zkl_mutex_unlock(mutex));
+        check_ok(actor_end(a, WAIT_MS));
+        actor_do(a, act_token, wanted, &next);
+        check_true(next > token);
+        last = next;
+        check_ok(actor_do(a, act_unlock, wanted, NULL));
+        check_ok(zks_start_node(server, (size_t)leader));
+        check_ok(zks_wait_ready(server, ZKS_READY_MS));
+    }
+    check_num(told.lost, ==, 0);
+    actor_free(a);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_mutex_free(wanted));
+    zkl_client_free(client);
+    zkl_client_free(other);
+}
+
+/* --- many clients ----------------------------------------------------------------------------- */
+
+static void *crew_main(void *arg)
+{
+    struct {
+        struct crew crew;
+        int first;
+    } *at = arg;
+    crew_run(&at->crew, at->first, 1);
+    return NULL;
+}
+
+/* Goal: three clients, each of one node, lock and unlock without an overlap and with growing tokens
+ * while one follower after the other stands still for less and for more than their sessions; the
+ * others go on meanwhile, and all of them afterwards. Method: a witness in memory. */
+static void followers_stand_still_under_load(void **state)
+{
+    struct turnstile *w = turnstile_new();
+    struct {
+        struct crew crew;
+        int first;
+    } at[NODES];
+    pthread_t threads[NODES];
+
+    (void)state;
+    check_true(w != NULL);
+    for (int i = 0; i < NODES; i++) {
+        at[i].crew =
+            (struct crew){w, zks_address(server, (size_t)i), "/load", SESSION_MS, INT32_MAX, true};
+        at[i].first = i + 1;
+        check_ok(pthread_create(&threads[i], NULL, crew_main, &at[i]));
+    }
+    w->go = true;
+    for (int i = 0; i < fault_length(4, 30); i++) {
+        int node = follower(leader_now(), i % 2);
+        long before = turnstile_sum(w);
+        pause_node(node);
+        int64_t start_ms = net_now_ms();
+        check_wait(turnstile_sum(w) >= before + 20, 2 * WAIT_MS);
+        check_wait(net_now_ms() > start_ms + (i % 4 < 2 ? 300 : SESSION_MS + 500), WAIT_MS);
+        long own = w->entries[node + 1];
+        resume_node(node);
+        check_wait(w->entries[node + 1] >= own + 5, 2 * WAIT_MS);
+    }
+    w->stop = true;
+    for (int i = 0; i < NODES; i++)
+        pthread_join(threads[i], NULL);
+    check_num(w->odd, ==, 0);
+    check_num(w->overlaps, ==, 0);
+    check_num(w->stale, ==, 0);
+    turnstile_free(w);
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(leader_without_followers_proves_nothing),
+        TEST(client_of_a_stopped_follower_is_unproved_in_time),
+        TEST(client_of_a_lonely_follower_is_unproved_in_time),
+        TEST(failover_keeps_hold_and_place),
+        TEST(followers_stand_still_under_load),
+    };
+    struct zks_options options = fault_options();
+
+    options.nodes = NODES;
+    return fault_main(argc, argv, tests, &options);
+}
