@@ -154,6 +154,10 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
     actions->count = 0;
     if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_ROOTED)
         m->list_out = false;
+    if (event->type == ZKL_EV_STATTED)
+        m->stat_out = false;
+    if (event->type == ZKL_EV_RENEWED)
+        m->renew_out = false;
 
     switch (m->state) {
     case ZKL_NEW:

@@ -479,12 +479,14 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
     disperse(core, watch, pred, own, own);
 }
 
+/* A list is good for everybody who waits at this root, a failure only for those who asked. */
 static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event event)
 {
     struct zkl_subscription *next;
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
-        feed(core, sub->contender, event);
+        if (event.answer == ZKL_ANSWER_OK || sub->contender->machine.list_out)
+            feed(core, sub->contender, event);
     }
 }
 
@@ -497,8 +499,9 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
                               .children = reply->children,
                               .child_count = reply->child_count,
                               .czxid = reply->czxid};
+    /* Once armed it stays so, whatever became of another look at the root, unless that is gone. */
     bool stays = reply->answer == ZKL_ANSWER_OK ||
-                 (reply->answer == ZKL_ANSWER_LINK && watch->state == ZKL_WATCH_ARMED);
+                 (reply->answer != ZKL_ANSWER_NONODE && watch->state == ZKL_WATCH_ARMED);
     if (!stays) {
         disperse(core, watch, event, event, event);
         return;
@@ -521,6 +524,19 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
         on_child_watch(core, slot->watch, reply);
 }
 
+/* The list behind it speaks for both, unless the sync failed alone: such a list may be older than
+ * what it is to tell of. */
+static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
+{
+    bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
+    if (fine || !c->machine.list_out)
+        return;
+    zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
+    feed(core, c,
+         (struct zkl_event){
+             .type = ZKL_EV_LISTED, .answer = reply->answer, .number = reply->number});
+}
+
 static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                                 const struct zkl_reply *reply)
 {
@@ -530,8 +546,10 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         [ZKL_REQ_STAT] = ZKL_EV_STATTED,   [ZKL_REQ_DELETE] = ZKL_EV_DELETED,
         [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
     };
-    if (slot->kind == ZKL_REQ_SYNC)
-        return; /* the list behind it speaks for both */
+    if (slot->kind == ZKL_REQ_SYNC) {
+        on_sync(core, slot->contender, reply);
+        return;
+    }
     feed(core, slot->contender,
          (struct zkl_event){.type = (enum zkl_event_type)types[slot->kind],
                             .answer = reply->answer,
@@ -604,7 +622,8 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 {
     enter(core, event->now);
     unsigned actions = zkl_session_step(&core->session, event, session_moved, core);
-    if (actions & ZKL_SA_LINK_DOWN)
+    /* An expiry says all that a lost link could, and more. */
+    if ((actions & ZKL_SA_LINK_DOWN) && !(actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL)))
         feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_DOWN}, NULL);
     if (actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL)) {
         zkl_pending_clear(core);

@@ -84,13 +84,12 @@ static void on_rooted(struct zkl_step *s)
 
 static void on_renewed(struct zkl_step *s)
 {
-    s->m->renew_out = false;
     if (s->ev->answer == ZKL_ANSWER_NOAUTH)
         fail_blocked(s, "its parent's ACL (DELETE and CREATE are needed)");
-    else if (s->ev->answer == ZKL_ANSWER_NOMEM)
-        zkl_step_fail(s, ZKL_ENOMEM, "renewing the path", "no memory");
+    else if (s->ev->answer == ZKL_ANSWER_NOMEM || s->ev->answer == ZKL_ANSWER_OTHER)
+        zkl_step_fail_odd(s, "renewing the path");
     else
-        look_at_root(s); /* whatever came of it, the root tells */
+        look_at_root(s); /* done, or somebody came in between: the root tells */
 }
 
 static void on_withdrawn(struct zkl_step *s)

@@ -44,6 +44,7 @@ void zkl_step_forget_list(struct zkl_step *s)
 void zkl_step_requeue(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
+    s->m->renew_out = false; /* its answer, if it still comes, is about another root */
     zkl_step_emit(s, ZKL_DO_UNWATCH);
     enqueue(s, why);
 }
@@ -384,8 +385,6 @@ static void adopt(struct zkl_step *s)
 void zkl_in_recovering(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    if (ev->type == ZKL_EV_STATTED)
-        s->m->stat_out = false;
     if (ev->type == ZKL_EV_LINK_UP) {
         if (!s->m->list_out && !s->m->stat_out)
             zkl_step_look_for_leftover(s);

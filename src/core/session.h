@@ -60,7 +60,6 @@ struct zkl_session {
     int timeout_ms; /* negotiated; asked for, before the first connection */
     int64_t probe_id;
     int probe_timeout_ms;
-    bool probe_up;
     int64_t timer_mono_ns; /* INT64_MAX: none */
     int64_t
         proved_boot_ns; /* send time of the last answered quorum write; 0: none in this session */

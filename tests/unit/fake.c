@@ -553,7 +553,7 @@ static void serve_renew(struct fake_handle *h, const struct zkl_request *r, stru
     if (reply->answer != ZKL_ANSWER_OK)
         return;
     if (fake_chance(h->fake->prng, 8))
-        reply->answer = ZKL_ANSWER_OTHER; /* the second of two calls failed */
+        reply->answer = ZKL_ANSWER_EXISTS; /* the second of two calls failed */
     else
         fake_create(h->fake, r->path, 0, 0);
 }

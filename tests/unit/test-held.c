@@ -115,7 +115,6 @@ static void unlock_of_a_deleted_node_is_lost(void **state)
     script_free(s);
 }
 
-#if 0 /* bug: an expiry is told as a lost link first, which makes this EUNCONFIRMED */
 /* Goal: unlock tells when the session ended meanwhile. Method: it expires with the delete out, and
  * no loss of the link was reported before. */
 static void unlock_in_an_expired_session_is_lost(void **state)
@@ -136,7 +135,6 @@ static void unlock_in_an_expired_session_is_lost(void **state)
                      "  session: link down, expired, replace handle\n");
     script_free(s);
 }
-#endif
 
 /* Goal: the node of an owner that went away is deleted. Method: it holds, with a link and
  * without. */
@@ -486,7 +484,6 @@ static void a_refused_credential_ends_waits_and_holds(void **state)
     script_unlock(s, 1);
     script_close(s);
     script_expect(s, "[     0] session CONNECTED -> FAILED: credential refused\n"
-                     "  #1 SUSPECT (link)\n"
                      "[     0] #1 HOLDING -> LOSTHOLD: expired\n"
                      "  #1 LOST (expired)\n"
                      "[     0] #2 WAITING -> PARKED: expired\n"
@@ -513,9 +510,7 @@ int main(void)
         cmocka_unit_test(unlock_without_a_link_is_unconfirmed_at_once),
         cmocka_unit_test(unlock_waits_at_most_until_the_window_ends),
         cmocka_unit_test(unlock_of_a_deleted_node_is_lost),
-#if 0
         cmocka_unit_test(unlock_in_an_expired_session_is_lost),
-#endif
         cmocka_unit_test(an_owner_that_exits_leaves_its_node_to_the_janitor),
         cmocka_unit_test(a_hold_is_suspect_at_the_window_s_end_until_it_is_proved),
         cmocka_unit_test(heartbeats_run_while_something_is_held),
