@@ -219,8 +219,8 @@ static void a_lock_that_waits_is_six_requests(void **state)
     cluster_free(holder, held);
 }
 
-/* Goal: a wait that ends without the lock is six requests as well: create, list, two watches, the delete, and
- * the watch on the predecessor taken back; the deletion ends the other one. */
+/* Goal: a wait that ends without the lock is six requests as well: create, list, two watches, the
+ * delete, and the watch on the predecessor taken back; the deletion ends the other one. */
 static void a_wait_in_vain_is_six_requests(void **state)
 {
     const char *path = cluster_path("six-in-vain");
