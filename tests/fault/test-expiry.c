@@ -124,6 +124,37 @@ static void holder_is_told_once_and_locks_again(void **state)
     }
 }
 
+static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    (void)client;
+    if (state == ZKL_CLIENT_EXPIRED)
+        proxy_hole(arg, PROXY_BOTH);
+}
+
+/* The loss is known as soon as the session's end is, and needs no word from the next session: that
+ * one can't begin, as its connection is cut off in the moment of the news. */
+static void loss_is_known_without_a_next_session(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_client_options options = fault_client_options(proxy_address(b->proxy), SESSION_MS);
+    struct zkl_client *client = NULL;
+
+    options.state_fn = cut_off_when_expired;
+    options.state_arg = b->proxy;
+    check_ok(zkl_client_open(&client, &options));
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    fault_expire(client, 0);
+    check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_mutex_window_ms(mutex), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    proxy_cut(b->proxy);
+    proxy_heal(b->proxy);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
 /* The session ends while the answer to the create, or to the list behind it, is on its way,
  * which then is lost: the wish is granted in the next session, on the one node that it has
  * there. */
@@ -309,6 +340,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(waiter_queues_again),    TEST(holder_is_told_once_and_locks_again),
+        TEST(loss_is_known_without_a_next_session),
         TEST(expiry_while_creating),  TEST(answers_of_an_ended_session),
         TEST(expiry_while_releasing), TEST(many_expiries_under_load),
     };
