@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only server restarts, stands still, is away for long, or loses all it knew. */
+#include "fault.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SESSION_MS 2000
+#define LONG_MS 10000 /* where it must live: a busy machine's server may take seconds to start */
+
+static const char *const path = "/wipe/m";
+
+static int descriptors(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+
+    if (dir == NULL)
+        return -1;
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* A holder and a waiter on two clients. */
+struct bench {
+    struct zkl_client *client, *other;
+    struct zkl_mutex *mutex, *wanted;
+    struct actor *waiter;
+    struct told told;
+    uint64_t token;
+    int64_t session;
+    int threads, descriptors;
+};
+
+static int set_up_for(void **state, int session_ms)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    check_true(b != NULL);
+    b->client = fault_open(zks_connect_string(server), session_ms);
+    b->other = fault_open(zks_connect_string(server), session_ms);
+    b->mutex = fault_mutex(b->client, path);
+    b->wanted = fault_mutex(b->other, path);
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    b->waiter = actor_new();
+    check_ok(zkl_mutex_lock(b->mutex));
+    b->token = zkl_mutex_token(b->mutex);
+    actor_begin(b->waiter, act_lock, b->wanted, NULL);
+    struct wire *w = fault_wire();
+    check_wait(fault_children(w, path) == 2, WAIT_MS);
+    wire_close(w);
+    b->session = fault_session(b->client);
+    b->threads = fault_threads();
+    b->descriptors = descriptors();
+    *state = b;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_for(state, SESSION_MS);
+}
+
+static int set_up_long(void **state)
+{
+    return set_up_for(state, LONG_MS);
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    check_ok(zkl_mutex_free(b->mutex));
+    check_ok(zkl_mutex_free(b->wanted));
+    zkl_client_free(b->client);
+    zkl_client_free(b->other);
+    actor_free(b->waiter);
+    free(b);
+    return 0;
+}
+
+static void stop_server(void)
+{
+    check_ok(zks_stop_node(server, 0));
+}
+
+static void start_server(void)
+{
+    check_ok(zks_start_node(server, 0));
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+}
+
+/* Both clients are connected, nothing is left of second handles. */
+static void check_settled(struct bench *b)
+{
+    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_state(b->other) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_threads() == b->threads, WAIT_MS);
+    check_wait(descriptors() == b->descriptors, WAIT_MS);
+}
+
+/* The waiter gets it, gives it back, and nothing is left. */
+static void hand_over(struct bench *b)
+{
+    check_ok(actor_end(b->waiter, WAIT_MS));
+    check_num(actor_do(b->waiter, act_window, b->wanted, NULL), >, 0);
+    check_ok(actor_do(b->waiter, act_unlock, b->wanted, NULL));
+    struct wire *w = fault_wire();
+    fault_check_rest(b->client, w, path, WAIT_MS);
+    fault_check_rest(b->other, w, path, WAIT_MS);
+    wire_close(w);
+}
+
+/* The hold is the one it was, and nobody was told otherwise. */
+static void check_kept(struct bench *b)
+{
+    check_settled(b);
+    check_wait(zkl_mutex_window_ms(b->mutex) > 0, WAIT_MS);
+    check_wait(b->told.held == b->told.suspect, WAIT_MS);
+    check_num(b->told.lost, ==, 0);
+    check_num(zkl_mutex_token(b->mutex), ==, b->token);
+    check_num(fault_session(b->client), ==, b->session);
+    check_true(actor_busy(b->waiter));
+    check_ok(zkl_mutex_unlock(b->mutex));
+    hand_over(b);
+}
+
+/* The hold is lost, told once; the handle locks again behind the waiter. */
+static void check_lost(struct bench *b)
+{
+    check_num(zkl_mutex_window_ms(b->mutex), ==, 0);
+    check_num(zkl_mutex_token(b->mutex), ==, 0);
+    check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ELOST);
+    hand_over(b);
+    check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(b->mutex));
+    check_num(b->told.lost, ==, 1);
+    check_settled(b);
+}
+
+/* Goal: a restart with all data changes nothing but that the holder is suspect for a while.
+ * Method: stop and start, by request and by force. */
+static void restart_keeps_hold_and_place(void **state)
+{
+    struct bench *b = *state;
+
+    check_ok(zks_restart_node(server, 0));
+    check_settled(b);
+    check_wait(b->told.suspect > 0 && b->told.held == b->told.suspect, WAIT_MS);
+    check_ok(zks_kill_node(server, 0));
+    start_server();
+    check_wait(b->told.suspect > 1 && b->told.held == b->told.suspect, WAIT_MS);
+    check_kept(b);
+}
+
+/* Goal: after an outage of more than two timeouts, for which second handles were opened, the
+ * session lives if its data does: the first handle is preferred. Method: wait for the second
+ * handle's threads before the server comes back. */
+static void long_outage_keeps_the_session(void **state)
+{
+    struct bench *b = *state;
+
+    stop_server();
+    check_wait(zkl_mutex_window_ms(b->mutex) == 0, WAIT_MS);
+    check_wait(fault_threads() == b->threads + 4, WAIT_MS); /* two for each second handle */
+    check_true(b->told.suspect > 0 && b->told.lost == 0);
+    start_server();
+    check_kept(b);
+}
+
+/* Goal: a server that stands still for less than the session changes nothing. */
+static void short_stop_keeps_hold_and_place(void **state)
+{
+    struct bench *b = *state;
+
+    for (int i = 1; i <= fault_length(3, 30); i++) {
+        check_ok(zks_pause_node(server, 0));
+        net_nap_ms(i * 131 % (SESSION_MS / 3)); /* the fault itself */
+        check_ok(zks_resume_node(server, 0));
+        check_wait(zkl_mutex_window_ms(b->mutex) > SESSION_MS / 2, WAIT_MS);
+    }
+    check_kept(b);
+}
+
+/* Goal: a server that stands still for longer than the session leaves the holder unproved before
+ * anybody else can have the lock; afterwards the hold is lost, told once, or goes on, and nothing
+ * hangs. */
+static void long_stop_ends_in_a_known_state(void **state)
+{
+    struct bench *b = *state;
+    int64_t start_ms = net_now_ms();
+
+    check_ok(zks_pause_node(server, 0));
+    check_wait(zkl_mutex_window_ms(b->mutex) == 0, WAIT_MS);
+    check_num(net_now_ms() - start_ms, <=, SESSION_MS * 3 / 4 + 100);
+    check_true(actor_busy(b->waiter));
+    check_wait(net_now_ms() > start_ms + SESSION_MS * 3 / 2, WAIT_MS); /* the fault itself */
+    check_ok(zks_resume_node(server, 0));
+    check_settled(b);
+    check_wait(b->told.lost > 0 || zkl_mutex_window_ms(b->mutex) > 0, WAIT_MS);
+    if (b->told.lost > 0)
+        check_lost(b);
+    else
+        check_kept(b);
+}
+
+/* Goal: a server that has lost all its data never says that the session ended, and libzookeeper
+ * tries for ever: the hold is lost as expired after two negotiated timeouts and some grace, the
+ * waiter queues again and is granted, the old handle with its threads and descriptors goes.
+ * Method: delete the data, start anew; times from the loss of the link on. */
+static void wiped_server_ends_the_session(void **state)
+{
+    struct bench *b = *state;
+
+    stop_server();
+    check_wait(b->told.suspect > 0, WAIT_MS);
+    int64_t start_ms = net_now_ms();
+    check_ok(zks_wipe_node(server, 0));
+    start_server();
+    check_wait(b->told.lost > 0, WAIT_MS);
+    int64_t took_ms = net_now_ms() - start_ms;
+    check_num(b->told.reason, ==, ZKL_REASON_EXPIRED);
+    check_num(took_ms, >=, 2 * SESSION_MS - 200);
+    check_num(took_ms, <=, 2 * SESSION_MS + SESSION_MS / 2 + 3000);
+    check_lost(b);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST_LONG(f) cmocka_unit_test_setup_teardown(f, set_up_long, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_LONG(restart_keeps_hold_and_place),    TEST(long_outage_keeps_the_session),
+        TEST_LONG(short_stop_keeps_hold_and_place), TEST(long_stop_ends_in_a_known_state),
+        TEST(wiped_server_ends_the_session),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
