@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A holder's process is stopped for longer than its session lives, and goes on. */
+/* A holder's process is stopped for longer than its session lives, and goes on; and answers that
+ * come late. */
 #include "fault.h"
 
 #include <signal.h>
@@ -167,10 +168,45 @@ static void stopped_holder_sees_it_at_the_first_look(void **state)
     munmap(b, sizeof *b);
 }
 
+/* Goal: an answer that comes late proves the session from its request's sending on, not from its
+ * own coming. Method: the answer to a heartbeat is held back for a while and then let pass; that to
+ * the next one, which would prove more, is lost. */
+static void late_answer_proves_from_its_sending(void **state)
+{
+    enum { TIMEOUT_MS = 4000, WINDOW_MS = 3000 };
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, "/late");
+    check_ok(zkl_mutex_lock(mutex));
+    proxy_reset_counts(proxy);
+    check_ok(proxy_hold_reply(proxy, PROXY_MULTI, 1));
+    check_ok(proxy_drop_reply(proxy, PROXY_MULTI, 2, PROXY_THEN_SILENT));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    int64_t held_ms = net_now_ms();
+    check_wait(zkl_mutex_window_ms(mutex) < WINDOW_MS - TIMEOUT_MS / 4 - 700, WAIT_MS);
+    proxy_release(proxy);
+    check_ok(proxy_wait_count(proxy, PROXY_MULTI, 2, WAIT_MS)); /* so the first was answered */
+    int64_t since_ms = net_now_ms() - held_ms;
+    int64_t window_ms = zkl_mutex_window_ms(mutex);
+    check_num(since_ms, >=, 600);
+    check_num(window_ms, <=, WINDOW_MS - since_ms + 1);
+    check_num(window_ms, >, 0);
+    proxy_cut(proxy);
+    check_wait(zkl_mutex_window_ms(mutex) > WINDOW_MS - 600, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    zkl_client_free(client);
+    proxy_stop(proxy);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_holder_sees_it_at_the_first_look),
+        cmocka_unit_test(late_answer_proves_from_its_sending),
     };
     return fault_main(argc, argv, tests, NULL);
 }
