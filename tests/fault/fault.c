@@ -65,21 +65,12 @@ int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
 /* --- faults of libzookeeper that are not ours to mend ----------------------------------------- */
 
 const char *__tsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void);
 
 /* The I/O threads of two handles write the address that they connect to into one static buffer, for
  * a log line. The library itself never calls sprintf. */
 const char *__tsan_default_suppressions(void)
 {
     return "race_top:vsprintf\n";
-}
-
-/* A call that is answered while zookeeper_close runs loses its completion entry (ZOOKEEPER-2894):
- * allocated there, known to nobody else. What is ours in it is freed by the driver, and its leak
- * would have our frames on top. */
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libzookeeper_mt\n";
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */
