@@ -443,7 +443,7 @@ enum zkl_answer zkl_handle_send(struct zkl_driver *d, struct zkl_handle *h,
         return ZKL_ANSWER_NOMEM;
     enum zkl_answer answer = request->kind == ZKL_REQ_RENEW
                                  ? zkl_renew_start(call, request->path)
-                                 : zkl_map_rc(send_one(h, call, request));
+                                 : zkl_map_refusal(send_one(h, call, request));
     if (answer != ZKL_ANSWER_OK)
         free_call(call);
     return answer;

@@ -102,7 +102,7 @@ static bool stop_here(struct zkl_call *call, int rc)
 static void go_on(struct zkl_call *call, int rc)
 {
     if (rc != ZOK)
-        finish(call, zkl_map_rc(rc));
+        finish(call, zkl_map_refusal(rc));
     else
         zkl_driver_unlock(call->handle->driver);
 }
@@ -186,5 +186,5 @@ enum zkl_answer zkl_renew_start(struct zkl_call *call, const char *path)
     call->renewal->path = strdup(path);
     if (!call->renewal->path)
         return ZKL_ANSWER_NOMEM;
-    return zkl_map_rc(zoo_aget(call->handle->zh, path, 0, on_data, call));
+    return zkl_map_refusal(zoo_aget(call->handle->zh, path, 0, on_data, call));
 }

@@ -25,8 +25,6 @@ enum zkl_answer zkl_map_rc(int rc)
         return ZKL_ANSWER_UNIMPLEMENTED;
     case ZNOWATCHER:
         return ZKL_ANSWER_NOWATCHER;
-    case ZSYSTEMERROR: /* what zoo_a* returns when malloc fails */
-        return ZKL_ANSWER_NOMEM;
     /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired
      * and its event is on the way. */
     case ZCONNECTIONLOSS:
@@ -36,10 +34,20 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZINVALIDSTATE:
     case ZAUTHFAILED:
     case ZSESSIONMOVED:
+    /* How libzookeeper ends what is due on a connection that it gives up for an answer out of
+     * order, or for want of a descriptor. */
+    case ZRUNTIMEINCONSISTENCY:
+    case ZSYSTEMERROR:
         return ZKL_ANSWER_LINK;
     default:
         return ZKL_ANSWER_OTHER;
     }
+}
+
+enum zkl_answer zkl_map_refusal(int rc)
+{
+    /* What zoo_a* returns when malloc fails. */
+    return rc == ZSYSTEMERROR || rc == ZMARSHALLINGERROR ? ZKL_ANSWER_NOMEM : zkl_map_rc(rc);
 }
 
 enum zkl_link_event zkl_map_state(int state)

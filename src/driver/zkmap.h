@@ -7,7 +7,10 @@
 
 enum zkl_link_event { ZKL_LINK_UP, ZKL_LINK_DOWN, ZKL_LINK_EXPIRED, ZKL_LINK_AUTH_FAILED };
 
+/* What a completion was called with. */
 enum zkl_answer zkl_map_rc(int rc);
+/* What a zoo_a* call returned: not OK means that nothing was sent. */
+enum zkl_answer zkl_map_refusal(int rc);
 enum zkl_link_event zkl_map_state(int state);
 
 #endif
