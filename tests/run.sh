@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh                    install what is missing, then run every suite but "long"
+# run.sh                    install what is missing, then run every suite but "sanitize" and "long", the
+#                           slow tests only without sanitizers and valgrind
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N
 # run.sh --help             the suites, with what each may take
 #
@@ -16,20 +17,21 @@ compilers      60  gcc and clang build everything, each warning an error
 house          20  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 lib            60  the test library itself
-cluster        90  the promises against real ZooKeeper servers
-fault          90  the promises while servers, links, processes and memory fail
+cluster       120  the promises against real ZooKeeper servers
+fault         180  the promises while servers, links, processes and memory fail
 examples      120  the programs of examples/
 demo           60  examples/demo.sh itself, with a short run
-gcc-address   130  unit, cluster and fault under gcc with address and undefined behaviour sanitizers
-gcc-thread    130  unit, cluster and fault under gcc with the thread sanitizer
-clang-address 130  the same with clang
-clang-thread  130  the same with clang
-valgrind      130  unit, cluster and fault under valgrind
-sanitize      520  the four of gcc and clang with sanitizers, in one go
+gcc-address   330  unit, cluster and fault under gcc with address and undefined behaviour sanitizers
+gcc-thread    330  unit, cluster and fault under gcc with the thread sanitizer
+clang-address 330  the same with clang
+clang-thread  330  the same with clang
+valgrind      600  unit, cluster and fault under valgrind
+sanitize     1300  the four of gcc and clang with sanitizers, in one go
 long         3600  unit, cluster, fault and examples at full length
 '
 not_in_all='sanitize long'
-checked='--suite unit --suite cluster --suite fault' # what sanitizers and valgrind look at
+checked='--suite unit --suite cluster --suite fault' # what sanitizers and valgrind look at,
+brief=''                                             # in a run of everything without the slow ones
 
 passed=0 failed=0 skipped=0 failures='' times='' child='' personality='' suite=setup
 out=build-tests work=$PWD/build-tests/tmp
@@ -225,7 +227,7 @@ sanitizer() # COMPILER-KIND [options]
         skip "$compiler with -fsanitize=$sanitizers is not installed or does not run here"
     # clang's runtime is linked into programs only, so a library has undefined symbols.
     elif build "$build" "$compiler" -Db_sanitize=$sanitizers -Db_lundef=false; then
-        tests "$build" -t 4 $checked "$@"
+        tests "$build" -t 4 $checked $brief "$@"
     else
         fail "the build with $compiler and $sanitizers"
     fi
@@ -256,7 +258,7 @@ suite() # NAME [options]
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
     valgrind)
         if command -v valgrind >/dev/null; then
-            plain && tests gcc --setup valgrind $checked "$@"
+            plain && tests gcc --setup valgrind $checked $brief "$@"
         else
             skip "valgrind is not installed"
         fi
@@ -347,6 +349,7 @@ if ! install "${1:-all}"; then
 fi
 
 if [ "${1:-all}" = all ]; then
+    brief='--no-suite slow'
     for name in $names; do
         case " $not_in_all " in
         *" $name "*) ;;
