@@ -25,10 +25,11 @@
  *
  * Every call returns 0 or one negative enum zkl_error unless its comment says otherwise, never
  * errno and never a ZooKeeper number; zkl_error_detail() gives the sentence with the particulars.
- * Every call may be made from any thread unless its comment says otherwise. Calls that can wait are
- * not to be made from a library callback (ZKL_EINCALLBACK) nor, with an inherited client, from a
- * forked child (ZKL_EFORK): open a client of its own in each process. While a call runs, pthread
- * cancellation of the calling thread is off; a zkl_cancel object is the way to stop a wait.
+ * Every call may be made from any thread unless its comment says otherwise. Calls that can wait
+ * are not to be made from a library callback (ZKL_EINCALLBACK) nor, with an inherited client, from
+ * a forked child (ZKL_EFORK): open a client of its own in each process. While a call runs, pthread
+ * cancellation
+ * of the calling thread is off; a zkl_cancel object is the way to stop a wait.
  *
  * What a lock promises, and what it does not, is in docs/guarantees.md.
  */
@@ -77,17 +78,16 @@ enum zkl_error {
     ZKL_ENOTOWNER = -9,   /* the calling thread does not hold the lock */
     ZKL_EOVERFLOW = -10,  /* locked again more than ZKL_HOLD_COUNT_MAX times */
     /* Not held, and nothing is wrong: what the caller does next is its own choice. */
-    ZKL_EBUSY = -11,     /* trylock: somebody else has it; free: the handle is held or waited on */
+    ZKL_EBUSY = -11,     /* trylock: somebody else has it; free: held or waited on */
     ZKL_ETIMEDOUT = -12, /* the deadline passed */
     ZKL_ECANCELED = -13, /* the wait's cancel object was set */
     /* The service: may pass. */
     ZKL_EDISCONNECTED = -14, /* no server could be reached within the bound of this call */
-    ZKL_EUNCONFIRMED = -15,  /* unlock: not held any more; the server's answer did not come, the
-                                library goes on deleting the node by itself */
-    ZKL_ELOST = -16,   /* the hold was lost (see the state callback's reasons); unlock once for
-                          each lock, then lock again */
-    ZKL_ENOMEM = -17,  /* no memory */
-    ZKL_ESYSTEM = -18, /* a thread or a descriptor could not be made */
+    ZKL_EUNCONFIRMED = -15,  /* unlock: not held any more, but unanswered; the library goes on
+                                deleting the node by itself */
+    ZKL_ELOST = -16,         /* the hold was lost; unlock once for each lock, then lock again */
+    ZKL_ENOMEM = -17,        /* no memory */
+    ZKL_ESYSTEM = -18,       /* a thread or a descriptor could not be made */
     /* The service: will not pass by itself. */
     ZKL_EACCES = -19,     /* the path's ACL denies what the lock needs (CREATE, READ, DELETE) */
     ZKL_EAUTH = -20,      /* the credential was refused */
@@ -121,7 +121,8 @@ ZKL_API int zkl_error_is_lost(int code);
 ZKL_API int64_t zkl_now_ns(void);
 
 /* A cancel object is one bit that goes from 0 to 1 at most once. Several waits, in several threads
- * and on several clients, may share one; when it is set they all end with ZKL_ECANCELED. */
+ * and on several clients, may share one; when it is set they all end with ZKL_ECANCELED.
+ * Like a client it belongs to the process that made it (ZKL_EFORK in a forked child). */
 struct zkl_cancel;
 
 /* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
@@ -136,9 +137,8 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
 #define ZKL_WAIT_TRY 1u /* do not queue: ZKL_EBUSY if anybody is before us */
 #define ZKL_WAIT_SYNC                                                                              \
-    2u /* with TRY: read behind a sync, so that "busy" and "free" are as of the call's             \
-          start and not as old as the connected server's replication lag; one more                 \
-          round trip */
+    2u /* with TRY: read behind a sync, so that the answer is as of the call's start
+                            and not as old as the server's replication lag; one more request */
 
 /* How to wait. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags. */
 struct zkl_wait {
@@ -161,9 +161,8 @@ static inline struct zkl_wait zkl_wait_init(void)
 /* What a successful acquire gives. */
 struct zkl_grant {
     size_t size;
-    uint64_t
-        token; /* fencing token: grows with every later grant of this path (the node's czxid) */
-    int64_t window_ms; /* > 0: for so long, from the call's return, the hold is proved */
+    uint64_t token;    /* fencing token: grows with every later grant of this path */
+    int64_t window_ms; /* for so long, from now, the hold is proved; can be 0 in a re-entry */
     int hold_count;    /* 1 for a first grant, more for a re-entry */
 };
 
@@ -199,20 +198,17 @@ typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_s
 typedef void (*zkl_log_fn)(const char *line, void *arg);
 
 enum zkl_acl {
-    ZKL_ACL_OPEN = 0, /* anybody may do anything: ZooKeeper's usual default */
-    ZKL_ACL_CREATOR =
-        1 /* only the credential of this client; needs auth_scheme and auth_credential */
+    ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
+    ZKL_ACL_CREATOR = 1 /* only this client's credential, which is to be given */
 };
 
 /* Fill with ZKL_CLIENT_OPTIONS_INIT, then set at least servers. All text is copied. */
 struct zkl_client_options {
     size_t size;
-    const char *servers;     /* "host:port[,host:port...][/chroot]" */
-    int session_timeout_ms;  /* asked for; the server may negotiate another. 0: 10000. 100 to
-                                86400000 */
-    int connect_timeout_ms;  /* > 0: open waits so long for the first connection. 0: open does not
-                                wait */
-    const char *auth_scheme; /* "digest", or NULL for none */
+    const char *servers;         /* "host:port[,host:port...][/chroot]" */
+    int session_timeout_ms;      /* asked for; the server may negotiate another. 0: 10000 */
+    int connect_timeout_ms;      /* > 0: open waits so long for the first answer */
+    const char *auth_scheme;     /* "digest", or NULL for none */
     const char *auth_credential; /* for digest "user:password" */
     enum zkl_acl acl;            /* of every node and parent this client makes */
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
@@ -220,7 +216,7 @@ struct zkl_client_options {
     void *state_arg;
     zkl_log_fn log_fn; /* NULL: silent */
     void *log_arg;
-    char *errbuf; /* open's failure in words, cut to errbuf_size with a final NUL; may be NULL */
+    char *errbuf; /* gets open's failure in words; may be NULL */
     size_t errbuf_size;
 };
 
@@ -235,11 +231,14 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
- * two; all have every signal blocked. 0: *client is to be freed with zkl_client_free. Otherwise
- * *client is untouched and errbuf says why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms),
- * ENOMEM, ESYSTEM; with connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host
- * names are resolved in this call, for as long as the resolver takes. Callbacks may run before this
- * returns. */
+ * two;
+ * all have every signal blocked.
+ * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
+ * why:
+ * EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with connect_timeout_ms
+ * also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in this call, for as
+ * long
+ * as the resolver takes. Callbacks may run before this returns. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
@@ -248,11 +247,12 @@ ZKL_API int zkl_client_state(struct zkl_client *client);
 
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED,
  * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks;
- * later calls with the client or its mutexes return ZKL_ECLOSED, only the free calls remain. 0: the
- * server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on this side,
- * but the time was up or no server answered; what is left of the work goes on in the background,
- * and the nodes go when the session times out at the latest. EBADTIMEOUT, EINVAL, EFORK,
- * EINCALLBACK. */
+ * later calls
+ * with the client or its mutexes return ZKL_ECLOSED, only the free calls remain.
+ * 0: the server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on
+ * this side, but the time was up or no server answered; what is left of the work goes on in the
+ * background, and the nodes go when the session times out at the latest. EBADTIMEOUT, EINVAL,
+ * EFORK, EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
 /* Close if still open (waiting at most 10 s), then give the handle up. Mutexes of this client may
@@ -268,8 +268,9 @@ struct zkl_mutex;
 
 /* A handle on the mutex at path (absolute, below the client's chroot, at most 512 bytes; parents
  * are made when needed, as containers that the server removes once they are empty). No request is
- * sent. Several handles may name one path; but one thread must use one of them at a time
- * (ZKL_EDEADLK). 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ * sent.
+ * Several handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK).
+ * 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
 ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
@@ -279,16 +280,18 @@ ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, c
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
 /* Acquire the mutex: the call that all others are defined by. wait NULL means ZKL_WAIT_INIT; grant
- * may be NULL, is written only on success, and its size is to be set. If the calling thread holds
- * it already the count goes up by one and no request is sent, whatever the deadline. Else a
- * deadline that has passed, or a cancel object that is set, ends the call before any request. A try
- * (ZKL_WAIT_TRY) that finds somebody else sends one read; it waits for a lost link no longer than
- * one session timeout. The link may be lost and come back during the wait: the place in the queue
- * is kept. If the session expires the thread queues again, at the end, within its deadline. 0: held
- * by the calling thread, until it has called unlock as often as lock. Not held: ETIMEDOUT,
- * ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES, EAUTH, ENOCHROOT,
- * EEXHAUSTED, EPROTO, ENOMEM, EINVAL, EFORK, EINCALLBACK, EDEADLK, EOVERFLOW; and ELOST: this
- * thread's hold was lost and is still to be unlocked.
+ * may be NULL, is written only on success, and its size is to be set.
+ * If the calling thread holds it already the count goes up by one and no request is sent, whatever
+ * the deadline. Else a deadline that has passed, or a cancel object that is set, ends the call
+ * before any request. A try (ZKL_WAIT_TRY) that finds somebody else sends one read; it waits for a
+ * lost link no longer than one session timeout.
+ * The link may be lost and come back during the wait: the place in the queue is kept. If the
+ * session expires the thread queues again, at the end, within its deadline.
+ * 0: held by the calling thread, until it has called unlock as often as lock.
+ * Not held: ETIMEDOUT, ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES,
+ * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (negative), EFORK,
+ * EINCALLBACK, EDEADLK, EOVERFLOW; and
+ * ELOST: this thread's hold was lost and is still to be unlocked.
  * Whatever was put on the server by a call that failed is deleted in the background, after a lost
  * link once it is back; the session's end removes it in any case. */
 ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,
@@ -298,25 +301,26 @@ ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wa
 ZKL_API int zkl_mutex_lock(struct zkl_mutex *mutex);
 /* zkl_mutex_acquire with ZKL_WAIT_TRY. */
 ZKL_API int zkl_mutex_trylock(struct zkl_mutex *mutex);
-/* zkl_mutex_acquire with a deadline timeout_ms from now. EBADTIMEOUT besides. 0 ms: only a re-entry
- * succeeds. */
+/* zkl_mutex_acquire with a deadline timeout_ms from now. EBADTIMEOUT besides. 0 ms: only a
+ * re-entry succeeds. */
 ZKL_API int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms);
 /* zkl_mutex_acquire with deadline_ns (absolute, zkl_now_ns()'s clock) and cancel (may be NULL). */
 ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 
 /* Give one hold of the calling thread back; the last one deletes the node and waits for the
- * server's answer, at most until the link breaks or the window ends. 0: given back. EUNCONFIRMED:
- * not held any more, but no answer came: the library deletes the node as soon as it can. ELOST: the
- * hold had been lost before; it counts as given back. EACCES: not held any more, but the ACL denies
- * DELETE: the node blocks the path until this client's session ends. Nothing changed: ENOTOWNER,
- * EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
+ * server's answer, at most until the link breaks or the window ends.
+ * 0: given back. EUNCONFIRMED: not held any more, but no answer came: the library deletes the node
+ * as soon as it can. ELOST: the hold had been lost before; it counts as given back. EACCES: not
+ * held any more, but the ACL denies DELETE: the node blocks the path until this client's session
+ * ends.
+ * Nothing changed: ENOTOWNER, EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
 /* The calls below speak of the calling thread's own hold, send nothing and never wait. */
 
-/* 1 if held with at least need_ms (>= 0) of the window left, else 0; or EINVAL, EBADTIMEOUT, EFORK.
- */
+/* 1 if held with at least need_ms (>= 0) of the window left, else 0; or EINVAL, EBADTIMEOUT,
+ * EFORK. */
 ZKL_API int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms);
 /* How often unlock is due, lost holds included; 0 if not held; or EINVAL, EFORK. */
 ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
@@ -324,8 +328,8 @@ ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
 ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
 /* Milliseconds for which the hold is proved: no other client can be granted the lock before they
  * are over, by this machine's CLOCK_BOOTTIME, which goes on while the process or the machine
- * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). Negative:
- * EINVAL, EFORK. */
+ * sleeps. 0: not
+ * provably held (not held, lost, or no recent answer of the ensemble). Negative: EINVAL, EFORK. */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
 /* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
  * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
@@ -342,8 +346,8 @@ enum zkl_reason {
     ZKL_REASON_LINK = 1,         /* SUSPECT: the connection broke */
     ZKL_REASON_WINDOW = 2,       /* SUSPECT: no quorum write was answered for too long */
     ZKL_REASON_EXPIRED = 3,      /* LOST: the session ended */
-    ZKL_REASON_NODE_DELETED = 4, /* LOST: somebody deleted the node, or the server as the session
-                                    ended, when that is heard of first */
+    ZKL_REASON_NODE_DELETED = 4, /* LOST: somebody deleted the node, or the server did
+                                    as the session ended and this was heard of first */
     ZKL_REASON_LEASE_ENDED = 5,  /* LOST: reserved for leases */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
     ZKL_REASON_OWNER_EXITED = 7  /* LOST: the holding thread ended without unlock */
@@ -363,8 +367,9 @@ struct zkl_hold_event {
  * an unlock. */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
-/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire. With
- * a callback each acquire arms a watch on its own node: one more request per lock, and a deletion
+/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire.
+ * With a callback each acquire arms a watch on its own node: one more request per lock, and a
+ * deletion
  * from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 
@@ -391,8 +396,8 @@ static inline struct zkl_mutex_scope zkl_mutex_scope_begin(struct zkl_mutex *mut
     return s;
 }
 
-/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was no
- * hold. */
+/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was
+ * no hold. */
 static inline int zkl_mutex_scope_end(struct zkl_mutex_scope *scope)
 {
     struct zkl_mutex *mutex = scope->rc == 0 ? scope->mutex : NULL;

@@ -301,6 +301,12 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
                    : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
 }
 
+static bool end_session(struct zkl_client *client, int64_t timeout_ms)
+{
+    atomic_store(&client->closed, true);
+    return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
+}
+
 static int do_client_open(struct zkl_client **client, const struct zkl_client_options *options)
 {
     if (!client || !options)
@@ -323,7 +329,8 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
         rc = wait_connected(c, options);
     if (rc != 0) {
         fail_open(options, rc);
-        zkl_client_free(c);
+        end_session(c, 0); /* the time for this call is up */
+        zkl_client_unref(c);
         return rc;
     }
     *client = c;
@@ -376,12 +383,6 @@ static int check_close(struct zkl_client *client, const char *call)
     if (rc == 0 && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
     return rc;
-}
-
-static bool end_session(struct zkl_client *client, int64_t timeout_ms)
-{
-    atomic_store(&client->closed, true);
-    return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
 }
 
 static int do_client_close(struct zkl_client *client, int64_t timeout_ms)

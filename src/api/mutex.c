@@ -164,6 +164,8 @@ static int check_wait(const struct zkl_wait *wait, const struct zkl_grant *grant
                                     "ZKL_GRANT_INIT");
     if (wait->flags & ~(ZKL_WAIT_TRY | ZKL_WAIT_SYNC))
         return zkl_fail(ZKL_EINVAL, "zkl_mutex_acquire: unknown flags 0x%x", wait->flags);
+    if ((wait->flags & ZKL_WAIT_SYNC) && !(wait->flags & ZKL_WAIT_TRY))
+        return zkl_fail(ZKL_EINVAL, "zkl_mutex_acquire: ZKL_WAIT_SYNC goes with ZKL_WAIT_TRY");
     if (wait->deadline_ns < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_mutex_acquire: deadline_ns is negative");
     return 0;
@@ -187,6 +189,9 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
     struct zkl_hold *hold = zkl_owner_find(mutex->root);
     if (hold)
         return reenter(mutex, hold, grant);
+    if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
+        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process",
+                        mutex->root->path);
     if (zkl_cancel_is_set(wait->cancel))
         return zkl_fail(ZKL_ECANCELED, "%s", mutex->root->path);
     if (wait->deadline_ns != ZKL_NO_DEADLINE && zkl_clock_mono_ns() >= wait->deadline_ns)

@@ -29,7 +29,8 @@ static void on_canceled(void *arg, struct zkl_fd_watch *watch)
 {
     struct zkl_cancel_use *use =
         (struct zkl_cancel_use *)((char *)watch - offsetof(struct zkl_cancel_use, watch));
-    stop_canceled(arg, use->cancel);
+    if (zkl_cancel_is_set(use->cancel)) /* and not just its descriptor, by a forked child */
+        stop_canceled(arg, use->cancel);
 }
 
 static int use_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
@@ -142,8 +143,12 @@ static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
             return false;
         zkl_core_timer(&d->core,
                        now); /* tells the contender that it is suspect: its proof wakes us */
+        /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
+        int64_t until = now.mono_ns + 2 * MS;
+        if (hold->contender.machine.suspect || until > deadline)
+            until = deadline;
         if (!atomic_load(&hold->lost))
-            zkl_driver_wait(d, &hold->waker, deadline);
+            zkl_driver_wait(d, &hold->waker, until);
     }
 }
 

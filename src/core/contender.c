@@ -142,6 +142,11 @@ void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int sta
     action->reason = reason;
 }
 
+bool zkl_step_outcome_unknown(enum zkl_answer answer)
+{
+    return answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_OTHER;
+}
+
 bool zkl_step_window_open(const struct zkl_event *ev)
 {
     return ev->now.boot_ns < ev->window_end_boot;

@@ -97,7 +97,7 @@ struct zkl_event {
 
 enum zkl_action_type {
     ZKL_DO_MAKE,   /* the first make_length bytes of the root's path */
-    ZKL_DO_CREATE, /* under a GUID; fresh: a new one first */
+    ZKL_DO_CREATE, /* under a new GUID */
     ZKL_DO_LIST,
     ZKL_DO_SYNC,
     ZKL_DO_LIST_ROOT, /* with the root's czxid, and a child watch on it */

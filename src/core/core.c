@@ -151,6 +151,7 @@ static void list_root(struct zkl_core *core, struct zkl_contender *c)
         return;
     struct zkl_request request = {
         .kind = ZKL_REQ_LIST_ROOT, .path = c->machine.root, .watch_id = sub->watch->id};
+    sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
     zkl_pending_send(core, &sub->watch->request, &request);
 }
 
@@ -444,7 +445,7 @@ static int64_t nudge_at(const struct zkl_core *core)
 /* INT64_MAX: nothing is left to be sent again. */
 static int64_t retry_at(const struct zkl_core *core)
 {
-    if (!zkl_session_connected(&core->session) || (core->stranded == 0 && !core->removing))
+    if (!zkl_session_connected(&core->session) || (core->stranded == 0 && core->removals_due == 0))
         return INT64_MAX;
     return core->last_retry_mono_ns + ZKL_RETRY_MS * MS;
 }
@@ -501,13 +502,13 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
                               .czxid = reply->czxid};
     /* Once armed it stays so, whatever became of another look at the root, unless that is gone. */
     bool stays = reply->answer == ZKL_ANSWER_OK ||
-                 (reply->answer != ZKL_ANSWER_NONODE && watch->state == ZKL_WATCH_ARMED);
+                 (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
     if (!stays) {
         disperse(core, watch, event, event, event);
         return;
     }
-    /* Subscribers may leave one by one as they are told: it is kept until all are. */
-    watch->state = ZKL_WATCH_ARMING;
+    watch->armed = true;
+    /* Subscribers may leave one by one as they are told: it stays ARMING until all are. */
     feed_rooted(core, watch, event);
     if (watch->request.id == 0)
         zkl_watch_armed(core, watch);
@@ -660,8 +661,7 @@ void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_i
     enter(core, now);
     struct zkl_watch *watch = zkl_watch_find(core, watch_id);
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
-        watch->state =
-            ZKL_WATCH_ARMING; /* the list that is out was made after this and arms it again */
+        watch->armed = false; /* the list that is out was made after this and arms it again */
     else if (watch)
         disperse(core, watch, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
                  (struct zkl_event){.type = what == ZKL_FIRED_DELETED ? ZKL_EV_OWN_DELETED

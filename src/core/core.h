@@ -150,6 +150,7 @@ struct zkl_core {
     struct zkl_pending *refused; /* could not be sent: answered when the present step is over */
     struct zkl_watch *watches[ZKL_WATCH_BUCKETS];
     struct zkl_watch *removing; /* watches nobody wants, until the server has dropped them */
+    size_t removals_due;        /* of those, the server is yet to be told of */
     size_t watch_count;
     struct zkl_pending heartbeat, nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */

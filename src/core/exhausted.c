@@ -85,7 +85,7 @@ static void on_rooted(struct zkl_step *s)
 static void on_renewed(struct zkl_step *s)
 {
     if (s->ev->answer == ZKL_ANSWER_NOAUTH)
-        fail_blocked(s, "its parent's ACL (DELETE and CREATE are needed)");
+        fail_blocked(s, "its ACL or its parent's (DELETE and CREATE are needed there)");
     else if (s->ev->answer == ZKL_ANSWER_NOMEM || s->ev->answer == ZKL_ANSWER_OTHER)
         zkl_step_fail_odd(s, "renewing the path");
     else
@@ -98,8 +98,8 @@ static void on_withdrawn(struct zkl_step *s)
     if (s->ev->answer == ZKL_ANSWER_NOAUTH) {
         s->m->on_server = false; /* it can't be deleted by us; nothing to hand to the janitor */
         fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
-    } else if (s->ev->answer == ZKL_ANSWER_NOMEM) {
-        zkl_step_fail(s, ZKL_ENOMEM, "withdrawing the node", "no memory");
+    } else if (s->ev->answer == ZKL_ANSWER_NOMEM || s->ev->answer == ZKL_ANSWER_OTHER) {
+        zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
     } else if (s->ev->answer != ZKL_ANSWER_LINK) {
         s->m->on_server = false;
         look_at_root(s);

@@ -229,7 +229,7 @@ static void on_leftover_listed(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
     const char *found = NULL;
-    bool unanswered = ev->answer == ZKL_ANSWER_LINK || ev->answer == ZKL_ANSWER_NOMEM;
+    bool unanswered = ev->answer == ZKL_ANSWER_NOMEM || zkl_step_outcome_unknown(ev->answer);
     if (unanswered || s->m->create_out || s->m->on_server)
         return;
     if (ev->answer == ZKL_ANSWER_OK)
@@ -253,14 +253,14 @@ void zkl_in_leaving(struct zkl_step *s)
         if (ev->answer == ZKL_ANSWER_OK) {
             zkl_step_know_node(s, ev->name, ev->czxid);
             zkl_step_send_delete(s);
-        } else if (ev->answer == ZKL_ANSWER_LINK) {
-            s->m->maybe_on_server = true;
+        } else if (zkl_step_outcome_unknown(ev->answer)) {
+            s->m->maybe_on_server = true; /* looked for with the link, or after a while */
         } else {
             end(s, "never created");
         }
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        if (ev->answer != ZKL_ANSWER_LINK && ev->answer != ZKL_ANSWER_NOMEM)
+        if (ev->answer != ZKL_ANSWER_NOMEM && !zkl_step_outcome_unknown(ev->answer))
             end(s, ev->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
     } else if (ev->type == ZKL_EV_LISTED) {
         on_leftover_listed(s);

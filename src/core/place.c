@@ -273,6 +273,7 @@ static void on_create_refused(struct zkl_step *s)
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_OTHER:
+        s->m->maybe_on_server = zkl_step_outcome_unknown(s->ev->answer);
         zkl_step_fail_odd(s, "creating the node");
         break;
     }

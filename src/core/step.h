@@ -22,6 +22,8 @@ void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code,
                         const char *detail);
 void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason);
 bool zkl_step_window_open(const struct zkl_event *ev);
+/* True if the answer leaves open whether the request was carried out. */
+bool zkl_step_outcome_unknown(enum zkl_answer answer);
 
 /* --- place.c ------------------------------------------------------------ */
 

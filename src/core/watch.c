@@ -91,6 +91,8 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
     core->removing = watch;
     if (zkl_session_connected(&core->session))
         send_removal(core, watch);
+    else
+        core->removals_due++;
 }
 
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
@@ -147,8 +149,10 @@ void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_
 {
     /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the
      * removal is repeated when the link is back, or after a while. */
-    if (answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_NOMEM)
+    if (answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_NOMEM) {
+        core->removals_due++;
         return;
+    }
     unlink_from(&core->removing, watch);
     drop(core, watch);
 }
@@ -160,6 +164,7 @@ void zkl_watch_retry(struct zkl_core *core)
         next = watch->next;
         if (watch->request.id != 0)
             continue;
+        core->removals_due--;
         if (find_path(core, watch->path, watch->type)) {
             /* Somebody wants the same path again: the server must keep it. */
             unlink_from(&core->removing, watch);
@@ -187,4 +192,5 @@ void zkl_watch_clear(struct zkl_core *core)
         clear_list(core, &core->watches[i]);
     clear_list(core, &core->removing);
     core->watch_count = 0;
+    core->removals_due = 0;
 }

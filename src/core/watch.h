@@ -18,6 +18,7 @@ struct zkl_watch {
     uint64_t id;
     enum zkl_watch_state state;
     enum zkl_watch_type type;
+    bool armed; /* child watches: by an earlier list, and it has not fired */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];

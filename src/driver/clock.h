@@ -10,7 +10,7 @@
 int64_t zkl_clock_mono_ns(void);
 int64_t zkl_clock_boot_ns(void);
 struct zkl_time zkl_clock_now(void);
-/* For pthread_cond_timedwait on a condition variable of zkl_cond_init. */
+/* For pthread_cond_timedwait on a condition variable with that clock. */
 struct timespec zkl_clock_timespec(int64_t mono_ns);
 
 #endif

@@ -5,10 +5,11 @@
 #include "driver.h"
 
 static _Thread_local const struct zkl_driver *dispatching;
+static _Thread_local unsigned generation; /* a child forked in a callback is no dispatch thread */
 
 bool zkl_driver_in_callback(void)
 {
-    return dispatching != NULL;
+    return dispatching && generation == zkl_fork_generation();
 }
 
 bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note)
@@ -37,6 +38,7 @@ void *zkl_dispatch_main(void *driver)
 {
     struct zkl_driver *d = driver;
     dispatching = d;
+    generation = zkl_fork_generation();
     zkl_driver_lock(d);
     for (;;) {
         while (!d->notes && !d->closed)

@@ -17,7 +17,6 @@
 #define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
 #define BUSY_MS 1000 /* a client that sent something so recently is busy */
 #define WAKERS_AT_ONCE 32
-#define OPEN_RETRY_MS 500 /* after libzookeeper refused to make a handle */
 
 /* --- fork --------------------------------------------------------------- */
 
@@ -117,14 +116,20 @@ static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t
     return n;
 }
 
-void zkl_driver_unlock(struct zkl_driver *d)
+/* Whenever the mutex is given back: what others read without it, and the service thread's timer. */
+static void publish(struct zkl_driver *d)
 {
-    struct zkl_waker *taken[WAKERS_AT_ONCE];
-    size_t n;
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
     if (d->service_until != 0 && zkl_core_next_timeout(&d->core, d->core.now) < d->service_until)
         zkl_driver_kick(d);
+}
+
+void zkl_driver_unlock(struct zkl_driver *d)
+{
+    struct zkl_waker *taken[WAKERS_AT_ONCE];
+    size_t n;
+    publish(d);
     while ((n = take_wakers(d, taken, WAKERS_AT_ONCE)) > 0) {
         pthread_mutex_unlock(&d->mu);
         /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
@@ -147,6 +152,7 @@ int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadl
         zkl_driver_lock(d);
         return 0;
     }
+    publish(d);
     if (deadline_mono_ns == INT64_MAX)
         return pthread_cond_wait(&waker->cond, &d->mu);
     struct timespec ts = zkl_clock_timespec(deadline_mono_ns);
@@ -172,7 +178,7 @@ static struct zkl_driver *driver_of(struct zkl_port *port)
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
 {
     struct zkl_driver *d = driver_of(port);
-    return d->current ? zkl_handle_send(d, d->current, request) : ZKL_ANSWER_LINK;
+    return d->current ? zkl_handle_send(d->current, request) : ZKL_ANSWER_LINK;
 }
 
 static void port_news(struct zkl_port *port, struct zkl_contender *contender,
@@ -208,14 +214,17 @@ static void port_session(struct zkl_port *port, unsigned actions)
 
 static void port_random(struct zkl_port *port, unsigned char bytes[16])
 {
-    (void)port;
-    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our
-     * own. */
-    for (size_t n = 0; n < 16;) {
-        ssize_t got = getrandom(bytes + n, 16 - n, 0);
-        if (got > 0)
-            n += (size_t)got;
-    }
+    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our own. */
+    ssize_t got;
+    do
+        got = getrandom(bytes, 16, 0); /* so few bytes come whole, or not at all */
+    while (got < 0 && errno == EINTR);
+    if (got == 16)
+        return;
+    /* Forbidden in this process: time, thread and address are at least not another contender's. */
+    uint64_t parts[2] = {(uint64_t)zkl_clock_boot_ns(),
+                         (uint64_t)gettid() << 40 ^ (uintptr_t)port ^ driver_of(port)->core.last_id};
+    memcpy(bytes, parts, 16);
 }
 
 static void port_trace(struct zkl_port *port, const char *line)
@@ -251,7 +260,7 @@ static void open_one(struct zkl_driver *d, bool *wanted, bool probe)
     zkl_driver_lock(d);
     if (rc != 0 && !d->closing) {
         *wanted = true;
-        d->open_not_before = zkl_clock_mono_ns() + OPEN_RETRY_MS * MS;
+        d->open_not_before = zkl_clock_mono_ns() + ZKL_OPEN_RETRY_MS * MS;
     }
 }
 

@@ -130,6 +130,8 @@ void zkl_shield_end(int state);
 void zkl_fork_watch(void);
 unsigned zkl_fork_generation(void);
 
+#define ZKL_OPEN_RETRY_MS 500 /* after a handle could not be made, or was of no use */
+
 /* --- between driver.c, handle.c and dispatch.c -------------------------- */
 
 /* Open a handle and make it the current one or the probe. Without the mutex. */
@@ -141,8 +143,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 size_t
 zkl_handle_calls(const struct zkl_handle *h); /* accepted by libzookeeper and not completed */
-enum zkl_answer zkl_handle_send(struct zkl_driver *d, struct zkl_handle *h,
-                                const struct zkl_request *request);
+enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 void *zkl_dispatch_main(void *driver);
 void zkl_driver_kick(struct zkl_driver *d);
 /* pthread_create with every signal blocked in the new thread. */

@@ -9,8 +9,6 @@
 
 #include <zklock/zklock.h>
 
-#include "zkmap.h"
-
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
     return h->call_count;
@@ -196,6 +194,7 @@ static void probe_event(struct zkl_handle *h, enum zkl_link_event what)
         /* This one is of no use any more: another. */
         zkl_handle_bury(d, &d->probe);
         d->open_probe = true;
+        d->open_not_before = zkl_clock_mono_ns() + ZKL_OPEN_RETRY_MS * INT64_C(1000000);
         zkl_driver_kick(d);
     }
 }
@@ -281,7 +280,6 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     if (!h)
         return ZKL_ENOMEM;
     h->driver = d;
-    h->probe = probe;
     zkl_driver_lock(d);
     if (d->closing) { /* since this was wanted: nobody would close it */
         zkl_driver_unlock(d);
@@ -304,12 +302,11 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     zkl_driver_lock(d);
     int rc = 0;
     h->zh = zh;
-    if (!zh)
-        rc = open_error(error);
-    else if (!h->buried) /* the client may have been closed meanwhile */
-        rc = set_up(d, h);
-    if (rc != 0 && !h->buried)
-        zkl_handle_bury(d, probe ? &d->probe : &d->current);
+    if (!h->buried) { /* else it was dropped meanwhile, and whoever did says what comes next */
+        rc = zh ? set_up(d, h) : open_error(error);
+        if (rc != 0 && !h->buried)
+            zkl_handle_bury(d, slot);
+    }
     zkl_driver_unlock(d);
     return rc;
 }
@@ -432,19 +429,25 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     return ZBADARGUMENTS;
 }
 
-enum zkl_answer zkl_handle_send(struct zkl_driver *d, struct zkl_handle *h,
-                                const struct zkl_request *request)
+bool zkl_call_is_kept(struct zkl_call *call, int rc)
 {
-    (void)d;
+    /* Out of memory half way: libzookeeper may have kept the call for a completion that never comes. It
+     * stays registered, unknown to the core, until the handle is closed. */
+    if (rc == ZMARSHALLINGERROR)
+        call->id = 0;
+    return rc == ZMARSHALLINGERROR;
+}
+
+enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request)
+{
     if (!h->ready)
         return ZKL_ANSWER_LINK;
     struct zkl_call *call = new_call(h, request->id);
     if (!call)
         return ZKL_ANSWER_NOMEM;
-    enum zkl_answer answer = request->kind == ZKL_REQ_RENEW
-                                 ? zkl_renew_start(call, request->path)
-                                 : zkl_map_refusal(send_one(h, call, request));
-    if (answer != ZKL_ANSWER_OK)
+    int rc = request->kind == ZKL_REQ_RENEW ? zkl_renew_start(call, request->path)
+                                            : send_one(h, call, request);
+    if (rc != ZOK && !zkl_call_is_kept(call, rc))
         free_call(call);
-    return answer;
+    return zkl_map_refusal(rc);
 }

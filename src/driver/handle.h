@@ -22,7 +22,6 @@ struct zkl_handle {
     struct zkl_handle *next; /* in the graveyard */
     struct zkl_call *calls;
     size_t call_count;
-    bool probe;
     bool buried;
     bool ready;  /* set up: its session events count; what came before is told then: */
     bool was_up; /* it connected, */
@@ -46,8 +45,11 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 struct zkl_call *zkl_call_enter(const void *data);
 void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply);
 
+/* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */
+bool zkl_call_is_kept(struct zkl_call *call, int rc);
+
 /* renew.c: several calls in a row that the core sees as one. */
-enum zkl_answer zkl_renew_start(struct zkl_call *call, const char *path);
+int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper code */
 void zkl_renew_free(struct zkl_renewal *renewal);
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);

@@ -2,11 +2,12 @@
  * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it
  * was.
  *
- * What the node holds is read first. If that is what the library itself would make (no data, the
- * client's ACL), it is deleted and made again as a container in two calls: whoever makes it in
- * between makes the same. Anything else goes in one transaction, so that the ACL and the data can't
- * be lost between the two; as a persistent node, because libzookeeper aborts on a container in a
- * transaction. */
+ * What the node holds is read first. If that is what the library itself would make (no data, the client's
+ * ACL), it is deleted and then made again as a container: whoever makes it in between makes the same. The
+ * deletion is a transaction that makes the node once more and deletes that, too, so that it fails where
+ * the parent's ACL would not let us make it again. Anything else goes in one transaction, so that the ACL
+ * and the data can't be lost in between; as a persistent node, because libzookeeper aborts on a container
+ * in a transaction. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ struct zkl_renewal {
     int length;
     int version;
     struct ACL_vector acl;
-    zoo_op_t ops[2];
+    zoo_op_t ops[3];
     char created[ZKL_PATH_MAX + 64];
 };
 
@@ -101,10 +102,16 @@ static bool stop_here(struct zkl_call *call, int rc)
 /* The next call of the row: if libzookeeper does not take it, the row ends. */
 static void go_on(struct zkl_call *call, int rc)
 {
-    if (rc != ZOK)
+    struct zkl_driver *d = call->handle->driver;
+    uint64_t id = call->id;
+    if (rc != ZOK && zkl_call_is_kept(call, rc)) {
+        struct zkl_reply reply = {.id = id, .answer = zkl_map_refusal(rc)};
+        zkl_core_reply(&d->core, zkl_clock_now(), &reply);
+    } else if (rc != ZOK) {
         finish(call, zkl_map_refusal(rc));
-    else
-        zkl_driver_unlock(call->handle->driver);
+        return;
+    }
+    zkl_driver_unlock(d);
 }
 
 static void on_transaction(int rc, const void *data)
@@ -128,17 +135,18 @@ static void on_deleted(int rc, const void *data)
                              zkl_handle_acl(call->handle->driver), ZOO_CONTAINER, on_made, call));
 }
 
-static int send_transaction(struct zkl_call *call)
+static int send_transaction(struct zkl_call *call, int count, void_completion_t then)
 {
     struct zkl_renewal *r = call->renewal;
-    call->results = calloc(2, sizeof *call->results);
-    call->result_count = 2;
+    call->results = calloc((size_t)count, sizeof *call->results);
+    call->result_count = (size_t)count;
     if (!call->results)
         return ZSYSTEMERROR;
     zoo_delete_op_init(&r->ops[0], r->path, r->version);
     zoo_create_op_init(&r->ops[1], r->path, r->data, r->length, &r->acl, ZOO_PERSISTENT, r->created,
                        sizeof r->created);
-    return zoo_amulti(call->handle->zh, 2, r->ops, call->results, on_transaction, call);
+    zoo_delete_op_init(&r->ops[2], r->path, -1);
+    return zoo_amulti(call->handle->zh, count, r->ops, call->results, then, call);
 }
 
 static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
@@ -156,7 +164,7 @@ static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void
         go_on(call,
               zoo_adelete(call->handle->zh, renewal->path, renewal->version, on_deleted, call));
     else
-        go_on(call, send_transaction(call));
+        go_on(call, send_transaction(call, 2, on_transaction));
 }
 
 static void on_data(int rc, const char *value, int length, const struct Stat *stat,
@@ -178,13 +186,13 @@ static void on_data(int rc, const char *value, int length, const struct Stat *st
     go_on(call, zoo_aget_acl(call->handle->zh, renewal->path, on_acl, call));
 }
 
-enum zkl_answer zkl_renew_start(struct zkl_call *call, const char *path)
+int zkl_renew_start(struct zkl_call *call, const char *path)
 {
     call->renewal = calloc(1, sizeof *call->renewal);
     if (!call->renewal)
-        return ZKL_ANSWER_NOMEM;
+        return ZSYSTEMERROR;
     call->renewal->path = strdup(path);
     if (!call->renewal->path)
-        return ZKL_ANSWER_NOMEM;
-    return zkl_map_refusal(zoo_aget(call->handle->zh, path, 0, on_data, call));
+        return ZSYSTEMERROR;
+    return zoo_aget(call->handle->zh, path, 0, on_data, call);
 }

@@ -189,7 +189,7 @@ static void who_blocks_the_renewal_is_named(void **state)
            "  > list root /r\n"
            "  > renew /r\n"
            "[     0] #2 EXHAUSTED -> ENDED: root can't be renewed\n"
-           "  #2 failed EEXHAUSTED: its parent's ACL (DELETE and CREATE are needed)\n"
+           "  #2 failed EEXHAUSTED: its ACL or its parent's (DELETE and CREATE are needed there)\n"
            "  > unwatch /r\n"
            "  #2 ended\n"
            "[     0] #3 NEW -> QUEUEING: started\n"
