@@ -88,4 +88,16 @@ struct take {
 struct take take_of(struct zkl_mutex *mutex);
 int do_acquire(void *take);
 
+/* gcc's thread sanitizer ends a forked child that starts threads ("dup thread with used id"), and has a
+ * thread of its own that takes signals: such a test is skipped there, and says so. */
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#define skip_under_gcc_tsan()                                                                      \
+    do {                                                                                           \
+        print_message("skipped: gcc's thread sanitizer can't run this\n");                         \
+        skip();                                                                                    \
+    } while (0)
+#else
+#define skip_under_gcc_tsan() ((void)0)
+#endif
+
 #endif

@@ -162,6 +162,7 @@ static int open_own_and_let_a_child_do_so(void *path)
 
 static void a_child_can_open_its_own(void **state)
 {
+    skip_under_gcc_tsan();
     const char *path = cluster_path("parents");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path);
@@ -207,6 +208,7 @@ static int lock_until_told(void *mutex)
  * no lock of the library is left taken in it. */
 static void a_fork_amid_calls_leaves_no_lock_taken(void **state)
 {
+    skip_under_gcc_tsan();
     const char *path = cluster_path("amid"), *busy = cluster_path("amid-busy");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path), *held = cluster_mutex(client, busy);

@@ -87,6 +87,7 @@ static void nothing_is_ever_printed(void **state)
     char text[512];
 
     (void)state;
+    skip_under_gcc_tsan();
     check_true(output != NULL);
     check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
     pid_t pid = start_guest(output, cluster_servers(proxy_address(proxy)), path);
@@ -122,6 +123,7 @@ static void library_threads_take_no_signal(void **state)
     sigset_t set, old, pending;
 
     (void)state;
+    skip_under_gcc_tsan();
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("signals"));
     sigemptyset(&set);
