@@ -221,7 +221,8 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (type != ZOO_SESSION_EVENT)
         return;
     zkl_driver_lock(d);
-    h->zh = zh; /* zookeeper_init2 may not have returned yet */
+    if (!h->zh)
+        h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
     if (h->buried)
         ;
@@ -339,7 +340,10 @@ static bool close_session(zhandle_t *zh)
 
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
 {
-    bool confirmed = !h->zh || close_session(h->zh);
+    zkl_driver_lock(d);
+    zhandle_t *zh = h->zh;
+    zkl_driver_unlock(d);
+    bool confirmed = !zh || close_session(zh);
     /* Both of its threads are joined: nobody else knows these any more. */
     zkl_driver_lock(d);
     while (h->calls)
