@@ -15,7 +15,6 @@
 #define TIMEOUT_MIN_MS 100
 #define TIMEOUT_MAX_MS 86400000
 #define FREE_CLOSES_MS 10000
-#define OWNER_MAX 512
 
 int64_t zkl_now_ns(void)
 {
@@ -35,10 +34,7 @@ int zkl_client_check(const struct zkl_client *client, bool closed_too, const cha
 
 static struct zkl_root **root_bucket(struct zkl_client *client, const char *path)
 {
-    uint32_t h = 2166136261u; /* FNV-1a (Fowler, Noll, Vo) */
-    for (; *path; path++)
-        h = (h ^ (unsigned char)*path) * 16777619u;
-    return &client->roots[h % ZKL_ROOT_BUCKETS];
+    return &client->roots[zkl_text_hash(path) % ZKL_ROOT_BUCKETS];
 }
 
 static struct zkl_root *new_root(struct zkl_root **bucket, const char *path)
@@ -204,8 +200,8 @@ static int check_options(const struct zkl_client_options *o)
     if (o->connect_timeout_ms < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);
-    if (o->owner && strlen(o->owner) > OWNER_MAX)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes", OWNER_MAX);
+    if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes", ZKL_OWNER_MAX);
     return check_auth(o);
 }
 

@@ -18,6 +18,7 @@ struct zkl_root {
     char path[];
 };
 
+#define ZKL_OWNER_MAX 512 /* bytes of the owner text */
 #define ZKL_ROOT_BUCKETS 256
 #define ZKL_STATES_QUEUED 32
 #define ZKL_LOG_LINES 256

@@ -8,23 +8,21 @@
 
 #include "driver/clock.h"
 
-#define OWNER_MAX 512
-
 static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
 static void woken(struct zkl_waker *waker);
 
 static size_t owner_text(const struct zkl_client *client, char *out)
 {
-    int n = client->owner ? snprintf(out, OWNER_MAX + 1, "%s", client->owner)
-                          : snprintf(out, OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
+    int n = client->owner ? snprintf(out, ZKL_OWNER_MAX + 1, "%s", client->owner)
+                          : snprintf(out, ZKL_OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
                                      (long)gettid());
     return (size_t)n + 1;
 }
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
 {
-    char data[OWNER_MAX + 1];
+    char data[ZKL_OWNER_MAX + 1];
     size_t size = owner_text(mutex->client, data);
     struct zkl_hold *hold = calloc(1, sizeof *hold + size);
     if (!hold)

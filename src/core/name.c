@@ -167,3 +167,11 @@ bool zkl_sequence_exhausted(int32_t sequence)
 {
     return sequence < 0 || sequence >= ZKL_SEQUENCE_HARD;
 }
+
+uint32_t zkl_text_hash(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}

@@ -42,4 +42,7 @@ bool zkl_name_has_guid(const char *name, const char *guid);
 
 bool zkl_sequence_exhausted(int32_t sequence);
 
+/* FNV-1a (Fowler, Noll, Vo), 32 bit: for hash tables keyed by paths. */
+uint32_t zkl_text_hash(const char *text);
+
 #endif

@@ -6,13 +6,9 @@
 
 #include "pending.h"
 
-/* FNV-1a (Fowler, Noll, Vo), 32 bit. */
 static size_t hash(const char *path, enum zkl_watch_type type)
 {
-    uint32_t h = 2166136261u + (uint32_t)type;
-    for (; *path; path++)
-        h = (h ^ (unsigned char)*path) * 16777619u;
-    return h % ZKL_WATCH_BUCKETS;
+    return (zkl_text_hash(path) + (size_t)type) % ZKL_WATCH_BUCKETS;
 }
 
 static struct zkl_watch *find_path(struct zkl_core *core, const char *path,
