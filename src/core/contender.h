@@ -84,6 +84,7 @@ struct zkl_event {
     bool connected;
     int64_t session;         /* the client's, now */
     int64_t window_end_boot; /* of that session; 0: none yet */
+    int64_t fresh_until_boot; /* while its window has a third left */
     enum zkl_answer answer;
     const char *name;            /* borrowed */
     const char *const *children; /* borrowed */

@@ -308,6 +308,7 @@ static void feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_even
     event.connected = zkl_session_connected(&core->session);
     event.session = core->session.id;
     event.window_end_boot = zkl_session_window_end(&core->session);
+    event.fresh_until_boot = zkl_session_fresh_until(&core->session);
     count(core, &c->machine, (size_t)-1);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, &c->machine, 1);

@@ -93,14 +93,19 @@ static void hold(struct zkl_step *s, const char *why)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
+static bool window_fresh(const struct zkl_event *ev)
+{
+    return ev->now.boot_ns < ev->fresh_until_boot;
+}
+
 static void grant(struct zkl_step *s, const char *why)
 {
     s->m->pred_is_next = false;
-    if (zkl_step_window_open(s->ev)) {
+    if (window_fresh(s->ev)) {
         hold(s, why);
         return;
     }
-    /* First in the queue, but of a session that nobody vouches for just now. */
+    /* First in the queue, but of a session that nobody has vouched for lately. */
     zkl_step_move(s, ZKL_CONFIRMING, why);
     zkl_step_emit(s, ZKL_DO_HEARTBEAT);
 }
@@ -445,7 +450,7 @@ void zkl_in_waiting(struct zkl_step *s)
 
 void zkl_in_confirming(struct zkl_step *s)
 {
-    if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_open(s->ev))
+    if (s->ev->type == ZKL_EV_PROVED && window_fresh(s->ev))
         hold(s, "proved");
     else if (s->ev->type == ZKL_EV_LINK_UP)
         list_again(s, "link up");

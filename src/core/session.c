@@ -74,6 +74,13 @@ int64_t zkl_session_window_end(const struct zkl_session *session)
     return session->proved_boot_ns + (int64_t)session->timeout_ms * MS * 3 / 4;
 }
 
+int64_t zkl_session_fresh_until(const struct zkl_session *session)
+{
+    if (session->proved_boot_ns == 0)
+        return 0;
+    return session->proved_boot_ns + (int64_t)session->timeout_ms * MS / 2;
+}
+
 void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns)
 {
     if (sent_boot_ns > session->proved_boot_ns)

@@ -80,6 +80,8 @@ const char *zkl_session_state_name(enum zkl_session_state state);
  * quorum write. The quarter is for what a follower keeps from the leader (it hands session touches
  * on every half tick) and for the clocks' drift. 0: empty. */
 int64_t zkl_session_window_end(const struct zkl_session *session);
+/* A grant wants more than a window's last moments: two heartbeats may be due, no more. */
+int64_t zkl_session_fresh_until(const struct zkl_session *session);
 /* A quorum write that was sent then has been answered. */
 void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns);
 /* When the next heartbeat is due, on CLOCK_BOOTTIME. */
