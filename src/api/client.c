@@ -213,8 +213,9 @@ static bool copy_text(char **to, const char *from)
     return *to != NULL;
 }
 
-static void free_client(struct zkl_client *client)
+static void free_client(void *arg)
 {
+    struct zkl_client *client = arg;
     for (size_t i = 0; i < client->line_count; i++)
         free(client->lines[i]);
     free(client->owner);
@@ -259,6 +260,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .news = zkl_hold_news,
         .session = on_session,
         .log = o->log_fn ? on_log : NULL,
+        .gone = free_client,
         .arg = client};
     bool copied = copy_text(&config.servers, o->servers);
     copied = copy_text(&config.auth_scheme, o->auth_scheme) && copied;
@@ -433,6 +435,6 @@ void zkl_client_unref(struct zkl_client *client)
 {
     if (atomic_fetch_sub(&client->refs, 1) > 1)
         return;
+    /* Its threads may have to finish what a close that ran out of time began: they end with the client. */
     zkl_driver_free(client->driver);
-    free_client(client);
 }

@@ -378,6 +378,8 @@ void zkl_driver_config_free(struct zkl_driver_config *config)
 
 static void destroy(struct zkl_driver *d)
 {
+    void (*gone)(void *arg) = d->config.gone;
+    void *arg = d->config.arg;
     zkl_core_fini(&d->core);
     if (d->epoll_fd >= 0)
         close(d->epoll_fd);
@@ -388,6 +390,8 @@ static void destroy(struct zkl_driver *d)
     pthread_mutex_destroy(&d->mu);
     zkl_driver_config_free(&d->config);
     free(d);
+    if (gone)
+        gone(arg);
 }
 
 void zkl_driver_unref(struct zkl_driver *d)
@@ -462,6 +466,7 @@ static int make_descriptors(struct zkl_driver *d)
 static void abort_new(struct zkl_driver *d, bool dispatch)
 {
     zkl_driver_lock(d);
+    d->config.gone = NULL;
     zkl_handle_bury(d, &d->current);
     struct zkl_handle *h = d->graveyard;
     d->graveyard = NULL;

@@ -50,6 +50,9 @@ struct zkl_driver_config {
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const char *line); /* may be NULL */
+    /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
+     * when zkl_driver_new fails. */
+    void (*gone)(void *arg);
     void *arg;
 };
 
