@@ -258,7 +258,7 @@ suite() # NAME [options]
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
     valgrind)
         if command -v valgrind >/dev/null; then
-            plain && tests gcc --setup valgrind $checked $brief "$@"
+            plain && tests gcc --setup valgrind $checked --no-suite forks $brief "$@"
         else
             skip "valgrind is not installed"
         fi
