@@ -6,6 +6,9 @@
 #endif
 #include <zookeeper/zookeeper.h>
 
+/* The server's word for a session that has just ended; the C client's header has no name for it. */
+#define UNKNOWN_SESSION (-12)
+
 enum zkl_answer zkl_map_rc(int rc)
 {
     switch (rc) {
@@ -34,6 +37,7 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZINVALIDSTATE:
     case ZAUTHFAILED:
     case ZSESSIONMOVED:
+    case UNKNOWN_SESSION:
     /* How libzookeeper ends what is due on a connection that it gives up for an answer out of
      * order, or for want of a descriptor. */
     case ZRUNTIMEINCONSISTENCY:
