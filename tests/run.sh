@@ -68,7 +68,7 @@ install() # SUITE: what it can't do without, then what it would skip
     zkl_install_packages "$zkl_build_packages python3 libcmocka-dev g++" || return 1
     case $1 in
     compilers | house | clang-* | sanitize | all)
-        zkl_install_packages "clang libclang-rt-dev" || echo "going on without clang"
+        zkl_install_packages "clang libclang-rt-dev llvm" || echo "going on without clang"
         ;;
     esac
     case $1 in
