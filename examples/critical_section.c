@@ -25,7 +25,7 @@ static int report_alone(struct zkl_mutex *mutex)
 static int run(struct zkl_client *client)
 {
     struct zkl_mutex *mutex;
-    int rc = zkl_mutex_new(&mutex, client, "/zklock/examples/report");
+    int rc = zkl_mutex_new(&mutex, client, "/zklock/examples/report", NULL);
     if (rc == 0) {
         rc = report_alone(mutex);
         if (rc)

@@ -40,7 +40,7 @@ static uint64_t hold_once(const char *servers, const char *value)
     options.servers = servers;
     if (zkl_client_open(&client, &options))
         return 0;
-    if (zkl_mutex_new(&mutex, client, "/zklock/examples/fenced") == 0) {
+    if (zkl_mutex_new(&mutex, client, "/zklock/examples/fenced", NULL) == 0) {
         if (zkl_mutex_lock_for(mutex, 10000) == 0)
             token = zkl_mutex_token(mutex);
         if (token && value && resource_write(token, value))

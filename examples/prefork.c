@@ -31,7 +31,7 @@ static struct zkl_client *open_client(const char *servers)
 static int work(struct zkl_client *client, const char *who, int number)
 {
     struct zkl_mutex *mutex;
-    if (zkl_mutex_new(&mutex, client, "/zklock/examples/prefork"))
+    if (zkl_mutex_new(&mutex, client, "/zklock/examples/prefork", NULL))
         return failed("no mutex");
     if (zkl_mutex_lock(mutex))
         return failed("not locked");
@@ -42,7 +42,7 @@ static int work(struct zkl_client *client, const char *who, int number)
 static int child(struct zkl_client *inherited, const char *servers, int number)
 {
     struct zkl_mutex *mutex;
-    int rc = zkl_mutex_new(&mutex, inherited, "/zklock/examples/prefork");
+    int rc = zkl_mutex_new(&mutex, inherited, "/zklock/examples/prefork", NULL);
     printf("child %d: the inherited client is refused: %s\n", number, zkl_strerror(rc));
     if (rc != ZKL_EFORK)
         return failed("the inherited client was not refused");

@@ -20,6 +20,7 @@ zkl_have_package() {
     gcc | meson | pkg-config) command -v "$1" ;;
     ninja-build) command -v ninja ;;
     default-jre-headless) command -v java ;;
+    default-jdk-headless) command -v javac ;;
     libzookeeper-java) test -e /usr/share/java/zookeeper.jar ;;
     *) false ;;
     esac >/dev/null 2>&1 ||

@@ -1,7 +1,11 @@
 #!/bin/sh
-# run.sh                    install what is missing, then run every suite but "sanitize" and "long", the
-#                           slow tests only without sanitizers and valgrind
-# run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N
+# run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
+#                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim and
+#                           cluster without its slow tests, with valgrind only unit and sim
+# run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
+#                           those of sim, demo, soak, chaos and mutants to the program: sim --schedules N --seed S,
+#                           chaos --minutes 30 --seed 1, soak --help, mutants --help
+# run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
 # The last line is "N passed, N failed", with ", N skipped" behind it if there were any: the results of
@@ -14,24 +18,35 @@ cd "$(dirname "$0")/.." || exit 1
 # Name, budget in seconds on two cores, what it does. The order is that of a run of everything.
 suites='
 compilers      60  gcc and clang build everything, each warning an error
-house          20  the rules that can be read off sources and built files
+house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
+sim           120  20,000 random schedules of several processes on an ensemble in memory
+fuzz           90  10 s of libFuzzer for each target of tests/fuzz
+planted       120  the planted bugs still apply and build, and what the simulation sees of them at once
 lib            60  the test library itself
-cluster       120  the promises against real ZooKeeper servers
-fault         180  the promises while servers, links, processes and memory fail
+cluster       180  the promises against real ZooKeeper servers
+fault         330  the promises while servers, links, processes and memory fail
+curator        90  the scenarios that Apache Curator tests its lock recipes with
+interop       150  C, Java (Curator) and Python (Kazoo) on one lock
+soak          150  multi-locks and single locks of 8 processes on 6 paths at once
+chaos         200  three servers and many clients under faults of servers, links, clients and clocks
 examples      120  the programs of examples/
 demo           60  examples/demo.sh itself, with a short run
-gcc-address   330  unit, cluster and fault under gcc with address and undefined behaviour sanitizers
-gcc-thread    330  unit, cluster and fault under gcc with the thread sanitizer
-clang-address 330  the same with clang
-clang-thread  330  the same with clang
-valgrind      600  unit, cluster and fault under valgrind
-sanitize     1300  the four of gcc and clang with sanitizers, in one go
-long         3600  unit, cluster, fault and examples at full length
+gcc-address   360  unit, sim, cluster, fault and curator under gcc with address and undefined behaviour sanitizers
+gcc-thread    360  unit, sim, cluster, fault and curator under gcc with the thread sanitizer
+clang-address 360  the same with clang
+clang-thread  360  the same with clang
+valgrind      660  unit, sim, cluster, fault and curator under valgrind
+sanitize     1450  the four of gcc and clang with sanitizers, in one go
+coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
+mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
+long         3600  unit, sim, cluster, fault, curator, soak and examples at full length
 '
-not_in_all='sanitize long'
-checked='--suite unit --suite cluster --suite fault' # what sanitizers and valgrind look at,
-brief=''                                             # in a run of everything without the slow ones
+# Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
+not_in_all='gcc-thread clang-address sanitize coverage mutants long'
+# What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
+checked='--suite unit --suite sim --suite cluster --suite fault --suite curator'
+brief='' schedules=20000 targets=''
 
 passed=0 failed=0 skipped=0 failures='' times='' child='' personality='' suite=setup
 out=build-tests work=$PWD/build-tests/tmp
@@ -67,16 +82,33 @@ install() # SUITE: what it can't do without, then what it would skip
 {
     zkl_install_packages "$zkl_build_packages python3 libcmocka-dev g++" || return 1
     case $1 in
-    compilers | house | clang-* | sanitize | all)
+    compilers | house | fuzz | clang-* | sanitize | all)
         zkl_install_packages "clang libclang-rt-dev llvm" || echo "going on without clang"
         ;;
+    coverage) zkl_install_packages gcovr || return 1 ;;
+    esac
+    case $1 in
+    house | all) zkl_install_packages mandoc || echo "going on without mandoc" ;;
+    esac
+    case $1 in
+    interop | all)
+        zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
+            echo "going on without Curator and Kazoo"
+        ;;
+    esac
+    case $1 in
+    chaos | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
+    esac
+    case $1 in
+    planted | mutants | all) zkl_install_packages patch || return 1 ;;
     esac
     case $1 in
     valgrind | all) zkl_install_packages valgrind || echo "going on without valgrind" ;;
     esac
 }
 
-build() # NAME COMPILER [meson options]: builds in $out/NAME, configured anew as files come and go
+# Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some.
+build() # NAME COMPILER [meson options]
 {
     dir=$out/$1 log=$out/$1.log cc=$2 cxx=g++
     [ "$cc" = clang ] && cxx=clang++
@@ -91,7 +123,7 @@ build() # NAME COMPILER [meson options]: builds in $out/NAME, configured anew as
             return 1
         }
     fi
-    run ninja -C "$dir" >"$log" 2>&1 || {
+    run ninja -C "$dir" $targets >"$log" 2>&1 || {
         grep -E -A 12 'FAILED|error|warning' "$log" | head -n 100
         return 1
     }
@@ -134,7 +166,7 @@ tests() # BUILD_NAME [options of meson test]
     slower=''
     [ "${ZKL_TEST_LONG:-}" = 1 ] && slower='-t 30'
 
-    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" \
+    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" ZKL_SIM_SCHEDULES=$schedules \
         ASAN_OPTIONS="halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=1:log_path=$reports/r" \
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1:log_path=$reports/r" \
         TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:log_path=$reports/r:suppressions=$PWD/tests/lib/tsan.supp" \
@@ -227,24 +259,147 @@ sanitizer() # COMPILER-KIND [options]
         skip "$compiler with -fsanitize=$sanitizers is not installed or does not run here"
     # clang's runtime is linked into programs only, so a library has undefined symbols.
     elif build "$build" "$compiler" -Db_sanitize=$sanitizers -Db_lundef=false; then
+        schedules=2000
         tests "$build" -t 4 $checked $brief "$@"
     else
         fail "the build with $compiler and $sanitizers"
     fi
-    personality=''
+    personality='' schedules=20000
+}
+
+by_itself() # COMMAND...: it is the test, with its files in $work
+{
+    rm -rf "$work"
+    mkdir -p "$work"
+    if run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$@"; then
+        passed=$((passed + 1))
+    else
+        fail "$*"
+    fi
+    sweep
 }
 
 demo() # [options]
 {
     [ $# -gt 0 ] || set -- --processes 2 --threads 2 --seconds 3
+    by_itself sh examples/demo.sh "$@"
+}
+
+# The figures are shown. The program, which has the suite's name, bounds itself.
+program() # SUITE [options]
+{
+    plain || return
+    each=$1
+    shift
+    if [ $# -eq 0 ]; then
+        tests gcc --suite "$each" --verbose ${brief:+--no-suite slow}
+        return
+    fi
     rm -rf "$work"
     mkdir -p "$work"
-    if run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" sh examples/demo.sh "$@"; then
-        passed=$((passed + 1))
-    else
-        fail "sh examples/demo.sh $*"
-    fi
+    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$out/gcc/tests/$each/$each" "$@"
+    case $? in
+    0) passed=$((passed + 1)) ;;
+    2) usage "$each does not take: $*" ;;
+    77) skip "$each needs java and ZooKeeper" ;;
+    *) fail "$each $*" ;;
+    esac
     sweep
+}
+
+usage() # SENTENCE
+{
+    echo "run.sh: $1" >&2
+    exit 2
+}
+
+# One target from its corpus and what earlier runs found. What it crashes with is kept.
+fuzz_one() # NAME SECONDS
+{
+    found=$out/fuzz-found/$1 crashes=$out/fuzz-crashes log=$out/fuzz-$1.log program=$out/fuzz/tests/fuzz/fuzz-$1
+    mkdir -p "$found" "$crashes"
+    echo "$2 s of $program"
+    if run env ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        $personality "$program" -max_total_time="$2" -print_final_stats=1 -timeout=20 -max_len=2000 \
+        -len_control=0 -entropic=0 -artifact_prefix="$crashes/$1-" "$found" "tests/fuzz/corpus/$1" >"$log" 2>&1; then
+        crashed=0 passed=$((passed + 1))
+    else
+        crashed=1
+        grep -E 'not true|Assert|runtime error|ERROR|^ +#[0-9]+ .*/(src|tests)/' "$log" | head -n 20
+        fail "$1 crashed; replay: $program $(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)"
+    fi
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    figures="$figures, $1 ${runs:-0} runs in $2 s and $crashed crashes"
+}
+
+fuzz() # [--minutes M]
+{
+    seconds=10 figures=''
+    case "$#${1:-}" in
+    0) ;;
+    2--minutes)
+        case $2 in
+        '' | *[!0-9]* | 0*) usage "fuzz --minutes takes a whole number" ;;
+        esac
+        seconds=$(($2 * 20))
+        ;;
+    *) usage "fuzz takes nothing but --minutes M" ;;
+    esac
+    probe='int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }'
+    if ! sanitizer_works clang address,undefined ||
+        ! echo "$probe" | clang -fsanitize=fuzzer -x c -o $out/probe - >/dev/null 2>&1; then
+        skip "clang with -fsanitize=fuzzer (package libclang-rt-dev) is not installed or does not run here"
+        return
+    fi
+    targets=fuzzers
+    if build fuzz clang -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link; then
+        for name in tests/fuzz/corpus/*; do
+            fuzz_one "${name##*/}" $seconds
+        done
+        echo "fuzz${figures#,}"
+    else
+        fail "the build with clang and -fsanitize=fuzzer"
+    fi
+    targets='' personality=''
+}
+
+# A line that can't be reached says why in this form, and does not count.
+not_reached='/\* not reached: '
+
+covered() # FOLDER BOUND
+{
+    if ! run gcovr --add-tracefile $out/coverage.json --filter "$1/" --fail-under-line "$2" \
+        --print-summary >$out/coverage.txt 2>$out/coverage.log; then
+        fail "less than $2 % of the lines of $1 are reached"
+    else
+        passed=$((passed + 1))
+    fi
+    grep "^$1/" $out/coverage.txt
+    figures="$figures, $1 $(sed -n 's/^lines: //p' $out/coverage.txt)"
+}
+
+coverage() # [options]
+{
+    figures='' schedules=2000
+    if ! build coverage gcc --buildtype=debug -Db_coverage=true -Dc_args=-fprofile-update=atomic; then
+        fail "the build with gcc and --coverage"
+        return
+    fi
+    find $out/coverage -name '*.gcda' -delete
+    tests coverage -t 4 --suite unit --suite sim --suite lib --suite cluster --suite fault --suite curator "$@"
+    schedules=20000
+    if ! run gcovr --root . --exclude-lines-by-pattern ".*$not_reached" --json $out/coverage.json \
+        $out/coverage/src >$out/coverage.log 2>&1; then
+        cat $out/coverage.log
+        fail "gcovr"
+        return
+    fi
+    covered src/core 100
+    covered src/driver 92
+    covered src/api 92
+    echo "not reached, with a reason:"
+    grep -rn "$not_reached" src || echo none
+    echo "coverage${figures#,}, $(grep -r "$not_reached" src | wc -l) lines not counted"
 }
 
 suite() # NAME [options]
@@ -253,12 +408,18 @@ suite() # NAME [options]
     shift
     case $suite in
     compilers) compilers ;;
-    house | unit | lib | cluster | fault | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    house | unit | lib | cluster | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    fuzz) fuzz "$@" ;;
+    coverage) coverage "$@" ;;
+    sim | soak | chaos) program "$suite" "$@" ;;
     demo) demo "$@" ;;
+    planted) by_itself python3 tests/planted/mutants.py --short --planted ;;
+    mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
     valgrind)
         if command -v valgrind >/dev/null; then
-            plain && tests gcc --setup valgrind $checked --no-suite forks $brief "$@"
+            schedules=100
+            plain && tests gcc --setup valgrind $checked --no-suite forks $brief ${brief:+--no-suite cluster} "$@"
         else
             skip "valgrind is not installed"
         fi
@@ -270,7 +431,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite examples "$@" ;;
+    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite soak --suite examples "$@" ;;
     esac
 }
 
@@ -349,7 +510,7 @@ if ! install "${1:-all}"; then
 fi
 
 if [ "${1:-all}" = all ]; then
-    brief='--no-suite slow'
+    brief='--no-suite slow --no-suite curator --no-suite fault'
     for name in $names; do
         case " $not_in_all " in
         *" $name "*) ;;

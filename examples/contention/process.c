@@ -35,7 +35,7 @@ static int open_client(struct process *p)
     rc = zkl_cancel_new(&p->cancel);
     if (rc)
         return failed(p, "no cancel object", zkl_strerror(rc));
-    rc = zkl_mutex_new(&p->mutex, p->client, p->options->path);
+    rc = zkl_mutex_new(&p->mutex, p->client, p->options->path, NULL);
     return rc ? failed(p, "no mutex", zkl_error_detail()) : 0;
 }
 

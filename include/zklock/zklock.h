@@ -13,7 +13,7 @@
  *
  *     options.servers = "127.0.0.1:2181";
  *     if (zkl_client_open(&client, &options) == 0) {
- *         if (zkl_mutex_new(&mutex, client, "/locks/report") == 0) {
+ *         if (zkl_mutex_new(&mutex, client, "/locks/report", NULL) == 0) {
  *             if (zkl_mutex_lock(mutex) == 0) {
  *                 write_report(zkl_mutex_token(mutex));
  *                 zkl_mutex_unlock(mutex);
@@ -28,8 +28,7 @@
  * Every call may be made from any thread unless its comment says otherwise. Calls that can wait
  * are not to be made from a library callback (ZKL_EINCALLBACK) nor, with an inherited client, from
  * a forked child (ZKL_EFORK): open a client of its own in each process. While a call runs, pthread
- * cancellation
- * of the calling thread is off; a zkl_cancel object is the way to stop a wait.
+ * cancellation of the calling thread is off; a zkl_cancel object is the way to stop a wait.
  *
  * What a lock promises, and what it does not, is in docs/guarantees.md.
  */
@@ -74,7 +73,8 @@ enum zkl_error {
     ZKL_ECLOSED = -5,     /* the client is closed */
     ZKL_EFORK = -6,       /* the client was opened by the parent process */
     ZKL_EINCALLBACK = -7, /* a call that waits, made from a library callback */
-    ZKL_EDEADLK = -8,     /* this thread holds the same path through another handle */
+    ZKL_EDEADLK = -8,     /* this thread holds the same path through another handle, or has the read
+                             lock and asks for the write lock, or a multi-lock names a path twice */
     ZKL_ENOTOWNER = -9,   /* the calling thread does not hold the lock */
     ZKL_EOVERFLOW = -10,  /* locked again more than ZKL_HOLD_COUNT_MAX times */
     /* Not held, and nothing is wrong: what the caller does next is its own choice. */
@@ -87,14 +87,18 @@ enum zkl_error {
                                 deleting the node by itself */
     ZKL_ELOST = -16,         /* the hold was lost; unlock once for each lock, then lock again */
     ZKL_ENOMEM = -17,        /* no memory */
-    ZKL_ESYSTEM = -18,       /* a thread or a descriptor could not be made */
+    ZKL_ESYSTEM = -18,       /* a thread, a descriptor or one more watch could not be had */
     /* The service: will not pass by itself. */
-    ZKL_EACCES = -19,     /* the path's ACL denies what the lock needs (CREATE, READ, DELETE) */
+    ZKL_EACCES = -19,     /* an ACL denies what the call needs: CREATE, READ, DELETE; WRITE for a
+                             semaphore's number and for zkl_revoke */
     ZKL_EAUTH = -20,      /* the credential was refused */
     ZKL_ENOCHROOT = -21,  /* the chroot of the server list does not exist */
     ZKL_EEXHAUSTED = -22, /* the path's sequence counter is used up and a child that is no contender
                              keeps the path from being renewed */
-    ZKL_EPROTO = -23      /* an answer the library does not understand; the detail has the number */
+    ZKL_EPROTO = -23,     /* an answer the library does not understand; the detail has the number */
+    ZKL_EMISMATCH = -24,  /* the semaphore at the path has another number of permits */
+    ZKL_ENONODE = -25,    /* inspect.h: there is no such node */
+    ZKL_EFOREIGN = -26    /* inspect.h: the node is not one of a lock; force is needed */
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -140,12 +144,13 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
     2u /* with TRY: read behind a sync, so that the answer is as of the call's start
                             and not as old as the server's replication lag; one more request */
 
-/* How to wait. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags. */
+/* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. */
 struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
     struct zkl_cancel *cancel; /* borrowed until the call returns; may be NULL */
     unsigned flags;            /* ZKL_WAIT_* */
+    int64_t lease_ms;          /* > 0: the hold is lost so long after its grant, unless renewed */
 };
 
 static inline struct zkl_wait zkl_wait_init(void)
@@ -209,7 +214,9 @@ struct zkl_client_options {
     int session_timeout_ms;      /* asked for; the server may negotiate another. 0: 10000 */
     int connect_timeout_ms;      /* > 0: open waits so long for the first answer */
     const char *auth_scheme;     /* "digest", or NULL for none */
-    const char *auth_credential; /* for digest "user:password" */
+    const char *auth_credential; /* for digest "user:password"; or one of the next two */
+    const char *auth_file;       /* a file whose first line is the credential */
+    const char *auth_env;        /* an environment variable that holds it */
     enum zkl_acl acl;            /* of every node and parent this client makes */
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
@@ -231,14 +238,12 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
- * two;
- * all have every signal blocked.
+ * two; all have every signal blocked. (libzookeeper aborts the process where its own can't be made:
+ * ESYSTEM comes before that, unless somebody takes the last ones at that very moment.)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
- * why:
- * EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with connect_timeout_ms
- * also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in this call, for as
- * long
- * as the resolver takes. Callbacks may run before this returns. */
+ * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
+ * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in
+ * this call, for as long as the resolver takes. Callbacks may run before this returns. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
@@ -246,9 +251,9 @@ ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_
 ZKL_API int zkl_client_state(struct zkl_client *client);
 
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED,
- * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks;
- * later calls
- * with the client or its mutexes return ZKL_ECLOSED, only the free calls remain.
+ * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks.
+ * Later calls that make or acquire a lock return ZKL_ECLOSED, unlock returns ZKL_ELOST, and the
+ * questions answer as for a lost hold; the free calls remain.
  * 0: the server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on
  * this side, but the time was up or no server answered; what is left of the work goes on in the
  * background, and the nodes go when the session times out at the latest. EBADTIMEOUT, EINVAL,
@@ -260,22 +265,59 @@ ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
  * 0, EINVAL, EFORK, EINCALLBACK (nothing done). */
 ZKL_API int zkl_client_free(struct zkl_client *client);
 
+/* --- options of one lock ------------------------------------------------ */
+
+/* How contenders name themselves on the wire; docs/wire-format.md has who excludes whom. All
+ * processes that use one path are to use names that see each other. */
+enum zkl_names {
+    ZKL_NAMES_CURATOR = 0, /* "_c_<uuid>-lock-<n>", "..-__READ__<n>", "..-__WRIT__<n>" */
+    ZKL_NAMES_KAZOO = 1,   /* "<hex32>__lock__<n>", "<hex32>__rlock__<n>" */
+    ZKL_NAMES_NAMED = 2    /* "_c_<uuid>-<name>_lock_<n>": several mutexes under one path, each of
+                              its own name, that know nothing of each other; for mutexes only */
+};
+
+#define ZKL_LOCK_NAME_MAX 64 /* bytes of a lock's name */
+
+/* Fill with ZKL_LOCK_OPTIONS_INIT. A NULL instead of options means just that. All text is copied. */
+struct zkl_lock_options {
+    size_t size;
+    enum zkl_names names;
+    const char *name;  /* with ZKL_NAMES_NAMED: at most ZKL_LOCK_NAME_MAX bytes, without "/" and
+                          "_lock_" */
+    const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
+    int revocable;     /* 1: ask the server to tell of requests to let go (see
+                          zkl_mutex_revoke_requested); a lock with a callback always does */
+};
+
+static inline struct zkl_lock_options zkl_lock_options_init(void)
+{
+    struct zkl_lock_options o;
+    memset(&o, 0, sizeof o);
+    o.size = sizeof o;
+    return o;
+}
+#define ZKL_LOCK_OPTIONS_INIT zkl_lock_options_init()
+
 /* --- mutex -------------------------------------------------------------- */
 
 struct zkl_mutex;
+struct zkl_permit;
 
 #define ZKL_HOLD_COUNT_MAX 1000000000
 
 /* A handle on the mutex at path (absolute, below the client's chroot, at most 512 bytes; parents
- * are made when needed, as containers that the server removes once they are empty). No request is
- * sent.
- * Several handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK).
+ * are made when needed, as containers that the server removes once they are empty). options may be
+ * NULL. No request is sent.
+ * Several handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK),
+ * unless they are named locks of different names.
  * 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
-ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path);
+ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                          const struct zkl_lock_options *options);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
  * callback: none after it). NULL is ignored.
- * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINCALLBACK, called in a callback of
+ * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINVAL, it is half of a read-write
+ * lock; EINCALLBACK, called in a callback of
  * another client while this mutex's own callback runs. Otherwise allowed in callbacks. */
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
@@ -289,9 +331,12 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
  * Not held: ETIMEDOUT, ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES,
- * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (negative), EFORK,
- * EINCALLBACK, EDEADLK, EOVERFLOW; and
- * ELOST: this thread's hold was lost and is still to be unlocked.
+ * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (a negative deadline, a
+ * lease out of range), EFORK, EINCALLBACK, EDEADLK, EOVERFLOW, EMISMATCH (of a semaphore's mutex);
+ * and ELOST: this thread's hold, or for a read lock its write lock, was lost and is still to be
+ * unlocked.
+ * ESYSTEM also where this client watches so many nodes for waiters, some 12,000, that it could not
+ * restore one more after a reconnect (docs/guarantees.md).
  * Whatever was put on the server by a call that failed is deleted in the background, after a lost
  * link once it is back; the session's end removes it in any case. */
 ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,
@@ -328,8 +373,8 @@ ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
 ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
 /* Milliseconds for which the hold is proved: no other client can be granted the lock before they
  * are over, by this machine's CLOCK_BOOTTIME, which goes on while the process or the machine
- * sleeps. 0: not
- * provably held (not held, lost, or no recent answer of the ensemble). Negative: EINVAL, EFORK. */
+ * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). Negative:
+ * EINVAL, EFORK. */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
 /* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
  * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
@@ -338,7 +383,8 @@ ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 enum zkl_hold_state {
     ZKL_HELD = 1,    /* a suspect hold is proved again */
     ZKL_SUSPECT = 2, /* the link is down or the window ended; may turn to HELD or LOST */
-    ZKL_LOST = 3     /* for good; exactly once for each hold that is lost */
+    ZKL_LOST = 3,    /* for good; exactly once for each hold that is lost */
+    ZKL_REVOKED = 4  /* somebody asks for the lock: finish and unlock soon; once for each hold */
 };
 
 enum zkl_reason {
@@ -348,7 +394,7 @@ enum zkl_reason {
     ZKL_REASON_EXPIRED = 3,      /* LOST: the session ended */
     ZKL_REASON_NODE_DELETED = 4, /* LOST: somebody deleted the node, or the server did
                                     as the session ended and this was heard of first */
-    ZKL_REASON_LEASE_ENDED = 5,  /* LOST: reserved for leases */
+    ZKL_REASON_LEASE_ENDED = 5,  /* LOST: the lease ended without renewal */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
     ZKL_REASON_OWNER_EXITED = 7  /* LOST: the holding thread ended without unlock */
 };
@@ -356,7 +402,8 @@ enum zkl_reason {
 /* What happened to one hold. Valid during the callback only. */
 struct zkl_hold_event {
     size_t size;
-    struct zkl_mutex *mutex;
+    struct zkl_mutex *mutex;   /* or NULL */
+    struct zkl_permit *permit; /* or NULL */
     enum zkl_hold_state state;
     enum zkl_reason reason;
     uint64_t token;        /* of the hold in question */
@@ -369,9 +416,188 @@ typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
 /* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire.
  * With a callback each acquire arms a watch on its own node: one more request per lock, and a
- * deletion
- * from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
+ * deletion from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
+
+/* Let the calling thread's hold end lease_ms (> 0) from now, earlier or later than it would have,
+ * whether it had a lease or not. No request is sent.
+ * 0; ELOST: the lease had ended, or the hold was lost otherwise; ENOTOWNER, EBADTIMEOUT, EINVAL,
+ * EFORK. */
+ZKL_API int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms);
+
+/* 1 if somebody has asked the calling thread's hold to let go (zkl_revoke in inspect.h, zklock
+ * revoke, Curator's Revoker) and this lock has a callback or the option revocable; 0 if not, or not
+ * held; EINVAL, EFORK. Nothing is taken away: to unlock is up to the caller, the asker may force
+ * it later. */
+ZKL_API int zkl_mutex_revoke_requested(struct zkl_mutex *mutex);
+
+/* --- read-write lock ---------------------------------------------------- */
+
+/* Any number of readers, or one writer, in one first-come-first-served queue: a reader waits for
+ * the writers before it, a writer for everybody before it. The two halves are mutex handles, so
+ * every zkl_mutex call is for them too, each with its own hold, count and token:
+ *
+ *     zkl_mutex_lock(zkl_rwlock_read(rwlock));
+ *     ...
+ *     zkl_mutex_unlock(zkl_rwlock_read(rwlock));
+ *
+ * A thread may lock each half again. A thread that has the write lock gets the read lock at once
+ * and keeps it when it gives the write lock back (a downgrade: nobody was in between). A thread
+ * that has only the read lock and asks for the write lock gets ZKL_EDEADLK at once. */
+struct zkl_rwlock;
+
+/* As zkl_mutex_new. ZKL_NAMES_NAMED is refused (EINVAL). */
+ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
+                           const struct zkl_lock_options *options);
+/* As zkl_mutex_free, for both halves. */
+ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
+/* The halves: borrowed, gone with the rwlock; zkl_mutex_free refuses them (EINVAL). NULL if rwlock
+ * is NULL. */
+ZKL_API struct zkl_mutex *zkl_rwlock_read(struct zkl_rwlock *rwlock);
+ZKL_API struct zkl_mutex *zkl_rwlock_write(struct zkl_rwlock *rwlock);
+
+/* --- semaphore ---------------------------------------------------------- */
+
+/* At most a number of permits are out at a time, over all clients of the path. A permit is a handle
+ * of its own: it belongs to no thread, any thread may give it back, and it does not end with the
+ * thread that got it. The layout is that of Curator's InterProcessSemaphoreV2; its clients can
+ * take part.
+ * The number stands in the data of <path>/leases while somebody uses the semaphore. The first
+ * client writes it; one that names another number is refused (EMISMATCH), and
+ * zkl_semaphore_set_permits changes it for all. Clients of Curator neither read nor write it. */
+struct zkl_semaphore;
+
+#define ZKL_PERMITS_MAX 100000
+#define ZKL_PERMITS_AT_ONCE_MAX 64
+
+/* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
+ * stands there (an acquire returns EMISMATCH if none does). After the first acquire the handle
+ * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO and
+ * ZKL_NAMES_NAMED are refused. No request is sent. 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
+                              const char *path, int permits,
+                              const struct zkl_lock_options *options);
+/* Give the handle up. EBUSY: permits are out or threads wait; EFORK, EINCALLBACK as
+ * zkl_mutex_free. */
+ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
+
+/* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
+ * none; requests are served in the order they come, big ones too. wait as for zkl_mutex_acquire; a
+ * try waits, for one second at most, for somebody who is just acquiring, and otherwise not at all.
+ * 0: permits[0] to permits[count - 1] are each to be given to zkl_permit_release.
+ * Not acquired, permits untouched: EMISMATCH, and what zkl_mutex_acquire returns but for EDEADLK,
+ * EOVERFLOW and ELOST. */
+ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
+                                  const struct zkl_wait *wait, struct zkl_permit **permits);
+/* The number of permits as this handle knows it; 0: not yet. EINVAL, EFORK. */
+ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
+/* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
+ * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, EINVAL,
+ * ETIMEDOUT, ECANCELED, EDISCONNECTED, ECLOSED, EACCES, EAUTH, ENOCHROOT, EPROTO, ENOMEM, ESYSTEM,
+ * EFORK, EINCALLBACK. */
+ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
+                                      const struct zkl_wait *wait);
+/* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
+ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
+
+/* Give a permit back and free the handle, whatever is returned but for EINVAL, EFORK and
+ * EINCALLBACK. Codes as zkl_mutex_unlock. */
+ZKL_API int zkl_permit_release(struct zkl_permit *permit);
+/* As the zkl_mutex calls of these names, for one permit. */
+ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);
+ZKL_API uint64_t zkl_permit_token(struct zkl_permit *permit);
+ZKL_API int64_t zkl_permit_window_ms(struct zkl_permit *permit);
+ZKL_API int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size);
+ZKL_API int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms);
+ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
+
+/* A mutex that is not reentrant and that any thread may unlock: a semaphore with one permit, as
+ * Curator's InterProcessSemaphoreMutex. *mutex is for all zkl_mutex calls, with these differences:
+ * the hold belongs to the handle, so all threads that use one handle see one and the same hold; a
+ * second lock waits, in the same thread too; nothing is given up when a thread ends. Codes as
+ * zkl_semaphore_new. */
+ZKL_API int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client,
+                                    const char *path, const struct zkl_lock_options *options);
+
+/* --- multi-lock --------------------------------------------------------- */
+
+/* Several locks as one: all or none. Whatever order they are named in, they are taken in the order
+ * of their paths, so two multi-locks can't wait for each other; a lock that is taken by itself
+ * while another one is held, in another order, still can (docs/guarantees.md). */
+struct zkl_multi;
+
+enum zkl_member_type {
+    ZKL_MEMBER_MUTEX = 1,    /* of any kind: also half of a read-write lock */
+    ZKL_MEMBER_SEMAPHORE = 2 /* count permits of it */
+};
+
+struct zkl_member {
+    enum zkl_member_type type;
+    struct zkl_mutex *mutex;
+    struct zkl_semaphore *semaphore;
+    int count; /* of permits */
+};
+
+static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
+{
+    struct zkl_member m;
+    memset(&m, 0, sizeof m);
+    m.type = ZKL_MEMBER_MUTEX;
+    m.mutex = mutex;
+    return m;
+}
+
+static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semaphore, int count)
+{
+    struct zkl_member m;
+    memset(&m, 0, sizeof m);
+    m.type = ZKL_MEMBER_SEMAPHORE;
+    m.semaphore = semaphore;
+    m.count = count;
+    return m;
+}
+
+#define ZKL_MULTI_MEMBERS_MAX 64
+
+/* A handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client; they stay the
+ * caller's and are to outlive the multi-lock. No request is sent.
+ * 0, EINVAL, ECLOSED, EFORK, ENOMEM; EDEADLK: two members have the same path. */
+ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
+                          const struct zkl_member *members, size_t count);
+/* Give the handle up; the members are not freed. 0; EBUSY: held or waited on; EFORK. NULL is
+ * ignored. */
+ZKL_API int zkl_multi_free(struct zkl_multi *multi);
+
+/* Acquire all members for the calling thread, as if zkl_mutex_acquire had been called for each mutex
+ * and zkl_semaphore_acquire for each semaphore, within one deadline; a mutex that the thread holds
+ * already is entered again. In a re-entry of the whole what belongs to no thread (permits, and
+ * mutexes of zkl_semaphore_mutex_new) stays as it is. A lease begins when all are held. grants: one
+ * for each member in the order of zkl_multi_new, each filled with ZKL_GRANT_INIT, or NULL.
+ * 0: all are held. Anything else: none is held that was not held before; codes as
+ * zkl_mutex_acquire and zkl_semaphore_acquire, the detail names the member. EDEADLK, before any
+ * request: a member's path is held by this thread through another handle, or as a reader while the
+ * member writes. ELOST: what the thread held before was lost, and is still to be unlocked. */
+ZKL_API int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
+                              struct zkl_grant *grants);
+/* As the zkl_mutex calls of these names. */
+ZKL_API int zkl_multi_lock(struct zkl_multi *multi);
+ZKL_API int zkl_multi_trylock(struct zkl_multi *multi);
+ZKL_API int zkl_multi_lock_for(struct zkl_multi *multi, int64_t timeout_ms);
+ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
+                                 struct zkl_cancel *cancel);
+/* Give all members back, the last path first; whatever goes wrong with one, the others are given
+ * back. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst of
+ * them: ELOST, then EACCES, then EUNCONFIRMED, then ENOTOWNER (of a member that was unlocked by
+ * itself before), else 0. Nothing changed: ENOTOWNER, the calling thread does not hold the
+ * multi-lock; EINVAL, EFORK, EINCALLBACK. */
+ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
+/* 1 if all members are held with at least need_ms of the window left. */
+ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
+/* The shortest of the members' windows. */
+ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
+/* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is
+ * not held, is lost, or does not exist. There is no token for the whole. */
+ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
 
 /* --- scope guards ------------------------------------------------------- */
 

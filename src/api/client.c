@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "credential.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -175,14 +176,15 @@ static int fail_open(const struct zkl_client_options *options, int rc)
 
 static int check_auth(const struct zkl_client_options *o)
 {
-    if ((o->auth_scheme != NULL) != (o->auth_credential != NULL))
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: auth_scheme and auth_credential go together");
+    int rc = zkl_credential_check(o);
+    if (rc != 0)
+        return rc;
     if (o->acl != ZKL_ACL_OPEN && o->acl != ZKL_ACL_CREATOR)
         return zkl_fail(ZKL_EINVAL,
                         "zkl_client_open: acl is neither ZKL_ACL_OPEN nor ZKL_ACL_CREATOR");
     if (o->acl == ZKL_ACL_CREATOR && !o->auth_scheme)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: ZKL_ACL_CREATOR needs auth_scheme and "
-                                    "auth_credential");
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: ZKL_ACL_CREATOR needs auth_scheme and a "
+                                    "credential");
     return 0;
 }
 
@@ -201,7 +203,8 @@ static int check_options(const struct zkl_client_options *o)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes", ZKL_OWNER_MAX);
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes",
+                        ZKL_OWNER_MAX);
     return check_auth(o);
 }
 
@@ -251,10 +254,13 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     return client;
 }
 
-static int start_driver(struct zkl_client *client, const struct zkl_client_options *o)
+/* credential is taken over. */
+static int start_driver(struct zkl_client *client, const struct zkl_client_options *o,
+                        char *credential)
 {
     struct zkl_driver_config config = {
         .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
+        .auth_credential = credential,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .hello = o->connect_timeout_ms > 0,
         .news = zkl_hold_news,
@@ -264,7 +270,6 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .arg = client};
     bool copied = copy_text(&config.servers, o->servers);
     copied = copy_text(&config.auth_scheme, o->auth_scheme) && copied;
-    copied = copy_text(&config.auth_credential, o->auth_credential) && copied;
     if (!copied) {
         zkl_driver_config_free(&config);
         return ZKL_ENOMEM;
@@ -314,13 +319,18 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
     int rc = check_options(options);
     if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");
+    char *credential = NULL;
+    if (rc == 0)
+        rc = zkl_credential_get(options, &credential);
     if (rc != 0)
         return fail_open(options, rc);
     struct zkl_client *c = new_client(options);
-    rc = c ? start_driver(c, options) : ZKL_ENOMEM;
+    rc = c ? start_driver(c, options, credential) : ZKL_ENOMEM;
     if (rc != 0) {
         if (c)
             free_client(c);
+        else
+            zkl_credential_drop(credential);
         return fail_open(options, zkl_fail(rc, "zkl_client_open: %s", options->servers));
     }
     if (options->connect_timeout_ms > 0)

@@ -43,7 +43,8 @@ struct zkl_client {
 
     /* All below: under the driver's mutex. */
     struct zkl_root *roots[ZKL_ROOT_BUCKETS];
-    struct zkl_hold *waiting; /* calls that wait for a grant, for cancel objects */
+    struct zkl_hold *waiting;      /* calls that wait for a grant, for cancel objects */
+    struct zkl_inquiry *inquiries; /* calls that wait for answers */
     struct zkl_cancel_use *cancels;
     struct zkl_waker opener; /* zkl_client_open, waiting for the first connection */
     bool opening;
@@ -64,10 +65,29 @@ struct zkl_client {
 struct zkl_mutex {
     struct zkl_client *client;
     struct zkl_root *root;
+    struct zkl_naming naming;
+    struct zkl_rwlock *rwlock;       /* whose half it is, or NULL */
+    struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
+    char *owner;                     /* NULL: the client's */
+    bool revocable;
     /* under the driver's mutex */
     size_t uses; /* threads that hold or wait */
     zkl_hold_fn fn;
     void *fn_arg;
+};
+
+struct zkl_rwlock {
+    struct zkl_mutex read, write;
+};
+
+/* Or a mutex made of one, whose handle is base. */
+struct zkl_semaphore {
+    struct zkl_mutex base;        /* its root is <path>/leases, its holds are permits */
+    struct zkl_root *path, *gate; /* the gate's is <path>/locks */
+    bool is_mutex;
+    /* under the driver's mutex */
+    struct zkl_semaphore_view view;
+    struct zkl_hold *hold; /* a mutex's, for all threads; with a reference */
 };
 
 /* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */

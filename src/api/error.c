@@ -20,12 +20,13 @@
     X(ZKL_EINCALLBACK,                                                                             \
       "a call that waits was made from a library callback: make it from a thread of "              \
       "your own")                                                                                  \
-    X(ZKL_EDEADLK,                                                                                 \
-      "this thread holds the same path through another handle and would wait for itself")          \
+    X(ZKL_EDEADLK, "this thread would wait for itself: it holds the path through another handle, " \
+                   "or as a reader, "                                                              \
+                   "or a multi-lock names it twice")                                               \
     X(ZKL_ENOTOWNER, "the calling thread does not hold this lock")                                 \
     X(ZKL_EOVERFLOW, "the lock was locked again too often: is an unlock missing?")                 \
     X(ZKL_EBUSY, "somebody else has it")                                                           \
-    X(ZKL_ETIMEDOUT, "the deadline passed before the lock was granted")                            \
+    X(ZKL_ETIMEDOUT, "the deadline passed before it was done")                                     \
     X(ZKL_ECANCELED, "the wait was canceled")                                                      \
     X(ZKL_EDISCONNECTED,                                                                           \
       "no ZooKeeper server could be reached in time: check the server list, then "                 \
@@ -35,15 +36,20 @@
       "deleting the node")                                                                         \
     X(ZKL_ELOST, "the hold was lost: stop writing, unlock, and lock again")                        \
     X(ZKL_ENOMEM, "out of memory")                                                                 \
-    X(ZKL_ESYSTEM, "a thread or a descriptor could not be made: check the process's limits")       \
+    X(ZKL_ESYSTEM, "a thread, a descriptor or one more watch could not be had: check the "         \
+                   "process's limits, or wait for fewer locks with one client")                    \
     X(ZKL_EACCES,                                                                                  \
-      "the path's ACL denies what the lock needs: grant CREATE, READ and DELETE to this "          \
-      "client")                                                                                    \
-    X(ZKL_EAUTH, "the credential was refused: check auth_scheme and auth_credential")              \
+      "the path's ACL denies what is needed: open the client with its owner's credential, or "     \
+      "have the right granted to this one")                                                        \
+    X(ZKL_EAUTH, "the credential was refused: check auth_scheme and the credential")               \
     X(ZKL_ENOCHROOT, "the chroot of the server list does not exist: create it first")              \
     X(ZKL_EEXHAUSTED, "the path's sequence counter is used up and something keeps it from being "  \
                       "renewed: remove what is named")                                             \
-    X(ZKL_EPROTO, "the server's answer was not understood")
+    X(ZKL_EPROTO, "the server's answer was not understood")                                        \
+    X(ZKL_EMISMATCH,                                                                               \
+      "the semaphore has another number of permits: name that one, or 0, or set it for all")       \
+    X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
+    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")
 
 const char *zkl_strerror(int code)
 {

@@ -12,18 +12,19 @@ static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
 static void woken(struct zkl_waker *waker);
 
-static size_t owner_text(const struct zkl_client *client, char *out)
+static size_t owner_text(const struct zkl_client *client, const char *owner, char *out)
 {
-    int n = client->owner ? snprintf(out, ZKL_OWNER_MAX + 1, "%s", client->owner)
-                          : snprintf(out, ZKL_OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
-                                     (long)gettid());
+    int n = owner ? snprintf(out, ZKL_OWNER_MAX + 1, "%s", owner)
+                  : snprintf(out, ZKL_OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
+                             (long)gettid());
     return (size_t)n + 1;
 }
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
 {
     char data[ZKL_OWNER_MAX + 1];
-    size_t size = owner_text(mutex->client, data);
+    size_t size =
+        owner_text(mutex->client, mutex->owner ? mutex->owner : mutex->client->owner, data);
     struct zkl_hold *hold = calloc(1, sizeof *hold + size);
     if (!hold)
         return NULL;
@@ -33,6 +34,8 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
     hold->mutex = mutex;
     atomic_init(&hold->refs, 1);
     atomic_init(&hold->lost, false);
+    atomic_init(&hold->revoked, false);
+    atomic_init(&hold->lease_end_boot, 0);
     zkl_waker_init(&hold->waker, woken);
     hold->note.run = run_note;
     hold->note.owner = mutex;
@@ -51,7 +54,8 @@ void zkl_hold_unref(struct zkl_hold *hold)
         return;
     struct zkl_client *client = hold->client;
     zkl_waker_fini(&hold->waker);
-    zkl_root_put(client, hold->root);
+    if (hold->has_root)
+        zkl_root_put(client, hold->root);
     free(hold);
     zkl_client_unref(client);
 }
@@ -63,6 +67,8 @@ static void woken(struct zkl_waker *waker)
 
 void zkl_hold_wake(struct zkl_hold *hold)
 {
+    if (hold->leader)
+        hold = hold->leader;
     if (hold->waker.queued)
         return;
     ref(hold);
@@ -105,8 +111,13 @@ static void run_note(struct zkl_note *note)
     struct zkl_hold *hold = of_note(note);
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s/%s", hold->root->path, hold->node);
-    struct zkl_hold_event event = {
-        .size = sizeof event, .mutex = hold->mutex, .token = hold->token, .node_path = path};
+    const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
+    bool permit = semaphore && !semaphore->is_mutex;
+    struct zkl_hold_event event = {.size = sizeof event,
+                                   .mutex = permit ? NULL : hold->mutex,
+                                   .permit = permit ? (struct zkl_permit *)hold : NULL,
+                                   .token = hold->token,
+                                   .node_path = path};
     while (take_event(hold, &event))
         hold->fn(&event, hold->fn_arg);
     zkl_hold_unref(hold);
@@ -114,21 +125,38 @@ static void run_note(struct zkl_note *note)
 
 void zkl_hold_returned(struct zkl_hold *hold)
 {
+    if (hold->returned)
+        return;
     hold->returned = true;
     if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
         post_state(hold, ZKL_SUSPECT, ZKL_REASON_LINK);
+    if (hold->contender.machine.revoked) {
+        atomic_store(&hold->revoked, true); /* a member of several may not have been told */
+        post_state(hold, ZKL_REVOKED, ZKL_REASON_NONE);
+    }
+}
+
+/* SUSPECT and HELD may flap faster than the callback runs: then the oldest two of them say nothing that
+ * the newest do not. A loss and a request to let go come once and are never dropped. */
+static void drop_pair(struct zkl_hold *hold)
+{
+    size_t kept = 0, dropped = 0;
+    for (size_t i = 0; i < hold->event_count; i++) {
+        bool flaps = hold->events[i].state == ZKL_SUSPECT || hold->events[i].state == ZKL_HELD;
+        if (flaps && dropped < 2)
+            dropped++;
+        else
+            hold->events[kept++] = hold->events[i];
+    }
+    hold->event_count = kept;
 }
 
 static void post_state(struct zkl_hold *hold, int state, int reason)
 {
     if (!hold->fn || !hold->returned)
         return;
-    /* SUSPECT and HELD may flap faster than the callback runs: then the oldest pair says nothing
-     * that the newest does not. A loss is never dropped: nothing comes after it. */
-    if (hold->event_count == ZKL_HOLD_EVENTS) {
-        memmove(&hold->events[0], &hold->events[2], sizeof hold->events[0] * (ZKL_HOLD_EVENTS - 2));
-        hold->event_count -= 2;
-    }
+    if (hold->event_count == ZKL_HOLD_EVENTS)
+        drop_pair(hold);
     hold->events[hold->event_count].state = state;
     hold->events[hold->event_count].reason = reason;
     hold->event_count++;
@@ -149,6 +177,8 @@ static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const str
 
 static void on_state(struct zkl_hold *hold, const struct zkl_news *news)
 {
+    if (news->state == ZKL_REVOKED)
+        atomic_store(&hold->revoked, true);
     if (news->state == ZKL_LOST) {
         if (atomic_exchange(&hold->lost, true))
             return; /* told before */
@@ -165,6 +195,7 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
     case ZKL_NEWS_GRANTED:
         hold->token = (uint64_t)contender->machine.czxid;
         memcpy(hold->node, contender->machine.node, sizeof hold->node);
+        atomic_store(&hold->lease_end_boot, contender->machine.lease_end_boot);
         end_wait(hold, ZKL_PHASE_GRANTED, news);
         break;
     case ZKL_NEWS_FAILED:
@@ -194,8 +225,28 @@ int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
         atomic_load_explicit(&hold->client->driver->window_end_boot, memory_order_acquire);
     if (atomic_load_explicit(&hold->lost, memory_order_acquire))
         return 0;
-    int64_t left = end - zkl_clock_boot_ns();
+    int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
+    int64_t left = (lease != 0 && lease < end ? lease : end) - zkl_clock_boot_ns();
     return left > 0 ? left / 1000000 : 0;
+}
+
+bool zkl_hold_is_lost(const struct zkl_hold *hold)
+{
+    int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
+    return atomic_load_explicit(&hold->lost, memory_order_acquire) ||
+           (lease != 0 && zkl_clock_boot_ns() >= lease);
+}
+
+int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms)
+{
+    struct zkl_driver *d = hold->client->driver;
+    zkl_driver_lock(d);
+    bool renewed = !hold->ended && zkl_core_renew(&d->core, zkl_clock_now(), &hold->contender,
+                                                  lease_ms * INT64_C(1000000));
+    if (renewed)
+        atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
+    zkl_driver_unlock(d);
+    return renewed ? 0 : ZKL_ELOST;
 }
 
 void zkl_hold_orphaned(struct zkl_hold *hold)

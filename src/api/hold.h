@@ -5,6 +5,8 @@
 
 #include "client.h"
 
+struct zkl_ask;
+
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
 #define ZKL_HOLD_EVENTS 8
@@ -23,16 +25,23 @@ struct zkl_hold {
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
+    struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
     bool ended;    /* the core is done with it */
+    bool has_root; /* a reference of its own */
     bool returned; /* the caller has it: from here on its states are told */
+
+    struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
+    struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
+    const struct zkl_hold *under; /* a read lock's: the same thread's write lock; while it waits */
 
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;
     char node[ZKL_NODE_NAME_MAX + 1];
-    atomic_bool lost;
-    int count;             /* the owner's */
-    struct zkl_hold *next; /* in the owner's map */
+    atomic_bool lost, revoked;
+    atomic_llong lease_end_boot; /* 0: none */
+    int count;                   /* the owner's */
+    struct zkl_hold *next;       /* in the owner's map */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -48,11 +57,27 @@ struct zkl_hold {
 
 /* --- owner.c: the calling thread's holds -------------------------------- */
 
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root);
+/* The hold of this path through this handle, and one through another handle that would be waited
+ * for. */
+struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex);
+struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
 /* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
 int zkl_owner_prepare(void);
 void zkl_owner_add(struct zkl_hold *hold);
 void zkl_owner_remove(struct zkl_hold *hold);
+
+/* The calling thread's multi-locks. */
+struct zkl_multi_hold {
+    struct zkl_multi_hold *next;
+    struct zkl_multi *multi;
+    int count;
+    struct zkl_permit *permits[]; /* of the members that are semaphores */
+};
+struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
+void zkl_owner_add_multi(struct zkl_multi_hold *held);
+void zkl_owner_remove_multi(struct zkl_multi_hold *held);
+/* multi.c: the thread ended. */
+void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
 /* --- hold.c ------------------------------------------------------------- */
 
@@ -60,8 +85,10 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
 /* What the core says; with the mutex. */
 void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news);
-/* The caller gets it: from here on its states are told. With the mutex. */
+/* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);
+/* In a wait's flags, within the library only: part of a multi-lock, whose caller does not have it yet. */
+#define ZKL_WAIT_MEMBER 0x80000000u
 /* Wake its thread once the mutex is given back. */
 void zkl_hold_wake(struct zkl_hold *hold);
 /* What zkl_driver_quiesce returned; without the mutex. */
@@ -70,10 +97,76 @@ void zkl_hold_drop_notes(struct zkl_note *notes);
 void zkl_hold_orphaned(struct zkl_hold *hold);
 /* Milliseconds of the window left. Without the mutex. */
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
+/* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
+bool zkl_hold_is_lost(const struct zkl_hold *hold);
+/* 0 or ZKL_ELOST. Without the mutex. */
+int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
+
+/* --- mutex.c ------------------------------------------------------------ */
+
+/* 0, or what is wrong with the arguments of call, which is to make a lock. */
+int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
+                       const struct zkl_lock_options *options, const char *call);
+/* Set up a zeroed handle; 0 or why not, said for call. */
+int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
+                   const struct zkl_lock_options *options, const char *call);
+void zkl_mutex_fini(struct zkl_mutex *mutex);
+/* What the calls for mutexes and for permits say alike; hold may be NULL, for a wrong request. */
+int zkl_hold_still_held(const struct zkl_hold *hold, int64_t need_ms, const char *call);
+int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
+int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
+/* This thread's hold can be entered once more; or ELOST, EOVERFLOW. */
+int zkl_mutex_check_again(const struct zkl_hold *hold);
+/* zkl_mutex_acquire, and zkl_semaphore_acquire below, once the arguments are known to be right. */
+int zkl_mutex_acquire_checked(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                              struct zkl_grant *grant);
+/* 0 if this mutex may be acquired by a thread that has another hold of its path: the read lock of
+ * who has the write lock; or EDEADLK, ELOST. */
+int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
+void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
+/* Note the failure with what the hold knows of it; the code. */
+int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
+int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
+/* 0, or what is wrong with the wait, the client, or the thread, said for call. */
+int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call);
+/* 0, or how the wait is over before it begins. */
+int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
+/* Nobody uses the handles from here on, and none of their callbacks runs; or why not: EBUSY,
+ * EFORK, EINCALLBACK. */
+int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call);
+
+/* --- semaphore.c -------------------------------------------------------- */
+
+/* Set up a zeroed handle; permits 0: whatever stands there. */
+int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
+                       int permits, const struct zkl_lock_options *options, const char *call);
+void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
+
+/* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
+
+int zkl_semaphore_acquire_checked(struct zkl_semaphore *semaphore, int count,
+                                  const struct zkl_wait *wait, struct zkl_permit **permits);
+int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                       struct zkl_grant *grant);
+int zkl_semaphore_unlock(struct zkl_mutex *mutex);
+void zkl_semaphore_let_go(struct zkl_mutex *mutex);
+/* The hold of all threads, with a reference; NULL: there is none. */
+struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place that blocks --------------------------------- */
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
+/* When a call with this wait is over; of a try: how long it waits for a lost link. */
+int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait);
 int zkl_hold_release(struct zkl_hold *hold);
+/* The same without waiting: it is left to the janitor. */
+void zkl_hold_let_go(struct zkl_hold *hold);
+/* Several, in the order of their paths, as one. 0 or a code, then *culprit is the one it is about,
+ * or count. ZKL_LOST_ON_THE_WAY: one was held and lost again; nothing is held. */
+int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
+                      size_t *culprit);
+#define ZKL_LOST_ON_THE_WAY 1
+/* The last first, in one transaction; each hold's code is set. */
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count);
 
 #endif

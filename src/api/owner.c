@@ -9,6 +9,7 @@
 #define BUCKETS 64
 
 static _Thread_local struct zkl_hold *holds[BUCKETS];
+static _Thread_local struct zkl_multi_hold *multis;
 static _Thread_local bool prepared;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -24,6 +25,11 @@ static void thread_exits(void *unused)
 {
     (void)unused;
     prepared = false; /* another destructor may lock again: then this one is due once more */
+    while (multis) {
+        struct zkl_multi_hold *held = multis;
+        multis = held->next;
+        zkl_multi_orphaned(held);
+    }
     for (size_t i = 0; i < BUCKETS; i++) {
         while (holds[i]) {
             struct zkl_hold *hold = holds[i];
@@ -32,6 +38,28 @@ static void thread_exits(void *unused)
                 zkl_hold_orphaned(hold);
         }
     }
+}
+
+struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi)
+{
+    struct zkl_multi_hold *held = multis;
+    while (held && held->multi != multi)
+        held = held->next;
+    return held;
+}
+
+void zkl_owner_add_multi(struct zkl_multi_hold *held)
+{
+    held->next = multis;
+    multis = held;
+}
+
+void zkl_owner_remove_multi(struct zkl_multi_hold *held)
+{
+    struct zkl_multi_hold **at = &multis;
+    while (*at != held)
+        at = &(*at)->next;
+    *at = held->next;
 }
 
 static void make_key(void)
@@ -50,10 +78,19 @@ int zkl_owner_prepare(void)
     return 0;
 }
 
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root)
+struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex)
 {
     struct zkl_hold *hold = *bucket(root);
-    while (hold && hold->root != root)
+    while (hold && (hold->root != root || hold->mutex != mutex))
+        hold = hold->next;
+    return hold;
+}
+
+struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
+{
+    struct zkl_hold *hold = *bucket(mutex->root);
+    while (hold && (hold->root != mutex->root || hold->mutex == mutex ||
+                    !zkl_naming_meets(&hold->mutex->naming, &mutex->naming)))
         hold = hold->next;
     return hold;
 }

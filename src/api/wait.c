@@ -4,13 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
+#include "core/group.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "question.h"
 
 #define MS INT64_C(1000000)
 
 /* --- cancel objects ----------------------------------------------------- */
+
+static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
+{
+    struct zkl_core *core = &hold->client->driver->core;
+    if (hold->group)
+        zkl_group_stop(core, now, hold->group, code);
+    else if (hold->ask)
+        zkl_permits_stop(core, now, &hold->ask->permits, code);
+    else if (hold->phase == ZKL_PHASE_WAITING)
+        zkl_core_stop(core, now, &hold->contender, code);
+}
 
 static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *cancel)
 {
@@ -19,10 +33,10 @@ static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *ca
         next = hold->wait_next;
         if (hold->cancel != cancel)
             continue;
-        if (hold->phase == ZKL_PHASE_WAITING)
-            zkl_core_stop(&client->driver->core, zkl_clock_now(), &hold->contender, ZKL_ECANCELED);
+        stop(hold, zkl_clock_now(), ZKL_ECANCELED);
         zkl_hold_wake(hold);
     }
+    zkl_inquiry_wake_canceled(client, cancel);
 }
 
 static void on_canceled(void *arg, struct zkl_fd_watch *watch)
@@ -76,9 +90,62 @@ static void unuse_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* --- acquire ------------------------------------------------------------ */
 
+/* A thread waits for one hold, or for all those of one request for permits, by the first. */
+static size_t hold_count(const struct zkl_hold *hold)
+{
+    return hold->ask ? hold->ask->count : 1;
+}
+
+static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
+{
+    return hold->ask ? zkl_ask_hold(hold->ask, i) : hold;
+}
+
+static bool any_lost(struct zkl_hold *hold)
+{
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        if (zkl_hold_is_lost(nth(hold, i)))
+            return true;
+    }
+    return false;
+}
+
+/* A try has no deadline of the caller's choice: it waits for a lost link so long, ... */
+static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait)
+{
+    int64_t bound = zkl_clock_mono_ns() + d->core.session.timeout_ms * MS;
+    bool is_bounded = (wait->flags & ZKL_WAIT_TRY) && bound < wait->deadline_ns;
+    return is_bounded ? bound : wait->deadline_ns;
+}
+
+int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait)
+{
+    zkl_driver_lock(client->driver);
+    int64_t deadline = bounded_deadline(client->driver, wait);
+    zkl_driver_unlock(client->driver);
+    return deadline;
+}
+
+/* ... and running out of time then means that no server answered. */
+static int out_of_time(int rc, const struct zkl_wait *wait, int64_t deadline)
+{
+    return rc == ZKL_ETIMEDOUT && deadline != wait->deadline_ns ? ZKL_EDISCONNECTED : rc;
+}
+
+/* The hold's reference, given up with it. */
+static void take_root(struct zkl_hold *hold)
+{
+    hold->root->refs++;
+    hold->has_root = true;
+}
+
 static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel)
 {
     struct zkl_client *client = hold->client;
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        nth(hold, i)->fn = hold->mutex->fn;
+        nth(hold, i)->fn_arg = hold->mutex->fn_arg;
+    }
     hold->mutex->uses++;
     hold->cancel = cancel;
     hold->wait_prev = NULL;
@@ -100,19 +167,38 @@ static void leave_wait(struct zkl_hold *hold)
         unuse_cancel(hold->client, hold->cancel);
 }
 
-static void start(struct zkl_hold *hold, const struct zkl_wait *wait)
+/* The hold begins to wait, and the core gets its reference, until ENDED. */
+static struct zkl_wish begin(struct zkl_hold *hold, const struct zkl_wait *wait)
 {
-    struct zkl_core *core = &hold->client->driver->core;
-    struct zkl_wish wish = {.root = hold->root->path,
-                            .data = hold->data,
-                            .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
-                            .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
-                            .watch_own = hold->fn != NULL};
     hold->phase = ZKL_PHASE_WAITING;
     hold->ended = false;
     atomic_store(&hold->lost, false);
-    atomic_fetch_add(&hold->refs, 1); /* the core's, until ENDED */
-    zkl_core_acquire(core, zkl_clock_now(), &hold->contender, &wish);
+    atomic_store(&hold->revoked, false);
+    atomic_fetch_add(&hold->refs, 1);
+    return (struct zkl_wish){.root = hold->root->path,
+                             .data = hold->data,
+                             .naming = hold->mutex->naming,
+                             .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
+                             .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
+                             .watch_own = hold->fn != NULL || hold->mutex->revocable,
+                             .lease_ns = wait->lease_ms * MS,
+                             .under = hold->under ? &hold->under->contender : NULL};
+}
+
+static void start(struct zkl_hold *hold, const struct zkl_wait *wait)
+{
+    if (hold->ask) {
+        zkl_ask_begin(hold->ask, wait);
+        return;
+    }
+    struct zkl_wish wish = begin(hold, wait);
+    zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &wish);
+}
+
+static int64_t next_look(const struct zkl_hold *hold, int64_t now_ns, int64_t deadline)
+{
+    int64_t at = hold->ask ? zkl_ask_next_look(hold->ask, now_ns) : deadline;
+    return at < deadline ? at : deadline;
 }
 
 /* Grant or failure, whichever the core decides first; the deadline is one of its events. */
@@ -122,9 +208,11 @@ static void wait_for_decision(struct zkl_hold *hold, int64_t deadline)
     while (hold->phase == ZKL_PHASE_WAITING) {
         struct zkl_time now = zkl_clock_now();
         if (now.mono_ns >= deadline)
-            zkl_core_stop(&d->core, now, &hold->contender, ZKL_ETIMEDOUT);
+            stop(hold, now, ZKL_ETIMEDOUT);
+        else if (hold->ask && zkl_ask_is_busy(hold->ask, now.mono_ns))
+            stop(hold, now, ZKL_EBUSY);
         else
-            zkl_driver_wait(d, &hold->waker, deadline);
+            zkl_driver_wait(d, &hold->waker, next_look(hold, now.mono_ns, deadline));
     }
 }
 
@@ -135,7 +223,7 @@ static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
     struct zkl_driver *d = hold->client->driver;
     for (;;) {
         struct zkl_time now = zkl_clock_now();
-        if (atomic_load(&hold->lost))
+        if (any_lost(hold))
             return false;
         if (now.boot_ns + MS < zkl_session_window_end(&d->core.session))
             return true;
@@ -147,24 +235,62 @@ static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
         int64_t until = now.mono_ns + 2 * MS;
         if (hold->contender.machine.suspect || until > deadline)
             until = deadline;
-        if (!atomic_load(&hold->lost))
+        if (!any_lost(hold))
             zkl_driver_wait(d, &hold->waker, until);
     }
+}
+
+/* A semaphore's mutex has one hold at a time: a lost one that nobody has given back is in the way. */
+static bool wait_for_handle(struct zkl_hold *hold, int64_t deadline)
+{
+    const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
+    while (wait_for_window(hold, deadline)) {
+        if (!semaphore || !semaphore->hold)
+            return true;
+        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
+            return false;
+        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
+    }
+    return false;
+}
+
+/* Unlock without waiting for the answer: the janitor sees to it. */
+static void let_go(struct zkl_hold *hold)
+{
+    struct zkl_core *core = &hold->client->driver->core;
+    for (size_t i = hold_count(hold); i-- > 0;)
+        zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
 }
 
 static void give_back(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
-    zkl_core_release(&d->core, zkl_clock_now(), &hold->contender);
-    while (hold->phase == ZKL_PHASE_GRANTED)
-        zkl_driver_wait(d, &hold->waker, ZKL_NO_DEADLINE);
+    let_go(hold);
+    for (size_t i = 0; i < hold_count(hold);) {
+        if (nth(hold, i)->phase == ZKL_PHASE_GRANTED)
+            zkl_driver_wait(d, &hold->waker, ZKL_NO_DEADLINE);
+        else
+            i++;
+    }
 }
 
-/* The same contender can start again only once the core is done with it. */
-static void wait_for_end(struct zkl_hold *hold)
+static bool is_over(struct zkl_hold *hold)
 {
-    while (!hold->ended)
-        zkl_driver_wait(hold->client->driver, &hold->waker, ZKL_NO_DEADLINE);
+    bool over = !hold->ask || zkl_ask_is_over(hold->ask);
+    for (size_t i = 0; i < hold_count(hold); i++)
+        over = over && nth(hold, i)->ended;
+    return over;
+}
+
+/* The same contender can start again only once the core is done with it; false: out of time. */
+static bool wait_for_end(struct zkl_hold *hold, int64_t deadline)
+{
+    while (!is_over(hold)) {
+        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
+            return false;
+        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
+    }
+    return true;
 }
 
 static int acquire_locked(struct zkl_hold *hold, const struct zkl_wait *wait, int64_t deadline)
@@ -176,18 +302,18 @@ static int acquire_locked(struct zkl_hold *hold, const struct zkl_wait *wait, in
         wait_for_decision(hold, deadline);
         if (hold->phase == ZKL_PHASE_FAILED)
             return hold->code;
-        if (wait_for_window(hold, deadline)) {
-            zkl_hold_returned(hold);
+        if (wait_for_handle(hold, deadline)) {
+            for (size_t i = 0; i < hold_count(hold) && !(wait->flags & ZKL_WAIT_MEMBER); i++)
+                zkl_hold_returned(nth(hold, i));
             return 0;
         }
         /* Lost between the grant and here, or out of time: the caller never had it. */
-        bool lost = atomic_load(&hold->lost);
-        give_back(hold);
+        bool lost = any_lost(hold);
+        let_go(hold);
         if (atomic_load(&hold->client->closed))
             return ZKL_ECLOSED;
-        if (!lost)
+        if (!lost || !wait_for_end(hold, deadline))
             return zkl_cancel_is_set(hold->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
-        wait_for_end(hold);
     }
 }
 
@@ -195,32 +321,162 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
 {
     struct zkl_client *client = hold->client;
     struct zkl_driver *d = client->driver;
-    int64_t deadline = wait->deadline_ns;
+    int64_t deadline;
     int rc = 0;
 
     zkl_driver_lock(d);
-    hold->root->refs++; /* the hold's, given up with it */
-    if (wait->flags & ZKL_WAIT_TRY) {
-        int64_t bound = zkl_clock_mono_ns() + d->core.session.timeout_ms * MS;
-        deadline = bound < deadline ? bound : deadline;
-    }
+    if (!hold->ask)
+        take_root(hold);
+    deadline = bounded_deadline(d, wait);
     if (wait->cancel)
         rc = use_cancel(client, wait->cancel);
     if (rc == 0) {
-        hold->fn = hold->mutex->fn;
-        hold->fn_arg = hold->mutex->fn_arg;
         enter_wait(hold, wait->cancel);
         rc = acquire_locked(hold, wait, deadline);
         leave_wait(hold);
-        if (rc != 0)
-            hold->mutex->uses--;
+        hold->mutex->uses += rc == 0 ? hold_count(hold) - 1 : (size_t)-1;
+        if (hold->ask)
+            zkl_ask_returned(hold->ask, rc);
     }
     zkl_driver_unlock(d);
-    /* A try has no deadline of the caller's choice: running out of time means that no server
-     * answered. */
-    if (rc == ZKL_ETIMEDOUT && deadline != wait->deadline_ns)
-        rc = ZKL_EDISCONNECTED;
-    return rc;
+    return out_of_time(rc, wait, deadline);
+}
+
+void zkl_hold_let_go(struct zkl_hold *hold)
+{
+    struct zkl_driver *d = hold->client->driver;
+    zkl_driver_lock(d);
+    let_go(hold);
+    hold->mutex->uses--;
+    zkl_driver_unlock(d);
+}
+
+/* --- several as one ----------------------------------------------------- */
+
+static void leave_all(struct zkl_hold *const *holds, size_t count, int rc)
+{
+    for (size_t i = 0; i < count; i++) {
+        leave_wait(holds[i]);
+        if (rc != 0)
+            holds[i]->mutex->uses--;
+    }
+}
+
+static void let_all_go(struct zkl_hold *const *holds, size_t count)
+{
+    struct zkl_contender *contenders[ZKL_MULTI_MEMBERS_MAX];
+    struct zkl_driver *d = holds[0]->client->driver;
+    for (size_t i = 0; i < count; i++)
+        contenders[i] = &holds[i]->contender;
+    zkl_group_release(&d->core, zkl_clock_now(), contenders, count);
+}
+
+static void give_back_all(struct zkl_hold *const *holds, size_t count)
+{
+    struct zkl_driver *d = holds[0]->client->driver;
+    let_all_go(holds, count);
+    for (size_t i = 0; i < count; i++) {
+        while (holds[i]->phase == ZKL_PHASE_GRANTED)
+            zkl_driver_wait(d, &holds[i]->waker, ZKL_NO_DEADLINE);
+    }
+}
+
+static void wait_for_group(struct zkl_hold *first, struct zkl_group *group, int64_t deadline)
+{
+    struct zkl_driver *d = first->client->driver;
+    while (group->state == ZKL_GROUP_ACQUIRING) {
+        struct zkl_time now = zkl_clock_now();
+        if (now.mono_ns >= deadline)
+            zkl_group_stop(&d->core, now, group, ZKL_ETIMEDOUT);
+        else
+            zkl_driver_wait(d, &first->waker, deadline);
+    }
+}
+
+/* All are granted: are they still, and proved? Else all are given back. */
+static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t deadline)
+{
+    size_t proved = 0;
+    bool lost = false;
+    while (proved < count && wait_for_window(holds[proved], deadline))
+        proved++;
+    for (size_t i = 0; i < count; i++)
+        lost = lost || zkl_hold_is_lost(holds[i]);
+    if (proved == count && !lost) {
+        for (size_t i = 0; i < count; i++)
+            zkl_hold_returned(holds[i]);
+        return 0;
+    }
+    let_all_go(holds, count);
+    if (lost)
+        return ZKL_LOST_ON_THE_WAY;
+    return zkl_cancel_is_set(holds[0]->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
+}
+
+static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
+                              const struct zkl_wait *wait, int64_t deadline, size_t *culprit)
+{
+    struct zkl_core *core = &holds[0]->client->driver->core;
+    struct zkl_group_member members[ZKL_MULTI_MEMBERS_MAX];
+    struct zkl_group group = {.count = count, .members = members, .lease_ns = wait->lease_ms * MS};
+    for (size_t i = 0; i < count; i++) {
+        members[i].contender = &holds[i]->contender;
+        members[i].wish = begin(holds[i], wait);
+        members[i].wish.lease_ns = 0; /* it begins when all are held */
+    }
+    if (zkl_group_acquire(core, zkl_clock_now(), &group) != 0) {
+        for (size_t i = 0; i < count; i++)
+            atomic_fetch_sub(&holds[i]->refs, 1); /* the core's, which it does not have */
+        return ZKL_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        holds[i]->group = &group;
+    wait_for_group(holds[0], &group, deadline);
+    for (size_t i = 0; i < count; i++)
+        holds[i]->group = NULL;
+    *culprit = group.culprit;
+    if (group.state == ZKL_GROUP_GRANTED)
+        return confirm_all(holds, count, deadline);
+    return group.lost ? ZKL_LOST_ON_THE_WAY : group.code;
+}
+
+int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
+                      size_t *culprit)
+{
+    struct zkl_client *client = holds[0]->client;
+    struct zkl_driver *d = client->driver;
+    int rc = 0;
+
+    *culprit = count;
+    zkl_driver_lock(d);
+    int64_t deadline = bounded_deadline(d, wait);
+    for (size_t i = 0; i < count; i++)
+        take_root(holds[i]);
+    for (size_t i = 0; wait->cancel && rc == 0 && i < count; i++)
+        rc = use_cancel(client, wait->cancel); /* only the first one can fail */
+    if (rc == 0) {
+        for (size_t i = 0; i < count; i++)
+            enter_wait(holds[i], wait->cancel);
+        /* Once more, with the mutex: whoever sets it from here on finds us. */
+        rc = zkl_cancel_is_set(wait->cancel)
+                 ? ZKL_ECANCELED
+                 : acquire_all_locked(holds, count, wait, deadline, culprit);
+        if (rc == ZKL_LOST_ON_THE_WAY && atomic_load(&client->closed))
+            rc = ZKL_ECLOSED;
+        leave_all(holds, count, rc);
+    }
+    zkl_driver_unlock(d);
+    return out_of_time(rc, wait, deadline);
+}
+
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count)
+{
+    struct zkl_driver *d = holds[0]->client->driver;
+    zkl_driver_lock(d);
+    give_back_all(holds, count);
+    for (size_t i = 0; i < count; i++)
+        holds[i]->mutex->uses--;
+    zkl_driver_unlock(d);
 }
 
 /* --- release ------------------------------------------------------------ */
@@ -233,5 +489,51 @@ int zkl_hold_release(struct zkl_hold *hold)
     hold->mutex->uses--;
     int rc = hold->code;
     zkl_driver_unlock(d);
+    return rc;
+}
+
+/* --- questions ---------------------------------------------------------- */
+
+static int wait_for_answers(struct zkl_inquiry *inquiry, int64_t deadline)
+{
+    struct zkl_driver *d = inquiry->client->driver;
+    while (inquiry->open > 0) {
+        if (zkl_cancel_is_set(inquiry->cancel))
+            return ZKL_ECANCELED;
+        if (zkl_clock_mono_ns() >= deadline)
+            return zkl_session_connected(&d->core.session) ? ZKL_ETIMEDOUT : ZKL_EDISCONNECTED;
+        zkl_driver_wait(d, &inquiry->waker, deadline);
+    }
+    return 0;
+}
+
+static int ask_locked(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count,
+                      int64_t deadline)
+{
+    if (zkl_cancel_is_set(inquiry->cancel))
+        return ZKL_ECANCELED;
+    if (zkl_clock_mono_ns() >= deadline)
+        return ZKL_ETIMEDOUT;
+    zkl_inquiry_ask(inquiry, questions, count);
+    int rc = wait_for_answers(inquiry, deadline);
+    int said = zkl_inquiry_withdraw(inquiry, questions, count);
+    return rc != 0 ? rc : said;
+}
+
+int zkl_inquire(struct zkl_client *client, struct zkl_question *questions, size_t count,
+                int64_t deadline, struct zkl_cancel *cancel)
+{
+    struct zkl_inquiry *inquiry = zkl_inquiry_new(client, cancel);
+    if (!inquiry)
+        return ZKL_ENOMEM;
+    zkl_driver_lock(client->driver);
+    int rc = cancel ? use_cancel(client, cancel) : 0;
+    if (rc == 0) {
+        rc = ask_locked(inquiry, questions, count, deadline);
+        if (cancel)
+            unuse_cancel(client, cancel);
+    }
+    zkl_driver_unlock(client->driver);
+    zkl_inquiry_put(inquiry);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "contender.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "step.h"
 
@@ -23,16 +24,16 @@ static const unsigned allowed[ZKL_CONTENDER_STATES] = {
     [ZKL_QUEUEING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_MAKING) | BIT(ZKL_RECOVERING) |
                      BIT(ZKL_LISTING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
                      BIT(ZKL_EXHAUSTED) | BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
-    [ZKL_RECOVERING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_EXHAUSTED) |
-                       BIT(ZKL_LEAVING),
+    [ZKL_RECOVERING] = BIT(ZKL_HOLDING) | BIT(ZKL_CONFIRMING) | BIT(ZKL_ENDED) | BIT(ZKL_PARKED) |
+                       BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_EXHAUSTED) | BIT(ZKL_LEAVING),
     [ZKL_LISTING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
                     BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING),
     [ZKL_WAITING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_LEAVING),
-    [ZKL_CONFIRMING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_HOLDING) | BIT(ZKL_LISTING) |
-                       BIT(ZKL_LEAVING),
+    [ZKL_CONFIRMING] = BIT(ZKL_ENDED) | BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_HOLDING) |
+                       BIT(ZKL_LISTING) | BIT(ZKL_LEAVING),
     [ZKL_EXHAUSTED] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
     [ZKL_HOLDING] = BIT(ZKL_LOSTHOLD) | BIT(ZKL_RELEASING) | BIT(ZKL_LEAVING),
-    [ZKL_LOSTHOLD] = BIT(ZKL_ENDED),
+    [ZKL_LOSTHOLD] = BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
     [ZKL_RELEASING] = BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
     [ZKL_LEAVING] = BIT(ZKL_ENDED),
 };
@@ -59,35 +60,6 @@ const char *zkl_contender_state_name(enum zkl_contender_state state)
     return names[state];
 }
 
-const char *zkl_event_name(enum zkl_event_type type)
-{
-    static const char *const names[ZKL_EVENT_TYPES] = {
-        [ZKL_EV_START] = "start",
-        [ZKL_EV_LINK_UP] = "link up",
-        [ZKL_EV_LINK_DOWN] = "link down",
-        [ZKL_EV_EXPIRED] = "expired",
-        [ZKL_EV_MADE] = "made",
-        [ZKL_EV_CREATED] = "created",
-        [ZKL_EV_LISTED] = "listed",
-        [ZKL_EV_ROOTED] = "rooted",
-        [ZKL_EV_STATTED] = "statted",
-        [ZKL_EV_RENEWED] = "renewed",
-        [ZKL_EV_DELETED] = "deleted",
-        [ZKL_EV_WATCHED] = "watched",
-        [ZKL_EV_PRED_FIRED] = "predecessor fired",
-        [ZKL_EV_OWN_DELETED] = "own node deleted",
-        [ZKL_EV_OWN_CHANGED] = "own node changed",
-        [ZKL_EV_ROOT_FIRED] = "root fired",
-        [ZKL_EV_NODE_GONE] = "node gone",
-        [ZKL_EV_PROVED] = "proved",
-        [ZKL_EV_WINDOW_ENDED] = "window ended",
-        [ZKL_EV_STOP] = "stop",
-        [ZKL_EV_RELEASE] = "release",
-        [ZKL_EV_ABANDON] = "abandon",
-    };
-    return names[type];
-}
-
 bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_state to)
 {
     return (allowed[from] & BIT(to)) != 0;
@@ -104,9 +76,30 @@ bool zkl_contender_waits(const struct zkl_contender_machine *m)
     return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
 }
 
+bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);
+}
+
+bool zkl_contender_is_bounded(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_RELEASING || (m->state == ZKL_HOLDING && !m->suspect);
+}
+
 bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out;
+    return (m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out) ||
+           (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);
+}
+
+void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out)
+{
+    struct zkl_naming writer = m->naming;
+    writer.role = ZKL_ROLE_WRITE;
+    const char *digits = zkl_name_digits(m->under, &writer);
+    zkl_name_prefix(&m->naming, m->guid, out);
+    if (digits)
+        strcat(out, digits);
 }
 
 /* --- the only place that assigns a state -------------------------------- */
@@ -163,6 +156,8 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
         m->stat_out = false;
     if (event->type == ZKL_EV_RENEWED)
         m->renew_out = false;
+    if (event->type == ZKL_EV_LIMIT || event->type == ZKL_EV_LIMIT_SET)
+        m->quota.out = false;
 
     switch (m->state) {
     case ZKL_NEW:
@@ -207,9 +202,9 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
     case ZKL_LEAVING:
         zkl_in_leaving(&s);
         break;
-    case ZKL_ENDED:
+    case ZKL_ENDED: /* not reached: an ended contender gets no event */
     case ZKL_CONTENDER_STATES:
-        assert(!"an ended contender gets no event");
+        assert(!"an ended contender gets no event"); /* not reached: likewise */
         break;
     }
 }

@@ -29,7 +29,9 @@ enum zkl_answer {
     ZKL_ANSWER_NOAUTH,
     ZKL_ANSWER_UNIMPLEMENTED,
     ZKL_ANSWER_NOWATCHER,
-    ZKL_ANSWER_NOMEM, /* never sent, for want of memory */
+    ZKL_ANSWER_NOMEM,       /* never sent, for want of memory */
+    ZKL_ANSWER_FULL,        /* never sent: a watch more than a reconnect can restore */
+    ZKL_ANSWER_ROLLED_BACK, /* not carried out, because of another one in the same transaction */
     ZKL_ANSWER_OTHER
 };
 
@@ -72,9 +74,14 @@ enum zkl_event_type {
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
     ZKL_EV_PROVED,    /* a quorum write was answered */
     ZKL_EV_WINDOW_ENDED,
-    ZKL_EV_STOP,    /* code: ETIMEDOUT, ECANCELED, ECLOSED */
-    ZKL_EV_RELEASE, /* the owner's last unlock */
-    ZKL_EV_ABANDON, /* reason: the owner goes away without unlock, or the client closes */
+    ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
+    ZKL_EV_REVOKED,     /* our node's data asks us to let go */
+    ZKL_EV_LIMIT,       /* answer, data, version: of a semaphore's root */
+    ZKL_EV_LIMIT_SET,   /* answer */
+    ZKL_EV_LIMIT_FIRED, /* that data changed */
+    ZKL_EV_STOP,        /* code: ETIMEDOUT, ECANCELED, ECLOSED */
+    ZKL_EV_RELEASE,     /* the owner's last unlock */
+    ZKL_EV_ABANDON,     /* reason: the owner goes away without unlock, or the client closes */
     ZKL_EVENT_TYPES
 };
 
@@ -82,8 +89,8 @@ struct zkl_event {
     enum zkl_event_type type;
     struct zkl_time now;
     bool connected;
-    int64_t session;         /* the client's, now */
-    int64_t window_end_boot; /* of that session; 0: none yet */
+    int64_t session;          /* the client's, now */
+    int64_t window_end_boot;  /* of that session; 0: none yet */
     int64_t fresh_until_boot; /* while its window has a third left */
     enum zkl_answer answer;
     const char *name;            /* borrowed */
@@ -91,16 +98,21 @@ struct zkl_event {
     size_t child_count;
     int64_t czxid;
     int64_t node_session;
+    const char *data; /* borrowed; not terminated */
+    size_t data_size;
+    int32_t version;
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
     int number; /* of ZooKeeper's, for messages */
 };
 
 enum zkl_action_type {
-    ZKL_DO_MAKE,   /* the first make_length bytes of the root's path */
-    ZKL_DO_CREATE, /* under a new GUID */
+    ZKL_DO_MAKE,         /* the first make_length bytes of the root's path */
+    ZKL_DO_CREATE,       /* under a new GUID */
+    ZKL_DO_CREATE_UNDER, /* likewise, with the write node's number, if that node is there */
     ZKL_DO_LIST,
     ZKL_DO_SYNC,
+    ZKL_DO_BARRIER, /* a quorum write: what is read behind it shows all that was committed before */
     ZKL_DO_LIST_ROOT, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
     ZKL_DO_RENEW, /* delete the empty root and make it again */
@@ -108,6 +120,9 @@ enum zkl_action_type {
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
+    ZKL_DO_GET_LIMIT,      /* the root's data */
+    ZKL_DO_SET_LIMIT,      /* our number there, if nobody was faster */
+    ZKL_DO_WATCH_LIMIT,    /* the data, now and when it changes */
     ZKL_DO_UNWATCH,        /* every watch of this contender */
     ZKL_DO_UNWATCH_OTHERS, /* but the own node's: its deletion, which follows, clears that */
     ZKL_DO_HEARTBEAT,
@@ -135,14 +150,38 @@ struct zkl_actions {
     struct zkl_action list[ZKL_ACTIONS_MAX];
 };
 
+/* A handle's idea of how many permits a semaphore has. */
+struct zkl_semaphore_view {
+    int permits; /* 0: none */
+    bool agreed; /* it was once what stands there: from then on that counts, whatever it is */
+};
+
+/* What a contender for a permit knows of its semaphore: see limit.c. */
+struct zkl_quota {
+    /* set before START */
+    struct zkl_semaphore_view *view; /* the handle's; until the grant or the failure */
+    int want;                        /* how many the whole request is for */
+    bool looked; /* a try: somebody has looked; else it only looks, and fails with EBUSY or 0 */
+
+    int limit;       /* how many there are; 0: not known yet */
+    int32_t version; /* of the data that it was read from */
+    bool out;        /* an answer about it is awaited */
+    bool watched;    /* its changes are told */
+};
+
 struct zkl_contender_machine {
     enum zkl_contender_state state;
     /* set before START */
     bool try_only;
     bool try_sync;
-    bool watch_own;     /* somebody wants to hear of the node's deletion at once */
-    size_t root_length; /* bytes of the root's path */
-    const char *root;   /* borrowed; outlives the machine */
+    bool watch_own; /* somebody wants to hear of the node's deletion at once */
+    struct zkl_naming naming;
+    char under[ZKL_NODE_NAME_MAX + 1]; /* a read lock's: the same owner's held write node, or "" */
+    int64_t under_czxid;
+    int64_t lease_ns;       /* > 0: how long the hold lasts unless renewed */
+    struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
+    size_t root_length;     /* bytes of the root's path */
+    const char *root;       /* borrowed; outlives the machine */
 
     size_t make_length; /* the prefix of the root that is being made */
     bool persistent;    /* the server refuses containers */
@@ -154,17 +193,18 @@ struct zkl_contender_machine {
     bool on_server;       /* node and czxid are known, and nothing said that it is gone */
     bool maybe_on_server; /* a create's answer was lost and no list has told since */
     bool suspect;         /* HOLDING, and told so */
+    bool revoked;         /* somebody asked us to let go */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
     int64_t czxid;                    /* the token */
+    int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
     int64_t
         exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
 };
 
-/* Names for traces and tests. */
+/* For traces and tests. */
 const char *zkl_contender_state_name(enum zkl_contender_state state);
-const char *zkl_event_name(enum zkl_event_type type);
 
 /* May a contender go from one state to the other? */
 bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_state to);
@@ -180,11 +220,19 @@ struct zkl_tracer {
 void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
                         struct zkl_actions *actions, const struct zkl_tracer *tracer);
 
+/* The name of a node made under the write node: our prefix and that one's digits; out has room for
+ * ZKL_NODE_NAME_MAX + 1. */
+void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out);
+
 /* What the rest of the core asks of a contender. */
 bool zkl_contender_needs_window(const struct zkl_contender_machine *m); /* heartbeat for it */
-bool zkl_contender_waits(const struct zkl_contender_machine *m);        /* for something outside */
-/* LEAVING with nothing under way: it waits for the link, or its request could not be sent for want
- * of memory. */
+/* From now on the hold ends at end_boot_ns; false: it has ended already. */
+bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);
+bool zkl_contender_waits(const struct zkl_contender_machine *m);      /* for something outside */
+bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m); /* a proof would help it */
+bool zkl_contender_is_bounded(const struct zkl_contender_machine *m); /* by the window's end */
+/* Something is to be deleted and nothing is under way: it waits for the link, or its request could
+ * not be sent for want of memory. */
 bool zkl_contender_is_stranded(const struct zkl_contender_machine *m);
 
 #endif

@@ -11,19 +11,26 @@
 /* --- requests to the server --------------------------------------------- */
 
 enum zkl_request_kind {
-    ZKL_REQ_CREATE,    /* ephemeral sequential: path is the prefix; answered by name and czxid */
-    ZKL_REQ_MAKE,      /* path: a container, or persistent if flag is set */
+    ZKL_REQ_CREATE,    /* ephemeral sequential: path is the prefix; answered by name and czxid. With
+                          checks: exactly path, in one transaction with checks of these nodes, which
+                          answers neither */
+    ZKL_REQ_MAKE,      /* path: a container, or persistent if flag is set; with data, or empty */
     ZKL_REQ_LIST,      /* path: children */
-    ZKL_REQ_LIST_ROOT, /* path: children and the node's czxid; with watch_id a child watch is armed
-                        */
+    ZKL_REQ_LIST_ROOT, /* path: children and what the reply says of a node; with watch_id a child
+                          watch is armed */
     ZKL_REQ_SYNC,      /* path */
-    ZKL_REQ_STAT,      /* path: czxid and owning session */
+    ZKL_REQ_STAT,      /* path: what the reply says of a node */
+    ZKL_REQ_GET,       /* path: that, and the data */
+    ZKL_REQ_SET,       /* path, data, which is text; with flag only if it has the version */
     ZKL_REQ_WATCH,     /* path, watch_id: data watch, left only if the node exists */
     ZKL_REQ_UNWATCH,   /* path: all data (flag: child) watches of this client, on the server too */
-    ZKL_REQ_DELETE,    /* path */
-    ZKL_REQ_RENEW,     /* path: delete the empty node and make it again with its ACL and data */
-    ZKL_REQ_HEARTBEAT, /* checks: one transaction that checks all these nodes; a quorum write */
-    ZKL_REQ_NUDGE,     /* some read, so that the server gets going */
+    ZKL_REQ_DELETE,    /* path; with flag only if it has the version */
+    ZKL_REQ_CREATE_ALL, /* checks: as CREATE, all in one transaction, with texts as data; answered by
+                           names (as children), without zxids */
+    ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
+    ZKL_REQ_RENEW,      /* path: delete the empty node and make it again with its ACL and data */
+    ZKL_REQ_HEARTBEAT,  /* checks: one transaction that checks all these nodes; a quorum write */
+    ZKL_REQ_NUDGE,      /* some read, so that the server gets going */
     ZKL_REQUEST_KINDS
 };
 
@@ -31,11 +38,13 @@ struct zkl_request {
     uint64_t id;
     enum zkl_request_kind kind;
     const char *path; /* borrowed until send returns */
-    const char *data; /* CREATE: the node's */
+    const char *data; /* CREATE, MAKE, SET: the node's */
     bool flag;
+    int32_t version;
     uint64_t watch_id;
     const char *const *checks;
     size_t check_count;
+    const char *const *texts;
 };
 
 struct zkl_reply {
@@ -43,11 +52,17 @@ struct zkl_reply {
     enum zkl_answer answer;
     int number;       /* what ZooKeeper called it, for messages */
     const char *name; /* CREATE: the last component */
+    /* Of a node. */
     int64_t czxid;
-    int64_t node_session;
+    int64_t node_session; /* its owner's; 0: it is not ephemeral */
+    int64_t ctime_ms;     /* since 1970, by the server's clock */
+    int32_t version;
+    int32_t node_children; /* how many */
+    const char *data;      /* GET, WATCH; NULL: it has none */
+    size_t data_size;
     const char *const *children;
     size_t child_count;
-    size_t failed_check; /* HEARTBEAT with NONODE: which one */
+    size_t failed_check; /* of a transaction that failed: which of its parts was to blame */
 };
 
 /* --- what the core tells about a contender ------------------------------ */
@@ -71,11 +86,14 @@ struct zkl_news {
 
 struct zkl_core;
 struct zkl_contender;
+struct zkl_batch;
+struct zkl_group;
+struct zkl_permits;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
     /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will
-     * come. */
+     * come. Only called while the session is connected. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
     void (*news)(struct zkl_port *port, struct zkl_contender *contender,
                  const struct zkl_news *news);
@@ -90,8 +108,10 @@ struct zkl_port {
 struct zkl_pending {
     uint64_t id; /* 0: nothing is awaited */
     struct zkl_pending *next;
-    struct zkl_contender *contender; /* whose it is; at most one of the two is set */
+    struct zkl_contender *contender; /* whose it is; at most one of the four is set */
     struct zkl_watch *watch;
+    struct zkl_batch *batch;
+    struct zkl_query *query;
     enum zkl_request_kind kind;
     enum zkl_answer refusal; /* why it could not be sent */
     int64_t sent_boot_ns;
@@ -99,20 +119,22 @@ struct zkl_pending {
 
 enum zkl_watch_type { ZKL_WATCH_DATA, ZKL_WATCH_CHILD };
 
-/* A contender's interest in a watch. */
+/* A contender's or a query's interest in a watch. */
 struct zkl_subscription {
     struct zkl_watch *watch;
     struct zkl_subscription *next, *prev;
     struct zkl_contender *contender;
+    struct zkl_query *query;
 };
 
-enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_ROOT, ZKL_SUBS };
+enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_ROOT, ZKL_SUB_LIMIT, ZKL_SUBS };
 enum {
     ZKL_SLOT_CREATE, /* MAKE too */
     ZKL_SLOT_LIST,
-    ZKL_SLOT_SYNC,
+    ZKL_SLOT_SYNC, /* or a barrier */
     ZKL_SLOT_STAT, /* RENEW too */
     ZKL_SLOT_DELETE,
+    ZKL_SLOT_LIMIT, /* GET and SET */
     ZKL_SLOTS
 };
 
@@ -125,11 +147,46 @@ struct zkl_contender {
     size_t beat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
+    struct zkl_batch *batch;           /* NULL: its requests are its own */
+    bool wants_create, wants_list;     /* as a member of it */
+    struct zkl_contender *shares_list; /* whose list answers for it too, likewise */
+    struct zkl_group *group;           /* that decides for it, until all members are held */
+    bool quiet;                  /* its owner was told that it failed: only its end is told yet */
+    struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
+};
+
+/* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
+ * asked, and asked again where the answer was lost; see query.c. */
+struct zkl_query {
+    /* The asker's, unchanged until it is answered: GET, STAT, LIST_ROOT, SYNC, SET, DELETE, MAKE as
+     * in a request; or WATCH, which is answered by NONODE as soon as path is not the node with
+     * this czxid (0: any) any more. Text is borrowed. */
+    enum zkl_request_kind kind;
+    const char *path;
+    const char *data;
+    bool flag;
+    int32_t version;
+    int64_t czxid;
+    bool once; /* a write that is not to be repeated: a lost answer is told (LINK) */
+    /* Called once: with a reply (borrowed), or, if reply is NULL, with ECLOSED or EAUTH. It is not to
+     * call the core; from then on the core has no pointer to the query any more. */
+    void (*answered)(struct zkl_query *query, int code, const struct zkl_reply *reply);
+
+    /* The core's. */
+    struct zkl_query *next, *prev;
+    bool parked; /* nothing is under way */
+    struct zkl_pending slot;
+    struct zkl_subscription sub;
 };
 
 #define ZKL_HEARTBEAT_CHECKS_MAX 128
+#define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
+/* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most: a
+ * server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client would
+ * come back with it for ever. */
+#define ZKL_WATCH_BYTES_MAX 1000000
 
 struct zkl_core {
     struct zkl_port *port;
@@ -140,11 +197,14 @@ struct zkl_core {
     /* How many contenders ... */
     size_t contenders;
     size_t need_window; /* ... want heartbeats */
-    size_t waiting;     /* ... wait for something outside */
+    size_t waiting;     /* ... wait for something outside; queries too */
     size_t hopeful;     /* ... would be helped by a proof of the session */
     size_t bounded;     /* ... are to hear when the window ends */
     size_t stranded;    /* ... leave, with nothing under way */
+    int64_t lease_boot; /* when the first lease ends, or before; CLOCK_BOOTTIME, INT64_MAX: none */
     struct zkl_contender *first, *last;
+    struct zkl_query *queries;
+    size_t parked; /* of those, how many are to be asked */
     struct zkl_pending *pending[ZKL_PENDING_BUCKETS];
     size_t pending_count;
     struct zkl_pending *refused; /* could not be sent: answered when the present step is over */
@@ -152,6 +212,11 @@ struct zkl_core {
     struct zkl_watch *removing; /* watches nobody wants, until the server has dropped them */
     size_t removals_due;        /* of those, the server is yet to be told of */
     size_t watch_count;
+    size_t watch_bytes, watch_bytes_max; /* those to be removed included */
+    size_t chroot_length;                /* set by the driver: it is part of each path there */
+    struct zkl_batch *due_batches;       /* to be looked at when the event is over */
+    struct zkl_group *due_groups;
+    struct zkl_permits *due_permits;
     struct zkl_pending heartbeat, nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
@@ -189,6 +254,13 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 struct zkl_wish {
     const char *root; /* path; outlives the contender's ENDED */
     const char *data; /* of the node, text; likewise */
+    struct zkl_naming naming;
+    int64_t lease_ns;                  /* > 0: how long the hold lasts, from its grant */
+    struct zkl_batch *batch;           /* its requests go through this one, if not NULL */
+    struct zkl_group *group;           /* which decides for it, if not NULL */
+    struct zkl_permits *permits;       /* likewise */
+    struct zkl_quota quota;            /* for a permit */
+    const struct zkl_contender *under; /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
 };
 
@@ -203,6 +275,14 @@ void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_con
 /* The owner goes away holding. */
 void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       int reason);
+/* Let the hold end lease_ns from now; false: it has ended. */
+bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
+                    int64_t lease_ns);
+/* query is the caller's memory, which the core uses until it is answered (perhaps before this
+ * returns) or withdrawn. */
+void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
+/* Not to be answered any more, if it was not. */
+void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
 /* Stop every wish and lose every hold; the session's end is to follow. */
 void zkl_core_close(struct zkl_core *core, struct zkl_time now);
 

@@ -34,10 +34,23 @@ static void fail_blocked(struct zkl_step *s, const char *detail)
     zkl_step_fail(s, ZKL_EEXHAUSTED, detail, "root can't be renewed");
 }
 
+/* A child that no lock's end will take away; named locks of other names are contenders, too. */
+static const char *find_blocker(const struct zkl_step *s)
+{
+    for (size_t i = 0; i < s->ev->child_count; i++) {
+        struct zkl_naming naming;
+        struct zkl_place place;
+        if (!zkl_name_recognise(s->ev->children[i], &naming, &place))
+            return s->ev->children[i];
+    }
+    return NULL;
+}
+
 static void judge_root(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    struct zkl_look look = zkl_queue_look(ev->children, ev->child_count, NULL);
+    struct zkl_look look = zkl_step_look(s, NULL);
+    const char *blocker = find_blocker(s);
     if (s->m->exhausted_at == 0) {
         /* The create failed without a number of ours to date it. Try once more under a root whose
          * birth is known; if that fails too, this root is the exhausted one. */
@@ -46,8 +59,8 @@ static void judge_root(struct zkl_step *s)
     } else if (ev->czxid > s->m->exhausted_at) {
         s->m->exhausted_at = 0;
         zkl_step_requeue(s, "root is new");
-    } else if (look.contenders == 0 && look.foreign) {
-        fail_blocked(s, look.foreign);
+    } else if (look.contenders == 0 && blocker) {
+        fail_blocked(s, blocker);
     } else if (ev->child_count > 0 && s->m->try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "path waits for its renewal");
     } else if (ev->child_count == 0 && !s->m->renew_out) {
@@ -76,6 +89,8 @@ static void on_rooted(struct zkl_step *s)
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
+    case ZKL_ANSWER_ROLLED_BACK:
     case ZKL_ANSWER_OTHER:
         zkl_step_fail_odd(s, "listing the path");
         break;

@@ -16,8 +16,9 @@ void zkl_step_send_delete(struct zkl_step *s)
 
 void zkl_step_look_for_leftover(struct zkl_step *s)
 {
-    /* The server we are now connected to may lag behind the one that carried the create out. */
-    zkl_step_emit(s, ZKL_DO_SYNC);
+    /* The server we are now connected to may lag behind the one that carried the create out, and a
+     * sync does not help if it is a leader that was deposed and does not know. */
+    zkl_step_emit(s, ZKL_DO_BARRIER);
     zkl_step_emit(s, ZKL_DO_LIST);
     s->m->list_out = true;
 }
@@ -63,6 +64,8 @@ void zkl_step_fail_odd(struct zkl_step *s, const char *what)
 {
     if (s->ev->answer == ZKL_ANSWER_NOMEM)
         zkl_step_fail(s, ZKL_ENOMEM, what, "no memory");
+    else if (s->ev->answer == ZKL_ANSWER_FULL)
+        zkl_step_fail(s, ZKL_ESYSTEM, what, "too many watches");
     else
         zkl_step_fail(s, ZKL_EPROTO, what, "odd answer");
 }
@@ -75,6 +78,27 @@ static void lose(struct zkl_step *s, int reason, const char *why)
     zkl_step_emit(s, ZKL_DO_UNWATCH);
     zkl_step_move(s, ZKL_LOSTHOLD, why);
     zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, reason);
+}
+
+/* Its end came first: whatever the event is, it finds the hold lost, and only now the node goes. */
+static bool lapse(struct zkl_step *s)
+{
+    if (s->m->lease_end_boot == 0 || s->ev->now.boot_ns < s->m->lease_end_boot)
+        return false;
+    zkl_step_emit(s, ZKL_DO_UNWATCH);
+    zkl_step_move(s, ZKL_LOSTHOLD, "lease ended");
+    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+    zkl_step_send_delete(s);
+    return true;
+}
+
+bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns)
+{
+    bool ended = m->lease_end_boot != 0 && now.boot_ns >= m->lease_end_boot;
+    if (m->state != ZKL_HOLDING || ended)
+        return false;
+    m->lease_end_boot = end_boot_ns;
+    return true;
 }
 
 static void suspect(struct zkl_step *s, int reason)
@@ -97,6 +121,10 @@ static void release(struct zkl_step *s)
 
 void zkl_in_holding(struct zkl_step *s)
 {
+    if (lapse(s)) {
+        zkl_in_losthold(s);
+        return;
+    }
     switch (s->ev->type) {
     case ZKL_EV_EXPIRED:
         lose(s, ZKL_REASON_EXPIRED, "expired");
@@ -137,6 +165,12 @@ void zkl_in_holding(struct zkl_step *s)
         if (s->m->watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
+    case ZKL_EV_REVOKED:
+        if (!s->m->revoked)
+            zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
+        s->m->revoked = true;
+        break;
+    case ZKL_EV_LEASE_ENDED: /* another contender's */
     case ZKL_EV_START:
     case ZKL_EV_MADE:
     case ZKL_EV_CREATED:
@@ -148,18 +182,32 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_WATCHED:
     case ZKL_EV_PRED_FIRED:
     case ZKL_EV_ROOT_FIRED:
+    case ZKL_EV_LIMIT:
+    case ZKL_EV_LIMIT_SET:
+    case ZKL_EV_LIMIT_FIRED:
     case ZKL_EV_STOP:
     case ZKL_EVENT_TYPES:
         break;
     }
 }
 
+/* The owner has not unlocked yet; the node of a lapsed lease is being deleted. */
 void zkl_in_losthold(struct zkl_step *s)
 {
-    if (s->ev->type == ZKL_EV_RELEASE)
-        zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_ELOST, NULL);
-    if (s->ev->type == ZKL_EV_RELEASE || s->ev->type == ZKL_EV_ABANDON)
-        end(s, "lost hold given back");
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_EXPIRED) {
+        s->m->on_server = s->m->delete_out = false;
+    } else if (ev->type == ZKL_EV_DELETED) {
+        s->m->delete_out = false;
+        s->m->on_server = ev->answer == ZKL_ANSWER_NOMEM || zkl_step_outcome_unknown(ev->answer);
+    } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
+        zkl_step_send_delete(s);
+    } else if (ev->type == ZKL_EV_RELEASE ||
+               (ev->type == ZKL_EV_ABANDON && ev->reason != ZKL_REASON_CLOSED)) {
+        if (ev->type == ZKL_EV_RELEASE)
+            zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_ELOST, NULL);
+        zkl_step_leave(s, "lost hold given back");
+    }
 }
 
 static void released(struct zkl_step *s, int code, const char *detail, const char *why)
@@ -199,6 +247,8 @@ static void on_unlock_answered(struct zkl_step *s)
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
+    case ZKL_ANSWER_ROLLED_BACK:
     case ZKL_ANSWER_OTHER:
         unconfirmed(s, "the delete failed");
         break;
@@ -233,7 +283,7 @@ static void on_leftover_listed(struct zkl_step *s)
     if (unanswered || s->m->create_out || s->m->on_server)
         return;
     if (ev->answer == ZKL_ANSWER_OK)
-        found = zkl_queue_find_guid(ev->children, ev->child_count, s->m->guid);
+        found = zkl_step_find_own(s);
     if (!found) {
         end(s, ev->answer == ZKL_ANSWER_OK ? "nothing was left" : "can't be looked for");
         return;

@@ -57,7 +57,7 @@ static const char *absolute_fault(const char *path)
     }
 }
 
-const char *zkl_path_fault(const char *path)
+const char *zkl_node_path_fault(const char *path)
 {
     if (path[0] == '\0')
         return "is empty: give an absolute path such as /locks/report";
@@ -65,11 +65,14 @@ const char *zkl_path_fault(const char *path)
         return "does not begin with a slash: give an absolute path such as /locks/report";
     if (path[1] == '\0')
         return "is the root node, which can't be a lock: give a path below it";
-    if (strlen(path) > ZKL_PATH_MAX)
-        return "is longer than 512 bytes";
     if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
         return "lies below /zookeeper, which the server keeps for itself";
     return absolute_fault(path);
+}
+
+const char *zkl_path_fault(const char *path)
+{
+    return strlen(path) > ZKL_PATH_MAX ? "is longer than 512 bytes" : zkl_node_path_fault(path);
 }
 
 static const char *server_fault(const char *start, size_t length)
@@ -131,9 +134,27 @@ void zkl_guid_format(const unsigned char random[16], char *out)
     *out = '\0';
 }
 
-void zkl_name_prefix(const char *guid, char *out)
+#define NAMED_MARKER "_lock_"
+
+/* By names and role; a named lock is always a mutex. */
+static const char *const markers[][ZKL_ROLES] = {
+    [ZKL_NAMES_CURATOR] = {"lock-", "__READ__", "__WRIT__", "lease-"},
+    [ZKL_NAMES_KAZOO] = {"__lock__", "__rlock__", "__lock__", "lease-"},
+    [ZKL_NAMES_NAMED] = {NAMED_MARKER, NAMED_MARKER, NAMED_MARKER, "lease-"},
+};
+
+void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out)
 {
-    snprintf(out, ZKL_NODE_NAME_MAX + 1, "_c_%s-" ZKL_LOCK_NAME, guid);
+    const char *marker = markers[naming->names][naming->role];
+    if (naming->names == ZKL_NAMES_KAZOO) {
+        for (const char *at = guid; *at; at++) {
+            if (*at != '-')
+                *out++ = *at;
+        }
+        strcpy(out, marker);
+    } else {
+        snprintf(out, ZKL_NODE_NAME_MAX + 1, "_c_%s-%s%s", guid, naming->name, marker);
+    }
 }
 
 static bool parse_number(const char *text, int32_t *sequence)
@@ -149,23 +170,160 @@ static bool parse_number(const char *text, int32_t *sequence)
     return true;
 }
 
-bool zkl_name_parse(const char *name, int32_t *sequence)
+/* What stands after the last marker, NULL if that is no number. */
+static const char *after_last(const char *child, const char *marker, int32_t *sequence)
 {
     const char *last = NULL;
-    for (const char *at = strstr(name, ZKL_LOCK_NAME); at; at = strstr(at + 1, ZKL_LOCK_NAME))
+    for (const char *at = strstr(child, marker); at; at = strstr(at + 1, marker))
         last = at;
-    return last && parse_number(last + strlen(ZKL_LOCK_NAME), sequence);
+    return last && parse_number(last + strlen(marker), sequence) ? last + strlen(marker) : NULL;
 }
 
-bool zkl_name_has_guid(const char *name, const char *guid)
+/* "x-<session>-<number>": ZooKeeper's own recipes, in C (hexadecimal) and Java (decimal). */
+static const char *after_session(const char *child, int32_t *sequence)
 {
-    return strncmp(name, "_c_", 3) == 0 && strncmp(name + 3, guid, ZKL_GUID_LEN) == 0 &&
-           name[3 + ZKL_GUID_LEN] == '-';
+    if (strncmp(child, "x-", 2) != 0)
+        return NULL;
+    const char *at = child + 2 + (child[2] == '-');
+    size_t digits = strspn(at, "0123456789abcdefABCDEF");
+    return digits > 0 && at[digits] == '-' && parse_number(at + digits + 1, sequence)
+               ? at + digits + 1
+               : NULL;
+}
+
+static const char *after_name(const char *child, const char *name, int32_t *sequence)
+{
+    size_t before = 3 + ZKL_GUID_LEN + 1, length = strlen(name);
+    const char *digits = after_last(child, NAMED_MARKER, sequence);
+    bool ours = digits && strncmp(child, "_c_", 3) == 0 &&
+                (size_t)(digits - child) == before + length + strlen(NAMED_MARKER) &&
+                child[before - 1] == '-' && strncmp(child + before, name, length) == 0;
+    return ours ? digits : NULL;
+}
+
+/* The name of a named lock and its number, whatever it is. */
+static bool parse_named(const char *child, char *name, int32_t *sequence)
+{
+    size_t before = 3 + ZKL_GUID_LEN + 1;
+    const char *digits = after_last(child, NAMED_MARKER, sequence);
+    if (!digits || strncmp(child, "_c_", 3) != 0 || strlen(child) <= before)
+        return false;
+    if (strspn(child + 3, "0123456789abcdef-") < ZKL_GUID_LEN + 1 || child[before - 1] != '-')
+        return false;
+    size_t length = (size_t)(digits - child) - strlen(NAMED_MARKER) - before;
+    if (digits - child < (ptrdiff_t)(before + strlen(NAMED_MARKER)) || length > ZKL_LOCK_NAME_MAX)
+        return false;
+    memcpy(name, child + before, length);
+    name[length] = '\0';
+    return zkl_lock_name_fault(name) == NULL;
+}
+
+static const struct {
+    const char *marker;
+    enum zkl_role role;
+    enum zkl_peer peer;
+} known[] = {
+    {"lock-", ZKL_ROLE_LOCK, ZKL_PEER_CURATOR},     {"__READ__", ZKL_ROLE_READ, ZKL_PEER_CURATOR},
+    {"__WRIT__", ZKL_ROLE_WRITE, ZKL_PEER_CURATOR}, {"__lock__", ZKL_ROLE_LOCK, ZKL_PEER_KAZOO},
+    {"__rlock__", ZKL_ROLE_READ, ZKL_PEER_KAZOO},
+};
+
+static const char *parse(const char *child, const struct zkl_naming *naming,
+                         struct zkl_place *place)
+{
+    place->role = naming->role;
+    place->peer = ZKL_PEER_CURATOR;
+    if (naming->role == ZKL_ROLE_PERMIT)
+        return after_last(child, "lease-", &place->sequence);
+    if (naming->names == ZKL_NAMES_NAMED)
+        return after_name(child, naming->name, &place->sequence);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        place->role = known[i].role;
+        place->peer = known[i].peer;
+        const char *digits = after_last(child, known[i].marker, &place->sequence);
+        if (digits)
+            return digits;
+    }
+    place->role = ZKL_ROLE_LOCK;
+    place->peer = ZKL_PEER_ZOOKEEPER;
+    return after_session(child, &place->sequence);
+}
+
+bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_place *place)
+{
+    return parse(child, naming, place) != NULL;
+}
+
+bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b)
+{
+    bool named = a->names == ZKL_NAMES_NAMED;
+    bool permit = a->role == ZKL_ROLE_PERMIT;
+    return named == (b->names == ZKL_NAMES_NAMED) && permit == (b->role == ZKL_ROLE_PERMIT) &&
+           (!named || strcmp(a->name, b->name) == 0);
+}
+
+const char *zkl_name_digits(const char *child, const struct zkl_naming *naming)
+{
+    struct zkl_place place;
+    return parse(child, naming, &place);
+}
+
+bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_place *place)
+{
+    *naming = (struct zkl_naming){.role = ZKL_ROLE_LOCK};
+    if (zkl_name_parse(child, naming, place)) {
+        naming->role = place->role;
+        return true;
+    }
+    naming->names = ZKL_NAMES_NAMED;
+    return parse_named(child, naming->name, &place->sequence) &&
+           zkl_name_parse(child, naming, place);
+}
+
+bool zkl_is_revocation(const char *data, size_t size)
+{
+    return size == strlen(ZKL_REVOCATION) && memcmp(data, ZKL_REVOCATION, size) == 0;
+}
+
+const char *zkl_lock_name_fault(const char *name)
+{
+    if (name[0] == '\0')
+        return "is empty";
+    if (strlen(name) > ZKL_LOCK_NAME_MAX)
+        return "is longer than 64 bytes";
+    if (strchr(name, '/'))
+        return "has a slash";
+    if (strstr(name, NAMED_MARKER))
+        return "has \"" NAMED_MARKER "\" in it, which ends a lock's name on the wire";
+    return component_fault(name, strlen(name));
 }
 
 bool zkl_sequence_exhausted(int32_t sequence)
 {
     return sequence < 0 || sequence >= ZKL_SEQUENCE_HARD;
+}
+
+int zkl_permits_parse(const char *data, size_t size)
+{
+    int number = 0;
+    if (size == 0 || size > 6)
+        return 0;
+    for (size_t i = 0; i < size; i++) {
+        if (data[i] < '0' || data[i] > '9')
+            return 0;
+        number = number * 10 + (data[i] - '0');
+    }
+    return number <= ZKL_PERMITS_MAX ? number : 0;
+}
+
+bool zkl_text_is_printable(const char *text, size_t length)
+{
+    for (const char *at = text; at < text + length;) {
+        uint32_t c = next_character(&at, text + length);
+        if (c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == NOT_UTF8)
+            return false;
+    }
+    return true;
 }
 
 uint32_t zkl_text_hash(const char *text)

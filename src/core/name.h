@@ -7,16 +7,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ZKL_PATH_MAX 512      /* bytes of a lock path, without the final NUL */
-#define ZKL_GUID_LEN 36       /* canonical UUID text */
-#define ZKL_LOCK_NAME "lock-" /* Curator's InterProcessMutex */
-/* "_c_" GUID "-lock-" and a number of up to 11 characters ("-2147483648") */
-#define ZKL_NODE_NAME_MAX (3 + ZKL_GUID_LEN + 1 + 5 + 11)
+#include <zklock/zklock.h>
+
+#define ZKL_PATH_MAX 512 /* bytes of a lock path, without the final NUL */
+#define ZKL_GUID_LEN 36  /* canonical UUID text */
+/* "_c_" GUID "-" a named lock's name "_lock_" and a number of up to 11 characters ("-2147483648") */
+#define ZKL_NODE_NAME_MAX (3 + ZKL_GUID_LEN + 1 + ZKL_LOCK_NAME_MAX + 6 + 11)
+
+/* What a contender asks for. */
+enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, ZKL_ROLES };
+
+/* How a contender calls itself, and with that whom it sees. */
+struct zkl_naming {
+    enum zkl_role role;
+    enum zkl_names names;
+    char name[ZKL_LOCK_NAME_MAX + 1]; /* with ZKL_NAMES_NAMED */
+};
+
+/* Who names its nodes so. */
+enum zkl_peer { ZKL_PEER_CURATOR, ZKL_PEER_KAZOO, ZKL_PEER_ZOOKEEPER };
+
+/* What a child's name tells. */
+struct zkl_place {
+    enum zkl_role role;
+    int32_t sequence;
+    enum zkl_peer peer;
+};
 
 /* A sequence number at or above this, or a negative one, is exhausted: never granted. ZooKeeper's
  * counter sticks at 2^31-1, from where on all contenders would get one and the same number; renewal
  * starts early enough for peers that don't know this rule to have left by then. */
 #define ZKL_SEQUENCE_HARD INT32_C(0x7ff00000)
+
+/* NULL if path is an absolute, normalised ZooKeeper path below "/", of any length; else as
+ * zkl_path_fault. */
+const char *zkl_node_path_fault(const char *path);
 
 /* NULL if path is an absolute, normalised ZooKeeper path below "/" of at most ZKL_PATH_MAX bytes,
  * else what is wrong with it, as the end of the sentence "the path ...". */
@@ -28,19 +53,41 @@ const char *zkl_servers_fault(const char *text);
 /* 16 random bytes as a version 4 UUID; out has room for ZKL_GUID_LEN + 1. */
 void zkl_guid_format(const unsigned char random[16], char *out);
 
-/* "_c_<guid>-lock-": what a sequential create is asked with; out has room for ZKL_NODE_NAME_MAX
- * + 1. */
-void zkl_name_prefix(const char *guid, char *out);
+/* "_c_<guid>-lock-" or another naming's: what a sequential create is asked with, and what tells our
+ * node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
+void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out);
 
-/* True if the child name is a contender of the mutex: "lock-" and then a decimal number with an
- * optional minus sign up to the end of the name. As Curator does, what stands after the LAST
- * "lock-" counts. */
-bool zkl_name_parse(const char *name, int32_t *sequence);
+/* True if the child is a contender in the eyes of one with this naming: a known marker ("lock-",
+ * "__READ__" ...) and then a decimal number with an optional minus sign up to the end of the name.
+ * As Curator does, what stands after the LAST marker counts. A named lock sees its own name only,
+ * and a permit only permits. */
+bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_place *place);
 
-/* True if the name carries this GUID as Curator's protection does. */
-bool zkl_name_has_guid(const char *name, const char *guid);
+/* True if contenders of the two namings at one path see each other. */
+bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b);
+
+/* True if the child is a contender in anybody's eyes, permits aside: with *naming it sees those whom
+ * it has to wait for, and is seen by itself. */
+bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_place *place);
+
+/* The number as it stands at the end of a name that parses. */
+const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);
+
+/* What a node's data is when its owner is asked to let go. */
+#define ZKL_REVOCATION "__REVOKE__"
+bool zkl_is_revocation(const char *data, size_t size);
+
+/* NULL if name can be that of a named lock, else what is wrong with it, as the end of the sentence
+ * "the name ...". */
+const char *zkl_lock_name_fault(const char *name);
 
 bool zkl_sequence_exhausted(int32_t sequence);
+
+/* The number of a semaphore's permits, as it stands in the data of its "leases"; 0: that is none. */
+int zkl_permits_parse(const char *data, size_t size);
+
+/* True if it is UTF-8 without control characters. */
+bool zkl_text_is_printable(const char *text, size_t length);
 
 /* FNV-1a (Fowler, Noll, Vo), 32 bit: for hash tables keyed by paths. */
 uint32_t zkl_text_hash(const char *text);

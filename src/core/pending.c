@@ -26,7 +26,9 @@ void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zk
     slot->kind = request->kind;
     /* Before the request leaves: the window counts from here. */
     slot->sent_boot_ns = core->now.boot_ns;
-    enum zkl_answer refusal = core->port->send(core->port, request);
+    enum zkl_answer refusal = zkl_session_connected(&core->session)
+                                  ? core->port->send(core->port, request)
+                                  : ZKL_ANSWER_LINK;
     if (refusal != ZKL_ANSWER_OK) {
         slot->id = 0;
         zkl_pending_refuse(core, slot, request->kind, refusal);
@@ -84,10 +86,9 @@ struct zkl_pending *zkl_pending_take_refused(struct zkl_core *core, enum zkl_ans
 
 void zkl_pending_clear(struct zkl_core *core)
 {
+    assert(!core->refused); /* those are answered before the step that refused them is over */
     for (size_t i = 0; i < ZKL_PENDING_BUCKETS; i++) {
         while (core->pending[i])
             zkl_pending_forget(core, core->pending[i]);
     }
-    while (core->refused)
-        zkl_pending_forget(core, core->refused);
 }

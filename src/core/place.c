@@ -14,8 +14,18 @@ static void forget_node(struct zkl_step *s)
     s->m->on_server = false;
     s->m->maybe_on_server = false;
     s->m->pred_is_next = false;
+    s->m->revoked = false;
+    s->m->quota.limit = 0;
+    s->m->quota.watched = false;
     s->m->node[0] = '\0';
     s->m->czxid = 0;
+}
+
+/* A read lock of who has the write lock already: it gets a node with the write node's number, so
+ * that giving the write lock back leaves it the same place (CURATOR-621). */
+static bool is_under(const struct zkl_contender_machine *m)
+{
+    return m->under[0] != '\0';
 }
 
 /* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers
@@ -28,9 +38,17 @@ static void enqueue(struct zkl_step *s, const char *why)
         return;
     }
     zkl_step_move(s, ZKL_QUEUEING, why);
+    s->m->create_out = true;
+    if (is_under(s->m)) {
+        /* Nobody can be between us and our own write node: nothing to look at. */
+        zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
+        return;
+    }
+    if (zkl_step_is_permit(s))
+        zkl_step_need_limit(s); /* first: it is known when the list comes */
     zkl_step_emit(s, ZKL_DO_CREATE);
     zkl_step_emit(s, ZKL_DO_LIST);
-    s->m->create_out = s->m->list_out = true;
+    s->m->list_out = true;
 }
 
 void zkl_step_forget_list(struct zkl_step *s)
@@ -56,7 +74,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
             zkl_step_move(s, ZKL_PARKED, why);
         return;
     }
-    if (!s->m->try_only) {
+    if (!s->m->try_only || is_under(s->m) || s->m->quota.looked) {
         enqueue(s, why);
         return;
     }
@@ -64,22 +82,43 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
     zkl_step_move(s, ZKL_LOOKING, why);
     if (s->m->try_sync)
         zkl_step_emit(s, ZKL_DO_SYNC);
+    if (zkl_step_is_permit(s)) {
+        s->m->quota.limit = 0;
+        zkl_step_need_limit(s);
+    }
     zkl_step_emit(s, ZKL_DO_LIST);
     s->m->list_out = true;
 }
 
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
 {
-    snprintf(s->m->node, sizeof s->m->node, "%s", name);
-    s->m->czxid = czxid;
+    if (name)
+        snprintf(s->m->node, sizeof s->m->node, "%s", name);
+    else
+        zkl_contender_name_under(s->m, s->m->node);
+    s->m->czxid = is_under(s->m) ? s->m->under_czxid : czxid;
     s->m->on_server = true;
     s->m->maybe_on_server = false;
 }
 
+struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
+{
+    return zkl_queue_look(&s->m->naming, s->ev->children, s->ev->child_count, own);
+}
+
+const char *zkl_step_find_own(const struct zkl_step *s)
+{
+    char prefix[ZKL_NODE_NAME_MAX + 1];
+    zkl_name_prefix(&s->m->naming, s->m->guid, prefix);
+    return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
+}
+
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
-    int32_t sequence;
-    return !zkl_name_parse(m->node, &sequence) || zkl_sequence_exhausted(sequence);
+    struct zkl_place place;
+    if (!zkl_name_parse(m->node, &m->naming, &place))
+        return true;
+    return m->naming.role != ZKL_ROLE_PERMIT && zkl_sequence_exhausted(place.sequence);
 }
 
 /* --- the predicate and its consequences --------------------------------- */
@@ -87,8 +126,11 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
 static void hold(struct zkl_step *s, const char *why)
 {
     s->m->suspect = false;
+    s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
     zkl_step_move(s, ZKL_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
+    if (s->m->revoked)
+        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
     if (s->m->watch_own)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
@@ -98,7 +140,7 @@ static bool window_fresh(const struct zkl_event *ev)
     return ev->now.boot_ns < ev->fresh_until_boot;
 }
 
-static void grant(struct zkl_step *s, const char *why)
+void zkl_step_grant(struct zkl_step *s, const char *why)
 {
     s->m->pred_is_next = false;
     if (window_fresh(s->ev)) {
@@ -122,22 +164,28 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
 
 static void decide(struct zkl_step *s)
 {
-    struct zkl_look look = zkl_queue_look(s->ev->children, s->ev->child_count, s->m->node);
+    if (zkl_step_is_permit(s)) {
+        zkl_step_decide_permit(s);
+        return;
+    }
+    struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present)
         zkl_step_requeue(s, "own node not in the list");
-    else if (!look.predecessor)
-        grant(s, "first");
+    else if (!look.predecessor || is_under(s->m))
+        zkl_step_grant(s, "first");
     else if (s->m->try_only)
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else
         wait_behind(s, &look);
 }
 
-static void list_again(struct zkl_step *s, const char *why)
+void zkl_step_list_again(struct zkl_step *s, const char *why)
 {
     if (s->m->state != ZKL_LISTING)
         zkl_step_move(s, ZKL_LISTING, why);
     if (s->ev->connected && !s->m->list_out) {
+        if (zkl_step_is_permit(s))
+            zkl_step_need_limit(s);
         zkl_step_emit(s, ZKL_DO_LIST);
         s->m->list_out = true;
     }
@@ -158,15 +206,20 @@ void zkl_in_looking(struct zkl_step *s)
     const struct zkl_event *ev = s->ev;
     if (ev->type == ZKL_EV_STOP) {
         zkl_step_fail(s, ev->code, NULL, "stopped");
+    } else if (zkl_step_limit(s)) {
+        ;
     } else if (ev->type == ZKL_EV_EXPIRED) {
-        s->m->list_out = false;
+        s->m->list_out = s->m->quota.out = false;
         zkl_step_move(s, ZKL_PARKED, "expired");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_LINK) {
         zkl_step_move(s, ZKL_PARKED, "no answer");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
+    } else if (zkl_step_is_permit(s) && ev->type == ZKL_EV_LISTED &&
+               (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
+        zkl_step_look_for_room(s);
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK &&
-               zkl_queue_look(ev->children, ev->child_count, NULL).contenders > 0) {
+               zkl_step_look(s, NULL).before > 0) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
     } else if (ev->type == ZKL_EV_LISTED &&
                (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
@@ -237,6 +290,8 @@ static void on_made(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
+    case ZKL_ANSWER_ROLLED_BACK:
     case ZKL_ANSWER_OTHER:
         zkl_step_fail_odd(s, "making the path");
         break;
@@ -257,12 +312,19 @@ static void on_create_refused(struct zkl_step *s)
 {
     switch (s->ev->answer) {
     case ZKL_ANSWER_NONODE:
+        if (is_under(s->m)) {
+            zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
+            break;
+        }
         zkl_step_forget_list(s);
         zkl_step_move(s, ZKL_MAKING, "no root");
         make(s, s->m->root_length);
         break;
     case ZKL_ANSWER_EXISTS:
-        zkl_step_exhaust(s, "counter stuck");
+        if (zkl_step_is_permit(s))
+            zkl_step_fail_odd(s, "creating the node");
+        else
+            zkl_step_exhaust(s, "counter stuck");
         break;
     case ZKL_ANSWER_LINK:
         zkl_step_forget_list(s);
@@ -272,11 +334,16 @@ static void on_create_refused(struct zkl_step *s)
     case ZKL_ANSWER_NOAUTH:
         zkl_step_fail_denied(s, "CREATE");
         break;
+    case ZKL_ANSWER_ROLLED_BACK:
+        zkl_step_forget_list(s);
+        enqueue(s, "another one's create failed");
+        break;
     case ZKL_ANSWER_OK:
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_OTHER:
         s->m->maybe_on_server = zkl_step_outcome_unknown(s->ev->answer);
         zkl_step_fail_odd(s, "creating the node");
@@ -296,11 +363,13 @@ static void on_created(struct zkl_step *s)
         zkl_step_exhaust(s, "number exhausted");
     else
         s->m->exhausted_at = 0; /* the list's answer follows */
-    if (s->m->state == ZKL_QUEUEING && !s->m->list_out)
-        list_again(s, "list could not be sent");
+    if (s->m->state == ZKL_QUEUEING && is_under(s->m))
+        zkl_step_grant(s, "under the write lock");
+    else if (s->m->state == ZKL_QUEUEING && !s->m->list_out)
+        zkl_step_list_again(s, "list could not be sent");
 }
 
-static void on_listed(struct zkl_step *s)
+void zkl_step_on_listed(struct zkl_step *s)
 {
     switch (s->ev->answer) {
     case ZKL_ANSWER_OK:
@@ -321,6 +390,8 @@ static void on_listed(struct zkl_step *s)
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
+    case ZKL_ANSWER_ROLLED_BACK:
     case ZKL_ANSWER_OTHER:
         zkl_step_fail_odd(s, "listing the path");
         break;
@@ -335,10 +406,14 @@ void zkl_step_common_wish(struct zkl_step *s)
         break;
     case ZKL_EV_EXPIRED:
         /* Whatever was there is gone with the session, whatever is out is forgotten. */
-        s->m->create_out = s->m->list_out = s->m->delete_out = false;
+        s->m->create_out = s->m->list_out = s->m->delete_out = s->m->quota.out = false;
         s->m->stat_out = s->m->renew_out = false;
         s->m->exhausted_at = 0;
         forget_node(s);
+        if (is_under(s->m)) {
+            zkl_step_fail(s, ZKL_ELOST, NULL, "expired with the write lock");
+            break;
+        }
         zkl_step_emit(s, ZKL_DO_UNWATCH);
         zkl_step_move(s, ZKL_PARKED, "expired");
         break;
@@ -352,6 +427,9 @@ void zkl_step_common_wish(struct zkl_step *s)
         if (s->m->state == ZKL_WAITING)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
+    case ZKL_EV_REVOKED:
+        s->m->revoked = true; /* told with the grant */
+        break;
     default:
         break;
     }
@@ -361,8 +439,10 @@ void zkl_in_queueing(struct zkl_step *s)
 {
     if (s->ev->type == ZKL_EV_CREATED)
         on_created(s);
+    else if (zkl_step_limit(s))
+        ;
     else if (s->ev->type == ZKL_EV_LISTED)
-        on_listed(s);
+        zkl_step_on_listed(s);
     else
         zkl_step_common_wish(s);
 }
@@ -381,21 +461,25 @@ static void on_found(struct zkl_step *s, const char *name)
 
 static void adopt(struct zkl_step *s)
 {
-    s->m->czxid = s->ev->czxid;
+    s->m->czxid = is_under(s->m) ? s->m->under_czxid : s->ev->czxid;
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
+    else if (is_under(s->m))
+        zkl_step_grant(s, "adopted under the write lock");
     else
-        list_again(s, "adopted");
+        zkl_step_list_again(s, "adopted");
 }
 
 void zkl_in_recovering(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    if (ev->type == ZKL_EV_LINK_UP) {
+    if (zkl_step_limit(s)) {
+        ;
+    } else if (ev->type == ZKL_EV_LINK_UP) {
         if (!s->m->list_out && !s->m->stat_out)
             zkl_step_look_for_leftover(s);
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK) {
-        on_found(s, zkl_queue_find_guid(ev->children, ev->child_count, s->m->guid));
+        on_found(s, zkl_step_find_own(s));
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NONODE) {
         on_found(s, NULL);
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
@@ -422,10 +506,14 @@ void zkl_in_recovering(struct zkl_step *s)
 
 void zkl_in_listing(struct zkl_step *s)
 {
-    if (s->ev->type == ZKL_EV_LISTED)
-        on_listed(s);
+    if (zkl_step_is_permit(s) && s->ev->type == ZKL_EV_LINK_UP)
+        zkl_step_doubt_limit(s);
+    if (zkl_step_limit(s))
+        ;
+    else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_ROOTED)
+        zkl_step_on_listed(s);
     else if (s->ev->type == ZKL_EV_LINK_UP)
-        list_again(s, "link up");
+        zkl_step_list_again(s, "link up");
     else
         zkl_step_common_wish(s);
 }
@@ -433,12 +521,17 @@ void zkl_in_listing(struct zkl_step *s)
 void zkl_in_waiting(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
+    if (zkl_step_is_permit(s)) {
+        zkl_in_waiting_for_permit(s);
+        return;
+    }
     if (ev->type == ZKL_EV_PRED_FIRED)
-        list_again(s, "predecessor fired");
+        zkl_step_list_again(s, "predecessor fired");
     else if (ev->type == ZKL_EV_LINK_UP)
-        list_again(s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
+        zkl_step_list_again(
+            s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE)
-        list_again(s, "predecessor gone before the watch");
+        zkl_step_list_again(s, "predecessor gone before the watch");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&
@@ -450,10 +543,14 @@ void zkl_in_waiting(struct zkl_step *s)
 
 void zkl_in_confirming(struct zkl_step *s)
 {
+    if (zkl_step_is_permit(s) && s->ev->type == ZKL_EV_LINK_UP)
+        zkl_step_doubt_limit(s);
     if (s->ev->type == ZKL_EV_PROVED && window_fresh(s->ev))
         hold(s, "proved");
+    else if (s->ev->type == ZKL_EV_LINK_UP && is_under(s->m))
+        zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)
-        list_again(s, "link up");
+        zkl_step_list_again(s, "link up");
     else
         zkl_step_common_wish(s);
 }

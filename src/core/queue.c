@@ -13,38 +13,57 @@ int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b
     return strcmp(name_a, name_b);
 }
 
-struct zkl_look zkl_queue_look(const char *const *children, size_t count, const char *own)
+/* Has a contender to wait for one of that role? */
+static bool in_the_way(enum zkl_role ours, enum zkl_role other)
+{
+    return ours != ZKL_ROLE_READ || other != ZKL_ROLE_READ;
+}
+
+bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
+                         const struct zkl_place *place, const char *other)
+{
+    bool one_reads = role == ZKL_ROLE_READ || place->role == ZKL_ROLE_READ;
+    if (place->sequence == sequence && one_reads)
+        return false;
+    return in_the_way(role, place->role) &&
+           zkl_queue_compare(place->sequence, other, sequence, own) < 0;
+}
+
+struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
+                               size_t count, const char *own)
 {
     struct zkl_look look = {0};
-    int32_t own_sequence = 0, nearest = 0;
-    bool last = !own || !zkl_name_parse(own, &own_sequence);
+    struct zkl_place us, nearest = {0};
+    bool last = !own || !zkl_name_parse(own, naming, &us);
 
     for (size_t i = 0; i < count; i++) {
         const char *name = children[i];
-        int32_t sequence;
-        if (!zkl_name_parse(name, &sequence)) {
+        struct zkl_place place;
+        if (!zkl_name_parse(name, naming, &place)) {
             look.foreign = name;
             continue;
         }
         look.contenders++;
-        int order = last ? -1 : zkl_queue_compare(sequence, name, own_sequence, own);
-        if (order == 0)
+        if (!last && strcmp(name, own) == 0)
             look.present = true;
-        if (order >= 0)
+        if (last ? !in_the_way(naming->role, place.role)
+                 : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name))
             continue;
         look.before++;
-        if (!look.predecessor || zkl_queue_compare(sequence, name, nearest, look.predecessor) > 0) {
+        if (!look.predecessor ||
+            zkl_queue_compare(place.sequence, name, nearest.sequence, look.predecessor) > 0) {
             look.predecessor = name;
-            nearest = sequence;
+            nearest = place;
         }
     }
     return look;
 }
 
-const char *zkl_queue_find_guid(const char *const *children, size_t count, const char *guid)
+const char *zkl_queue_find(const char *const *children, size_t count, const char *prefix)
 {
+    size_t length = strlen(prefix);
     for (size_t i = 0; i < count; i++) {
-        if (zkl_name_has_guid(children[i], guid))
+        if (strncmp(children[i], prefix, length) == 0)
             return children[i];
     }
     return NULL;

@@ -7,11 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "name.h"
+
 /* What one look at the children tells a contender. Pointers are into the list. */
 struct zkl_look {
     size_t contenders;       /* children that are contenders, ours included */
-    size_t before;           /* of those, how many stand before us */
-    const char *predecessor; /* the nearest of them, or NULL: granted */
+    size_t before;           /* of those, how many before us we have to wait for: a reader lets
+                                other readers be; and a writer and a reader of one number, whose
+                                node was made under the writer's, let each other be */
+    const char *predecessor; /* the nearest of them, or NULL */
     const char *foreign;     /* some child that is no contender, or NULL */
     bool present;            /* our own node is in the list */
 };
@@ -21,11 +25,15 @@ struct zkl_look {
 int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b,
                       const char *name_b);
 
-/* Look at count children from the place of own (a child's name, NULL: from the end of the queue).
- */
-struct zkl_look zkl_queue_look(const char *const *children, size_t count, const char *own);
+/* Has the contender own, that asks for role, to wait for the other one? For two of one queue. */
+bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
+                         const struct zkl_place *place, const char *other);
 
-/* The child that carries the GUID, or NULL. */
-const char *zkl_queue_find_guid(const char *const *children, size_t count, const char *guid);
+/* Look at count children from the place of own (a child's name, NULL: from the end of the queue). */
+struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
+                               size_t count, const char *own);
+
+/* The child whose name begins so, or NULL. */
+const char *zkl_queue_find(const char *const *children, size_t count, const char *prefix);
 
 #endif

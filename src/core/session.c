@@ -200,7 +200,8 @@ static unsigned on_probe_down(struct step *step)
 {
     if (step->s->state != ZKL_SESSION_PROBED)
         return 0;
-    set_timer(step, -1);
+    /* It has a session now, which the server may forget as it did the first one's: then another. */
+    set_timer(step, 2 * (int64_t)step->s->timeout_ms);
     move(step, ZKL_SESSION_PROBING, "second handle lost its link");
     return 0;
 }
@@ -214,13 +215,13 @@ static unsigned on_timer(struct step *step)
         move(step, ZKL_SESSION_PROBING, "no connection for two timeouts");
         return ZKL_SA_OPEN_PROBE;
     }
-    if (step->s->state == ZKL_SESSION_PROBED) {
-        int64_t id = step->s->probe_id;
-        int timeout_ms = step->s->probe_timeout_ms;
-        start_over(step, 0, "server does not know the session");
-        return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
-    }
-    return 0;
+    if (step->s->state == ZKL_SESSION_PROBING)
+        return ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE;
+    assert(step->s->state == ZKL_SESSION_PROBED); /* no other state has a timer */
+    int64_t id = step->s->probe_id;
+    int timeout_ms = step->s->probe_timeout_ms;
+    start_over(step, 0, "server does not know the session");
+    return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
 }
 
 static unsigned stop(struct step *step, enum zkl_session_state to, unsigned flags, const char *why)
@@ -256,9 +257,8 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
     case ZKL_SE_AUTH_FAILED:
         return stop(&step, ZKL_SESSION_FAILED, ZKL_SA_FAIL, "credential refused");
     case ZKL_SE_CLOSE:
-        return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
-    case ZKL_SESSION_EVENT_TYPES:
+    case ZKL_SESSION_EVENT_TYPES: /* no event */
         break;
     }
-    return 0;
+    return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
 }

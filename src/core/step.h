@@ -31,6 +31,11 @@ void zkl_step_begin(struct zkl_step *s, const char *why);
 /* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
 void zkl_step_requeue(struct zkl_step *s, const char *why);
 void zkl_step_forget_list(struct zkl_step *s);
+/* The list of this event, seen from the place of own (NULL: from the end of the queue). */
+struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own);
+/* Our node in the list of this event, by its GUID; NULL: it is not there. */
+const char *zkl_step_find_own(const struct zkl_step *s);
+/* name NULL: the one that was asked for, under the write node. */
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
 /* What every state with a wish for the lock does with an event that it does not treat itself. */
 void zkl_step_common_wish(struct zkl_step *s);
@@ -43,6 +48,26 @@ void zkl_in_recovering(struct zkl_step *s);
 void zkl_in_listing(struct zkl_step *s);
 void zkl_in_waiting(struct zkl_step *s);
 void zkl_in_confirming(struct zkl_step *s);
+
+/* A list, and then the predicate. */
+void zkl_step_list_again(struct zkl_step *s, const char *why);
+void zkl_step_on_listed(struct zkl_step *s);
+void zkl_step_grant(struct zkl_step *s, const char *why);
+
+/* --- limit.c ------------------------------------------------------------ */
+
+bool zkl_step_is_permit(const struct zkl_step *s);
+/* The semaphore's number, unless it is known or asked for. */
+void zkl_step_need_limit(struct zkl_step *s);
+/* What it was may have changed unseen. */
+void zkl_step_doubt_limit(struct zkl_step *s);
+/* True: the event was about the number and is done with. */
+bool zkl_step_limit(struct zkl_step *s);
+/* A try's look at this list. */
+void zkl_step_look_for_room(struct zkl_step *s);
+/* The predicate. */
+void zkl_step_decide_permit(struct zkl_step *s);
+void zkl_in_waiting_for_permit(struct zkl_step *s);
 
 /* --- exhausted.c -------------------------------------------------------- */
 

@@ -28,12 +28,24 @@ struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id)
     return watch;
 }
 
-static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_watch_type type)
+/* Of the request with which libzookeeper restores all watches after a reconnect. */
+static size_t bytes_of(const struct zkl_core *core, const char *path)
+{
+    return sizeof(int32_t) + core->chroot_length + strlen(path);
+}
+
+static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_watch_type type,
+                             enum zkl_answer *why)
 {
     size_t length = strlen(path) + 1;
+    *why = ZKL_ANSWER_FULL;
+    if (core->watch_bytes + bytes_of(core, path) > core->watch_bytes_max)
+        return NULL;
+    *why = ZKL_ANSWER_NOMEM;
     struct zkl_watch *watch = calloc(1, sizeof *watch + length);
     if (!watch)
         return NULL;
+    core->watch_bytes += bytes_of(core, path);
     memcpy(watch->path, path, length);
     watch->request.watch = watch;
     watch->type = type;
@@ -62,9 +74,15 @@ void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch)
     core->watch_count--;
 }
 
-static void drop(struct zkl_core *core, struct zkl_watch *watch)
+void zkl_watch_gone(struct zkl_core *core, struct zkl_watch *watch)
 {
     zkl_pending_forget(core, &watch->request);
+    core->watch_bytes -= bytes_of(core, watch->path);
+}
+
+static void drop(struct zkl_core *core, struct zkl_watch *watch)
+{
+    zkl_watch_gone(core, watch);
     free(watch);
 }
 
@@ -93,7 +111,7 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
 
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
-                                        enum zkl_watch_type type)
+                                        enum zkl_watch_type type, enum zkl_answer *why)
 {
     if (sub->watch && sub->watch->type == type && strcmp(sub->watch->path, path) == 0)
         return ZKL_SUBSCRIBED_SHARED;
@@ -101,9 +119,9 @@ enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscr
     struct zkl_watch *watch = find_path(core, path, type);
     enum zkl_subscribed result = watch ? ZKL_SUBSCRIBED_SHARED : ZKL_SUBSCRIBED_NEW;
     if (!watch)
-        watch = add(core, path, type);
+        watch = add(core, path, type, why);
     if (!watch)
-        return ZKL_SUBSCRIBED_NOMEM;
+        return ZKL_SUBSCRIBED_REFUSED;
     sub->watch = watch;
     sub->contender = contender;
     sub->prev = NULL;
@@ -153,15 +171,21 @@ void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_
     drop(core, watch);
 }
 
+static bool is_on_server(const struct zkl_watch *watch)
+{
+    return watch->state == ZKL_WATCH_ARMED || watch->armed;
+}
+
 void zkl_watch_retry(struct zkl_core *core)
 {
     struct zkl_watch *next;
     for (struct zkl_watch *watch = core->removing; watch; watch = next) {
         next = watch->next;
-        if (watch->request.id != 0)
-            continue;
+        const struct zkl_watch *wanted = find_path(core, watch->path, watch->type);
+        if (watch->request.id != 0 || (wanted && !is_on_server(wanted)))
+            continue; /* arming the new one may fail yet: then the old one is to go */
         core->removals_due--;
-        if (find_path(core, watch->path, watch->type)) {
+        if (wanted) {
             /* Somebody wants the same path again: the server must keep it. */
             unlink_from(&core->removing, watch);
             drop(core, watch);

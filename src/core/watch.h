@@ -18,19 +18,21 @@ struct zkl_watch {
     uint64_t id;
     enum zkl_watch_state state;
     enum zkl_watch_type type;
-    bool armed; /* child watches: by an earlier list, and it has not fired */
+    bool revoked; /* data watches: what it was armed on asks the node's owner to let go */
+    bool armed;   /* child watches: by an earlier list, and it has not fired */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];
 };
 
-enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_NOMEM };
+enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_REFUSED };
 
 /* Subscribe to the watch of path, a new one (the caller arms it) or a shared one. A subscription to
- * the same path stays as it is (SHARED), one to another path ends first. */
+ * the same path stays as it is (SHARED), one to another path ends first. REFUSED: why says what for,
+ * NOMEM or FULL. */
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
-                                        enum zkl_watch_type type);
+                                        enum zkl_watch_type type, enum zkl_answer *why);
 /* End a subscription; the last one has the watch removed from the server. */
 void zkl_watch_unsubscribe(struct zkl_core *core, struct zkl_subscription *sub);
 
@@ -42,6 +44,8 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
 /* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it.
  */
 void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch);
+/* libzookeeper has it no more: nothing is awaited for it, and there is room for another one. */
+void zkl_watch_gone(struct zkl_core *core, struct zkl_watch *watch);
 /* The answer to a removal. */
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer);
 /* Tell the server of the watches that nobody wants, where it has not been told: the link is back.

@@ -25,6 +25,11 @@ struct zkl_time zkl_clock_now(void)
     return (struct zkl_time){.mono_ns = zkl_clock_mono_ns(), .boot_ns = zkl_clock_boot_ns()};
 }
 
+int64_t zkl_clock_real_ms(void)
+{
+    return read_clock(CLOCK_REALTIME) / 1000000;
+}
+
 struct timespec zkl_clock_timespec(int64_t mono_ns)
 {
     return (struct timespec){.tv_sec = mono_ns / NS, .tv_nsec = mono_ns % NS};

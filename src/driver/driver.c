@@ -55,6 +55,38 @@ int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
     return rc;
 }
 
+static void *rehearse(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return (void *)(intptr_t)gettid();
+}
+
+/* A thread that was joined counts for a moment yet. */
+static void wait_until_gone(pid_t thread)
+{
+    for (int i = 0; i < 100 && tgkill(getpid(), thread, 0) == 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+bool zkl_thread_rehearse(int count)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t threads[ZKL_REHEARSED_MAX];
+    int made = 0;
+    pthread_mutex_lock(&gate);
+    while (made < count && zkl_thread_start(&threads[made], rehearse, &gate) == 0)
+        made++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < made; i++) {
+        void *thread;
+        pthread_join(threads[i], &thread);
+        wait_until_gone((pid_t)(intptr_t)thread);
+    }
+    pthread_mutex_destroy(&gate);
+    return made == count;
+}
+
 int zkl_shield(void)
 {
     int state;
@@ -222,8 +254,8 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     if (got == 16)
         return;
     /* Forbidden in this process: time, thread and address are at least not another contender's. */
-    uint64_t parts[2] = {(uint64_t)zkl_clock_boot_ns(),
-                         (uint64_t)gettid() << 40 ^ (uintptr_t)port ^ driver_of(port)->core.last_id};
+    uint64_t parts[2] = {(uint64_t)zkl_clock_boot_ns(), (uint64_t)gettid() << 40 ^ (uintptr_t)port ^
+                                                            driver_of(port)->core.last_id};
     memcpy(bytes, parts, 16);
 }
 
@@ -250,18 +282,16 @@ static void bury_all(struct zkl_driver *d)
     }
 }
 
-static void open_one(struct zkl_driver *d, bool *wanted, bool probe)
+static void open_one(struct zkl_driver *d, bool probe)
 {
-    if (!*wanted || d->closing || zkl_clock_mono_ns() < d->open_not_before)
+    bool wanted = probe ? d->open_probe : d->open_current;
+    if (!wanted || d->closing || zkl_clock_mono_ns() < d->open_not_before)
         return;
-    *wanted = false;
     zkl_driver_unlock(d);
     int rc = zkl_handle_open(d, probe);
     zkl_driver_lock(d);
-    if (rc != 0 && !d->closing) {
-        *wanted = true;
+    if (rc != 0)
         d->open_not_before = zkl_clock_mono_ns() + ZKL_OPEN_RETRY_MS * MS;
-    }
 }
 
 static int64_t next_wake(struct zkl_driver *d)
@@ -327,8 +357,8 @@ static void *service_main(void *driver)
     zkl_driver_lock(d);
     while (!d->closing || d->graveyard) {
         /* The next handle first: the old one may take its time to close. */
-        open_one(d, &d->open_current, false);
-        open_one(d, &d->open_probe, true);
+        open_one(d, false);
+        open_one(d, true);
         bury_all(d);
         struct zkl_time now = zkl_clock_now();
         if (!d->closing && zkl_core_next_timeout(&d->core, now) <= now.mono_ns)
@@ -448,6 +478,8 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     d->epoll_fd = d->wake_fd = -1;
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
     d->core.hello_wanted = config->hello;
+    const char *chroot = strchr(config->servers, '/');
+    d->core.chroot_length = chroot ? strlen(chroot) : 0;
     return d;
 }
 
@@ -498,6 +530,7 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
     if (!d)
         return ZKL_ENOMEM;
     int rc = make_descriptors(d);
+    d->open_current = true;
     bool dispatch = rc == 0 && start_thread(d, &d->dispatch, zkl_dispatch_main);
     if (rc == 0)
         rc = dispatch ? zkl_handle_open(d, false) : ZKL_ESYSTEM;

@@ -151,5 +151,8 @@ void *zkl_dispatch_main(void *driver);
 void zkl_driver_kick(struct zkl_driver *d);
 /* pthread_create with every signal blocked in the new thread. */
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
+/* Could so many (at most ZKL_REHEARSED_MAX) threads be made now? They are, all at once, and gone. */
+#define ZKL_REHEARSED_MAX 2
+bool zkl_thread_rehearse(int count);
 
 #endif

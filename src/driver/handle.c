@@ -53,6 +53,7 @@ static void free_call(struct zkl_call *call)
     if (call->renewal)
         zkl_renew_free(call->renewal);
     free(call->results);
+    free(call->paths);
     free(call);
 }
 
@@ -97,12 +98,27 @@ static void on_string(int rc, const char *value, const void *data)
     on_void(rc, data);
 }
 
+/* A path may or may not carry the chroot. */
+static const char *last_component(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void tell_stat(struct zkl_reply *reply, const struct Stat *stat)
+{
+    reply->czxid = stat->czxid;
+    reply->node_session = stat->ephemeralOwner;
+    reply->ctime_ms = stat->ctime;
+    reply->version = stat->version;
+    reply->node_children = stat->numChildren;
+}
+
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
 {
     struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK) {
-        const char *slash = strrchr(path, '/'); /* the path may or may not carry the chroot */
-        reply.name = slash ? slash + 1 : path;
+        reply.name = last_component(path);
         reply.czxid = stat->czxid;
     }
     zkl_call_leave(zkl_call_enter(data), &reply);
@@ -111,20 +127,22 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
 static void on_stat(int rc, const struct Stat *stat, const void *data)
 {
     struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
-    if (rc == ZOK) {
-        reply.czxid = stat->czxid;
-        reply.node_session = stat->ephemeralOwner;
-    }
+    if (rc == ZOK)
+        tell_stat(&reply, stat);
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
 static void on_data(int rc, const char *value, int length, const struct Stat *stat,
                     const void *data)
 {
-    (void)value;
-    (void)length;
-    (void)stat;
-    on_void(rc, data);
+    struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
+    if (rc == ZOK)
+        tell_stat(&reply, stat);
+    if (rc == ZOK && length > 0) {
+        reply.data = value;
+        reply.data_size = (size_t)length;
+    }
+    zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
 static void on_children(int rc, const struct String_vector *strings, const struct Stat *stat,
@@ -134,7 +152,8 @@ static void on_children(int rc, const struct String_vector *strings, const struc
     if (rc == ZOK) {
         reply.children = (const char *const *)strings->data;
         reply.child_count = (size_t)strings->count;
-        reply.czxid = stat ? stat->czxid : 0;
+        if (stat)
+            tell_stat(&reply, stat);
     }
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
@@ -148,11 +167,21 @@ static void on_transaction(int rc, const void *data)
 {
     struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     struct zkl_call *call = zkl_call_enter(data);
+    const char *names[ZKL_TRANSACTION_MAX];
+    if (rc == ZOK && call->paths) {
+        reply.children = names;
+        reply.child_count = call->result_count;
+        for (size_t i = 0; i < call->result_count; i++)
+            names[i] = last_component(call->paths + i * ZKL_PATH_ROOM);
+    }
     /* The operations before the one that failed have error 0. */
     while (rc != ZOK && reply.failed_check < call->result_count &&
            call->results[reply.failed_check].err == 0)
         reply.failed_check++;
+    char *paths = call->paths; /* outlive the call, as the names are in there */
+    call->paths = NULL;
     zkl_call_leave(call, &reply);
+    free(paths);
 }
 
 /* --- watches and session events, on the same thread --------------------- */
@@ -276,20 +305,27 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
 
 int zkl_handle_open(struct zkl_driver *d, bool probe)
 {
+    /* libzookeeper makes two and aborts the process if it can't. That nobody else takes their place
+     * between here and there is hoped. */
+    if (!zkl_thread_rehearse(2))
+        return ZKL_ESYSTEM;
     struct zkl_handle *h = calloc(1, sizeof *h);
     sigset_t all, old;
     if (!h)
         return ZKL_ENOMEM;
     h->driver = d;
     zkl_driver_lock(d);
-    if (d->closing) { /* since this was wanted: nobody would close it */
+    struct zkl_handle **slot = probe ? &d->probe : &d->current;
+    bool *wanted = probe ? &d->open_probe : &d->open_current;
+    if (d->closing || !*wanted) { /* by now: nobody would close it */
+        int rc = d->closing ? ZKL_ECLOSED : 0;
         zkl_driver_unlock(d);
         free(h);
-        return ZKL_ECLOSED;
+        return rc;
     }
-    struct zkl_handle **slot = probe ? &d->probe : &d->current;
     assert(!*slot);
     *slot = h;
+    *wanted = false;
     zkl_driver_unlock(d);
 
     sigfillset(&all);
@@ -305,8 +341,10 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     h->zh = zh;
     if (!h->buried) { /* else it was dropped meanwhile, and whoever did says what comes next */
         rc = zh ? set_up(d, h) : open_error(error);
-        if (rc != 0 && !h->buried)
+        if (rc != 0 && !h->buried) {
             zkl_handle_bury(d, slot);
+            *wanted = true;
+        }
     }
     zkl_driver_unlock(d);
     return rc;
@@ -362,32 +400,78 @@ static int send_create(struct zkl_handle *h, struct zkl_call *call, const struct
                         ZOO_EPHEMERAL_SEQUENTIAL, on_created, call);
 }
 
+/* The checks, any version (a revocation's data must not get in the way), and room for one more. */
+static zoo_op_t *check_ops(struct zkl_call *call, const struct zkl_request *r)
+{
+    zoo_op_t *ops = calloc(r->check_count + 1, sizeof *ops);
+    call->results = calloc(r->check_count + 1, sizeof *call->results);
+    for (size_t i = 0; ops && i < r->check_count; i++)
+        zoo_check_op_init(&ops[i], r->checks[i], -1);
+    return ops;
+}
+
+static int send_transaction(struct zkl_handle *h, struct zkl_call *call, zoo_op_t *ops,
+                            size_t count)
+{
+    int rc = ZSYSTEMERROR;
+    call->result_count = count;
+    if (ops && call->results)
+        rc = zoo_amulti(h->zh, (int)count, ops, call->results, on_transaction, call);
+    free(ops);
+    return rc;
+}
+
+static int send_create_under(struct zkl_handle *h, struct zkl_call *call,
+                             const struct zkl_request *r)
+{
+    zoo_op_t *ops = check_ops(call, r);
+    if (ops)
+        zoo_create_op_init(&ops[r->check_count], r->path, r->data, (int)strlen(r->data),
+                           zkl_handle_acl(h->driver), ZOO_EPHEMERAL, NULL, 0);
+    return send_transaction(h, call, ops, r->check_count + 1);
+}
+
+static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
+    call->results = calloc(r->check_count, sizeof *call->results);
+    call->paths = calloc(r->check_count, ZKL_PATH_ROOM);
+    if (!call->paths) {
+        free(ops);
+        return ZSYSTEMERROR;
+    }
+    for (size_t i = 0; ops && i < r->check_count; i++)
+        zoo_create_op_init(&ops[i], r->checks[i], r->texts[i], (int)strlen(r->texts[i]),
+                           zkl_handle_acl(h->driver), ZOO_EPHEMERAL_SEQUENTIAL,
+                           call->paths + i * ZKL_PATH_ROOM, ZKL_PATH_ROOM);
+    return send_transaction(h, call, ops, r->check_count);
+}
+
+static int send_delete_all(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
+    call->results = calloc(r->check_count, sizeof *call->results);
+    for (size_t i = 0; ops && i < r->check_count; i++)
+        zoo_delete_op_init(&ops[i], r->checks[i], -1);
+    return send_transaction(h, call, ops, r->check_count);
+}
+
 static int send_make(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
-    return zoo_acreate2(h->zh, r->path, "", 0, zkl_handle_acl(h->driver),
+    const char *text = r->data ? r->data : "";
+    return zoo_acreate2(h->zh, r->path, text, (int)strlen(text), zkl_handle_acl(h->driver),
                         r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER, on_created, call);
 }
 
 static int send_heartbeat(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
-    zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
-    call->results = calloc(r->check_count, sizeof *call->results);
-    call->result_count = r->check_count;
-    int rc = ZSYSTEMERROR;
-    if (ops && call->results) {
-        /* Any version: a revocation's data must not end the proof. */
-        for (size_t i = 0; i < r->check_count; i++)
-            zoo_check_op_init(&ops[i], r->checks[i], -1);
-        rc = zoo_amulti(h->zh, (int)r->check_count, ops, call->results, on_transaction, call);
-    }
-    free(ops);
-    return rc;
+    return send_transaction(h, call, check_ops(call, r), r->check_count);
 }
 
 static int send_list_root(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
-    return zoo_awget_children2(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id,
-                               on_children, call);
+    return zoo_awget_children2(h->zh, r->path, r->watch_id ? on_fired : NULL,
+                               (void *)(uintptr_t)r->watch_id, on_children, call);
 }
 
 static int send_unwatch(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
@@ -402,11 +486,16 @@ static int send_unwatch(struct zkl_handle *h, struct zkl_call *call, const struc
                                    completion.argument, call);
 }
 
+static int wanted_version(const struct zkl_request *r)
+{
+    return r->flag ? r->version : -1;
+}
+
 static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
     switch (r->kind) {
     case ZKL_REQ_CREATE:
-        return send_create(h, call, r);
+        return r->check_count > 0 ? send_create_under(h, call, r) : send_create(h, call, r);
     case ZKL_REQ_MAKE:
         return send_make(h, call, r);
     case ZKL_REQ_LIST:
@@ -418,12 +507,21 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     case ZKL_REQ_STAT:
     case ZKL_REQ_NUDGE:
         return zoo_aexists(h->zh, r->path, 0, on_stat, call);
+    case ZKL_REQ_GET:
+        return zoo_awget(h->zh, r->path, NULL, NULL, on_data, call);
+    case ZKL_REQ_SET:
+        return zoo_aset(h->zh, r->path, r->data, (int)strlen(r->data), wanted_version(r), on_stat,
+                        call);
     case ZKL_REQ_WATCH:
         return zoo_awget(h->zh, r->path, on_fired, (void *)(uintptr_t)r->watch_id, on_data, call);
     case ZKL_REQ_UNWATCH:
         return send_unwatch(h, call, r);
     case ZKL_REQ_DELETE:
-        return zoo_adelete(h->zh, r->path, -1, on_void, call);
+        return zoo_adelete(h->zh, r->path, wanted_version(r), on_void, call);
+    case ZKL_REQ_CREATE_ALL:
+        return send_create_all(h, call, r);
+    case ZKL_REQ_DELETE_ALL:
+        return send_delete_all(h, call, r);
     case ZKL_REQ_HEARTBEAT:
         return send_heartbeat(h, call, r);
     case ZKL_REQ_RENEW:

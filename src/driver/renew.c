@@ -161,8 +161,7 @@ static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void
     else if (!copy_acl(&renewal->acl, acl))
         finish(call, ZKL_ANSWER_NOMEM);
     else if (is_what_we_make(call->handle->driver, renewal))
-        go_on(call,
-              zoo_adelete(call->handle->zh, renewal->path, renewal->version, on_deleted, call));
+        go_on(call, send_transaction(call, 3, on_deleted));
     else
         go_on(call, send_transaction(call, 2, on_transaction));
 }

@@ -1,121 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define RAW_SESSION_MS 60000
-
-struct zks *server;
-struct wire *raw;
-
-/* --- the program ------------------------------------------------------------------------------ */
-
-static int start_server(void **state)
-{
-    struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS};
-    char err[512] = "";
-    int rc = zks_start(&server, &options, err, sizeof err);
-
-    (void)state;
-    if (rc != 0)
-        print_error("%s\n", err);
-    return rc;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    zks_stop(server);
-    return 0;
-}
-
-static const char *chroot_text(void)
-{
-    const char *text = getenv("ZKL_TEST_CHROOT");
-
-    return text ? text : "";
-}
-
-/* The chroot with all that is above it. 0 or -1. */
-static int make_chroot(void)
-{
-    char path[256];
-
-    snprintf(path, sizeof path, "%s/", chroot_text());
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int rc = wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0);
-        *slash = '/';
-        if (rc != 0 && rc != WIRE_NODEEXISTS)
-            return -1;
-    }
-    return 0;
-}
-
-int cluster_raw_open(void **state)
-{
-    (void)state;
-    if (zks_wait_ready(server, ZKS_READY_MS) != 0)
-        return -1;
-    if (wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS) != 0)
-        return -1;
-    return make_chroot();
-}
-
-int cluster_raw_close(void **state)
-{
-    (void)state;
-    wire_close(raw);
-    raw = NULL;
-    return 0;
-}
-
-int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
-{
-    char err[512];
-
-    if (zks_available(err, sizeof err) != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
-}
-
-long cluster_length(long full, long brief)
-{
-    const char *text = getenv("ZKL_TEST_LONG");
-
-    return text && strcmp(text, "1") == 0 ? full : brief;
-}
-
-static char *next_text(void)
-{
-    static char texts[16][1024];
-    static unsigned last;
-
-    return texts[++last % 16];
-}
-
-const char *cluster_at(const char *path)
-{
-    char *text = next_text();
-
-    snprintf(text, 1024, "%s%s", chroot_text(), path);
-    return text;
-}
-
-const char *cluster_servers(const char *servers)
-{
-    char *text = next_text();
-
-    snprintf(text, 1024, "%s%s", servers, chroot_text());
-    return text;
-}
-
 /* --- clients and handles ---------------------------------------------------------------------- */
 
 struct zkl_client_options cluster_options(void)
@@ -148,7 +33,7 @@ struct zkl_mutex *cluster_mutex(struct zkl_client *client, const char *path)
 {
     struct zkl_mutex *mutex = NULL;
 
-    if (zkl_mutex_new(&mutex, client, path) != 0)
+    if (zkl_mutex_new(&mutex, client, path, NULL) != 0)
         fail_msg("%s", zkl_error_detail());
     return mutex;
 }
@@ -158,48 +43,4 @@ void cluster_free_all(struct zkl_client *client, struct zkl_mutex *mutexes[])
     for (size_t i = 0; mutexes[i] != NULL; i++)
         check_ok(zkl_mutex_free(mutexes[i]));
     check_ok(zkl_client_free(client));
-}
-
-/* --- nodes ------------------------------------------------------------------------------------ */
-
-const char *cluster_path(const char *name)
-{
-    static char paths[8][64];
-    static unsigned last;
-    char *path = paths[++last % 8];
-
-    snprintf(path, sizeof paths[0], "/%s-%u", name, last);
-    return path;
-}
-
-int cluster_children(const char *path)
-{
-    int n = wire_count(raw, cluster_at(path));
-
-    if (n < 0 && n != WIRE_NONODE)
-        fail_msg("children of %s: %d", path, n);
-    return n < 0 ? 0 : n;
-}
-
-static const char *number_of(const char *name)
-{
-    const char *dash = strrchr(name, '-');
-
-    return dash ? dash + 1 : name;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    return strcmp(number_of(*(char *const *)a), number_of(*(char *const *)b));
-}
-
-void cluster_child(const char *path, size_t nth, char *out, size_t size)
-{
-    struct wire_names names;
-
-    check_ok(wire_children(raw, cluster_at(path), &names));
-    check_num(names.n, >, nth);
-    qsort(names.name, names.n, sizeof names.name[0], by_number);
-    snprintf(out, size, "%s/%s", cluster_at(path), names.name[nth]);
-    wire_names_free(&names);
 }

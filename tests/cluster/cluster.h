@@ -13,12 +13,13 @@
 #include "wire.h"
 #include "zkserver.h"
 
-#define WAIT_MS 20000       /* for what comes at once, on a machine that may be busy */
-#define SESSION_MS 30000    /* nothing expires by itself, and no ping disturbs a count */
+#define WAIT_MS 20000    /* for what comes at once, on a machine that may be busy */
+#define SESSION_MS 30000 /* nothing expires by itself, and no ping disturbs a count */
 #define CONTAINER_CHECK_MS 200
 
 extern struct zks *server;
-extern struct wire *raw; /* a session of the test's own, made anew for each test */
+extern struct zks_options cluster_server; /* to be changed before main's last call */
+extern struct wire *raw;                  /* a session of the test's own, made anew for each test */
 
 /* For main: skip without java, else run the tests (those that a wildcard names) on a new server. */
 int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);

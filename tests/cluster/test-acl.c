@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Denied by an ACL, or without the credential: each has its code and a sentence that names the path
  * and what is denied; nothing hangs and nothing is left. */
-#include "cluster.h"
+#include "creator.h"
 
 #include "api/client.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define CREDENTIAL "alice:secret"
-/* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
-#define CREATOR_ACL_START "31:digest:alice:"
 
 enum { READ = 1, CREATE = 4, DELETE = 8 };
 
@@ -31,16 +27,6 @@ static const char *make_path(const char *path, int denied)
     check_ok(wire_auth(raw, "digest", "admin:admin"));
     check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, acl, 2, NULL, 0));
     return path;
-}
-
-static struct zkl_client *creator_client(const char *credential)
-{
-    struct zkl_client_options options = cluster_options();
-
-    options.auth_scheme = "digest";
-    options.auth_credential = credential;
-    options.acl = ZKL_ACL_CREATOR;
-    return cluster_client_with(&options);
 }
 
 static int lock_for_long(struct zkl_mutex *mutex)
@@ -78,7 +64,7 @@ static bool is_at_rest(struct zkl_client *client)
 
 /* --- a right that is missing ------------------------------------------------------------------ */
 
-/* Goal: no CREATE on the path: every call says so, and leaves nothing. */
+/* Goal: no CREATE on the path: every call says so, and leaves nothing. Modes: F57. */
 static void without_create_on_the_path(void **state)
 {
     const char *path = make_path(cluster_path("no-create"), CREATE);
@@ -107,7 +93,7 @@ static void without_create_on_a_parent(void **state)
 }
 
 /* Goal: no READ on the path: the queue can't be seen, so nothing is granted, and the node that was
- * made on the way is taken back. */
+ * made on the way is taken back. Modes: F57. */
 static void without_read_on_the_path(void **state)
 {
     const char *path = make_path(cluster_path("no-read"), READ);
@@ -120,7 +106,7 @@ static void without_read_on_the_path(void **state)
 }
 
 /* Goal: no READ on the predecessor's node: it can't be watched, so the wait ends, and so does its
- * node. */
+ * node. Modes: F57. */
 static void without_read_on_the_predecessor(void **state)
 {
     const char *path = make_path(cluster_path("no-read-before"), 0);
@@ -146,7 +132,7 @@ static void without_read_on_the_predecessor(void **state)
 }
 
 /* Goal: no DELETE: unlock gives the hold back, says that the node stays, and until when; the end of
- * the session takes it. */
+ * the session takes it. Modes: F57. */
 static void without_delete_unlock_says_what_stays(void **state)
 {
     const char *path = make_path(cluster_path("no-delete"), DELETE);
@@ -170,7 +156,7 @@ static void without_delete_unlock_says_what_stays(void **state)
 }
 
 /* Goal: no DELETE, and a wait that times out: it ends in time, its node stays as long as its
- * client, and others go on once that is closed. */
+ * client, and others go on once that is closed. Modes: F57. */
 static void without_delete_a_wait_times_out(void **state)
 {
     const char *path = make_path(cluster_path("no-delete-wait"), DELETE);
@@ -197,15 +183,6 @@ static void without_delete_a_wait_times_out(void **state)
 
 /* --- a client that keeps its nodes to itself -------------------------------------------------- */
 
-static void check_acl(const char *path)
-{
-    char acl[256];
-
-    check_ok(wire_get_acl(raw, path, acl, sizeof acl));
-    if (strncmp(acl, CREATOR_ACL_START, strlen(CREATOR_ACL_START)) != 0 || strchr(acl, ','))
-        fail_msg("%s has the ACL %s", path, acl);
-}
-
 /* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
  * credential alone. */
 static void creator_only_is_what_every_node_gets(void **state)
@@ -220,11 +197,11 @@ static void creator_only_is_what_every_node_gets(void **state)
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
-    check_acl(cluster_at(node));
-    check_acl(cluster_at(path));
+    check_creators(cluster_at(node));
+    check_creators(cluster_at(path));
     snprintf(path, sizeof path, "%s/deep", parent);
-    check_acl(cluster_at(path));
-    check_acl(cluster_at(parent));
+    check_creators(cluster_at(path));
+    check_creators(cluster_at(parent));
     check_ok(zkl_mutex_unlock(mutex));
     cluster_free(client, mutex);
 }

@@ -2,6 +2,8 @@
 /* Wrong calls, made on the shared library as it is shipped: each has its code, none crashes. */
 #include "cluster.h"
 
+#include <zklock/inspect.h>
+
 #include "says.h"
 
 #include <stdio.h>
@@ -9,7 +11,7 @@
 
 /* --- NULL ------------------------------------------------------------------------------------ */
 
-static const char *tried[64];
+static const char *tried[128];
 static size_t tried_count;
 
 static void check_said(const char *name, int64_t said, int64_t expected)
@@ -40,7 +42,7 @@ static void try_clients(void)
 
 static void try_mutexes(void)
 {
-    try(zkl_mutex_new, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_mutex_free, (NULL), 0);
     try(zkl_mutex_acquire, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_mutex_lock, (NULL), ZKL_EINVAL);
@@ -54,6 +56,50 @@ static void try_mutexes(void)
     try(zkl_mutex_window_ms, (NULL), ZKL_EINVAL);
     try(zkl_mutex_node_path, (NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_mutex_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_renew, (NULL, 1), ZKL_EINVAL);
+    try(zkl_mutex_revoke_requested, (NULL), ZKL_EINVAL);
+    try(zkl_rwlock_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_rwlock_free, (NULL), 0);
+    try(zkl_rwlock_read, (NULL), 0);
+    try(zkl_rwlock_write, (NULL), 0);
+    try(zkl_semaphore_mutex_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
+}
+
+static void try_semaphores(void)
+{
+    try(zkl_semaphore_new, (NULL, NULL, NULL, 1, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_free, (NULL), 0);
+    try(zkl_semaphore_acquire, (NULL, 1, NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_permits, (NULL), ZKL_EINVAL);
+    try(zkl_semaphore_set_permits, (NULL, 1, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_permit_release, (NULL), ZKL_EINVAL);
+    try(zkl_permit_still_held, (NULL, 0), ZKL_EINVAL);
+    try(zkl_permit_token, (NULL), 0);
+    try(zkl_permit_window_ms, (NULL), ZKL_EINVAL);
+    try(zkl_permit_node_path, (NULL, NULL, 0), ZKL_EINVAL);
+    try(zkl_permit_renew, (NULL, 1), ZKL_EINVAL);
+    try(zkl_permit_revoke_requested, (NULL), ZKL_EINVAL);
+    try(zkl_multi_new, (NULL, NULL, NULL, 0), ZKL_EINVAL);
+    try(zkl_multi_free, (NULL), 0);
+    try(zkl_multi_acquire, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_multi_lock, (NULL), ZKL_EINVAL);
+    try(zkl_multi_trylock, (NULL), ZKL_EINVAL);
+    try(zkl_multi_lock_for, (NULL, 0), ZKL_EINVAL);
+    try(zkl_multi_lock_until, (NULL, 0, NULL), ZKL_EINVAL);
+    try(zkl_multi_unlock, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_multi_still_held, (NULL, 0), ZKL_EINVAL);
+    try(zkl_multi_window_ms, (NULL), ZKL_EINVAL);
+    try(zkl_multi_token, (NULL, 0), 0);
+}
+
+static void try_inspections(void)
+{
+    zkl_inspection_free(NULL);
+    tried[tried_count++] = "zkl_inspection_free";
+    try(zkl_inspect, (NULL, NULL, 0, NULL), ZKL_EINVAL);
+    try(zkl_revoke, (NULL, NULL, NULL, 0), ZKL_EINVAL);
+    try(zkl_break, (NULL, NULL, 0, 0, 0), ZKL_EINVAL);
 }
 
 static void try_the_rest(void)
@@ -91,6 +137,8 @@ static void every_function_takes_null(void **state)
     tried_count = 0;
     try_clients();
     try_mutexes();
+    try_semaphores();
+    try_inspections();
     try_the_rest();
     check_true(map != NULL);
     while (fgets(line, sizeof line, map)) {
@@ -117,9 +165,9 @@ static void other_pointers_may_be_null_or_say_so(void **state)
     check_fails(zkl_client_open(&client, NULL), ZKL_EINVAL, "options");
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "servers");
     check_true(client == NULL);
-    check_fails(zkl_mutex_new(&mutex, NULL, "/x"), ZKL_EINVAL, "client");
-    check_fails(zkl_mutex_new(&mutex, good, NULL), ZKL_EINVAL, "path");
-    check_fails(zkl_mutex_new(NULL, good, "/x"), ZKL_EINVAL, "mutex");
+    check_fails(zkl_mutex_new(&mutex, NULL, "/x", NULL), ZKL_EINVAL, "client");
+    check_fails(zkl_mutex_new(&mutex, good, NULL, NULL), ZKL_EINVAL, "path");
+    check_fails(zkl_mutex_new(NULL, good, "/x", NULL), ZKL_EINVAL, "mutex");
     check_true(mutex == NULL);
     mutex = cluster_mutex(good, cluster_path("null"));
     check_ok(zkl_mutex_acquire(mutex, NULL, NULL));
@@ -156,7 +204,7 @@ static void structs_without_their_size_are_refused(void **state)
 /* --- closed ---------------------------------------------------------------------------------- */
 
 /* Goal: after close each call says ECLOSED or what still can be said, at once, and all can be freed;
- * a hold of before counts as lost. */
+ * a hold of before counts as lost. Modes: F17. */
 static void a_closed_client_says_so(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -168,7 +216,7 @@ static void a_closed_client_says_so(void **state)
     check_ok(zkl_client_close(client, WAIT_MS));
     check_ok(zkl_client_close(client, WAIT_MS));
     check_num(zkl_client_state(client), ==, ZKL_CLIENT_CLOSED);
-    check_fails(zkl_mutex_new(&other, client, "/x"), ZKL_ECLOSED, "zkl_mutex_new");
+    check_fails(zkl_mutex_new(&other, client, "/x", NULL), ZKL_ECLOSED, "zkl_mutex_new");
     check_fails(zkl_mutex_lock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
     check_fails(zkl_mutex_trylock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
     check_fails(zkl_mutex_lock_for(mutex, 5000), ZKL_ECLOSED, "zkl_mutex_acquire");
@@ -188,7 +236,7 @@ static void a_closed_client_says_so(void **state)
 static void each_code_has_its_sentence(void **state)
 {
     (void)state;
-    for (int a = 0; a >= ZKL_EPROTO; a--) {
+    for (int a = 0; a >= ZKL_EFOREIGN; a--) {
         check_num(strlen(zkl_strerror(a)), >=, 7);
         check_true(strcmp(zkl_strerror(a), zkl_strerror(1)) != 0);
         for (int b = 0; b > a; b--)
@@ -198,7 +246,7 @@ static void each_code_has_its_sentence(void **state)
         check_num(zkl_error_is_retryable(a), ==, retryable);
         check_num(zkl_error_is_lost(a), ==, a == ZKL_ELOST);
     }
-    check_text(zkl_strerror(ZKL_EPROTO - 1), zkl_strerror(1000));
+    check_text(zkl_strerror(ZKL_EFOREIGN - 1), zkl_strerror(1000));
 }
 
 static int fail_here(void *unused)

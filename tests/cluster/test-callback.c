@@ -2,10 +2,12 @@
 /* Callbacks: what is called when, and what may be called from within one. */
 #include "cluster.h"
 
+#include "every.h"
 #include "notes.h"
 #include "proxy.h"
 
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static struct zkl_client *client_through(struct proxy *proxy)
@@ -185,99 +187,156 @@ static void a_callback_is_that_of_the_acquire(void **state)
 
 /* --- calls within callbacks ------------------------------------------------------------------ */
 
-#define WAITING_CALLS 8
-
-struct inside {
-    struct zkl_mutex *mutex;
-    struct zkl_client *client;
-    struct zkl_client_options options;
-    int waiting[WAITING_CALLS];
-    int allowed[6];
-    int64_t ms;
+struct within {
+    struct every every;
+    atomic_bool go; /* the next callback makes the calls */
     sem_t done;
 };
 
-static void call_all(struct inside *in)
+static void make_calls(struct within *w)
 {
-    struct zkl_mutex *other = NULL;
-    struct zkl_client *opened = NULL;
-    int64_t start = net_now_ms();
-    int waiting[WAITING_CALLS] = {
-        zkl_mutex_lock(in->mutex),           zkl_mutex_trylock(in->mutex),
-        zkl_mutex_lock_for(in->mutex, 5000), zkl_mutex_lock_until(in->mutex, ZKL_NO_DEADLINE, NULL),
-        zkl_mutex_unlock(in->mutex),         zkl_client_close(in->client, 5000),
-        zkl_client_free(in->client),         zkl_client_open(&opened, &in->options),
-    };
-    int allowed[6] = {
-        zkl_mutex_new(&other, in->client, "/made-within"),
-        zkl_mutex_set_callback(other, NULL, NULL),
-        zkl_mutex_hold_count(in->mutex),
-        zkl_mutex_still_held(in->mutex, 0),
-        zkl_mutex_free(other),
-        zkl_client_state(in->client) > 0 ? 0 : -1,
-    };
-
-    in->ms = net_now_ms() - start;
-    memcpy(in->waiting, waiting, sizeof waiting);
-    memcpy(in->allowed, allowed, sizeof allowed);
-    sem_post(&in->done);
+    if (!atomic_exchange(&w->go, false))
+        return;
+    every_call(&w->every, EVERY_CALLBACK);
+    sem_post(&w->done);
 }
 
 static void on_hold(const struct zkl_hold_event *event, void *arg)
 {
     (void)event;
-    call_all(arg);
+    make_calls(arg);
 }
 
 static void on_client_state(struct zkl_client *client, enum zkl_client_state state, void *arg)
 {
-    struct inside *in = arg;
-
-    if (state == ZKL_CLIENT_SUSPENDED && in->client == client)
-        call_all(in);
+    (void)client;
+    (void)state;
+    make_calls(arg);
 }
 
-static void check_inside(struct inside *in)
+static void on_line(const char *line, void *arg)
 {
-    check_wait(sem_trywait(&in->done) == 0, WAIT_MS);
-    for (int i = 0; i < WAITING_CALLS; i++)
-        check_num(in->waiting[i], ==, ZKL_EINCALLBACK);
-    for (int i = 0; i < 6; i++)
-        check_ok(in->allowed[i]);
-    check_num(in->ms, <, 1000);
+    (void)line;
+    make_calls(arg);
 }
 
-/* Goal: in a callback every call that waits says so at once, whether the lock is held or free, and
- * those that do not wait work. Method: all of them from a hold's callback and from the client's. */
-static void calls_that_wait_are_refused_in_callbacks(void **state)
+static void check_calls(struct within *w)
 {
-    struct inside hold = {.options = cluster_options()}, session = {.options = cluster_options()};
+    check_wait(sem_trywait(&w->done) == 0, WAIT_MS);
+    every_check(&w->every);
+}
+
+static void cause_a_line(struct within *w)
+{
+    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("line"));
+
+    w->go = true;
+    check_ok(zkl_mutex_lock(other));
+    check_calls(w);
+    check_ok(zkl_mutex_unlock(other));
+    check_ok(zkl_mutex_free(other));
+}
+
+static void lose_a_mutex(struct within *w)
+{
+    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("lost"));
+
+    check_ok(zkl_mutex_set_callback(other, on_hold, w));
+    check_ok(zkl_mutex_lock(other));
+    w->go = true;
+    delete_node_of(other);
+    check_calls(w);
+    check_num(zkl_mutex_unlock(other), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_free(other));
+}
+
+static void lose_a_permit(struct within *w)
+{
+    struct zkl_semaphore *other = NULL;
+    struct zkl_permit *permit = NULL;
+    char node[300];
+
+    check_ok(zkl_semaphore_new(&other, w->every.client, cluster_path("permit"), 1, NULL));
+    check_ok(zkl_semaphore_set_callback(other, on_hold, w));
+    check_ok(zkl_semaphore_acquire(other, 1, NULL, &permit));
+    check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
+    w->go = true;
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_calls(w);
+    check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
+    check_ok(zkl_semaphore_free(other));
+}
+
+static void ask_for_a_mutex(struct within *w)
+{
+    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("asked"));
+    char node[300];
+
+    check_ok(zkl_mutex_set_callback(other, on_hold, w));
+    check_ok(zkl_mutex_lock(other));
+    check_num(zkl_mutex_node_path(other, node, sizeof node), >, 0);
+    w->go = true;
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    check_calls(w);
+    check_ok(zkl_mutex_unlock(other));
+    check_ok(zkl_mutex_free(other));
+}
+
+/* A client with this callback, or with none, that holds one of everything. */
+static void open_within(struct within *w, struct proxy *proxy, zkl_client_state_fn state_fn,
+                        zkl_log_fn log_fn)
+{
     struct zkl_client_options options = cluster_options();
+
+    *w = (struct within){.go = false};
+    sem_init(&w->done, 0, 0);
+    options.servers = cluster_servers(proxy_address(proxy));
+    options.state_fn = state_fn;
+    options.log_fn = log_fn;
+    options.state_arg = options.log_arg = w;
+    every_hold(&w->every, cluster_client_with(&options));
+}
+
+static void close_within(struct within *w)
+{
+    every_release(&w->every);
+    cluster_free(w->every.client, NULL);
+    sem_destroy(&w->done);
+}
+
+/* Goal: in a callback every call that waits says so at once, though its lock may be free, and all the
+ * others work. Method: each public call in a callback of each kind: of a mutex that is lost and one
+ * that is asked for, of a permit, of the client's states, of the log. Modes: F46. */
+static void every_call_in_every_callback(void **state)
+{
     struct proxy *proxy = new_proxy();
+    struct within w;
 
     (void)state;
-    sem_init(&hold.done, 0, 0);
-    sem_init(&session.done, 0, 0);
-    options.servers = cluster_servers(proxy_address(proxy));
-    options.state_fn = on_client_state;
-    options.state_arg = &session;
-    struct zkl_client *client = cluster_client_with(&options);
-    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("inside"));
-    hold.client = session.client = client;
-    hold.mutex = session.mutex = mutex;
-    check_ok(zkl_mutex_set_callback(mutex, on_hold, &hold));
-    check_ok(zkl_mutex_lock(mutex));
-    delete_node_of(mutex);
-    check_inside(&hold);
-    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    open_within(&w, proxy, NULL, NULL);
+    lose_a_mutex(&w);
+    ask_for_a_mutex(&w);
+    lose_a_permit(&w);
+    close_within(&w);
+
+    open_within(&w, proxy, NULL, on_line);
+    cause_a_line(&w);
+    close_within(&w);
+
+    open_within(&w, proxy, on_client_state, NULL);
+    w.go = true;
     proxy_cut(proxy);
-    check_inside(&session);
-    cluster_free(client, mutex);
+    check_wait(sem_trywait(&w.done) == 0, WAIT_MS);
+    check_wait(zkl_multi_still_held(w.every.multi, 1) == 1 &&
+                   zkl_client_state(w.every.client) == ZKL_CLIENT_CONNECTED,
+               WAIT_MS);
+    every_check(&w.every);
+    close_within(&w);
     proxy_stop(proxy);
 }
 
 /* Goal: a callback that takes its time holds up no grant on its client; and zkl_mutex_free waits
- * for it, but not for those of other mutexes. */
+ * for it, but not for those of other mutexes. Modes: F46. */
 static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
 {
     struct notes notes = NOTES_INIT;
@@ -314,7 +373,7 @@ static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
 static const struct CMUnitTest tests[] = {
     cluster_test(a_short_cut_is_told_as_suspect_and_held),
     cluster_test(a_callback_is_that_of_the_acquire),
-    cluster_test(calls_that_wait_are_refused_in_callbacks),
+    cluster_test(every_call_in_every_callback),
     cluster_test(a_slow_callback_stalls_only_the_free_of_its_mutex),
     cluster_test(nothing_is_called_after_a_free_within_the_callback),
     cluster_test(free_from_another_clients_callback_is_refused),

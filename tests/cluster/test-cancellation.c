@@ -26,7 +26,7 @@ static int call_state(struct scene *s)
 
 static int call_new(struct scene *s)
 {
-    return zkl_mutex_new(&s->mutex, s->client, "/pending");
+    return zkl_mutex_new(&s->mutex, s->client, "/pending", NULL);
 }
 
 static int call_set_callback(struct scene *s)

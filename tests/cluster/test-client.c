@@ -39,7 +39,7 @@ static void check_says(const char *text, const char *word)
 }
 
 /* Goal: an open that waits for its connection tells at once that the chroot is missing, instead of
- * leaving that to the first lock. */
+ * leaving that to the first lock. Modes: F56. */
 static void open_tells_of_a_missing_chroot(void **state)
 {
     struct zkl_client_options options = cluster_options();

@@ -7,6 +7,7 @@
 #include "api/client.h"
 #include "proxy.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define CYCLES 1000
@@ -220,7 +221,8 @@ static void a_lock_that_waits_is_six_requests(void **state)
 }
 
 /* Goal: a wait that ends without the lock is six requests as well: create, list, two watches, the
- * delete, and the watch on the predecessor taken back; the deletion ends the other one. */
+ * delete, and the watch on the predecessor taken back; the deletion ends the other one.
+ * Modes: F19. */
 static void a_wait_in_vain_is_six_requests(void **state)
 {
     const char *path = cluster_path("six-in-vain");
@@ -251,7 +253,8 @@ static void a_wait_in_vain_is_six_requests(void **state)
 }
 
 /* Goal: of several waiters only the next one is woken: a release that does not concern a contender
- * costs it nothing. Method: a second waiter is counted while the holder changes before it. */
+ * costs it nothing. Method: a second waiter is counted while the holder changes before it.
+ * Modes: F44. */
 static void only_the_next_waiter_is_woken(void **state)
 {
     const char *path = cluster_path("herd");
@@ -279,6 +282,87 @@ static void only_the_next_waiter_is_woken(void **state)
     cluster_free(c.client, mutex);
     proxy_stop(c.proxy);
     cluster_free(holder, held, next);
+}
+
+/* --- very many threads ------------------------------------------------------------------------ */
+
+#define CROWD_MAX 1000
+#define CROWD_WAIT_MS 120000
+
+struct crowd {
+    struct zkl_mutex *mutex;
+    int threads;
+    atomic_int inside, overlaps, through, odd;
+};
+
+static void *pass_through(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    int rc = zkl_mutex_lock(crowd->mutex);
+    if (rc == 0) {
+        crowd->overlaps += crowd->inside++ != 0;
+        crowd->inside--;
+        rc = zkl_mutex_unlock(crowd->mutex);
+    }
+    if (rc != 0)
+        crowd->odd = rc;
+    crowd->through++;
+    return NULL;
+}
+
+static void crowd_begin(struct crowd *crowd, pthread_t *threads)
+{
+    pthread_attr_t attr;
+
+    check_ok(pthread_attr_init(&attr));
+    check_ok(pthread_attr_setstacksize(&attr, 256 * 1024));
+    for (int i = 0; i < crowd->threads; i++)
+        check_ok(pthread_create(&threads[i], &attr, pass_through, crowd));
+    pthread_attr_destroy(&attr);
+}
+
+/* Goal: many threads of one process that share one handle cost what each of them would alone, and
+ * not what their number squared would: create, list, a watch on the own node, which is the next one's
+ * on its predecessor, list, delete. Method: somebody else holds until all are in the queue; a proxy
+ * counts each kind, the server all. Modes: F44. */
+static void many_threads_cost_five_requests_each(void **state)
+{
+    static pthread_t threads[CROWD_MAX];
+    const int n = (int)cluster_length(CROWD_MAX, 300);
+    const char *path = cluster_path("thousand");
+    struct zkl_client *holder = cluster_client();
+    struct zkl_mutex *held = cluster_mutex(holder, path);
+    struct counted c = counted_open(SESSION_MS);
+    struct crowd crowd = {.mutex = cluster_mutex(c.client, path), .threads = n};
+
+    (void)state;
+    keep(path);
+    check_ok(zkl_mutex_lock(held));
+    int64_t before = received_of(c.client), start = net_now_ms();
+    proxy_reset_counts(c.proxy);
+    crowd_begin(&crowd, threads);
+    check_wait(cluster_children(path) == 1 + 1 + n, CROWD_WAIT_MS);
+    check_wait(proxy_counts(c.proxy, PROXY_GET) == n + 1, CROWD_WAIT_MS);
+    check_ok(zkl_mutex_unlock(held));
+    for (int i = 0; i < n; i++)
+        check_ok(pthread_join(threads[i], NULL));
+    check_num(crowd.through, ==, n);
+    check_num(crowd.odd, ==, 0);
+    check_num(crowd.overlaps, ==, 0);
+    int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
+    print_message("%d threads: %d requests\n", n, (int)counted_requests(&c));
+    check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, n);
+    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, 2 * n);
+    check_num(proxy_counts(c.proxy, PROXY_GET), ==, n + 1);
+    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, n);
+    check_num(counted_requests(&c) - beats, ==, 5 * n + 1);
+    check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 4));
+    check_requests(received_of(c.client) - before - beats, 5 * n + 1, start);
+    check_ok(zkl_mutex_free(crowd.mutex));
+    cluster_free(c.client, NULL);
+    proxy_stop(c.proxy);
+    cluster_free(holder, held);
 }
 
 /* --- at rest ---------------------------------------------------------------------------------- */
@@ -335,6 +419,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_lock_that_waits_is_six_requests),
     cluster_test(a_wait_in_vain_is_six_requests),
     cluster_test(only_the_next_waiter_is_woken),
+    cluster_test(many_threads_cost_five_requests_each),
     cluster_test(an_idle_client_sends_only_pings),
     cluster_test(a_holder_sends_only_heartbeats),
 };

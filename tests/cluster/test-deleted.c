@@ -135,6 +135,7 @@ static void check_waiter_queues_again(const char *name, bool in_one_go)
     scene_end(&s);
 }
 
+/* Modes: F11, F12. */
 static void a_waiter_whose_node_was_deleted_queues_again(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
 }
 
 /* Goal: the same for a waiter that hears nothing of it, because its link is down, and nothing
- * after that, as all events are muted: it lists when the link is back. */
+ * after that, as all events are muted: it lists when the link is back. Modes: F11. */
 static void an_unlinked_waiter_queues_again(void **state)
 {
     struct proxy *proxy = NULL;
@@ -287,6 +288,7 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
     check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
     check_ok(zkl_mutex_lock(mutex));
@@ -295,7 +297,7 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
 }
 
 /* Goal: with a callback the deletion of a holder's node is told at once and exactly once. Method:
- * a session so long that the next heartbeat is due in seconds. */
+ * a session so long that the next heartbeat is due in seconds. Modes: F12. */
 static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
 {
     const char *path = cluster_path("told");
@@ -323,7 +325,7 @@ static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
 }
 
 /* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
- * later. */
+ * later. Modes: F12, F34b. */
 static void a_holder_without_one_knows_by_the_next_heartbeat(void **state)
 {
     const int session_ms = 4000;
@@ -347,7 +349,7 @@ static void a_holder_without_one_knows_by_the_next_heartbeat(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: an unlock before that heartbeat says that the hold was lost. */
+/* Goal: an unlock before that heartbeat says that the hold was lost. Modes: F15, F34b. */
 static void an_unlock_tells_of_a_deletion_that_nobody_told(void **state)
 {
     const char *path = cluster_path("unlock-tells");

@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that is killed and comes back, or stands still: every call has its bound, and holds and
  * places in the queue live as long as the session does. */
-#include "cluster.h"
+#include "outage.h"
 
 #include <stdio.h>
 
 #define MS INT64_C(1000000)
 #define SHORT_SESSION_MS 2400
 #define SLACK_MS 2000 /* a busy machine */
-/* A server that starts can leave a connection that comes too early without any answer; libzookeeper
- * gives it up after two thirds of the session timeout: short enough for WAIT_MS, and longer than a
- * restart. */
-#define RESTART_SESSION_MS 9000
 
 /* --- the server ------------------------------------------------------------------------------- */
-
-static void server_down(void)
-{
-    check_ok(zks_kill_node(server, 0));
-}
-
-static void server_back(void)
-{
-    check_ok(zks_start_node(server, 0));
-    cluster_raw_close(NULL);
-    check_ok(cluster_raw_open(NULL));
-}
 
 /* Stand still for so long, which is part of the scene and no wait for a result. */
 static void server_silent_for(int64_t since_ms, int ms)
@@ -76,14 +60,6 @@ struct scene {
     struct take take; /* of others */
     struct seen seen; /* what mutex was told */
 };
-
-static struct zkl_client *client_of(int session_ms)
-{
-    struct zkl_client_options options = cluster_options();
-
-    options.session_timeout_ms = session_ms;
-    return cluster_client_with(&options);
-}
 
 static void scene_begin(struct scene *s, const char *name, int session_ms)
 {
@@ -150,7 +126,7 @@ static void hold_and_place_live_through_a_restart(void **state)
 }
 
 /* Goal: without a server a lock with a deadline ends at the deadline, whether the link is known to
- * be down or not, and a lock with a cancel object as soon as that is set. */
+ * be down or not, and a lock with a cancel object as soon as that is set. Modes: F17. */
 static void a_wait_without_a_server_ends_in_time(void **state)
 {
     struct scene s;
@@ -205,7 +181,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     scene_end(&s);
 }
 
-/* Goal: a try without a server ends after one session timeout. */
+/* Goal: a try without a server ends after one session timeout. Modes: F17. */
 static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
 {
     struct scene s;
@@ -221,7 +197,7 @@ static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
 }
 
 /* Goal: an unlock without a server does not wait for one: it says that no answer came, and the node
- * goes once the server is back, although the session lives on. */
+ * goes once the server is back, although the session lives on. Modes: F13. */
 static void an_unlock_without_a_server_is_unconfirmed(void **state)
 {
     struct scene s;
@@ -331,7 +307,8 @@ static void a_lock_survives_a_silent_server(void **state)
     check_silent_lock(true);
 }
 
-/* Goal: a lock with a deadline ends at it although the server is silent; its node goes later. */
+/* Goal: a lock with a deadline ends at it although the server is silent; its node goes later.
+ * Modes: F2. */
 static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **state)
 {
     struct scene s;

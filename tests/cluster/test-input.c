@@ -23,7 +23,7 @@ static void paths_that_no_server_takes_are_refused_at_once(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct zkl_mutex *mutex = NULL;
-        check_num(zkl_mutex_new(&mutex, client, paths[i]), ==, ZKL_EBADPATH);
+        check_num(zkl_mutex_new(&mutex, client, paths[i], NULL), ==, ZKL_EBADPATH);
     }
     cluster_free(client, NULL);
 }
@@ -47,7 +47,8 @@ static void malformed_paths_are_explained(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        check_fails(zkl_mutex_new(&mutex, client, paths[i].text), ZKL_EBADPATH, paths[i].word);
+        check_fails(zkl_mutex_new(&mutex, client, paths[i].text, NULL), ZKL_EBADPATH,
+                    paths[i].word);
     check_true(mutex == NULL);
     cluster_free(client, NULL);
 }
@@ -64,7 +65,7 @@ static void the_longest_path_works(void **state)
     memset(path, 'p', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     memcpy(path, "/l\xc3\xa4nge .../zookeeper/", 21);
-    check_fails(zkl_mutex_new(&mutex, client, path), ZKL_EBADPATH, "512");
+    check_fails(zkl_mutex_new(&mutex, client, path, NULL), ZKL_EBADPATH, "512");
     path[512] = '\0';
     mutex = cluster_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));

@@ -251,7 +251,7 @@ static void check_rounds(const char *name, const struct worker *kind, int count)
 }
 
 /* Goal: waits that time out leave nothing. Method: many threads with tiny deadlines on a hundred
- * held paths, so that they end in every state. */
+ * held paths, so that they end in every state. Modes: F18, F19. */
 static void waits_that_time_out_leave_nothing(void **state)
 {
     struct worker kind = {.wait = wait_a_little, .expected = ZKL_ETIMEDOUT};
@@ -260,7 +260,7 @@ static void waits_that_time_out_leave_nothing(void **state)
     check_rounds("timeouts", &kind, (int)cluster_length(10000, 1000));
 }
 
-/* Goal: the same for waits that are cancelled, each by an object of its own. */
+/* Goal: the same for waits that are cancelled, each by an object of its own. Modes: F3. */
 static void cancelled_waits_leave_nothing(void **state)
 {
     struct worker kind = {.wait = wait_for_cancel, .expected = ZKL_ECANCELED};

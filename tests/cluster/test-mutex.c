@@ -94,7 +94,7 @@ static void trylock_tells_busy_from_free(void **state)
 }
 
 /* Goal: lock_for and lock_until end at their deadline, not before, and leave no node; with a
- * deadline that has passed they ask the server for nothing. */
+ * deadline that has passed they ask the server for nothing. Modes: F18. */
 static void deadlines_end_a_wait_and_leave_nothing(void **state)
 {
     struct bench b = bench_open("deadline");
@@ -141,7 +141,7 @@ static int lock_for_a_second(void *mutex)
 }
 
 /* Goal: a wait of 1 s takes 1 s, however often it has to look again. Method: of five nodes before
- * it, the nearest goes every 300 ms. */
+ * it, the nearest goes every 300 ms. Modes: F22. */
 static void predecessors_that_go_do_not_prolong_a_wait(void **state)
 {
     struct bench b = bench_open("churn");
@@ -423,7 +423,7 @@ static void random_call(struct zkl_mutex *mutex, int *count)
 
 /* Goal: whatever the order of lock and unlock, double unlocks included, each call says what a
  * counter says, and no node goes but the hold's own. Method: random calls on two mutexes; somebody
- * else has a node below each all the time, which must stay. */
+ * else has a node below each all the time, which must stay. Modes: F67. */
 static void calls_in_any_order_touch_only_the_own_hold(void **state)
 {
     struct bench a = bench_open("any-a"), b = bench_open("any-b");

@@ -38,7 +38,7 @@ static int pass_through(void *arg)
 }
 
 /* Goal: threads of two clients get the lock in the order in which they asked, with growing tokens.
- * Method: each asks when the one before it has its node; then the holder lets go. */
+ * Method: each asks when the one before it has its node; then the holder lets go. Modes: F33. */
 static void threads_of_two_clients_are_served_in_order(void **state)
 {
     const char *path = cluster_path("fifo");
@@ -71,7 +71,8 @@ static void threads_of_two_clients_are_served_in_order(void **state)
     cluster_free(clients[1], mutexes[1]);
 }
 
-/* Goal: who gives up in the middle of the queue lets nobody pass who is not at the head. */
+/* Goal: who gives up in the middle of the queue lets nobody pass who is not at the head.
+ * Modes: F18, F34. */
 static void a_wait_that_ends_early_does_not_pass_the_lock_on(void **state)
 {
     const char *path = cluster_path("gap");
@@ -112,7 +113,7 @@ static uint64_t token_of_a_turn(struct zkl_mutex *mutex)
 }
 
 /* Goal: each grant's token is larger than all before it: from one thread, from two clients in turn,
- * and when the path was removed in between, so that its numbers begin again. */
+ * and when the path was removed in between, so that its numbers begin again. Modes: F28. */
 static void tokens_grow_even_when_the_path_is_made_again(void **state)
 {
     const char *path = cluster_path("token");
@@ -152,12 +153,46 @@ static const char *const strangers[] = {
     "lock-12x",
     "-lock",
     "lock-99999999999",
-    "0123456789abcdef0123456789abcdef__lock__0000000000",
-    "0123456789abcdef0123456789abcdef__WRIT__0000000000",
+    "0123456789abcdef0123456789abcdef__lock__",
+    "_c_01234567-89ab-cdef-0123-456789abcdef-other_lock_0000000000",
+    "_c_01234567-89ab-cdef-0123-456789abcdef-lease-0000000000",
 };
 
-/* Goal: children that are no contenders of a mutex are ignored, those of Kazoo's locks too, and
- * stay: the lock is granted and handed on among them. */
+/* Goal: contenders of other libraries are waited for, by a lower number. Modes: F33. */
+static void peers_contenders_are_waited_for(void **state)
+{
+    static const char *const peers[] = {
+        "0123456789abcdef0123456789abcdef__lock__0000000000",
+        "0123456789abcdef0123456789abcdef__rlock__0000000000",
+        "_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000000",
+        "_c_01234567-89ab-cdef-0123-456789abcdef-__READ__0000000000",
+        "x-0100d4a1b2c30000-0000000000",
+    };
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+        const char *path = cluster_path("peer");
+        char node[256];
+        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        struct actor *waiter = actor_new();
+        check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+        make_node(path, peers[i], WIRE_PERSISTENT, NULL, 0);
+        check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+        actor_begin(waiter, do_lock, mutex);
+        check_wait(cluster_children(path) == 2, WAIT_MS);
+        snprintf(node, sizeof node, "%s/%s", cluster_at(path), peers[i]);
+        check_ok(wire_delete(raw, node, -1));
+        check_ok(actor_result(waiter));
+        check_ok(actor_do(waiter, do_unlock, mutex));
+        actor_end(waiter);
+        check_ok(zkl_mutex_free(mutex));
+    }
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: children that are no contenders of a mutex are ignored, other named locks and permits
+ * too, and stay: the lock is granted and handed on among them. Modes: F32. */
 static void children_that_are_no_contenders_do_not_matter(void **state)
 {
     const char *path = cluster_path("foreign");
@@ -247,6 +282,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(threads_of_two_clients_are_served_in_order),
     cluster_test(a_wait_that_ends_early_does_not_pass_the_lock_on),
     cluster_test(tokens_grow_even_when_the_path_is_made_again),
+    cluster_test(peers_contenders_are_waited_for),
     cluster_test(children_that_are_no_contenders_do_not_matter),
     cluster_test(contenders_of_other_programs_are_waited_for),
     cluster_test(a_contender_whose_session_ends_makes_room),

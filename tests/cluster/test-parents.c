@@ -19,7 +19,8 @@ static void take_turn(struct zkl_mutex *mutex)
     check_ok(zkl_mutex_unlock(mutex));
 }
 
-/* Goal: missing parents are made as containers: the server removes them all when they are empty. */
+/* Goal: missing parents are made as containers: the server removes them all when they are empty.
+ * Modes: F31. */
 static void parents_are_made_and_vanish(void **state)
 {
     const char *top = cluster_path("parents");
@@ -39,7 +40,8 @@ static void parents_are_made_and_vanish(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: parents that were made by somebody else, as ordinary nodes, do as well, and stay. */
+/* Goal: parents that were made by somebody else, as ordinary nodes, do as well, and stay.
+ * Modes: F31. */
 static void parents_of_others_are_used_and_stay(void **state)
 {
     const char *path = cluster_path("persistent");
@@ -58,7 +60,8 @@ static void parents_of_others_are_used_and_stay(void **state)
 
 /* Goal: a parent that the server removes after it was made, and before the node is, is made again;
  * the caller hears nothing of it. Method: the second create of the node, the one after the parents
- * were made, is held back while the raw connection removes the parent; several times. */
+ * were made, is held back while the raw connection removes the parent; several times.
+ * Modes: F29. */
 static void a_parent_removed_in_between_is_made_again(void **state)
 {
     const char *path = cluster_path("between");
@@ -129,7 +132,7 @@ static void keep_busy(struct zkl_client *client)
 }
 
 /* Goal: no call says so when the server removes the parents in the middle of it. Method: a server
- * that looks for empty containers all the time, and many turns. */
+ * that looks for empty containers all the time, and many turns. Modes: F29. */
 static void many_turns_while_parents_vanish(void **state)
 {
     struct zks_options options = {.container_check_ms = 5};
@@ -153,8 +156,96 @@ static void many_turns_while_parents_vanish(void **state)
     zks_stop(busy);
 }
 
+/* Goal: a path in which nobody ever was is made again after the server has removed it, also one that the
+ * library has made itself and not used yet. Method: a server that removes those at once; the node's
+ * create, behind that of the path, is held back until the server has done so; several times.
+ * Modes: F30. */
+static void a_path_that_was_never_used_may_go(void **state)
+{
+    struct zks_options options = {.container_check_ms = 50,
+                                  .jvm_extra = "-Dznode.container.maxNeverUsedIntervalMs=1"};
+    struct zkl_client_options client_options = cluster_options();
+    struct actor *actor = actor_new();
+    struct proxy *proxy = NULL;
+    struct wire *own = NULL;
+    struct zks *keen = NULL;
+    char err[512];
+
+    (void)state;
+    check_ok(zks_start(&keen, &options, err, sizeof err));
+    check_ok(wire_open(&own, zks_host(), zks_port(keen, 0), 60000));
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(keen, 0)));
+    client_options.servers = proxy_address(proxy);
+    struct zkl_client *client = cluster_client_with(&client_options);
+    struct zkl_mutex *mutex = cluster_mutex(client, "/never/used");
+
+    check_ok(wire_create(own, "/never", "", WIRE_CONTAINER, NULL, 0));
+    check_wait(wire_exists(own, "/never", NULL) == WIRE_NONODE, WAIT_MS);
+    check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
+    actor_begin(actor, do_lock, mutex);
+    for (int i = 0; i < 3; i++) {
+        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        check_wait(wire_exists(own, "/never", NULL) == WIRE_NONODE, WAIT_MS);
+        if (i < 2)
+            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
+        proxy_release(proxy);
+        if (i < 2)
+            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
+    }
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, mutex));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+    wire_close(own);
+    zks_stop(keen);
+}
+
+/* Goal: somebody else makes the path just as the library is about to, as a container or as an ordinary
+ * node: it is used as it is, stays what it is, and no call says so. Method: the library's own create
+ * of it is held back meanwhile. Modes: F31. */
+static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
+{
+    static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
+    struct zkl_client_options options = cluster_options();
+    struct actor *actor = actor_new();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const char *path = cluster_path("at-once");
+        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        struct wire_stat stat, used;
+        char data[16];
+        check_ok(proxy_hold_request(proxy, PROXY_CREATE_CONTAINER, 1));
+        actor_begin(actor, do_lock, mutex);
+        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        check_ok(wire_create(raw, cluster_at(path), "theirs", kinds[i], NULL, 0));
+        check_ok(wire_exists(raw, cluster_at(path), &stat));
+        proxy_release(proxy);
+        check_ok(actor_result(actor));
+        check_ok(wire_get(raw, cluster_at(path), data, sizeof data, &used));
+        check_num(used.czxid, ==, stat.czxid);
+        check_text(data, "theirs");
+        check_ok(actor_do(actor, do_unlock, mutex));
+        if (kinds[i] == WIRE_CONTAINER) {
+            check_wait(!is_there(path), WAIT_MS);
+        } else {
+            net_nap_ms(2 * CONTAINER_CHECK_MS); /* would do to remove a container */
+            check_ok(wire_delete(raw, cluster_at(path), -1));
+        }
+        check_ok(zkl_mutex_free(mutex));
+    }
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
 /* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and nothing is
- * made; once somebody has made it the same handle works. */
+ * made; once somebody has made it the same handle works. Modes: F56. */
 static void a_missing_chroot_is_named(void **state)
 {
     struct zkl_client_options options = cluster_options();
@@ -182,6 +273,8 @@ static const struct CMUnitTest tests[] = {
     cluster_test(parents_of_others_are_used_and_stay),
     cluster_test(a_parent_removed_in_between_is_made_again),
     cluster_test(many_turns_while_parents_vanish),
+    cluster_test(a_path_that_was_never_used_may_go),
+    cluster_test(a_path_that_two_make_at_once_is_the_first_ones),
     cluster_test(a_missing_chroot_is_named),
 };
 

@@ -49,7 +49,7 @@ static int lose_the_session(const char *servers, const char *path)
 
     options.servers = servers;
     options.session_timeout_ms = 600;
-    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path) != 0 ||
+    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path, NULL) != 0 ||
         zkl_mutex_lock(mutex) != 0)
         return 4;
     if (!wait_until(zkl_mutex_token(mutex) == 0, WAIT_MS) || zkl_mutex_unlock(mutex) != ZKL_ELOST)

@@ -141,7 +141,67 @@ static void a_refused_credential_is_final(void **state)
         fail_msg("a line of the log: \"%s\"", diary.last_bad);
 }
 
+/* Goal: each session begins with the credential, not only the first. Method: a client that keeps its nodes
+ * to itself locks again in its next session, which it can't without. */
+static void the_next_session_has_the_credential(void **state)
+{
+    const char *path = cluster_path("next");
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    check_ok(wire_auth(raw, "digest", USER ":" PASSWORD));
+    options.servers = cluster_servers(proxy_address(proxy));
+    options.session_timeout_ms = 1000;
+    options.auth_scheme = "digest";
+    options.auth_credential = USER ":" PASSWORD;
+    options.acl = ZKL_ACL_CREATOR;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    let_expire(proxy, path);
+    check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* True when more is left than at the last look: the window only shrinks until the session is proved. */
+static bool window_grew(struct zkl_mutex *mutex, int64_t *last_ms)
+{
+    int64_t now_ms = zkl_mutex_window_ms(mutex);
+    bool grew = now_ms > *last_ms;
+    *last_ms = now_ms;
+    return grew;
+}
+
+/* Goal: who was asked to let go holds on, with a window. Method: the request is in the node's data; two
+ * heartbeats, which check that node, are answered. */
+static void a_hold_that_was_asked_to_let_go_stays_proved(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    char node[256];
+
+    (void)state;
+    options.session_timeout_ms = 4000;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("asked"));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    int64_t window_ms = zkl_mutex_window_ms(mutex);
+    check_wait(window_grew(mutex, &window_ms), WAIT_MS);
+    check_wait(window_grew(mutex, &window_ms), WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
 static const struct CMUnitTest tests[] = {
+    cluster_test(the_next_session_has_the_credential),
+    cluster_test(a_hold_that_was_asked_to_let_go_stays_proved),
     cluster_test(states_and_lines_through_a_clients_life),
     cluster_test(a_refused_credential_is_final),
 };

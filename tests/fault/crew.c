@@ -146,7 +146,7 @@ int crew_run(const struct crew *crew, int first, int threads)
     options.connect_timeout_ms = OPEN_MS;
     int rc = zkl_client_open(&client, &options);
     if (rc == 0) {
-        rc = zkl_mutex_new(&mutex, client, crew->path);
+        rc = zkl_mutex_new(&mutex, client, crew->path, NULL);
         if (rc == 0) {
             run_members(crew, first, threads, mutex);
             rc = zkl_mutex_free(mutex);

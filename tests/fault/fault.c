@@ -106,7 +106,7 @@ struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path)
 {
     struct zkl_mutex *mutex = NULL;
 
-    check_ok(zkl_mutex_new(&mutex, client, path));
+    check_ok(zkl_mutex_new(&mutex, client, path, NULL));
     return mutex;
 }
 
@@ -135,8 +135,8 @@ void fault_expire(struct zkl_client *client, size_t node)
     clientid_t id = {0};
 
     check_wait(session_of(client, &id) && id.client_id != 0, WAIT_MS);
-    check_ok(wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd,
-                                 WAIT_MS));
+    check_ok(
+        wire_expire_session(zks_host(), zks_port(server, node), id.client_id, id.passwd, WAIT_MS));
 }
 
 void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects)

@@ -2,6 +2,7 @@
 /* A client is closed, or given up at once, in every state that its threads can be in, with a server
  * that answers and with one that does not: everybody gets an answer in time, and nothing stays. */
 #include "fault.h"
+#include "leaks.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -9,17 +10,6 @@
 
 #define SESSION_MS 1000
 #define SOON_MS 1000 /* for what must not wait for a server */
-
-const char *__lsan_default_suppressions(void);
-
-/* libzookeeper drops completions that are outstanding when a handle is closed, and leaks its own
- * entry for them: here it happens now and then, as answers are held back beyond the drain. Its
- * functions have no names, so this hides every leak with libzookeeper in its stack, ours on the
- * completion thread too: for this program only. The others find those. */
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libzookeeper_mt\n";
-}
 
 struct bench {
     struct proxy *proxy;
@@ -227,7 +217,7 @@ static void finish(struct bench *b, enum way way)
         return;
     }
     check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_CLOSED);
-    check_num(zkl_mutex_new(&another, b->client, path), ==, ZKL_ECLOSED);
+    check_num(zkl_mutex_new(&another, b->client, path, NULL), ==, ZKL_ECLOSED);
     if (way == CLOSE)
         check_ok(zkl_mutex_free(b->mutex));
     check_ok(zkl_client_free(b->client));
@@ -346,7 +336,7 @@ static void close_while_connecting(void **state)
 /* --- many ------------------------------------------------------------------------------------- */
 
 /* Fifty threads wait on five paths, with their watches out, which libzookeeper never delivers at a
- * close (F48): all are told, nothing leaks (under ASan), and the server confirms. */
+ * close: all are told, nothing leaks (under ASan), and the server confirms. Modes: F48. */
 static void close_with_fifty_waiters(void **state)
 {
     enum { WAITERS = 50, PATHS = 5 };

@@ -169,7 +169,7 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
 
 /* Goal: a client of a follower that stands still has an empty window before anybody else gets the
  * lock; back again, it is told of the loss once. Method: stop the follower, let a rival on another
- * node wait for the session's end, and compare at every moment. */
+ * node wait for the session's end, and compare at every moment. Modes: F8. */
 static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
 {
     struct holder h;
@@ -190,7 +190,8 @@ static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
 }
 
 /* Goal: the same for a client of a follower whose leader and fellow stand still. Method: stop both,
- * wait for the window's end, cut the client off, resume: a rival gets the lock only then. */
+ * wait for the window's end, cut the client off, resume: a rival gets the lock only then.
+ * Modes: F8. */
 static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
 {
     struct holder h;
@@ -224,7 +225,7 @@ static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
 
 /* Goal: a session outlives its ensemble's leader: the hold goes on with its token and the waiter
  * keeps its place; later tokens are larger. Method: kill the leader while one client holds and
- * another waits, and start it again. */
+ * another waits, and start it again. Modes: F58, F65. */
 static void failover_keeps_hold_and_place(void **state)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), LONG_MS);
@@ -270,6 +271,55 @@ static void failover_keeps_hold_and_place(void **state)
     zkl_client_free(other);
 }
 
+/* Goal: a create that was on its way when the client went to another server makes nothing there any
+ * more: the lock is granted on one node, and no second one, which nobody would ever delete, comes
+ * behind it. Method: a proxy holds the create, and what comes behind, until the client has the lock by
+ * way of the other proxy; then all of it reaches the first server. Modes: F2, F58. */
+static void a_create_that_comes_late_makes_nothing(void **state)
+{
+    const char *path = "/late";
+    struct proxy *proxies[2] = {NULL, NULL};
+    struct actor *a = actor_new();
+    char servers[64];
+
+    (void)state;
+    for (int i = 0; i < fault_length(2, 20); i++) {
+        int64_t before = 0, after = 0;
+        for (int n = 0; n < 2; n++)
+            check_ok(proxy_start(&proxies[n], zks_host(), zks_port(server, (size_t)n)));
+        snprintf(servers, sizeof servers, "%s,%s", proxy_address(proxies[0]),
+                 proxy_address(proxies[1]));
+        struct wire *w = wire_at(2, QUIET_MS);
+        int rc = wire_create(w, path, "", WIRE_PERSISTENT, NULL, 0);
+        check_true(rc == 0 || rc == WIRE_NODEEXISTS);
+        struct zkl_client *client = fault_open(servers, SESSION_MS);
+        struct zkl_mutex *mutex = fault_mutex(client, path);
+        int old = proxy_connections(proxies[0]) > 0 ? 0 : 1;
+        check_ok(proxy_hold_request(proxies[old], PROXY_CREATE2, 1));
+        actor_begin(a, act_lock, mutex, NULL);
+        check_ok(proxy_wait_held(proxies[old], WAIT_MS));
+        check_ok(proxy_refuse(proxies[old], true));
+        check_ok(actor_end(a, WAIT_MS));
+        check_num(fault_children(w, path), ==, 1);
+        check_ok(flw_requests_received(zks_host(), zks_port(server, (size_t)old), &before));
+        proxy_release(proxies[old]);
+        check_wait(flw_requests_received(zks_host(), zks_port(server, (size_t)old), &after) == 0 &&
+                       after - ++before > 0,
+                   WAIT_MS);
+        check_ok(wire_sync(w, "/"));
+        net_nap_ms(100); /* would do for a create */
+        check_num(fault_children(w, path), ==, 1);
+        check_ok(actor_do(a, act_unlock, mutex, NULL));
+        fault_check_rest(client, w, path, WAIT_MS);
+        check_ok(zkl_mutex_free(mutex));
+        check_ok(zkl_client_free(client));
+        wire_close(w);
+        for (int n = 0; n < 2; n++)
+            proxy_stop(proxies[n]);
+    }
+    actor_free(a);
+}
+
 /* --- many clients ----------------------------------------------------------------------------- */
 
 static void *crew_main(void *arg)
@@ -284,7 +334,7 @@ static void *crew_main(void *arg)
 
 /* Goal: three clients, each of one node, lock and unlock without an overlap and with growing tokens
  * while one follower after the other stands still for less and for more than their sessions; the
- * others go on meanwhile, and all of them afterwards. Method: a witness in memory. */
+ * others go on meanwhile, and all of them afterwards. Method: a witness in memory. Modes: F58. */
 static void followers_stand_still_under_load(void **state)
 {
     struct turnstile *w = turnstile_new();
@@ -332,6 +382,7 @@ int main(int argc, char **argv)
         TEST(client_of_a_stopped_follower_is_unproved_in_time),
         TEST(client_of_a_lonely_follower_is_unproved_in_time),
         TEST(failover_keeps_hold_and_place),
+        TEST(a_create_that_comes_late_makes_nothing),
         TEST(followers_stand_still_under_load),
     };
     struct zks_options options = fault_options();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session is ended by somebody else at chosen moments: waiting, holding, creating, releasing,
  * and under load. libzookeeper loses calls there (ZOOKEEPER-2802). */
-#include "fault.h"
+#include "bench.h"
 #include "witness.h"
 
 #include <sched.h>
@@ -11,46 +11,22 @@
 
 #define SESSION_MS 5000
 
-struct bench {
-    struct proxy *proxy;
-    struct zkl_client *client; /* through the proxy */
-    struct zkl_mutex *mutex;
-    struct zkl_client *direct; /* the competitor */
-    struct zkl_mutex *rival;
-    struct wire *wire;
-    struct told told;
-};
-
 static const char *const path = "/expiry/m";
 
 static int set_up(void **state)
 {
-    struct bench *b = calloc(1, sizeof *b);
+    struct bench *b = bench_open(path, SESSION_MS);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+    if (b == NULL)
         return -1;
-    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
-    b->mutex = fault_mutex(b->client, path);
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
-    b->rival = fault_mutex(b->direct, path);
-    b->wire = fault_wire();
     *state = b;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct bench *b = *state;
-
-    zkl_mutex_free(b->rival);
-    zkl_client_free(b->direct);
-    zkl_mutex_free(b->mutex);
-    zkl_client_free(b->client);
-    proxy_stop(b->proxy);
-    wire_delete_tree(b->wire, "/expiry");
-    wire_close(b->wire);
-    free(b);
+    bench_close(*state, "/expiry");
     return 0;
 }
 
@@ -70,7 +46,7 @@ static void expire(struct bench *b)
     check_wait(connected_anew(b, session), WAIT_MS);
 }
 
-/* A waiter whose session ends queues again and is granted when its turn comes. */
+/* A waiter whose session ends queues again and is granted when its turn comes. Modes: F6. */
 static void waiter_queues_again(void **state)
 {
     struct bench *b = *state;
@@ -93,8 +69,48 @@ static void waiter_queues_again(void **state)
     actor_free(a);
 }
 
+/* The session ends just as the predecessor leaves, and of both the waiter hears only later: it must
+ * not take that for its turn, as somebody else has the lock by then. It queues again. Method: the
+ * events are held back. Modes: F10. */
+static void expiry_as_the_predecessor_leaves(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new(), *behind = actor_new();
+
+    for (int i = 0; i < fault_length(5, 50); i++) {
+        uint64_t theirs = 0, ours = 0;
+        check_ok(zkl_mutex_lock(b->rival));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_wait(flw_session_watches(zks_host(), zks_port(server, 0), fault_session(b->client)) ==
+                       2,
+                   WAIT_MS);
+        actor_begin(behind, act_lock, b->rival, NULL);
+        check_wait(fault_children(b->wire, path) == 3, WAIT_MS);
+        check_ok(proxy_hold_reply(b->proxy, PROXY_EVENT, 1));
+        int64_t session = fault_session(b->client);
+        check_ok(zkl_mutex_unlock(b->rival));
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        fault_expire(b->client, 0);
+        check_ok(actor_end(behind, WAIT_MS));
+        proxy_release(b->proxy);
+        check_wait(connected_anew(b, session), WAIT_MS);
+        check_wait(fault_children(b->wire, path) == 2, WAIT_MS);
+        check_true(actor_busy(a));
+        actor_do(behind, act_token, b->rival, &theirs);
+        check_ok(actor_do(behind, act_unlock, b->rival, NULL));
+        check_ok(actor_end(a, WAIT_MS));
+        actor_do(a, act_token, b->mutex, &ours);
+        check_num(ours, >, theirs);
+        check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+        fault_check_rest(b->client, b->wire, path, 1000);
+    }
+    check_num(b->told.lost, ==, 0);
+    actor_free(a);
+    actor_free(behind);
+}
+
 /* A holder whose session ends is told so once, owes as many unlocks as it had locks, each of
- * which says lost, and can lock again with the same handle. */
+ * which says lost, and can lock again with the same handle. Modes: F7, F15, F16. */
 static void holder_is_told_once_and_locks_again(void **state)
 {
     struct bench *b = *state;
@@ -132,7 +148,7 @@ static void cut_off_when_expired(struct zkl_client *client, enum zkl_client_stat
 }
 
 /* The loss is known as soon as the session's end is, and needs no word from the next session: that
- * one can't begin, as its connection is cut off in the moment of the news. */
+ * one can't begin, as its connection is cut off in the moment of the news. Modes: F7. */
 static void loss_is_known_without_a_next_session(void **state)
 {
     struct bench *b = *state;
@@ -157,7 +173,7 @@ static void loss_is_known_without_a_next_session(void **state)
 
 /* The session ends while the answer to the create, or to the list behind it, is on its way,
  * which then is lost: the wish is granted in the next session, on the one node that it has
- * there. */
+ * there. Modes: F5, F50. */
 static void expiry_while_creating(void **state)
 {
     struct bench *b = *state;
@@ -181,7 +197,7 @@ static void expiry_while_creating(void **state)
 }
 
 /* The same, and the answers come: they prove nothing any more. What was granted on them is lost,
- * told once, and given back. */
+ * told once, and given back. Modes: F10. */
 static void answers_of_an_ended_session(void **state)
 {
     struct bench *b = *state;
@@ -207,7 +223,7 @@ static void answers_of_an_ended_session(void **state)
 }
 
 /* The session ends while unlock waits for the delete's answer: it returns, as given back, lost or
- * unconfirmed, and the handle goes on. */
+ * unconfirmed, and the handle goes on. Modes: F50. */
 static void expiry_while_releasing(void **state)
 {
     struct bench *b = *state;
@@ -300,7 +316,7 @@ static long cycles(struct runner *r, int n)
 }
 
 /* Eight threads lock, work and unlock through one client while its session is ended again and
- * again: nobody hangs, nothing is left, and no two are inside at once. */
+ * again: nobody hangs, nothing is left, and no two are inside at once. Modes: F50. */
 static void many_expiries_under_load(void **state)
 {
     enum { THREADS = 8 };
@@ -339,10 +355,14 @@ static void many_expiries_under_load(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(waiter_queues_again),    TEST(holder_is_told_once_and_locks_again),
+        TEST(waiter_queues_again),
+        TEST(expiry_as_the_predecessor_leaves),
+        TEST(holder_is_told_once_and_locks_again),
         TEST(loss_is_known_without_a_next_session),
-        TEST(expiry_while_creating),  TEST(answers_of_an_ended_session),
-        TEST(expiry_while_releasing), TEST(many_expiries_under_load),
+        TEST(expiry_while_creating),
+        TEST(answers_of_an_ended_session),
+        TEST(expiry_while_releasing),
+        TEST(many_expiries_under_load),
     };
     return fault_main(argc, argv, tests, NULL);
 }

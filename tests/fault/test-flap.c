@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link comes and goes while threads lock, give up and unlock; and the moments around a waiter's
  * watches in which a wake-up could be lost or meet freed memory. */
-#include "fault.h"
+#include "bench.h"
 #include "witness.h"
 
 #include <sched.h>
@@ -11,45 +11,21 @@
 #define PATHS 2
 #define REST_MS 3000
 
-struct bench {
-    struct proxy *proxy;
-    struct zkl_client *client; /* through the proxy */
-    struct zkl_mutex *mutex;
-    struct zkl_client *direct; /* the competitor */
-    struct zkl_mutex *rival;
-    struct wire *wire;
-    struct told told;
-};
-
 static const char *const path = "/flap/m0";
 
 static int set_up(void **state)
 {
-    struct bench *b = calloc(1, sizeof *b);
+    struct bench *b = bench_open(path, SESSION_MS);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+    if (b == NULL)
         return -1;
-    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
-    b->mutex = fault_mutex(b->client, path);
-    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
-    b->rival = fault_mutex(b->direct, path);
-    b->wire = fault_wire();
     *state = b;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct bench *b = *state;
-
-    zkl_mutex_free(b->rival);
-    zkl_client_free(b->direct);
-    zkl_mutex_free(b->mutex);
-    zkl_client_free(b->client);
-    proxy_stop(b->proxy);
-    wire_delete_tree(b->wire, "/flap");
-    wire_close(b->wire);
-    free(b);
+    bench_close(*state, "/flap");
     return 0;
 }
 
@@ -239,7 +215,7 @@ static void eight_threads_on_a_flapping_link(void **state)
 
 /* A holder and two waiters, the link bounced a few times: the server has each of the three nodes
  * watched once, neither more nor less; one waiter's end takes its own two away but leaves those
- * that another needs. */
+ * that another needs. Modes: F49. */
 static void server_keeps_exactly_the_watches_that_are_needed(void **state)
 {
     struct bench *b = *state;
@@ -272,8 +248,9 @@ static void server_keeps_exactly_the_watches_that_are_needed(void **state)
     actor_free(second);
 }
 
-/* The predecessor is gone between a waiter's list and its watch (F21): the answer to the list, or
- * the request for the watch, is held back until the predecessor's node is deleted. */
+/* The predecessor is gone between a waiter's list and its watch: the answer to the list, or
+ * the request for the watch, is held back until the predecessor's node is deleted.
+ * Modes: F20, F21. */
 static void predecessor_gone_between_list_and_watch(void **state)
 {
     struct bench *b = *state;
@@ -296,7 +273,7 @@ static void predecessor_gone_between_list_and_watch(void **state)
 }
 
 /* The same, and the predecessor that goes is a waiter itself: whom it waited for holds on, so the
- * lock is not granted, and the next wake-up comes from there. */
+ * lock is not granted, and the next wake-up comes from there. Modes: F20, F21, F34. */
 static void waiting_predecessor_gone_between_list_and_watch(void **state)
 {
     struct bench *b = *state;
@@ -329,9 +306,9 @@ static void waiting_predecessor_gone_between_list_and_watch(void **state)
 }
 
 /* Two threads of one client: one holds and has its own node watched, the other waits behind it and
- * watches the same node. What the one ends takes nothing from the other (F45): the waiter gives
+ * watches the same node. What the one ends takes nothing from the other: the waiter gives
  * up, and the holder still hears at once that its node was deleted; the holder unlocks, and the
- * waiter is granted. */
+ * waiter is granted. Modes: F45. */
 static void one_thread_leaves_the_others_watch(void **state)
 {
     struct bench *b = *state;
@@ -385,8 +362,8 @@ static void *wait_in_vain(void *arg)
 }
 
 /* A thousand waits run out of time, then the link bounces: what libzookeeper tells its watchers of
- * that finds nothing of theirs, freed memory least of all (F47; run under ASan), and the next wait
- * is granted as ever. */
+ * that finds nothing of theirs, freed memory least of all (run under ASan), and the next wait
+ * is granted as ever. Modes: F47. */
 static void link_bounces_after_many_waits_in_vain(void **state)
 {
     enum { THREADS = 8 };
@@ -421,8 +398,8 @@ static void link_bounces_after_many_waits_in_vain(void **state)
     actor_free(a);
 }
 
-/* Fifty wait, forty-eight of them are cancelled at once: the other two are granted in their order
- * (F63). */
+/* Fifty wait, forty-eight of them are cancelled at once: the other two are granted in their order.
+ * Modes: F63. */
 static void two_of_fifty_remain(void **state)
 {
     enum { WAITERS = 50, ONE = 17, OTHER = 49 };
@@ -458,8 +435,8 @@ static void two_of_fifty_remain(void **state)
 /* --- a late delete ---------------------------------------------------------------------------- */
 
 /* The answer to an unlock's delete is lost, the same thread locks again at once, and the janitor's
- * repeated delete of the first node comes behind the second grant: it never hits the second node
- * (F14). */
+ * repeated delete of the first node comes behind the second grant: it never hits the second node.
+ * Modes: F14. */
 static void late_delete_spares_the_next_node(void **state)
 {
     struct bench *b = *state;

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SESSION_MS 1000
@@ -26,14 +25,6 @@ struct board {
     atomic_int lost, reason, suspect, held;
     atomic_int lock_rc, still_held, unlock_rc, owed_rc;
 };
-
-static int64_t boot_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 * MS + ts.tv_nsec;
-}
 
 /* --- the child -------------------------------------------------------------------------------- */
 
@@ -55,10 +46,10 @@ static void told(const struct zkl_hold_event *event, void *arg)
  * else: what the thread does for a living would come next. */
 static void work_until_paused(struct board *b, struct zkl_mutex *mutex)
 {
-    int64_t before = boot_ns();
+    int64_t before = net_boot_ns();
 
     while (!b->quit) {
-        int64_t now = boot_ns();
+        int64_t now = net_boot_ns();
         if (now - before > SESSION_MS * MS) {
             b->window_ms = zkl_mutex_window_ms(mutex);
             b->told = b->lost + b->suspect + b->held;
@@ -92,7 +83,7 @@ static void child_main(struct board *b, const char *servers, const char *path)
     struct zkl_mutex *mutex;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path) != 0)
+    if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path, NULL) != 0)
         _exit(1);
     zkl_mutex_set_callback(mutex, told, b);
     for (int round = 1; !b->quit; round++) {
@@ -140,7 +131,8 @@ static void pause_once(struct board *b, pid_t pid, struct zkl_mutex *rival, int 
  * which says lost, and locks again with the same handle; meanwhile somebody else had the lock
  * with a larger token. Method: a child that reads the clock without a break is stopped until a
  * rival has its lock, some of the times while a heartbeat is under way. Which of the two comes
- * first is up to the scheduler: only rounds in which the look did are counted, all are checked. */
+ * first is up to the scheduler: only rounds in which the look did are counted, all are checked.
+ * Modes: F9. */
 static void stopped_holder_sees_it_at_the_first_look(void **state)
 {
     struct board *b =

@@ -95,6 +95,31 @@ static void close_while_the_next_handle_opens_leaves_nothing(void **state)
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
 }
 
+/* The first handle is heard of again in the moment in which a second one is being opened for it: the
+ * second is not wanted any more, and does not stay. The link is down for so long that a second handle is
+ * tried, which is stopped on its way; the first one hears that its session has ended. */
+static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **state)
+{
+    struct proxy *proxy = NULL;
+    int threads = fault_threads() + 4;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct zkl_client *client = fault_open(proxy_address(proxy), 1000);
+    check_ok(proxy_refuse(proxy, true));
+    stall = 1;
+    proxy_cut(proxy);
+    check_wait(stall == 2, WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(zkl_client_state(client) != ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    stall = 0;
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(fault_threads() == threads + 1, WAIT_MS); /* the proxy's */
+    check_wait(proxy_connections(proxy) == 1, WAIT_MS);
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
 /* --- traces after the close ------------------------------------------------------------------- */
 
 static void count_line(const char *line, void *arg)
@@ -132,6 +157,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_wake_up_loses_no_other),
         cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
+        cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),
         cmocka_unit_test(unlock_after_close_with_traces_frees_the_client),
     };
     return fault_main(argc, argv, tests, NULL);

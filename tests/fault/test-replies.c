@@ -2,8 +2,8 @@
 /* One answer of the server is lost, of every kind that the library waits for: the request has been
  * carried out, and the client does not know. The client is behind a frame proxy; what is really on
  * the server is seen by a raw client. */
+#include "bench.h"
 #include "bytes.h"
-#include "fault.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,28 +11,14 @@
 #define SESSION_MS 2000
 #define REST_MS 1000 /* after the link is back: nothing of ours may be left by then */
 
-struct bench {
-    struct proxy *proxy;
-    struct zkl_client *client; /* through the proxy */
-    struct zkl_mutex *mutex;
-    struct zkl_client *direct; /* the competitor */
-    struct zkl_mutex *rival;
-    struct wire *wire;
-};
-
 static const char *const path = "/replies/m";
 
 static int set_up(void **state)
 {
-    struct bench *b = calloc(1, sizeof *b);
+    struct bench *b = bench_open(path, SESSION_MS);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+    if (b == NULL)
         return -1;
-    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
-    b->mutex = fault_mutex(b->client, path);
-    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
-    b->rival = fault_mutex(b->direct, path);
-    b->wire = fault_wire();
     /* The path is there, and does not go before the end. */
     check_ok(wire_create(b->wire, "/replies", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
@@ -42,16 +28,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct bench *b = *state;
-
-    zkl_mutex_free(b->rival);
-    zkl_client_free(b->direct);
-    zkl_mutex_free(b->mutex);
-    zkl_client_free(b->client);
-    proxy_stop(b->proxy);
-    wire_delete_tree(b->wire, "/replies");
-    wire_close(b->wire);
-    free(b);
+    bench_close(*state, "/replies");
     return 0;
 }
 
@@ -101,13 +78,13 @@ static void lose_one_while_locking(struct bench *b, enum proxy_op op, enum proxy
 }
 
 /* The create's answer is lost with the connection, again and again: each time the lock is
- * granted on the one node that was made, and nothing is left. */
+ * granted on the one node that was made, and nothing is left. Modes: F1. */
 static void cut_before_the_answer_to_create(void **state)
 {
     lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_CUT);
 }
 
-/* The same, and the connection stays open and silent. */
+/* The same, and the connection stays open and silent. Modes: F1. */
 static void silence_before_the_answer_to_create(void **state)
 {
     lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_SILENT);
@@ -141,16 +118,16 @@ static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then t
     }
 }
 
-/* Recovery of a lost create is itself disturbed: sync, list and exists lose their answers in turn;
+/* Recovery of a lost create is itself disturbed: the quorum write, list and exists lose their answers in turn;
  * still one node, granted. */
-static void cut_before_the_answer_to_sync(void **state)
+static void cut_before_the_answer_to_the_barrier(void **state)
 {
-    lose_create_and(*state, PROXY_SYNC, PROXY_THEN_CUT);
+    lose_create_and(*state, PROXY_MULTI, PROXY_THEN_CUT);
 }
 
-static void silence_before_the_answer_to_sync(void **state)
+static void silence_before_the_answer_to_the_barrier(void **state)
 {
-    lose_create_and(*state, PROXY_SYNC, PROXY_THEN_SILENT);
+    lose_create_and(*state, PROXY_MULTI, PROXY_THEN_SILENT);
 }
 
 static void cut_before_the_answer_to_the_second_list(void **state)
@@ -201,7 +178,7 @@ static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t
 
 /* A node with the GUID of the lost create, but of another session, is not ours: the create never
  * reaches the server, a raw client makes the node in its own name. It must not be adopted, as it
- * goes when its session does (CURATOR-498); the client queues behind it. */
+ * goes when its session does (CURATOR-498); the client queues behind it. Modes: F4. */
 static void node_of_another_session_is_not_adopted(void **state)
 {
     struct bench *b = *state;
@@ -230,7 +207,7 @@ static void node_of_another_session_is_not_adopted(void **state)
 /* --- the caller gives up in between ----------------------------------------------------------- */
 
 /* While the answer is missing the caller runs out of time, as told; the node goes by itself, 1 s
- * after the link is back at the latest (Curator's and Kazoo's ghosts: F2, F3). */
+ * after the link is back at the latest (Curator's and Kazoo's ghosts). */
 static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
 {
     for (int i = 0; i < fault_length(5, 50); i++) {
@@ -247,6 +224,7 @@ static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
     }
 }
 
+/* Modes: F2. */
 static void time_out_without_the_answer_to_create(void **state)
 {
     time_out_without_an_answer(*state, PROXY_CREATE2);
@@ -279,6 +257,7 @@ static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
     actor_free(a);
 }
 
+/* Modes: F3. */
 static void cancel_without_the_answer_to_create(void **state)
 {
     cancel_without_an_answer(*state, PROXY_CREATE2);
@@ -291,10 +270,10 @@ static void cancel_without_the_answer_to_list(void **state)
 
 /* The caller gives up while its lost create is being cleared up, and the answers of that are
  * lost as well; then the same thread locks again at once: it gets a node of its own, the old one
- * goes. */
+ * goes. Modes: F2. */
 static void give_up_during_recovery_and_lock_again(void **state)
 {
-    static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN, PROXY_EXISTS};
+    static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
     struct bench *b = *state;
 
     for (int i = 0; i < fault_length(6, 60); i++) {
@@ -315,7 +294,7 @@ static void give_up_during_recovery_and_lock_again(void **state)
 /* --- the delete ------------------------------------------------------------------------------- */
 
 /* Unlock's answer is lost: "not held, not confirmed", in time; the same thread locks again at once
- * and has a later node and a larger token (F13); nothing of the first is left. */
+ * and has a later node and a larger token; nothing of the first is left. */
 static void lose_the_delete_and_lock_again(struct bench *b, enum proxy_then then)
 {
     for (int i = 0; i < rounds(then); i++) {
@@ -335,18 +314,20 @@ static void lose_the_delete_and_lock_again(struct bench *b, enum proxy_then then
     }
 }
 
+/* Modes: F13. */
 static void cut_before_the_answer_to_delete(void **state)
 {
     lose_the_delete_and_lock_again(*state, PROXY_THEN_CUT);
 }
 
+/* Modes: F13. */
 static void silence_before_the_answer_to_delete(void **state)
 {
     lose_the_delete_and_lock_again(*state, PROXY_THEN_SILENT);
 }
 
 /* The delete itself is lost, not its answer: unlock is unconfirmed and the node is deleted once the
- * link is back, before the same thread's next node is granted. */
+ * link is back, before the same thread's next node is granted. Modes: F13. */
 static void lost_delete_is_sent_again(void **state)
 {
     struct bench *b = *state;
@@ -464,6 +445,7 @@ static void lose_the_removal_of_a_watch(struct bench *b, enum proxy_then then)
     check_rest(b);
 }
 
+/* Modes: F49. */
 static void cut_before_the_answer_to_a_watchs_removal(void **state)
 {
     lose_the_removal_of_a_watch(*state, PROXY_THEN_CUT);
@@ -518,8 +500,8 @@ int main(int argc, char **argv)
         TEST(silence_before_the_answer_to_create),
         TEST(cut_before_the_answer_to_list),
         TEST(silence_before_the_answer_to_list),
-        TEST(cut_before_the_answer_to_sync),
-        TEST(silence_before_the_answer_to_sync),
+        TEST(cut_before_the_answer_to_the_barrier),
+        TEST(silence_before_the_answer_to_the_barrier),
         TEST(cut_before_the_answer_to_the_second_list),
         TEST(cut_before_the_answer_to_exists),
         TEST(silence_before_the_answer_to_exists),

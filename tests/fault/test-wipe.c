@@ -199,7 +199,7 @@ static void short_stop_keeps_hold_and_place(void **state)
 
 /* Goal: a server that stands still for longer than the session leaves the holder unproved before
  * anybody else can have the lock; afterwards the hold is lost, told once, or goes on, and nothing
- * hangs. */
+ * hangs. Modes: F8. */
 static void long_stop_ends_in_a_known_state(void **state)
 {
     struct bench *b = *state;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/permits.h"
 #include "core/session.h"
 
 #define STATES_MAX 32
@@ -34,6 +35,16 @@ static const char *session_name(int state)
 static bool session_may_move(int from, int to)
 {
     return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
+}
+
+static const char *permits_name(int state)
+{
+    return zkl_permits_state_name((enum zkl_permits_state)state);
+}
+
+static bool permits_may_move(int from, int to)
+{
+    return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
 }
 
 static int find(const struct machine *m, const char *name)
@@ -92,12 +103,13 @@ int main(int argc, char **argv)
     static struct machine machines[] = {
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
+        {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
     };
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (!page)
         return puts("usage: diagrams docs/design.md"), 2;
-    int wrong = read_arrows(page, machines, 2);
+    int wrong = read_arrows(page, machines, 3);
     fclose(page);
-    wrong += compare(&machines[0]) + compare(&machines[1]);
+    wrong += compare(&machines[0]) + compare(&machines[1]) + compare(&machines[2]);
     return wrong != 0;
 }

@@ -9,6 +9,8 @@
 
 /* CLOCK_MONOTONIC in milliseconds: the clock of every deadline_ms below. */
 int64_t net_now_ms(void);
+/* CLOCK_BOOTTIME in nanoseconds: the clock of a hold's window, the same for all processes. */
+int64_t net_boot_ns(void);
 /* Between two probes of a condition that nobody signals. */
 void net_nap_ms(int ms);
 

@@ -30,7 +30,8 @@ struct proxy {
     pthread_cond_t changed; /* a fault struck, a count grew, the listener was opened or closed */
     struct rules rules;     /* all below is protected by mu */
     struct link *links;
-    int hole; /* enum proxy_dir, ored */
+    int hole;       /* enum proxy_dir, ored */
+    size_t trickle; /* bytes in a millisecond; 0: all */
     int listener;
     bool refuse;
     bool refuse_failed;
@@ -134,12 +135,17 @@ static void read_side(struct proxy *p, struct link *l, struct lane *lane, int fd
 
 /* False if not all of the frame is gone: the socket takes no more now, or never will. In that case
  * what the other side still has to say, and its end, are yet to be read: they close the link. */
-static bool write_frame(struct lane *lane, struct frame *f, int fd)
+static bool write_frame(struct lane *lane, struct frame *f, int fd, size_t trickle)
 {
     while (f->done < f->size) {
-        ssize_t n = send(fd, f->data + f->done, f->size - f->done, MSG_NOSIGNAL);
+        size_t left = f->size - f->done, most = trickle > 0 && trickle < left ? trickle : left;
+        ssize_t n = send(fd, f->data + f->done, most, MSG_NOSIGNAL);
         if (n > 0) {
             f->done += (size_t)n;
+            if (most < left) {
+                f->due_ms = net_now_ms() + 1;
+                return false;
+            }
         } else if (n < 0 && errno == EAGAIN) {
             return false;
         } else if (n < 0 && errno != EINTR) {
@@ -157,7 +163,7 @@ static void write_side(struct proxy *p, struct link *l, struct lane *lane, int f
     if (p->hole & (int)lane->dir)
         return;
     while ((f = lane_due(lane, net_now_ms())) != NULL) {
-        if (!write_frame(lane, f, fd))
+        if (!write_frame(lane, f, fd, p->trickle))
             return;
         lane_pop(lane);
     }
@@ -447,6 +453,27 @@ void proxy_cut(struct proxy *proxy)
         if (l->server >= 0)
             shutdown(l->server, SHUT_RDWR);
     }
+    wake(proxy);
+    pthread_mutex_unlock(&proxy->mu);
+}
+
+void proxy_half_open(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mu);
+    for (struct link *l = proxy->links; l != NULL; l = l->next) {
+        l->lost = true;
+        l->to_client.eof = true;
+        if (l->server >= 0)
+            shutdown(l->server, SHUT_RDWR);
+    }
+    wake(proxy);
+    pthread_mutex_unlock(&proxy->mu);
+}
+
+void proxy_trickle(struct proxy *proxy, size_t bytes)
+{
+    pthread_mutex_lock(&proxy->mu);
+    proxy->trickle = bytes;
     wake(proxy);
     pthread_mutex_unlock(&proxy->mu);
 }

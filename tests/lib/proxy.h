@@ -104,11 +104,16 @@ void proxy_hole(struct proxy *proxy, enum proxy_dir dirs);
 void proxy_heal(struct proxy *proxy);
 /* Close every connection now. What was kept or held is lost. The client may come again at once. */
 void proxy_cut(struct proxy *proxy);
+/* The server's side of every connection is closed, the client's stays, with nothing in it any more:
+ * the client has to find out for itself. It is closed by proxy_heal or proxy_cut. */
+void proxy_half_open(struct proxy *proxy);
 /* Do not listen: new connections are refused; those that are open stay. 0, or -1 if the port could
  * not be had back. */
 int proxy_refuse(struct proxy *proxy, bool refuse);
 /* Pass every frame on so much later, each direction. */
 void proxy_delay_ms(struct proxy *proxy, int ms);
+/* Pass frames on in pieces of so many bytes, one in a millisecond, each direction; 0: whole. */
+void proxy_trickle(struct proxy *proxy, size_t bytes);
 
 /* --- looking ---------------------------------------------------------------------------------- */
 

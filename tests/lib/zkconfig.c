@@ -16,6 +16,7 @@
 #define ZOOKEEPER_JAR                                                                              \
     "/usr/share/java/zookeeper.jar"                /* its manifest names the other jars it needs */
 #define LOG_JAR "/usr/share/java/slf4j-simple.jar" /* without it the server keeps no log */
+#define NSENTER "/usr/bin/nsenter"
 #define ARGS_MAX 64
 #define QUORUM_WAIT_MS 10000
 
@@ -139,6 +140,10 @@ static int make_argv(struct zkc_plan *plan, size_t node, const char *java, const
 
     if (a.v == NULL)
         return -1;
+    if (plan->options.nets[node] != NULL) {
+        add_words(&a, NSENTER);
+        add(&a, "--net=%s", plan->options.nets[node]);
+    }
     add(&a, "%s", java);
     add_jvm_options(&a, plan, node);
     add(&a, "-cp");
@@ -201,6 +206,8 @@ static int name_files(struct zkc_plan *plan)
     if (plan->dir == NULL)
         return -1;
     for (size_t i = 0; i < plan->options.nodes; i++) {
+        const char *host = plan->options.hosts[i];
+        snprintf(plan->host[i], sizeof plan->host[i], "%s", host != NULL ? host : zks_host());
         plan->home[i] = below(plan->dir, "node", i + 1);
         plan->log[i] = below(plan->dir, "log.", i + 1);
         plan->data[i] = below(plan->dir, "data.", i + 1);
@@ -250,6 +257,8 @@ int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err
     rc = make_all_argv(plan, err, size);
     plan->options.jvm_extra = NULL;
     plan->options.cfg_extra = NULL;
+    memset(plan->options.nets, 0, sizeof plan->options.nets);
+    memset(plan->options.hosts, 0, sizeof plan->options.hosts);
     return rc;
 }
 
@@ -286,7 +295,7 @@ int zkc_choose_ports(struct zkc_plan *plan)
         plan->client_port[i] = ports[3 * i];
         plan->quorum_port[i] = ports[3 * i + 1];
         plan->election_port[i] = ports[3 * i + 2];
-        snprintf(plan->address[i], sizeof plan->address[i], "%s:%d", zks_host(), ports[3 * i]);
+        snprintf(plan->address[i], sizeof plan->address[i], "%s:%d", plan->host[i], ports[3 * i]);
         used += (size_t)snprintf(plan->connect + used, sizeof plan->connect - used, "%s%s",
                                  i > 0 ? "," : "", plan->address[i]);
     }
@@ -305,7 +314,7 @@ static void write_ensemble(const struct zkc_plan *plan, FILE *f)
     fprintf(f, "initLimit=%d\nsyncLimit=%d\n", ticks(plan, QUORUM_WAIT_MS, 20),
             ticks(plan, plan->options.sync_limit_ms, 1));
     for (size_t i = 0; i < plan->options.nodes; i++)
-        fprintf(f, "server.%zu=%s:%d:%d\n", i + 1, zks_host(), plan->quorum_port[i],
+        fprintf(f, "server.%zu=%s:%d:%d\n", i + 1, plan->host[i], plan->quorum_port[i],
                 plan->election_port[i]);
 }
 
@@ -314,7 +323,8 @@ static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
     const struct zks_options *o = &plan->options;
 
     fprintf(f, "dataDir=%s\n", plan->data[node]);
-    fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node], zks_host());
+    fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node],
+            plan->host[node]);
     fprintf(f, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\n", o->tick_ms,
             o->min_session_ms, o->max_session_ms);
     fprintf(f, "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n");

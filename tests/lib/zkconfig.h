@@ -11,6 +11,7 @@ struct zkc_plan {
         options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
     char *dir;
     char *cfg_extra;
+    char host[ZKS_NODES_MAX][16];
     char *home[ZKS_NODES_MAX];
     char *data[ZKS_NODES_MAX];
     char *log[ZKS_NODES_MAX];

@@ -146,7 +146,7 @@ pid_t zks_pid(struct zks *zks, size_t node)
 
 static enum flw_mode mode_of(const struct zks *zks, size_t node)
 {
-    return flw_mode(zks_host(), zks->plan.client_port[node], PROBE_MS);
+    return flw_mode(zks->plan.host[node], zks->plan.client_port[node], PROBE_MS);
 }
 
 int zks_leader(struct zks *zks)
@@ -331,6 +331,11 @@ int zks_available(char *err, size_t size)
 const char *zks_host(void)
 {
     return "127.0.0.1";
+}
+
+const char *zks_node_host(const struct zks *zks, size_t node)
+{
+    return zks->plan.host[node];
 }
 
 const char *zks_connect_string(const struct zks *zks)

@@ -44,6 +44,9 @@ struct zks_options {
     bool extended_types;    /* TTL nodes */
     const char *jvm_extra;  /* more options for java, separated by blanks */
     const char *cfg_extra;  /* more lines for zoo.cfg */
+    /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started in, as
+     * a file in /proc (the caller's). See nets.h. */
+    const char *hosts[ZKS_NODES_MAX], *nets[ZKS_NODES_MAX];
 };
 
 enum zks_result {
@@ -66,6 +69,8 @@ void zks_stop(struct zks *zks);
 const char *zks_connect_string(const struct zks *zks);
 size_t zks_nodes(const struct zks *zks);
 const char *zks_host(void); /* "127.0.0.1" */
+/* Where this node listens. */
+const char *zks_node_host(const struct zks *zks, size_t node);
 int zks_port(const struct zks *zks, size_t node);
 /* "127.0.0.1:PORT" of one node. */
 const char *zks_address(const struct zks *zks, size_t node);

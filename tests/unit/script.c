@@ -11,7 +11,7 @@
 
 #define MS INT64_C(1000000)
 #define BOOT_AHEAD_MS 5000000
-#define NAME_MAX_ 128
+#define NAME_MAX_ 160
 
 static struct script the_script;
 
@@ -88,12 +88,22 @@ void script_forget(struct script *s)
 /* --- the port ------------------------------------------------------------- */
 
 static const char *const kind_names[ZKL_REQUEST_KINDS] = {
-    [ZKL_REQ_CREATE] = "create",       [ZKL_REQ_MAKE] = "make",
-    [ZKL_REQ_LIST] = "list",           [ZKL_REQ_LIST_ROOT] = "list root",
-    [ZKL_REQ_SYNC] = "sync",           [ZKL_REQ_STAT] = "stat",
-    [ZKL_REQ_WATCH] = "watch",         [ZKL_REQ_UNWATCH] = "unwatch",
-    [ZKL_REQ_DELETE] = "delete",       [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_HEARTBEAT] = "heartbeat", [ZKL_REQ_NUDGE] = "nudge",
+    [ZKL_REQ_CREATE] = "create",
+    [ZKL_REQ_MAKE] = "make",
+    [ZKL_REQ_LIST] = "list",
+    [ZKL_REQ_LIST_ROOT] = "list root",
+    [ZKL_REQ_SYNC] = "sync",
+    [ZKL_REQ_STAT] = "stat",
+    [ZKL_REQ_GET] = "get",
+    [ZKL_REQ_SET] = "set",
+    [ZKL_REQ_WATCH] = "watch",
+    [ZKL_REQ_UNWATCH] = "unwatch",
+    [ZKL_REQ_DELETE] = "delete",
+    [ZKL_REQ_CREATE_ALL] = "create all",
+    [ZKL_REQ_DELETE_ALL] = "delete all",
+    [ZKL_REQ_RENEW] = "renew",
+    [ZKL_REQ_HEARTBEAT] = "heartbeat",
+    [ZKL_REQ_NUDGE] = "nudge",
 };
 
 static struct script *script_of(struct zkl_port *port)
@@ -119,6 +129,10 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
         short_names(r->path, text, sizeof text);
     else
         record_checks(r, text, sizeof text);
+    if (r->kind == ZKL_REQ_SET)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " to %s", r->data);
+    if ((r->kind == ZKL_REQ_SET || r->kind == ZKL_REQ_DELETE) && r->flag)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " (version %d)", r->version);
     record(s, "  > %s %s%s%s", kind_names[r->kind], text,
            r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", how);
 }
@@ -126,6 +140,7 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
     struct script *s = script_of(port);
+    assert_true(zkl_session_connected(&s->core.session));
     if (s->refuse[r->kind] != ZKL_ANSWER_OK) {
         assert_true(++s->refusals < 1000); /* a loop */
         record_request(s, r,
@@ -160,6 +175,8 @@ static const char *code_name(int code)
         return "EUNCONFIRMED";
     case ZKL_ELOST:
         return "ELOST";
+    case ZKL_ESYSTEM:
+        return "ESYSTEM";
     case ZKL_ENOMEM:
         return "ENOMEM";
     case ZKL_EACCES:
@@ -177,7 +194,7 @@ static const char *code_name(int code)
     }
 }
 
-static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST"};
+static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST", "REVOKED"};
 static const char *const reason_names[] = {"",           " (link)",         " (window)",
                                            " (expired)", " (node deleted)", " (lease)",
                                            " (closed)",  " (exited)"};
@@ -265,6 +282,7 @@ void script_free(struct script *s)
     assert_int_equal(s->core.waiting, 0);
     assert_int_equal(s->core.hopeful, 0);
     assert_int_equal(s->core.bounded, 0);
+    assert_int_equal(s->core.parked, 0);
     assert_null(s->core.refused);
     zkl_core_fini(&s->core);
 }
@@ -320,6 +338,49 @@ void script_close(struct script *s)
 {
     zkl_core_close(&s->core, now_of(s));
     s->request_count = 0;
+}
+
+/* --- queries -------------------------------------------------------------- */
+
+static const char *const answer_names[] = {
+    [ZKL_ANSWER_OK] = "OK",
+    [ZKL_ANSWER_LINK] = "no answer",
+    [ZKL_ANSWER_NONODE] = "no node",
+    [ZKL_ANSWER_EXISTS] = "exists",
+    [ZKL_ANSWER_NOTEMPTY] = "not empty",
+    [ZKL_ANSWER_NOAUTH] = "no auth",
+    [ZKL_ANSWER_UNIMPLEMENTED] = "unimplemented",
+    [ZKL_ANSWER_NOWATCHER] = "no watcher",
+    [ZKL_ANSWER_NOMEM] = "no memory",
+    [ZKL_ANSWER_FULL] = "too many watches",
+    [ZKL_ANSWER_OTHER] = "something else",
+};
+
+static void on_query(struct zkl_query *query, int code, const struct zkl_reply *reply)
+{
+    struct script *s = &the_script;
+    int number = (int)(query - s->queries) + 1;
+    memset(query, 0xee, sizeof *query); /* the core has no use for it any more */
+    if (reply)
+        record(s, "  q%d: %s%s%.*s", number, answer_names[reply->answer], reply->data ? " " : "",
+               (int)reply->data_size, reply->data ? reply->data : "");
+    else
+        record(s, "  q%d: %s", number, code_name(code));
+}
+
+void script_ask(struct script *s, struct zkl_query query)
+{
+    assert_true(s->asked < SCRIPT_QUERIES);
+    query.answered = on_query;
+    s->queries[s->asked] = query;
+    s->asked++;
+    zkl_core_ask(&s->core, now_of(s), &s->queries[s->asked - 1]);
+}
+
+void script_withdraw(struct script *s, int number)
+{
+    zkl_core_withdraw(&s->core, now_of(s), &s->queries[number - 1]);
+    memset(&s->queries[number - 1], 0xee, sizeof s->queries[0]);
 }
 
 /* --- the link ------------------------------------------------------------- */
@@ -425,6 +486,11 @@ void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer
     reply_to(s, oldest(s, kind), &(struct zkl_reply){.answer = answer});
 }
 
+void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply)
+{
+    reply_to(s, oldest(s, kind), &reply);
+}
+
 void script_created(struct script *s, int32_t number)
 {
     char name[NAME_MAX_];
@@ -444,7 +510,7 @@ static const char *child_name(const char *word, char *out)
     }
     memset(bytes, atoi(word), sizeof bytes);
     zkl_guid_format(bytes, guid);
-    zkl_name_prefix(guid, prefix);
+    zkl_name_prefix(&(struct zkl_naming){0}, guid, prefix);
     snprintf(out, NAME_MAX_, "%s%010d", prefix, atoi(colon + 1));
     return out;
 }

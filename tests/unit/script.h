@@ -9,6 +9,7 @@
  *       > create /r/G1-                           a request
  *       #1 granted 101                            news, here a grant with its token
  *       session: link up                          what the driver is to do
+ *       q1: OK                                    an answer to a query
  */
 #ifndef ZKL_TEST_SCRIPT_H
 #define ZKL_TEST_SCRIPT_H
@@ -26,6 +27,7 @@
 #define SCRIPT_TIMEOUT_MS 3000
 #define SCRIPT_SESSION 0xa
 #define SCRIPT_CONTENDERS 200
+#define SCRIPT_QUERIES 16
 
 struct script_request {
     uint64_t id, watch_id;
@@ -49,6 +51,8 @@ struct script {
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
     int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
+    struct zkl_query queries[SCRIPT_QUERIES];
+    int asked;
 };
 
 /* A new core, not connected yet, at 0 ms. There is one at a time. */
@@ -70,6 +74,11 @@ void script_abandon(struct script *s, int number);
 void script_close(struct script *s);
 struct zkl_contender *script_contender(struct script *s, int number);
 
+/* --- queries: q1, q2 ... in the order of their asking --------------------- */
+
+void script_ask(struct script *s, struct zkl_query query);
+void script_withdraw(struct script *s, int number);
+
 /* --- the link ------------------------------------------------------------- */
 
 void script_event(struct script *s, enum zkl_session_event_type type);
@@ -87,6 +96,7 @@ void script_sleep_until(struct script *s, int64_t ms);
 /* --- the server: each answers the oldest awaited request of that kind ----- */
 
 void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer answer);
+void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply);
 /* The node gets this number; its czxid is the next zxid. */
 void script_created(struct script *s, int32_t number);
 /* Children as words: "1:7 2:8 note" is the node 7 of the first GUID, the node 8 of the second,

@@ -73,7 +73,7 @@ static void a_waiter_watches_its_predecessor_and_lists_once_per_wake(void **stat
 }
 
 /* Goal: a predecessor that left before the watch was armed is not waited for. Method: the watch
- * finds no node. */
+ * finds no node. Modes: F20, F21. */
 static void a_predecessor_gone_before_the_watch_leads_to_a_list(void **state)
 {
     struct script *s = script_connected();
@@ -165,6 +165,40 @@ static void persistent_parents_where_containers_are_refused(void **state)
     script_stop(s, 1, ZKL_ECANCELED);
     script_created(s, 0);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: nobody has to listen to traces. */
+static void a_core_works_without_a_trace(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    s->port.trace = NULL;
+    script_hold(s, "/r", 7);
+    script_unlock(s, 1);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "  #1 granted 101\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "  #1 released OK\n"
+                     "  #1 ended\n");
+    script_free(s);
+}
+
+/* Goal: a server that makes neither containers nor plain nodes is no reason to go on asking. */
+static void a_server_that_makes_nothing_is_odd(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
+    script_forget(s);
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
+    script_expect(s, "[     0] #1 MAKING -> ENDED: odd answer\n"
+                     "  #1 failed EPROTO: making the path\n"
+                     "  #1 ended\n");
     script_free(s);
 }
 
@@ -354,43 +388,43 @@ static struct script *create_unanswered(void)
 }
 
 /* Goal: a node whose create was never answered is adopted, not made twice. Method: after the
- * link is back a list behind a sync shows our GUID, its Stat our session. */
+ * link is back a list behind a barrier shows our GUID, its Stat our session. Modes: F1. */
 static void an_unanswered_create_is_found_and_adopted(void **state)
 {
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_statted(s, SCRIPT_SESSION, 333);
     script_listed(s, "1:7");
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "  > stat /r/G1-0000000007\n"
                      "[    80] #1 RECOVERING -> LISTING: adopted\n"
                      "  > list /r\n"
-                     "[    80] #1 LISTING -> CONFIRMING: first\n"
-                     "  > heartbeat /r/G1-0000000007\n");
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+                     "[    80] #1 LISTING -> HOLDING: first\n"
+                     "  #1 granted 333\n");
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
 }
 
-/* Goal: a node of an old session is never granted. Method: the Stat shows another session. */
+/* Goal: a node of an old session is never granted. Method: the Stat shows another session.
+ * Modes: F4, F5. */
 static void a_node_of_another_session_is_not_adopted(void **state)
 {
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_statted(s, SCRIPT_SESSION + 7, 333);
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "  > stat /r/G1-0000000007\n"
                      "[    80] #1 RECOVERING -> QUEUEING: node of an old session\n"
@@ -409,17 +443,17 @@ static void a_create_that_was_not_carried_out_is_repeated(void **state)
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "5:7");
     script_at(s, 90);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "5:7 2:8");
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "[    80] #1 RECOVERING -> QUEUEING: create was not carried out\n"
                      "  > create /r/G2-\n"
@@ -429,7 +463,7 @@ static void a_create_that_was_not_carried_out_is_repeated(void **state)
                      "[    90] #1 QUEUEING -> RECOVERING: create unanswered\n"
                      "[    90] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "  > stat /r/G2-0000000008\n"
                      "[    90] #1 RECOVERING -> QUEUEING: node is gone\n"
@@ -441,13 +475,13 @@ static void a_create_that_was_not_carried_out_is_repeated(void **state)
 }
 
 /* Goal: a second loss of the link in the middle of the recovery starts it over. Method: the Stat
- * and then the sync and the list stay unanswered. */
+ * and then the barrier and the list stay unanswered. */
 static void recovery_starts_over_with_each_link(void **state)
 {
     struct script *s = create_unanswered();
     (void)state;
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -455,35 +489,36 @@ static void recovery_starts_over_with_each_link(void **state)
     script_up(s, SCRIPT_SESSION);
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "  > stat /r/G1-0000000007\n"
                      "[    80] session CONNECTED -> SUSPENDED: link lost\n"
                      "  session: link down\n"
                      "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "[    80] session CONNECTED -> SUSPENDED: link lost\n"
                      "  session: link down\n"
                      "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n");
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 1, ZKL_ETIMEDOUT);
     script_free(s);
 }
 
-/* Goal: a list that no sync vouches for decides nothing: the server may lag behind the create.
- * Method: the sync can't be sent for want of memory, the list can, and does not show the node. */
-static void a_list_without_its_sync_does_not_prove_the_node_missing(void **state)
+/* Goal: a list that no barrier vouches for decides nothing: the server may lag behind the create.
+ * Method: the barrier can't be sent for want of memory, the list can, and does not show the node.
+ * Modes: F58. */
+static void a_list_without_its_barrier_does_not_prove_the_node_missing(void **state)
 {
     struct script *s = create_unanswered();
     (void)state;
-    s->refuse[ZKL_REQ_SYNC] = ZKL_ANSWER_NOMEM;
+    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_NOMEM;
     script_up(s, SCRIPT_SESSION);
-    s->refuse[ZKL_REQ_SYNC] = ZKL_ANSWER_OK;
+    s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_OK;
     if (script_contender(s, 1)->machine.state == ZKL_RECOVERING)
         script_listed(s, "");
     assert_false(script_has(s, "create was not carried out"));
@@ -496,7 +531,7 @@ static void a_list_without_its_sync_does_not_prove_the_node_missing(void **state
 /* --- stopping ------------------------------------------------------------- */
 
 /* Goal: a wish that ends while its create is out leaves nothing. Method: cancel, then the
- * create's answer comes. */
+ * create's answer comes. Modes: F3. */
 static void a_cancel_with_the_create_out_deletes_what_it_made(void **state)
 {
     struct script *s = script_connected();
@@ -527,7 +562,7 @@ static void a_cancel_with_the_create_out_deletes_what_it_made(void **state)
 }
 
 /* Goal: a timeout while nobody knows whether the node exists leaves nothing. Method: after the
- * link is back the janitor looks behind a sync and deletes what it finds. */
+ * link is back the janitor looks behind a barrier and deletes what it finds. Modes: F2. */
 static void a_timeout_with_unknown_outcome_looks_and_deletes(void **state)
 {
     struct script *s = create_unanswered();
@@ -535,7 +570,7 @@ static void a_timeout_with_unknown_outcome_looks_and_deletes(void **state)
     script_stop(s, 1, ZKL_ETIMEDOUT);
     script_at(s, 100);
     script_up(s, SCRIPT_SESSION);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "1:7");
     script_down(s);
     script_up(s, SCRIPT_SESSION);
@@ -544,7 +579,7 @@ static void a_timeout_with_unknown_outcome_looks_and_deletes(void **state)
                      "  #1 failed ETIMEDOUT\n"
                      "[   100] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "  > delete /r/G1-0000000007\n"
                      "[   100] session CONNECTED -> SUSPENDED: link lost\n"
@@ -565,11 +600,11 @@ static void a_timeout_with_unknown_outcome_may_find_nothing(void **state)
     (void)state;
     script_up(s, SCRIPT_SESSION);
     script_stop(s, 1, ZKL_ETIMEDOUT);
-    script_answer(s, ZKL_REQ_SYNC, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_listed(s, "5:7");
     script_expect(s, "[    80] session SUSPENDED -> CONNECTED: connected\n"
                      "  session: link up\n"
-                     "  > sync /r\n"
+                     "  > heartbeat /r\n"
                      "  > list /r\n"
                      "[    80] #1 RECOVERING -> LEAVING: stopped\n"
                      "  #1 failed ETIMEDOUT\n"
@@ -578,7 +613,8 @@ static void a_timeout_with_unknown_outcome_may_find_nothing(void **state)
     script_free(s);
 }
 
-/* Goal: a waiter that gives up takes its node and its watch along. Method: cancel while waiting. */
+/* Goal: a waiter that gives up takes its node and its watch along. Method: cancel while waiting.
+ * Modes: F19. */
 static void a_canceled_waiter_removes_node_and_watch(void **state)
 {
     struct script *s = script_connected();
@@ -680,6 +716,32 @@ static void a_waiter_whose_node_was_deleted_queues_again(void **state)
     script_free(s);
 }
 
+/* Goal: the same without a link: it queues again with the next one. */
+static void a_waiter_hears_of_its_deletion_without_a_link(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_forget(s);
+    script_down(s);
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
+    script_up(s, SCRIPT_SESSION);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] session CONNECTED -> SUSPENDED: link lost\n"
+                     "  session: link down\n"
+                     "[     0] #1 WAITING -> PARKED: own node deleted\n"
+                     "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "  > unwatch /r/G5-0000000007\n"
+                     "[     0] #1 PARKED -> QUEUEING: link up\n"
+                     "  > create /r/G2-\n"
+                     "  > list /r\n");
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_created(s, 10);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
 /* Goal: a waiter that reconnects trusts no watch. Method: the link flaps; the node is listed,
  * then missing. */
 static void a_waiter_lists_again_after_each_link(void **state)
@@ -718,7 +780,7 @@ static void a_waiter_lists_again_after_each_link(void **state)
 }
 
 /* Goal: a waiter outlives the session and queues again in the next one. Method: expiry while
- * waiting. */
+ * waiting. Modes: F6. */
 static void a_waiter_queues_again_in_the_next_session(void **state)
 {
     struct script *s = script_connected();
@@ -750,6 +812,8 @@ int main(void)
         cmocka_unit_test(a_changed_predecessor_is_watched_again),
         cmocka_unit_test(a_missing_root_is_made_leaf_first_then_parents),
         cmocka_unit_test(persistent_parents_where_containers_are_refused),
+        cmocka_unit_test(a_core_works_without_a_trace),
+        cmocka_unit_test(a_server_that_makes_nothing_is_odd),
         cmocka_unit_test(a_missing_chroot_has_its_own_code),
         cmocka_unit_test(a_busy_trylock_is_one_list),
         cmocka_unit_test(a_trylock_that_lost_the_race_leaves_nothing),
@@ -759,13 +823,14 @@ int main(void)
         cmocka_unit_test(a_node_of_another_session_is_not_adopted),
         cmocka_unit_test(a_create_that_was_not_carried_out_is_repeated),
         cmocka_unit_test(recovery_starts_over_with_each_link),
-        cmocka_unit_test(a_list_without_its_sync_does_not_prove_the_node_missing),
+        cmocka_unit_test(a_list_without_its_barrier_does_not_prove_the_node_missing),
         cmocka_unit_test(a_cancel_with_the_create_out_deletes_what_it_made),
         cmocka_unit_test(a_timeout_with_unknown_outcome_looks_and_deletes),
         cmocka_unit_test(a_timeout_with_unknown_outcome_may_find_nothing),
         cmocka_unit_test(a_canceled_waiter_removes_node_and_watch),
         cmocka_unit_test(a_wish_can_be_ended_in_every_state),
         cmocka_unit_test(a_waiter_whose_node_was_deleted_queues_again),
+        cmocka_unit_test(a_waiter_hears_of_its_deletion_without_a_link),
         cmocka_unit_test(a_waiter_lists_again_after_each_link),
         cmocka_unit_test(a_waiter_queues_again_in_the_next_session),
     };

@@ -7,7 +7,7 @@
 #include "script.h"
 
 /* Goal: an exhausted number is never granted: its owner withdraws, has the empty root made
- * again, and queues anew. Method: the first exhausted number, then a fresh root. */
+ * again, and queues anew. Method: the first exhausted number, then a fresh root. Modes: F27. */
 static void an_exhausted_number_is_withdrawn_and_the_root_renewed(void **state)
 {
     struct script *s = script_connected();
@@ -36,6 +36,23 @@ static void an_exhausted_number_is_withdrawn_and_the_root_renewed(void **state)
                      "  #1 granted 102\n");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_unlock(s, 1);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a node whose name the server made without a number is none to be granted. */
+static void a_name_without_a_number_is_withdrawn(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_reply(s, ZKL_REQ_CREATE, (struct zkl_reply){.name = "note", .czxid = 101});
+    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
+                     "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "[     0] #1 QUEUEING -> EXHAUSTED: number exhausted\n"
+                     "  > delete /r/note\n");
+    script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
 }
@@ -147,6 +164,27 @@ static void a_stuck_counter_is_dated_before_the_root_is_renewed(void **state)
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a contender of a named lock is no obstacle: it will leave. Method: one is alone in the root
+ * of an exhausted counter, then gone. */
+static void a_named_lock_does_not_block_the_renewal(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, INT32_MAX);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_rooted(s, 50, "_c_00000000-0000-4000-8000-000000000000-other_lock_0000000001");
+    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
+                     "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "[     0] #1 QUEUEING -> EXHAUSTED: number exhausted\n"
+                     "  > delete /r/G1-2147483647\n"
+                     "  > list root /r\n");
+    script_stop(s, 1, ZKL_ETIMEDOUT);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_free(s);
 }
 
@@ -379,11 +417,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exhausted_number_is_withdrawn_and_the_root_renewed),
+        cmocka_unit_test(a_name_without_a_number_is_withdrawn),
         cmocka_unit_test(the_number_before_is_granted),
         cmocka_unit_test(renewal_waits_for_those_who_are_there),
         cmocka_unit_test(an_exhausted_number_of_others_is_waited_for),
         cmocka_unit_test(a_stuck_counter_is_dated_before_the_root_is_renewed),
         cmocka_unit_test(who_blocks_the_renewal_is_named),
+        cmocka_unit_test(a_named_lock_does_not_block_the_renewal),
         cmocka_unit_test(a_try_renews_or_says_busy),
         cmocka_unit_test(renewal_goes_on_after_each_link),
         cmocka_unit_test(stopping_a_renewal_leaves_nothing),

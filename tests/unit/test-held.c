@@ -9,7 +9,8 @@
 /* --- unlock --------------------------------------------------------------- */
 
 /* Goal: unlock does not wait for a broken link, and the node goes before anything new comes.
- * Method: the link breaks with the delete out; at the next link a new wish is parked beside it. */
+ * Method: the link breaks with the delete out; at the next link a new wish is parked beside it.
+ * Modes: F13. */
 static void after_a_broken_unlock_the_delete_goes_before_any_create(void **state)
 {
     struct script *s = script_connected();
@@ -173,7 +174,7 @@ static void an_owner_that_exits_leaves_its_node_to_the_janitor(void **state)
 
 /* Goal: the window is the send time of the last answered write plus three quarters, and a hold
  * that runs out of it is suspect until proved. Method: the server stops answering heartbeats,
- * then one is answered. */
+ * then one is answered. Modes: F8. */
 static void a_hold_is_suspect_at_the_window_s_end_until_it_is_proved(void **state)
 {
     struct script *s = script_connected();
@@ -230,7 +231,7 @@ static void heartbeats_run_while_something_is_held(void **state)
 }
 
 /* Goal: a lost hold is told exactly once, and unlock says so. Method: the session expires; more
- * events follow. */
+ * events follow. Modes: F7. */
 static void an_expired_hold_is_lost_exactly_once(void **state)
 {
     struct script *s = script_connected();
@@ -306,6 +307,49 @@ static void a_watched_hold_hears_of_its_deletion_at_once(void **state)
     script_free(s);
 }
 
+/* Goal: who was asked to let go while it waited hears of that with the grant. Method: the own node's data,
+ * which the arming of its watch carries, asks; then the predecessor goes. */
+static void a_waiter_that_was_asked_hears_of_it_with_the_grant(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_listed(s, "1:9 5:7");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_reply(s, ZKL_REQ_WATCH,
+                 (struct zkl_reply){.data = ZKL_REVOCATION, .data_size = strlen(ZKL_REVOCATION)});
+    script_fired(s, "/r/G5-0000000007", ZKL_FIRED_DELETED);
+    script_forget(s);
+    script_listed(s, "1:9");
+    script_expect(s, "[     0] #1 LISTING -> HOLDING: first\n"
+                     "  #1 granted 101\n"
+                     "  #1 REVOKED\n");
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: the end of a lease is one of the times at which the core wants to be called. Method: a hold gets a
+ * lease that ends before the first heartbeat: there is nothing else to wait for. */
+static void a_lease_ends_in_time(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_hold(s, "/r", 7);
+    assert_true(
+        zkl_core_renew(&s->core, s->core.now, script_contender(s, 1), 100 * INT64_C(1000000)));
+    script_forget(s);
+    script_at(s, 300);
+    script_expect(s, "[   100] #1 HOLDING -> LOSTHOLD: lease ended\n"
+                     "  #1 LOST (lease)\n"
+                     "  > delete /r/G1-0000000007\n");
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_unlock(s, 1);
+    script_free(s);
+}
+
 /* --- an empty window ------------------------------------------------------ */
 
 /* The waiter is first after a stop of the process that was longer than the window. */
@@ -339,7 +383,7 @@ static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
 }
 
 /* Goal: a heartbeat that fails does not grant. Method: the node is missing; in a second run the
- * link breaks and the place is looked at again; in a third the wish is ended. */
+ * link breaks and the place is looked at again; in a third the wish is ended. Modes: F10. */
 static void an_unproved_first_is_never_granted(void **state)
 {
     struct script *s = confirming();
@@ -420,6 +464,24 @@ static void heartbeats_of_many_nodes_rotate(void **state)
     script_close(s);
     for (int i = 1; i <= 130; i++)
         script_unlock(s, i);
+    script_free(s);
+}
+
+/* Goal: more requests are awaited than the table has places, and each answer finds its own. Method:
+ * 150 creates with their lists; the first create shares its place with a list. */
+static void answers_of_many_requests_find_their_own(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    s->quiet = true;
+    for (int i = 0; i < 150; i++)
+        script_lock(s, "/r");
+    assert_true(s->core.pending_count > ZKL_PENDING_BUCKETS);
+    for (int i = 0; i < 150; i++)
+        script_created(s, i);
+    for (int i = 1; i <= 150; i++)
+        assert_int_equal(script_contender(s, i)->machine.czxid, 100 + i);
+    script_close(s);
     script_free(s);
 }
 
@@ -517,10 +579,13 @@ int main(void)
         cmocka_unit_test(an_expired_hold_is_lost_exactly_once),
         cmocka_unit_test(a_heartbeat_tells_whose_node_is_gone),
         cmocka_unit_test(a_watched_hold_hears_of_its_deletion_at_once),
+        cmocka_unit_test(a_waiter_that_was_asked_hears_of_it_with_the_grant),
+        cmocka_unit_test(a_lease_ends_in_time),
         cmocka_unit_test(a_grant_with_an_empty_window_waits_for_a_heartbeat),
         cmocka_unit_test(an_unproved_first_is_never_granted),
         cmocka_unit_test(a_refused_heartbeat_is_sent_later),
         cmocka_unit_test(heartbeats_of_many_nodes_rotate),
+        cmocka_unit_test(answers_of_many_requests_find_their_own),
         cmocka_unit_test(close_ends_waits_and_loses_holds),
         cmocka_unit_test(a_refused_credential_ends_waits_and_holds),
     };

@@ -4,11 +4,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/name.h"
+
+static const struct zkl_naming mutex;
 
 static void expect_fault(const char *path, const char *part)
 {
@@ -117,29 +121,97 @@ static void a_guid_is_a_version_4_uuid(void **state)
     assert_string_equal(guid, "00000000-0000-4000-8000-000000000000");
 }
 
-/* Goal: the prefix is Curator's, and the longest name fits. Method: its text; a name with the
- * smallest number. */
-static void a_node_name_is_curators(void **state)
+/* Goal: prefixes are those of the peers, and the longest name fits. Method: the text of each naming;
+ * the longest with the smallest number. */
+static void a_node_name_is_its_peers(void **state)
 {
-    static const char guid[] = "00000000-0000-4000-8000-000000000000";
+#define GUID "00000000-0000-4000-8000-000000000000"
+    static struct zkl_naming longest = {.names = ZKL_NAMES_NAMED};
+    static const struct {
+        struct zkl_naming naming;
+        const char *prefix;
+    } all[] = {
+        {{.role = ZKL_ROLE_LOCK}, "_c_" GUID "-lock-"},
+        {{.role = ZKL_ROLE_READ}, "_c_" GUID "-__READ__"},
+        {{.role = ZKL_ROLE_WRITE}, "_c_" GUID "-__WRIT__"},
+        {{.role = ZKL_ROLE_PERMIT}, "_c_" GUID "-lease-"},
+        {{.names = ZKL_NAMES_KAZOO}, "00000000000040008000000000000000__lock__"},
+        {{.role = ZKL_ROLE_READ, .names = ZKL_NAMES_KAZOO},
+         "00000000000040008000000000000000__rlock__"},
+        {{.role = ZKL_ROLE_WRITE, .names = ZKL_NAMES_KAZOO},
+         "00000000000040008000000000000000__lock__"},
+        {{.names = ZKL_NAMES_NAMED, .name = "report"}, "_c_" GUID "-report_lock_"},
+    };
     char prefix[ZKL_NODE_NAME_MAX + 1];
     (void)state;
-    zkl_name_prefix(guid, prefix);
-    assert_string_equal(prefix, "_c_00000000-0000-4000-8000-000000000000-lock-");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        zkl_name_prefix(&all[i].naming, GUID, prefix);
+        assert_string_equal(prefix, all[i].prefix);
+    }
+    memset(longest.name, 'n', ZKL_LOCK_NAME_MAX);
+    zkl_name_prefix(&longest, GUID, prefix);
     assert_int_equal(strlen(prefix) + strlen("-2147483648"), ZKL_NODE_NAME_MAX);
-    assert_true(zkl_name_has_guid("_c_00000000-0000-4000-8000-000000000000-lock-0000000001", guid));
-    assert_false(
-        zkl_name_has_guid("_c_00000000-0000-4000-8000-000000000001-lock-0000000001", guid));
-    assert_false(zkl_name_has_guid("00000000-0000-4000-8000-000000000000-lock-0000000001", guid));
-    assert_false(zkl_name_has_guid("_c_00000000-0000-4000-8000-000000000000", guid));
-    assert_false(zkl_name_has_guid("_c_", guid));
 }
 
 static void expect_number(const char *name, int32_t expected)
 {
-    int32_t number = -7;
-    if (!zkl_name_parse(name, &number) || number != expected)
-        fail_msg("\"%s\" is taken for %d", name, (int)number);
+    struct zkl_place place = {.sequence = -7};
+    if (!zkl_name_parse(name, &mutex, &place) || place.sequence != expected)
+        fail_msg("\"%s\" is taken for %d", name, (int)place.sequence);
+    assert_int_equal(strtol(zkl_name_digits(name, &mutex), NULL, 10), expected);
+}
+
+/* Goal: contenders of other libraries and other kinds are known for what they are. Method: a name
+ * of each. */
+static void peers_names_are_known(void **state)
+{
+    static const struct {
+        const char *name;
+        enum zkl_role role;
+        enum zkl_peer peer;
+        int32_t sequence;
+    } all[] = {
+        {"_c_" GUID "-__READ__0000000003", ZKL_ROLE_READ, ZKL_PEER_CURATOR, 3},
+        {"_c_" GUID "-__WRIT__-000000003", ZKL_ROLE_WRITE, ZKL_PEER_CURATOR, -3},
+        {"00000000000040008000000000000000__lock__0000000009", ZKL_ROLE_LOCK, ZKL_PEER_KAZOO, 9},
+        {"00000000000040008000000000000000__rlock__0000000009", ZKL_ROLE_READ, ZKL_PEER_KAZOO, 9},
+        {"x-0100d4a1b2c30000-0000000012", ZKL_ROLE_LOCK, ZKL_PEER_ZOOKEEPER, 12},
+        {"x-72057594037927936-0000000012", ZKL_ROLE_LOCK, ZKL_PEER_ZOOKEEPER, 12},
+        {"x--72057594037927936--000000012", ZKL_ROLE_LOCK, ZKL_PEER_ZOOKEEPER, -12},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct zkl_place place;
+        assert_true(zkl_name_parse(all[i].name, &mutex, &place));
+        assert_int_equal(place.role, all[i].role);
+        assert_int_equal(place.peer, all[i].peer);
+        assert_int_equal(place.sequence, all[i].sequence);
+    }
+    static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT},
+                                   report = {.names = ZKL_NAMES_NAMED, .name = "report"};
+    struct zkl_place lease = {.peer = ZKL_PEER_KAZOO}, named = {.peer = ZKL_PEER_KAZOO};
+    assert_true(zkl_name_parse("_c_" GUID "-lease-0000000001", &permit, &lease));
+    assert_true(zkl_name_parse("_c_" GUID "-report_lock_0000000001", &report, &named));
+    assert_int_equal(lease.peer, ZKL_PEER_CURATOR);
+    assert_int_equal(named.peer, ZKL_PEER_CURATOR);
+}
+
+/* Goal: a named lock's name can always be told from the rest of its node's. Method: names that
+ * can't; names that can. */
+static void bad_lock_names_are_refused(void **state)
+{
+    static const char *const bad[] = {"", "a/b", "a_lock_b", "_lock_", "a\nb", "."};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_non_null(zkl_lock_name_fault(bad[i]));
+    assert_null(zkl_lock_name_fault("report"));
+    assert_null(zkl_lock_name_fault("_lock"));
+    assert_null(zkl_lock_name_fault("lock-"));
+    static char longest[ZKL_LOCK_NAME_MAX + 2];
+    memset(longest, 'n', ZKL_LOCK_NAME_MAX);
+    assert_null(zkl_lock_name_fault(longest));
+    longest[ZKL_LOCK_NAME_MAX] = 'n';
+    assert_non_null(zkl_lock_name_fault(longest));
 }
 
 /* Goal: numbers are read with their sign, whatever their width. Method: the ends of the range,
@@ -177,15 +249,19 @@ static void other_children_are_foreign(void **state)
                                         "lock---1",
                                         "readme",
                                         "LOCK-0000000001",
-                                        "__READ__0000000001",
+                                        "x-0000000001",
+                                        "x-lock-",
+                                        "x--1",
+                                        "_c_-lease-0000000001",
+                                        "report_lock_0000000001",
                                         "0000000001",
                                         "lock-0000000001lock-",
                                         "lock-1-lock"};
-    int32_t number;
+    struct zkl_place place;
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (zkl_name_parse(names[i], &number))
-            fail_msg("\"%s\" is taken for %d", names[i], (int)number);
+        if (zkl_name_parse(names[i], &mutex, &place))
+            fail_msg("\"%s\" is taken for %d", names[i], (int)place.sequence);
     }
 }
 
@@ -203,6 +279,91 @@ static void the_exhausted_zone_has_its_edges(void **state)
     assert_int_equal(INT32_MAX - ZKL_SEQUENCE_HARD + 1, 1 << 20);
 }
 
+static const char *recognised(const char *child, enum zkl_role role, int32_t sequence)
+{
+    static struct zkl_naming naming;
+    struct zkl_place place;
+    if (!zkl_name_recognise(child, &naming, &place))
+        return NULL;
+    assert_int_equal(place.role, role);
+    assert_int_equal(place.sequence, sequence);
+    assert_int_equal(naming.role, role);
+    assert_true(zkl_name_parse(child, &naming, &place));
+    return naming.names == ZKL_NAMES_NAMED ? naming.name : "";
+}
+
+/* Goal: a contender is known by its name alone, a named lock's with its name; what only looks like one
+ * is not. */
+static void contenders_are_recognised_by_their_names(void **state)
+{
+#define PREFIX "_c_01234567-89ab-4cde-8f01-23456789abcd-"
+    char name[256];
+    (void)state;
+    assert_string_equal(recognised(PREFIX "lock-0000000007", ZKL_ROLE_LOCK, 7), "");
+    assert_string_equal(recognised(PREFIX "__READ__-000000007", ZKL_ROLE_READ, -7), "");
+    assert_string_equal(recognised("ab__rlock__0000000007", ZKL_ROLE_READ, 7), "");
+    assert_string_equal(recognised("x-12-0000000007", ZKL_ROLE_LOCK, 7), "");
+    assert_string_equal(recognised(PREFIX "report_lock_0000000007", ZKL_ROLE_LOCK, 7), "report");
+    assert_string_equal(recognised(PREFIX "a-lock-_lock_-000000007", ZKL_ROLE_LOCK, -7), "a-lock-");
+    assert_null(recognised(PREFIX "_lock_0000000007", ZKL_ROLE_LOCK, 7)); /* no name */
+    assert_null(recognised(PREFIX "report_lock_", ZKL_ROLE_LOCK, 0));
+    assert_null(recognised(PREFIX "a_lock_b_lock_0000000007", ZKL_ROLE_LOCK, 7));
+    assert_null(
+        recognised("_c_01234567-89AB-4cde-8f01-23456789abcd-a_lock_0000000007", ZKL_ROLE_LOCK, 7));
+    assert_null(recognised("_c_01234567_lock_0000000007", ZKL_ROLE_LOCK, 7));
+    assert_null(recognised("_c__lock_0000000007", ZKL_ROLE_LOCK, 7));
+    assert_null(recognised("report_lock_0000000007", ZKL_ROLE_LOCK, 7));
+    assert_null(recognised(PREFIX "lease-0000000007", ZKL_ROLE_LOCK, 7));
+    snprintf(name, sizeof name, PREFIX "%065d_lock_0000000007", 1);
+    assert_null(recognised(name, ZKL_ROLE_LOCK, 7));
+}
+
+/* Goal: an owner text is told as it is only if it can be shown. */
+static void printable_text_has_no_control_characters(void **state)
+{
+    (void)state;
+    assert_true(zkl_text_is_printable("", 0));
+    assert_true(zkl_text_is_printable("host 1 2", 8));
+    assert_true(zkl_text_is_printable("\xc3\x9f \xf0\x9f\x94\x92", 7)); /* above U+FFFF too */
+    assert_false(zkl_text_is_printable("a\nb", 3));
+    assert_false(zkl_text_is_printable("a\0b", 3));
+    assert_false(zkl_text_is_printable("\x7f", 1));
+    assert_false(zkl_text_is_printable("\xc3", 1));
+    assert_false(zkl_text_is_printable("\xff", 1));
+}
+
+/* Goal: a node's path is checked as a lock's is, but for its length. */
+static void a_node_path_may_be_longer_than_a_locks(void **state)
+{
+    char path[ZKL_PATH_MAX + 200];
+    (void)state;
+    memset(path, 'a', sizeof path - 1);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    assert_non_null(zkl_path_fault(path));
+    assert_null(zkl_node_path_fault(path));
+    assert_non_null(zkl_node_path_fault("/a/../b"));
+    assert_non_null(zkl_node_path_fault("/"));
+    assert_non_null(zkl_node_path_fault("/zookeeper/quota"));
+    assert_non_null(zkl_node_path_fault("a"));
+    assert_non_null(zkl_node_path_fault(""));
+}
+
+/* Goal: the number of permits is decimal text in its bounds, or none. */
+static void permits_are_decimal_text(void **state)
+{
+    (void)state;
+    assert_int_equal(zkl_permits_parse("1", 1), 1);
+    assert_int_equal(zkl_permits_parse("0042", 4), 42);
+    assert_int_equal(zkl_permits_parse("100000", 6), 100000);
+    assert_int_equal(zkl_permits_parse("100001", 6), 0);
+    assert_int_equal(zkl_permits_parse("1000000", 7), 0);
+    assert_int_equal(zkl_permits_parse("127.0.0.1", 9), 0);
+    assert_int_equal(zkl_permits_parse("-1", 2), 0);
+    assert_int_equal(zkl_permits_parse("3\n", 2), 0);
+    assert_int_equal(zkl_permits_parse("", 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,10 +372,16 @@ int main(void)
         cmocka_unit_test(bad_utf8_is_refused),
         cmocka_unit_test(server_lists_are_checked),
         cmocka_unit_test(a_guid_is_a_version_4_uuid),
-        cmocka_unit_test(a_node_name_is_curators),
+        cmocka_unit_test(a_node_name_is_its_peers),
+        cmocka_unit_test(peers_names_are_known),
+        cmocka_unit_test(bad_lock_names_are_refused),
         cmocka_unit_test(numbers_are_read_with_their_sign),
         cmocka_unit_test(other_children_are_foreign),
         cmocka_unit_test(the_exhausted_zone_has_its_edges),
+        cmocka_unit_test(contenders_are_recognised_by_their_names),
+        cmocka_unit_test(permits_are_decimal_text),
+        cmocka_unit_test(printable_text_has_no_control_characters),
+        cmocka_unit_test(a_node_path_may_be_longer_than_a_locks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

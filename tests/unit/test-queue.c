@@ -15,33 +15,35 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
+static const struct zkl_naming mutex;
+
 /* Goal: the smaller number comes first, not the smaller text. Method: numbers whose text order
- * is the other way round. */
+ * is the other way round. Modes: F33. */
 static void numbers_decide_not_text(void **state)
 {
     static const char *const list[] = {"z-lock-0000000009", "a-lock-0000000010", "m-lock-8"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(list, COUNT(list), "a-lock-0000000010");
+    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000010");
     assert_true(look.present);
     assert_int_equal(look.contenders, 3);
     assert_int_equal(look.before, 2);
     assert_string_equal(look.predecessor, "z-lock-0000000009");
-    assert_null(zkl_queue_look(list, COUNT(list), "m-lock-8").predecessor);
+    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "m-lock-8").predecessor);
 }
 
 /* Goal: below zero the order goes on. Method: negative numbers of both widths stand before all
- * others. */
+ * others. Modes: F27. */
 static void negative_numbers_come_before(void **state)
 {
     static const char *const list[] = {"a-lock-0000000000", "b-lock--000000001",
                                        "c-lock--2147483648", "d-lock-2147483647"};
     (void)state;
-    assert_string_equal(zkl_queue_look(list, COUNT(list), "a-lock-0000000000").predecessor,
+    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000000").predecessor,
                         "b-lock--000000001");
-    assert_string_equal(zkl_queue_look(list, COUNT(list), "b-lock--000000001").predecessor,
+    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "b-lock--000000001").predecessor,
                         "c-lock--2147483648");
-    assert_null(zkl_queue_look(list, COUNT(list), "c-lock--2147483648").predecessor);
-    assert_int_equal(zkl_queue_look(list, COUNT(list), "d-lock-2147483647").before, 3);
+    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "c-lock--2147483648").predecessor);
+    assert_int_equal(zkl_queue_look(&mutex, list, COUNT(list), "d-lock-2147483647").before, 3);
 }
 
 /* Goal: equal numbers are told apart by their names, the same way for everybody. Method: a stuck
@@ -51,59 +53,117 @@ static void equal_numbers_are_ordered_by_name(void **state)
     static const char *const list[] = {"b-lock-2147483647", "a-lock-2147483647",
                                        "c-lock-2147483647"};
     (void)state;
-    assert_null(zkl_queue_look(list, COUNT(list), "a-lock-2147483647").predecessor);
-    assert_string_equal(zkl_queue_look(list, COUNT(list), "b-lock-2147483647").predecessor,
+    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "a-lock-2147483647").predecessor);
+    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "b-lock-2147483647").predecessor,
                         "a-lock-2147483647");
-    assert_string_equal(zkl_queue_look(list, COUNT(list), "c-lock-2147483647").predecessor,
+    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "c-lock-2147483647").predecessor,
                         "b-lock-2147483647");
 }
 
 /* Goal: children that are no contenders count for nothing but are named. Method: strangers
- * around two contenders, and alone. */
+ * around two contenders, and alone. Modes: F32. */
 static void foreign_children_are_ignored(void **state)
 {
     static const char *const list[] = {"0000000000", "a-lock-0000000001", "lock-",
                                        "b-lock-0000000002", "readme"};
     static const char *const strangers[] = {"readme"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(list, COUNT(list), "a-lock-0000000001");
+    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000001");
     assert_null(look.predecessor);
     assert_int_equal(look.contenders, 2);
     assert_non_null(look.foreign);
-    look = zkl_queue_look(strangers, 1, "a-lock-0000000001");
+    look = zkl_queue_look(&mutex, strangers, 1, "a-lock-0000000001");
     assert_int_equal(look.contenders, 0);
     assert_false(look.present);
     assert_string_equal(look.foreign, "readme");
 }
 
 /* Goal: who is not in the list is not there, and without a node one looks from the end. Method:
- * a missing own name; NULL; an empty list. */
+ * a missing own name; NULL; an empty list. Modes: F37. */
 static void a_missing_own_node_is_not_present(void **state)
 {
     static const char *const list[] = {"a-lock-0000000001", "b-lock-0000000003"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(list, COUNT(list), "c-lock-0000000002");
+    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "c-lock-0000000002");
     assert_false(look.present);
     assert_string_equal(look.predecessor, "a-lock-0000000001");
-    look = zkl_queue_look(list, COUNT(list), NULL);
+    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
     assert_string_equal(look.predecessor, "b-lock-0000000003");
     assert_int_equal(look.before, 2);
-    look = zkl_queue_look(NULL, 0, "a-lock-0000000001");
+    look = zkl_queue_look(&mutex, NULL, 0, "a-lock-0000000001");
     assert_false(look.present);
     assert_null(look.predecessor);
+}
+
+/* Goal: a reader waits for the writers before it only, a writer for everybody, and other libraries'
+ * contenders count. Method: one queue of many kinds, seen by a reader, a writer and a mutex.
+ * Modes: F35. */
+static void readers_let_readers_be(void **state)
+{
+    static const struct zkl_naming reader = {.role = ZKL_ROLE_READ};
+    static const struct zkl_naming writer = {.role = ZKL_ROLE_WRITE};
+    static const char *const list[] = {"a-__READ__0000000001", "b-__WRIT__0000000002",
+                                       "c-__READ__0000000003", "d__rlock__0000000004",
+                                       "e-__READ__0000000005", "f-__WRIT__0000000006"};
+    (void)state;
+    struct zkl_look look = zkl_queue_look(&reader, list, COUNT(list), list[4]);
+    assert_true(look.present);
+    assert_int_equal(look.before, 1);
+    assert_string_equal(look.predecessor, list[1]);
+    look = zkl_queue_look(&reader, list, COUNT(list), list[0]);
+    assert_null(look.predecessor);
+    look = zkl_queue_look(&writer, list, COUNT(list), list[5]);
+    assert_int_equal(look.before, 5);
+    assert_string_equal(look.predecessor, list[4]);
+    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
+    assert_int_equal(look.before, 6);
+}
+
+/* Goal: a read node that was made under its own write node, with its number, does not wait for
+ * that, nor the other way round. Method: both in one list, with names in either order. */
+static void a_downgraded_reader_does_not_wait_for_itself(void **state)
+{
+    static const struct zkl_naming reader = {.role = ZKL_ROLE_READ};
+    static const char *const list[] = {"a-__WRIT__0000000007", "b-__READ__0000000007",
+                                       "c-__WRIT__0000000008"};
+    (void)state;
+    static const struct zkl_naming writer = {.role = ZKL_ROLE_WRITE};
+    struct zkl_look look = zkl_queue_look(&reader, list, COUNT(list), list[1]);
+    assert_true(look.present);
+    assert_null(look.predecessor);
+    static const char *const turned[] = {"b-__WRIT__0000000007", "a-__READ__0000000007"};
+    assert_null(zkl_queue_look(&writer, turned, COUNT(turned), turned[0]).predecessor);
+    assert_null(zkl_queue_look(&reader, turned, COUNT(turned), turned[1]).predecessor);
+}
+
+/* Goal: named locks under one root know nothing of each other. Method: two names, one the end of
+ * the other, beside a plain mutex. */
+static void named_locks_see_their_own_name_only(void **state)
+{
+#define A_GUID "_c_00000000-0000-4000-8000-000000000000-"
+    static const struct zkl_naming alpha = {.names = ZKL_NAMES_NAMED, .name = "alpha"};
+    static const char *const list[] = {A_GUID "x-alpha_lock_0000000001", A_GUID "lock-0000000002",
+                                       A_GUID "alpha_lock_0000000003", "alpha_lock_0000000004",
+                                       A_GUID "alpha_lock_0000000005"};
+    (void)state;
+    struct zkl_look look = zkl_queue_look(&alpha, list, COUNT(list), list[4]);
+    assert_int_equal(look.contenders, 2);
+    assert_string_equal(look.predecessor, list[2]);
+    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
+    assert_int_equal(look.contenders, 1);
 }
 
 /* Goal: a node is found by its GUID alone. Method: among others, of other libraries too. */
 static void a_node_is_found_by_its_guid(void **state)
 {
-    static const char guid[] = "00000000-0000-4000-8000-000000000000";
+    static const char prefix[] = "_c_00000000-0000-4000-8000-000000000000-lock-";
     static const char *const list[] = {"lock-0000000001", "_c_",
                                        "_c_00000000-0000-4000-8000-000000000001-lock-0000000002",
                                        "_c_00000000-0000-4000-8000-000000000000-lock-0000000003"};
     (void)state;
-    assert_ptr_equal(zkl_queue_find_guid(list, COUNT(list), guid), list[3]);
-    assert_null(zkl_queue_find_guid(list, 3, guid));
-    assert_null(zkl_queue_find_guid(NULL, 0, guid));
+    assert_ptr_equal(zkl_queue_find(list, COUNT(list), prefix), list[3]);
+    assert_null(zkl_queue_find(list, 3, prefix));
+    assert_null(zkl_queue_find(NULL, 0, prefix));
 }
 
 /* --- against a reference -------------------------------------------------- */
@@ -146,7 +206,7 @@ static size_t random_names(char (*names)[32], const char **contenders, const cha
 }
 
 /* Goal: the predecessor is the immediate one, always. Method: random lists against a sorted one;
- * the seed is fixed, the failing list printed. */
+ * the seed is fixed, the failing list printed. Modes: F34. */
 static void random_lists_agree_with_a_sorted_reference(void **state)
 {
     char names[12][32];
@@ -159,7 +219,7 @@ static void random_lists_agree_with_a_sorted_reference(void **state)
             count++;
         qsort(sorted, kept, sizeof *sorted, by_place);
         for (size_t i = 0; i < kept; i++) {
-            struct zkl_look look = zkl_queue_look(all, count, sorted[i]);
+            struct zkl_look look = zkl_queue_look(&mutex, all, count, sorted[i]);
             const char *expected = i > 0 ? sorted[i - 1] : NULL;
             if (!look.present || look.before != i || look.predecessor != expected ||
                 look.contenders != kept || (look.foreign != NULL) != (kept < count))
@@ -177,6 +237,9 @@ int main(void)
         cmocka_unit_test(equal_numbers_are_ordered_by_name),
         cmocka_unit_test(foreign_children_are_ignored),
         cmocka_unit_test(a_missing_own_node_is_not_present),
+        cmocka_unit_test(readers_let_readers_be),
+        cmocka_unit_test(a_downgraded_reader_does_not_wait_for_itself),
+        cmocka_unit_test(named_locks_see_their_own_name_only),
         cmocka_unit_test(a_node_is_found_by_its_guid),
         cmocka_unit_test(random_lists_agree_with_a_sorted_reference),
     };

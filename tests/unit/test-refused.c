@@ -14,7 +14,7 @@ static const enum zkl_answer refusals[] = {ZKL_ANSWER_LINK, ZKL_ANSWER_NOMEM};
 static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
 {
     const char *children = busy ? "99:7" : "";
-    char all[64];
+    char all[32 + ZKL_NODE_NAME_MAX];
     const char *node = s->live[0] ? s->contenders[0].machine.node : "";
     switch (kind) {
     case ZKL_REQ_CREATE:
@@ -32,9 +32,13 @@ static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
         break;
     case ZKL_REQ_MAKE:
     case ZKL_REQ_SYNC:
+    case ZKL_REQ_GET:
+    case ZKL_REQ_SET:
     case ZKL_REQ_WATCH:
     case ZKL_REQ_UNWATCH:
     case ZKL_REQ_DELETE:
+    case ZKL_REQ_CREATE_ALL:
+    case ZKL_REQ_DELETE_ALL:
     case ZKL_REQ_RENEW:
     case ZKL_REQ_HEARTBEAT:
     case ZKL_REQ_NUDGE:

@@ -180,7 +180,7 @@ static void the_window_counts_from_the_newest_send_time(void **state)
 }
 
 /* Goal: a server that hands out another id has dropped the old session. Method: reconnect with
- * one. */
+ * one. Modes: F60. */
 static void another_id_on_reconnect_is_an_expiry(void **state)
 {
     static const enum zkl_session_state states[] = {ZKL_SESSION_SUSPENDED, ZKL_SESSION_PROBING,
@@ -212,13 +212,27 @@ static void a_wiped_server_is_probed_and_then_adopted(void **state)
     step_at(&s, 6000, ZKL_SE_PROBE_UP, 8);
     assert_int_equal(s.timer_mono_ns, (6000 + TIMEOUT_MS / 2) * MS);
     step_at(&s, 6100, ZKL_SE_PROBE_DOWN, 0);
-    assert_true(s.timer_mono_ns == INT64_MAX);
+    assert_int_equal(s.timer_mono_ns, (6100 + 2 * TIMEOUT_MS) * MS);
     step_at(&s, 6200, ZKL_SE_PROBE_UP, 8);
     assert_int_equal(step_at(&s, 7199, ZKL_SE_TIMER, 0), 0);
     assert_int_equal(step_at(&s, 7200, ZKL_SE_TIMER, 0),
                      ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE | ZKL_SA_LINK_UP);
     assert_int_equal(s.id, 8);
     assert_int_equal(zkl_session_window_end(&s), 0);
+}
+
+/* Goal: when the server has forgotten the second handle's session too, a third one is opened. Method:
+ * it loses its link and does not come back for two timeouts. */
+static void a_forgotten_probe_is_replaced(void **state)
+{
+    struct zkl_session s = in_state(ZKL_SESSION_PROBING);
+    (void)state;
+    step_at(&s, 6000, ZKL_SE_PROBE_UP, 8);
+    step_at(&s, 6100, ZKL_SE_PROBE_DOWN, 0);
+    assert_int_equal(step_at(&s, 6100 + 2 * TIMEOUT_MS - 1, ZKL_SE_TIMER, 0), 0);
+    assert_int_equal(step_at(&s, 6100 + 2 * TIMEOUT_MS, ZKL_SE_TIMER, 0),
+                     ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE);
+    assert_int_equal(s.state, ZKL_SESSION_PROBING);
 }
 
 /* Goal: after an outage of all servers the old session keeps its holds. Method: the first handle
@@ -242,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_window_counts_from_the_newest_send_time),
         cmocka_unit_test(another_id_on_reconnect_is_an_expiry),
         cmocka_unit_test(a_wiped_server_is_probed_and_then_adopted),
+        cmocka_unit_test(a_forgotten_probe_is_replaced),
         cmocka_unit_test(the_first_handle_has_a_last_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

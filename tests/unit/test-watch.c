@@ -7,7 +7,7 @@
 #include "script.h"
 
 /* Goal: one watch on the server serves all contenders of a client, and goes with the last of
- * them. Method: two wait for the same predecessor; one leaves, then the other. */
+ * them. Method: two wait for the same predecessor; one leaves, then the other. Modes: F45. */
 static void a_watch_is_shared_and_goes_with_the_last(void **state)
 {
     struct script *s = script_connected();
@@ -127,7 +127,35 @@ static void a_removal_is_repeated_unless_the_path_is_wanted_again(void **state)
     script_free(s);
 }
 
-/* Goal: an event of a watch that was removed finds nobody. Method: it fires after the removal. */
+/* Goal: a removal that stayed unanswered is not forgotten for a new watch of the same path that is not
+ * armed yet. Method: the link breaks before the next waiter's watch is answered, twice, because
+ * libzookeeper took that request when the link was gone already; then the waiter has no watch, and the
+ * old one goes. */
+static void a_removal_outlives_a_watch_that_fails(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_lock(s, "/r");
+    script_created(s, 10);
+    script_listed(s, "2:10 5:7"); /* the watch of 5:7 is on its way again */
+    script_event(s, ZKL_SE_DOWN);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_LINK);
+    script_up(s, SCRIPT_SESSION);
+    assert_non_null(s->core.removing);
+    script_down(s);
+    script_forget(s);
+    script_up(s, SCRIPT_SESSION);
+    assert_true(script_has(s, "  > unwatch /r/G5-0000000007\n"));
+    script_event(s, ZKL_SE_EXPIRED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: an event of a watch that was removed finds nobody. Method: it fires after the removal.
+ * Modes: F47. */
 static void a_late_event_finds_nobody(void **state)
 {
     struct script *s = script_connected();
@@ -206,6 +234,46 @@ static void an_awaited_answer_is_nudged_too(void **state)
     script_free(s);
 }
 
+/* Goal: a wait that would need a watch more than a reconnect can restore ends with ZKL_ESYSTEM and
+ * leaves nothing, whoever waits already waits on, and there is room again once the server has
+ * dropped a watch. Method: room for the two watches of one waiter. */
+static void a_watch_too_many_ends_the_wait(void **state)
+{
+    struct script *s = script_connected();
+    const char *pred = "/r/G5-0000000007", *own = "/r/G1-0000000009";
+    (void)state;
+    s->core.chroot_length = strlen("/chroot");
+    s->core.watch_bytes_max = 2 * (4 + strlen("/chroot")) + strlen(pred) + strlen(own);
+    /* The names in the script are shorter than those on the wire. */
+    s->core.watch_bytes_max += 2 * (strlen("_c_-lock-") + 36 - strlen("G1-"));
+    script_wait(s, "/r", 9, "5:7");
+    assert_int_equal(s->core.watch_bytes, s->core.watch_bytes_max);
+    script_lock(s, "/q");
+    script_created(s, 9);
+    script_forget(s);
+    script_listed(s, "5:7 2:9");
+    script_expect(s, "[     0] #2 QUEUEING -> WAITING: next in line\n"
+                     "[     0] #2 WAITING -> LEAVING: too many watches\n"
+                     "  #2 failed ESYSTEM: watching the predecessor\n"
+                     "  > delete /q/G2-0000000009\n");
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_WAITING);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_WATCH, .path = "/q"});
+    assert_true(script_has(s, "q1: too many watches"));
+    script_stop(s, 1, ZKL_ECANCELED);
+    assert_int_not_equal(s->core.watch_bytes, 0); /* libzookeeper still has them */
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    assert_int_equal(s->core.watch_bytes, 0);
+    script_wait(s, "/q", 9, "5:7");
+    assert_int_equal(script_contender(s, 3)->machine.state, ZKL_WAITING);
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_int_equal(s->core.watch_bytes, 0);
+    script_stop(s, 3, ZKL_ECANCELED);
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,10 +281,12 @@ int main(void)
         cmocka_unit_test(holder_and_successor_share_a_watch),
         cmocka_unit_test(a_watch_unwanted_while_being_armed_is_removed_then),
         cmocka_unit_test(a_removal_is_repeated_unless_the_path_is_wanted_again),
+        cmocka_unit_test(a_removal_outlives_a_watch_that_fails),
         cmocka_unit_test(a_late_event_finds_nobody),
         cmocka_unit_test(a_waiting_client_nudges_the_server),
         cmocka_unit_test(the_next_in_line_keeps_its_window_open),
         cmocka_unit_test(an_awaited_answer_is_nudged_too),
+        cmocka_unit_test(a_watch_too_many_ends_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

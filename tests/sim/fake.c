@@ -29,12 +29,12 @@ uint64_t fake_random64(struct fake_prng *prng)
 
 unsigned fake_random(struct fake_prng *prng, unsigned n)
 {
-    return (unsigned)((fake_random64(prng) >> 33) % n);
+    return prng->plain ? 0 : (unsigned)((fake_random64(prng) >> 33) % n);
 }
 
 bool fake_chance(struct fake_prng *prng, unsigned n)
 {
-    return fake_random(prng, n) == 0;
+    return !prng->plain && fake_random(prng, n) == 0;
 }
 
 /* --- queues --------------------------------------------------------------- */
@@ -79,15 +79,28 @@ static void queue_move(struct fake_queue *to, struct fake_queue *from)
     queue_init(from);
 }
 
+static void forget_children(struct zkl_reply *reply)
+{
+    for (size_t i = 0; i < reply->child_count; i++)
+        free((char *)reply->children[i]);
+    free((void *)reply->children);
+    reply->children = NULL;
+    reply->child_count = 0;
+}
+
 void fake_message_free(struct fake_message *message)
 {
-    for (size_t i = 0; i < message->request.check_count; i++)
+    for (size_t i = 0; i < message->request.check_count; i++) {
         free((char *)message->request.checks[i]);
-    for (size_t i = 0; i < message->reply.child_count; i++)
-        free((char *)message->reply.children[i]);
+        if (message->request.texts)
+            free((char *)message->request.texts[i]);
+    }
+    free((void *)message->request.texts);
     free((void *)message->request.checks);
-    free((void *)message->reply.children);
+    forget_children(&message->reply);
     free((char *)message->reply.name);
+    free((char *)message->reply.data);
+    free((char *)message->request.data);
     free((char *)message->request.path);
     free(message->path);
     free(message);
@@ -151,10 +164,16 @@ void fake_init(struct fake *fake, struct fake_prng *prng)
     *fake = (struct fake){.prng = prng, .now_ms = 1000, .zxid = 100, .last_session = 0x100};
 }
 
+static void node_free(struct fake_node *node)
+{
+    free(node->path);
+    free(node->text);
+}
+
 void fake_fini(struct fake *fake)
 {
     for (size_t i = 0; i < fake->node_count; i++)
-        free(fake->nodes[i].path);
+        node_free(&fake->nodes[i]);
     for (size_t i = 0; i < fake->change_count; i++)
         free(fake->changes[i].path);
     free(fake->nodes);
@@ -185,7 +204,7 @@ static struct fake_node *find_at(struct fake *fake, const char *path, int64_t vi
     return NULL;
 }
 
-static const char *child_of(const struct fake_node *node, const char *path)
+const char *fake_child_of(const struct fake_node *node, const char *path)
 {
     size_t length = strlen(path);
     if (strncmp(node->path, path, length) != 0 || node->path[length] != '/' ||
@@ -197,7 +216,7 @@ static const char *child_of(const struct fake_node *node, const char *path)
 bool fake_has_children(const struct fake *fake, const char *path)
 {
     for (size_t i = 0; i < fake->node_count; i++) {
-        if (fake->nodes[i].dzxid == 0 && child_of(&fake->nodes[i], path))
+        if (fake->nodes[i].dzxid == 0 && fake_child_of(&fake->nodes[i], path))
             return true;
     }
     return false;
@@ -217,13 +236,34 @@ static void change_parent(struct fake *fake, const char *path)
         change(fake, path, (size_t)(slash - path), FAKE_CHILDREN);
 }
 
+static struct fake_node *parent_of(struct fake *fake, const char *path)
+{
+    char parent[ZKL_PATH_MAX + 1];
+    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return fake_find(fake, parent);
+}
+
+/* With the zxid of the transaction that is under way. */
+static struct fake_node *create_now(struct fake *fake, const char *path, int64_t owner,
+                                    const char *text)
+{
+    struct fake_node *parent = parent_of(fake, path);
+    if (parent && parent->counter < INT32_MAX)
+        parent->counter++;
+    GROW(fake->nodes, fake->node_count, fake->node_room);
+    fake->nodes[fake->node_count++] =
+        (struct fake_node){.path = strdup(path),
+                           .czxid = fake->zxid,
+                           .owner = owner,
+                           .text = text && *text ? strdup(text) : NULL};
+    change_parent(fake, path);
+    return &fake->nodes[fake->node_count - 1];
+}
+
 void fake_create(struct fake *fake, const char *path, int64_t owner, int32_t counter)
 {
-    GROW(fake->nodes, fake->node_count, fake->node_room);
     fake->zxid++;
-    fake->nodes[fake->node_count++] = (struct fake_node){
-        .path = strdup(path), .czxid = fake->zxid, .owner = owner, .counter = counter};
-    change_parent(fake, path);
+    create_now(fake, path, owner, NULL)->counter = counter;
 }
 
 static void delete_now(struct fake *fake, struct fake_node *node)
@@ -239,10 +279,18 @@ void fake_delete(struct fake *fake, struct fake_node *node)
     delete_now(fake, node);
 }
 
-void fake_touch(struct fake *fake, struct fake_node *node)
+static void write_now(struct fake *fake, struct fake_node *node, const char *text)
+{
+    free(node->text);
+    node->text = text && *text ? strdup(text) : NULL;
+    node->version++;
+    change(fake, node->path, strlen(node->path), FAKE_CHANGED);
+}
+
+void fake_write(struct fake *fake, struct fake_node *node, const char *text)
 {
     fake->zxid++;
-    change(fake, node->path, strlen(node->path), FAKE_CHANGED);
+    write_now(fake, node, text);
 }
 
 /* What every server has applied need not be remembered. */
@@ -257,7 +305,7 @@ static void forget_old(struct fake *fake)
     size_t kept = 0;
     for (size_t i = 0; i < fake->node_count; i++) {
         if (fake->nodes[i].dzxid != 0 && fake->nodes[i].dzxid <= oldest)
-            free(fake->nodes[i].path);
+            node_free(&fake->nodes[i]);
         else
             fake->nodes[kept++] = fake->nodes[i];
     }
@@ -289,13 +337,30 @@ bool fake_alive(const struct fake *fake, int64_t session)
     return s && !s->dead;
 }
 
+int fake_timeout_ms(const struct fake *fake, int64_t session)
+{
+    const struct fake_session *s = session_of(fake, session);
+    return s ? s->timeout_ms : FAKE_TIMEOUT_MS;
+}
+
+void fake_elect(struct fake *fake)
+{
+    for (size_t i = 0; i < fake->session_count; i++)
+        fake->sessions[i].heard_ms = fake->now_ms;
+}
+
 static int64_t session_new(struct fake *fake)
 {
     GROW(fake->sessions, fake->session_count, fake->session_room);
     /* A follower hands signs of life on late: the leader may count up to a quarter less. */
-    int64_t early = fake_random(fake->prng, FAKE_TIMEOUT_MS / 4);
-    fake->sessions[fake->session_count++] = (struct fake_session){
-        .id = ++fake->last_session, .heard_ms = fake->now_ms, .expire_ms = FAKE_TIMEOUT_MS - early};
+    int timeout_ms = fake_chance(fake->prng, 4) ? FAKE_TIMEOUT_MS / 2 : FAKE_TIMEOUT_MS;
+    int64_t early = fake_random(fake->prng, (unsigned)timeout_ms / 4);
+    int64_t tick = fake_random(fake->prng, (unsigned)timeout_ms / 4); /* it expires at the next */
+    fake->sessions[fake->session_count++] =
+        (struct fake_session){.id = ++fake->last_session,
+                              .heard_ms = fake->now_ms,
+                              .timeout_ms = timeout_ms,
+                              .expire_ms = timeout_ms - early + tick};
     return fake->last_session;
 }
 
@@ -309,19 +374,29 @@ static void session_end(struct fake *fake, struct fake_session *session)
     }
 }
 
+void fake_expire(struct fake *fake, int64_t session)
+{
+    struct fake_session *s = session_of(fake, session);
+    if (s && !s->dead)
+        session_end(fake, s);
+}
+
 void fake_pass(struct fake *fake, int64_t ms)
 {
     fake->now_ms += ms;
     for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
         struct fake_handle *h = fake->handles[i];
-        struct fake_session *s = h && h->linked && !h->stuck ? session_of(fake, h->session) : NULL;
+        bool heard = h && h->linked && !h->stuck && !h->isolated;
+        struct fake_session *s = heard ? session_of(fake, h->session) : NULL;
         if (s)
             s->heard_ms = fake->now_ms;
     }
     for (size_t i = 0; i < fake->session_count; i++) {
         struct fake_session *s = &fake->sessions[i];
-        if (!s->dead && fake->now_ms - s->heard_ms >= s->expire_ms)
-            session_end(fake, s);
+        if (s->dead || fake->now_ms - s->heard_ms < s->expire_ms)
+            continue;
+        fake->tally[FAKE_EXPIRY]++;
+        session_end(fake, s);
     }
     forget_old(fake);
 }
@@ -370,7 +445,7 @@ void fake_close(struct fake_handle *h)
             fake->handles[i] = NULL;
     }
     struct fake_session *s = session_of(fake, h->session);
-    if (s && !s->dead && h->linked && !h->stuck)
+    if (s && !s->dead && h->linked && !h->stuck && !h->isolated)
         session_end(fake, s);
     queue_clear(&h->out);
     queue_clear(&h->held);
@@ -380,28 +455,45 @@ void fake_close(struct fake_handle *h)
     free(h);
 }
 
+void fake_kill(struct fake_handle *h)
+{
+    fake_break(h);
+    fake_close(h);
+}
+
+void fake_isolate(struct fake_handle *h, bool deposed)
+{
+    if (!h->linked)
+        return;
+    h->isolated = true;
+    h->deposed = deposed;
+}
+
 static enum zkl_watch_type unwatched(const struct zkl_request *request)
 {
     return request->flag ? ZKL_WATCH_CHILD : ZKL_WATCH_DATA;
+}
+
+static const char *const *copy_texts(const char *const *texts, size_t count)
+{
+    if (!texts || count == 0)
+        return NULL;
+    char **copy = calloc(count, sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = strdup(texts[i]);
+    return (const char *const *)copy;
 }
 
 enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request)
 {
     if (h->expired)
         return ZKL_ANSWER_LINK;
-    if (request->kind == ZKL_REQ_UNWATCH &&
-        !watch_has(&h->known, request->path, unwatched(request)))
-        return ZKL_ANSWER_NOWATCHER; /* libzookeeper looks into its own tables first */
     struct zkl_request *copy = &queue_add(&h->out, FAKE_REQUEST)->request;
     *copy = *request;
     copy->path = request->path ? strdup(request->path) : NULL;
-    copy->data = NULL;
-    if (request->check_count > 0) {
-        char **checks = calloc(request->check_count, sizeof *checks);
-        for (size_t i = 0; i < request->check_count; i++)
-            checks[i] = strdup(request->checks[i]);
-        copy->checks = (const char *const *)checks;
-    }
+    copy->data = request->data ? strdup(request->data) : NULL;
+    copy->checks = copy_texts(request->checks, request->check_count);
+    copy->texts = copy_texts(request->texts, request->check_count);
     return ZKL_ANSWER_OK;
 }
 
@@ -441,6 +533,8 @@ void fake_catch_up(struct fake_handle *h, int64_t zxid)
 {
     struct fake *fake = h->fake;
     int64_t from = h->view;
+    if (h->isolated)
+        return;
     for (size_t i = 0; i < fake->change_count; i++) {
         if (fake->changes[i].zxid > from && fake->changes[i].zxid <= zxid)
             apply(h, &fake->changes[i]);
@@ -454,7 +548,7 @@ static void reply_children(struct fake_handle *h, struct zkl_reply *reply, const
     struct fake *fake = h->fake;
     char **names = calloc(fake->node_count + 1, sizeof *names);
     for (size_t i = 0; i < fake->node_count; i++) {
-        const char *name = child_of(&fake->nodes[i], path);
+        const char *name = fake_child_of(&fake->nodes[i], path);
         if (!name || !visible(&fake->nodes[i], h->view))
             continue;
         size_t at = fake_random(fake->prng, (unsigned)reply->child_count + 1);
@@ -464,6 +558,23 @@ static void reply_children(struct fake_handle *h, struct zkl_reply *reply, const
     reply->children = (const char *const *)names;
 }
 
+static int32_t count_children(const struct fake *fake, const char *path, int64_t view)
+{
+    int32_t n = 0;
+    for (size_t i = 0; i < fake->node_count; i++)
+        n += visible(&fake->nodes[i], view) && fake_child_of(&fake->nodes[i], path);
+    return n;
+}
+
+static void reply_stat(struct fake_handle *h, const struct fake_node *node, int64_t view,
+                       struct zkl_reply *reply)
+{
+    reply->czxid = node->czxid;
+    reply->node_session = node->owner;
+    reply->version = node->version;
+    reply->node_children = count_children(h->fake, node->path, view);
+}
+
 static void serve_read(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
 {
     struct fake_node *node = find_at(h->fake, r->path, h->view);
@@ -471,91 +582,50 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
         reply->answer = ZKL_ANSWER_NONODE;
         return;
     }
-    reply->czxid = node->czxid;
-    reply->node_session = node->owner;
+    if (r->kind != ZKL_REQ_LIST)
+        reply_stat(h, node, h->view, reply);
     if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_ROOT)
         reply_children(h, reply, r->path);
-    if (r->kind == ZKL_REQ_LIST_ROOT)
+    if (r->kind == ZKL_REQ_LIST_ROOT && r->watch_id != 0)
         watch_add(&h->armed, r->path, ZKL_WATCH_CHILD, 0);
+    if ((r->kind == ZKL_REQ_WATCH || r->kind == ZKL_REQ_GET) && node->text) {
+        /* Data is not kept by version: that of an older view is what it will be. */
+        reply->data_size = strlen(node->text);
+        reply->data = strdup(node->text);
+    }
     if (r->kind == ZKL_REQ_WATCH)
         watch_add(&h->armed, r->path, ZKL_WATCH_DATA, 0);
 }
 
-static struct fake_node *parent_of(struct fake *fake, const char *path)
+/* The number that a sequential child gets now, where as many as ahead were made before it in its
+ * transaction. The counter sticks at its end, but not for what is under way: a transaction gets past
+ * it, to the smallest number of all and further, and a pipelined burst may. */
+static bool next_number(struct fake *fake, const struct fake_node *parent, uint32_t ahead,
+                        int32_t *number)
 {
-    char parent[ZKL_PATH_MAX + 1];
-    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '/') - path), path);
-    return fake_find(fake, parent);
-}
-
-/* The counter sticks at its end; a pipelined burst may get past it, to the smallest number of
- * all. */
-static bool next_number(struct fake *fake, struct fake_node *parent, int32_t *number)
-{
-    *number = parent->counter;
-    if (parent->counter < INT32_MAX) {
-        parent->counter++;
+    *number = (int32_t)((uint32_t)parent->counter + ahead);
+    if (parent->counter < INT32_MAX)
         return true;
-    }
     if (fake_chance(fake->prng, 4))
-        *number = INT32_MIN;
-    return !fake_chance(fake->prng, 4);
-}
-
-static void serve_create(struct fake_handle *h, const struct zkl_request *r,
-                         struct zkl_reply *reply)
-{
-    struct fake_node *parent = parent_of(h->fake, r->path);
-    int32_t number;
-    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
-    if (!parent) {
-        reply->answer = ZKL_ANSWER_NONODE;
-        return;
+        *number = INT32_MIN + (int32_t)fake_random(fake->prng, 8);
+    if (fake_chance(fake->prng, 4)) {
+        fake->tally[FAKE_COUNTER_STUCK]++;
+        return false;
     }
-    if (!next_number(h->fake, parent, &number)) {
-        reply->answer = ZKL_ANSWER_EXISTS;
-        return;
-    }
-    snprintf(path, sizeof path, "%s%010d", r->path, number);
-    fake_create(h->fake, path, h->session, 0);
-    reply->name = strdup(strrchr(path, '/') + 1);
-    reply->czxid = h->fake->zxid;
+    fake->tally[FAKE_COUNTER_BELOW] += *number < 0;
+    return true;
 }
 
-static void serve_make(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+/* May a node be made at path? */
+static enum zkl_answer room_at(struct fake *fake, const char *path)
 {
-    bool top = strrchr(r->path, '/') == r->path;
-    if (!r->flag && h->fake->no_containers)
-        reply->answer = ZKL_ANSWER_UNIMPLEMENTED;
-    else if (!top && !parent_of(h->fake, r->path))
-        reply->answer = ZKL_ANSWER_NONODE;
-    else if (fake_find(h->fake, r->path))
-        reply->answer = ZKL_ANSWER_EXISTS;
-    else
-        fake_create(h->fake, r->path, 0, 0);
-}
-
-static void serve_delete(struct fake_handle *h, const struct zkl_request *r,
-                         struct zkl_reply *reply)
-{
-    struct fake_node *node = fake_find(h->fake, r->path);
-    if (!node)
-        reply->answer = ZKL_ANSWER_NONODE;
-    else if (fake_has_children(h->fake, r->path))
-        reply->answer = ZKL_ANSWER_NOTEMPTY;
-    else
-        fake_delete(h->fake, node);
-}
-
-static void serve_renew(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
-{
-    serve_delete(h, r, reply);
-    if (reply->answer != ZKL_ANSWER_OK)
-        return;
-    if (fake_chance(h->fake->prng, 8))
-        reply->answer = ZKL_ANSWER_EXISTS; /* the second of two calls failed */
-    else
-        fake_create(h->fake, r->path, 0, 0);
+    const struct fake_node *parent = parent_of(fake, path);
+    bool top = strrchr(path, '/') == path;
+    if (!parent && !top)
+        return ZKL_ANSWER_NONODE;
+    if (fake_find(fake, path))
+        return ZKL_ANSWER_EXISTS;
+    return parent && parent->owner != 0 ? ZKL_ANSWER_OTHER : ZKL_ANSWER_OK;
 }
 
 static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
@@ -570,17 +640,178 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
     }
 }
 
+/* Under a write node: its exact name. */
+static void serve_create_under(struct fake_handle *h, const struct zkl_request *r,
+                               struct zkl_reply *reply)
+{
+    serve_checks(h, r, reply);
+    if (reply->answer != ZKL_ANSWER_OK)
+        return;
+    reply->answer = room_at(h->fake, r->path);
+    if (reply->answer == ZKL_ANSWER_OK)
+        create_now(h->fake, r->path, h->session, r->data);
+    else
+        reply->failed_check = r->check_count;
+}
+
+static enum zkl_answer sequential_path(struct fake *fake, const char *prefix, uint32_t ahead,
+                                       char *path, size_t size)
+{
+    const struct fake_node *parent = parent_of(fake, prefix);
+    int32_t number;
+    if (!parent)
+        return ZKL_ANSWER_NONODE;
+    if (!next_number(fake, parent, ahead, &number))
+        return ZKL_ANSWER_EXISTS;
+    snprintf(path, size, "%s%010d", prefix, number);
+    return room_at(fake, path);
+}
+
+static void serve_create(struct fake_handle *h, const struct zkl_request *r,
+                         struct zkl_reply *reply)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    reply->answer = sequential_path(h->fake, r->path, 0, path, sizeof path);
+    if (reply->answer != ZKL_ANSWER_OK)
+        return;
+    reply->name = strdup(strrchr(path, '/') + 1);
+    reply->czxid = create_now(h->fake, path, h->session, r->data)->czxid;
+}
+
+/* How many of those before it in its transaction have the parent of the ith path. */
+static uint32_t siblings_ahead(const struct zkl_request *r, size_t i)
+{
+    size_t length = (size_t)(strrchr(r->checks[i], '/') - r->checks[i]);
+    uint32_t n = 0;
+    for (size_t j = 0; j < i; j++)
+        n += strncmp(r->checks[j], r->checks[i], length + 1) == 0 &&
+             !strchr(r->checks[j] + length + 1, '/');
+    return n;
+}
+
+static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
+                             struct zkl_reply *reply)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    char **paths = calloc(r->check_count, sizeof *paths);
+    for (size_t n = 0; n < r->check_count && reply->answer == ZKL_ANSWER_OK; n++) {
+        reply->answer =
+            sequential_path(h->fake, r->checks[n], siblings_ahead(r, n), path, sizeof path);
+        reply->failed_check = n;
+        paths[n] = reply->answer == ZKL_ANSWER_OK ? strdup(path) : NULL;
+    }
+    for (size_t i = 0; i < r->check_count && reply->answer == ZKL_ANSWER_OK; i++) {
+        create_now(h->fake, paths[i], h->session, r->texts[i]);
+        memmove(paths[i], strrchr(paths[i], '/') + 1, strlen(strrchr(paths[i], '/')));
+    }
+    reply->children = (const char *const *)paths;
+    reply->child_count = r->check_count;
+    if (reply->answer == ZKL_ANSWER_OK)
+        reply->failed_check = 0;
+    else
+        forget_children(reply);
+}
+
+static enum zkl_answer deletable(const struct fake *fake, const struct fake_node *node)
+{
+    if (!node)
+        return ZKL_ANSWER_NONODE;
+    return fake_has_children(fake, node->path) ? ZKL_ANSWER_NOTEMPTY : ZKL_ANSWER_OK;
+}
+
+static void serve_delete_all(struct fake_handle *h, const struct zkl_request *r,
+                             struct zkl_reply *reply)
+{
+    struct fake_node *nodes[ZKL_TRANSACTION_MAX];
+    size_t n = 0;
+    /* Each part sees what those before it did. */
+    for (; n < r->check_count; n++) {
+        nodes[n] = fake_find(h->fake, r->checks[n]);
+        reply->answer = deletable(h->fake, nodes[n]);
+        if (reply->answer != ZKL_ANSWER_OK)
+            break;
+        nodes[n]->dzxid = h->fake->zxid;
+    }
+    if (reply->answer != ZKL_ANSWER_OK)
+        reply->failed_check = n;
+    for (size_t i = 0; i < n; i++) {
+        nodes[i]->dzxid = 0;
+        if (reply->answer == ZKL_ANSWER_OK)
+            delete_now(h->fake, nodes[i]);
+    }
+}
+
+static void serve_make(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    if (!r->flag && h->fake->no_containers)
+        reply->answer = ZKL_ANSWER_UNIMPLEMENTED;
+    else
+        reply->answer = room_at(h->fake, r->path);
+    if (reply->answer != ZKL_ANSWER_OK)
+        return;
+    reply->name = strdup(strrchr(r->path, '/') + 1);
+    reply->czxid = create_now(h->fake, r->path, 0, r->data)->czxid;
+}
+
+static void serve_set(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    struct fake_node *node = fake_find(h->fake, r->path);
+    if (!node) {
+        reply->answer = ZKL_ANSWER_NONODE;
+    } else if (r->flag && r->version != node->version) {
+        reply->answer = ZKL_ANSWER_NOTEMPTY; /* what a bad version is mapped to */
+    } else {
+        write_now(h->fake, node, r->data);
+        reply_stat(h, node, h->fake->zxid, reply);
+    }
+}
+
+static void serve_delete(struct fake_handle *h, const struct zkl_request *r,
+                         struct zkl_reply *reply)
+{
+    struct fake_node *node = fake_find(h->fake, r->path);
+    reply->answer = deletable(h->fake, node);
+    if (reply->answer == ZKL_ANSWER_OK && r->flag && r->version != node->version)
+        reply->answer = ZKL_ANSWER_NOTEMPTY;
+    if (reply->answer == ZKL_ANSWER_OK)
+        delete_now(h->fake, node);
+}
+
+static void serve_renew(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
+{
+    const struct fake_node *node = fake_find(h->fake, r->path);
+    char *text = node && node->text ? strdup(node->text) : NULL;
+    struct zkl_request deletion = {.path = r->path}; /* of the version that it finds */
+    serve_delete(h, &deletion, reply);
+    if (reply->answer == ZKL_ANSWER_OK && !text) { /* it takes two calls: the second may fail */
+        h->fake->zxid++;
+        if (fake_chance(h->fake->prng, 8))
+            reply->answer = ZKL_ANSWER_EXISTS;
+    }
+    if (reply->answer == ZKL_ANSWER_OK)
+        create_now(h->fake, r->path, 0, text);
+    free(text);
+}
+
 static void serve_write(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
 {
     h->fake->zxid++; /* failures are transactions too */
-    if (r->kind == ZKL_REQ_CREATE)
+    if (r->kind == ZKL_REQ_CREATE && r->check_count > 0)
+        serve_create_under(h, r, reply);
+    else if (r->kind == ZKL_REQ_CREATE)
         serve_create(h, r, reply);
+    else if (r->kind == ZKL_REQ_CREATE_ALL)
+        serve_create_all(h, r, reply);
+    else if (r->kind == ZKL_REQ_DELETE_ALL)
+        serve_delete_all(h, r, reply);
     else if (r->kind == ZKL_REQ_MAKE)
         serve_make(h, r, reply);
     else if (r->kind == ZKL_REQ_DELETE)
         serve_delete(h, r, reply);
     else if (r->kind == ZKL_REQ_RENEW)
         serve_renew(h, r, reply);
+    else if (r->kind == ZKL_REQ_SET)
+        serve_set(h, r, reply);
     else
         serve_checks(h, r, reply);
     fake_catch_up(h, h->fake->zxid);
@@ -602,7 +833,10 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
     case ZKL_REQ_CREATE:
     case ZKL_REQ_MAKE:
     case ZKL_REQ_DELETE:
+    case ZKL_REQ_CREATE_ALL:
+    case ZKL_REQ_DELETE_ALL:
     case ZKL_REQ_RENEW:
+    case ZKL_REQ_SET:
     case ZKL_REQ_HEARTBEAT:
         serve_write(h, r, reply);
         break;
@@ -615,6 +849,7 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
     case ZKL_REQ_LIST:
     case ZKL_REQ_LIST_ROOT:
     case ZKL_REQ_STAT:
+    case ZKL_REQ_GET:
     case ZKL_REQ_WATCH:
     case ZKL_REQ_NUDGE:
     case ZKL_REQUEST_KINDS:
@@ -634,10 +869,32 @@ static void release_held(struct fake *fake)
     }
 }
 
+static bool is_read(enum zkl_request_kind kind)
+{
+    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_ROOT || kind == ZKL_REQ_STAT ||
+           kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
+           kind == ZKL_REQ_NUDGE;
+}
+
+/* Without the others a server answers reads, whether the session lives or not. What has to go to the
+ * leader waits, and all of this session that comes after it. */
+static bool is_served_alone(struct fake_handle *h)
+{
+    enum zkl_request_kind kind = h->out.first->request.kind;
+    bool read = is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
+    h->fake->tally[FAKE_STALE_READ] += read;
+    h->fake->tally[FAKE_STALE_SYNC] += sync;
+    return read || sync;
+}
+
 bool fake_serve(struct fake_handle *h)
 {
-    if (!h->linked || h->stuck || !h->out.first || !fake_alive(h->fake, h->session))
+    if (!h->linked || h->stuck || !h->out.first)
         return false;
+    if (h->isolated ? !is_served_alone(h) : !fake_alive(h->fake, h->session))
+        return false;
+    if (!h->isolated)
+        session_of(h->fake, h->session)->heard_ms = h->fake->now_ms;
     release_held(h->fake);
     struct fake_message *message = queue_take(&h->out);
     struct zkl_reply reply = {0};
@@ -658,7 +915,7 @@ static void note_watch(struct fake_handle *h, const struct fake_message *message
         return;
     if (r->kind == ZKL_REQ_WATCH)
         watch_add(&h->known, r->path, ZKL_WATCH_DATA, r->watch_id);
-    if (r->kind == ZKL_REQ_LIST_ROOT)
+    if (r->kind == ZKL_REQ_LIST_ROOT && r->watch_id != 0)
         watch_add(&h->known, r->path, ZKL_WATCH_CHILD, r->watch_id);
     while (r->kind == ZKL_REQ_UNWATCH && watch_remove(&h->known, r->path, unwatched(r)) != 0)
         ;
@@ -669,8 +926,8 @@ static void receive(struct fake_handle *h, struct fake_message *message)
     if (message->received)
         return;
     message->received = true;
-    if (message->zxid > h->seen)
-        h->seen = message->zxid;
+    if (message->type != FAKE_FIRED && message->zxid > h->seen)
+        h->seen = message->zxid; /* an event does not say when */
     if (message->type == FAKE_REPLY && message->request.path)
         note_watch(h, message);
     while (message->type == FAKE_FIRED && watch_has(&h->known, message->path, message->watch)) {
@@ -683,6 +940,11 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
 {
     struct fake_message *message;
     while ((message = queue_take(queue))) {
+        h->fake->tally[FAKE_REQUEST_LOST] += message->type == FAKE_REQUEST;
+        h->fake->tally[FAKE_ANSWER_LOST] += message->type == FAKE_REPLY;
+        h->fake->tally[FAKE_EVENT_LOST] += message->type == FAKE_FIRED;
+        h->fake->tally[FAKE_NEVER_WRITTEN] +=
+            message->type == FAKE_REQUEST && h->isolated && !is_read(message->request.kind);
         if (message->type == FAKE_REQUEST || message->type == FAKE_REPLY) {
             struct fake_message *reply = queue_add(&h->in, FAKE_REPLY);
             reply->reply.id =
@@ -730,21 +992,52 @@ void fake_break(struct fake_handle *h)
     for (unsigned n = fake_random(h->fake->prng, 4); n > 0 && !h->stuck; n--)
         fake_serve(h);
     lose_some(h, &lost);
+    h->fake->tally[FAKE_CUT]++;
     h->stalled = h->stuck = h->linked = false;
     queue_add(&h->in, FAKE_DOWN);
     answer_link(h, &lost);
     answer_link(h, &h->out);
+    h->isolated = h->deposed = false;
     watch_clear(&h->armed);
 }
 
-/* libzookeeper tells the new server of its watches; what happened meanwhile is caught up. */
+/* Has it happened to path since the client heard of the server last? */
+static bool is_news(const struct fake_handle *h, const char *path, int what)
+{
+    for (size_t i = 0; i < h->fake->change_count; i++) {
+        const struct fake_change *c = &h->fake->changes[i];
+        if ((int)c->what == what && c->zxid > h->seen && c->zxid <= h->view &&
+            strcmp(c->path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_named_before(const struct fake_watches *w, size_t i)
+{
+    for (size_t j = 0; j < i; j++) {
+        if (w->list[j].type == w->list[i].type && strcmp(w->list[j].path, w->list[i].path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* libzookeeper tells the new server of its watches; what happened meanwhile is caught up: only how
+ * the node is now counts, one that was deleted and made again has changed. */
 static void set_watches(struct fake_handle *h)
 {
-    for (size_t i = 0; i < h->known.count; i++)
-        watch_add(&h->armed, h->known.list[i].path, h->known.list[i].type, 0);
-    int64_t target = h->view;
-    h->view = h->seen;
-    fake_catch_up(h, target);
+    for (size_t i = 0; i < h->known.count; i++) {
+        const struct fake_watch *w = &h->known.list[i];
+        const struct fake_node *node = find_at(h->fake, w->path, h->view);
+        int what = w->type == ZKL_WATCH_DATA ? FAKE_CHANGED : FAKE_CHILDREN;
+        if (is_named_before(&h->known, i))
+            continue;
+        watch_add(&h->armed, w->path, w->type, 0);
+        if (!node)
+            fire(h, w->path, w->type, ZKL_FIRED_DELETED);
+        else if (node->czxid > h->seen || is_news(h, w->path, what))
+            fire(h, w->path, w->type, ZKL_FIRED_OTHER);
+    }
 }
 
 static void expire_handle(struct fake_handle *h)
@@ -757,7 +1050,7 @@ static void expire_handle(struct fake_handle *h)
 static int64_t some_view(struct fake_handle *h)
 {
     int64_t behind = h->fake->zxid - h->seen;
-    if (behind <= 0 || fake_chance(h->fake->prng, 2))
+    if (behind <= 0 || h->fake->prng->plain || fake_chance(h->fake->prng, 2))
         return h->fake->zxid;
     return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);
 }
@@ -782,13 +1075,17 @@ void fake_connect(struct fake_handle *h, bool succeeds)
     session_of(h->fake, h->session)->heard_ms = h->fake->now_ms;
     queue_add(&h->in, FAKE_UP);
     h->view = some_view(h);
+    h->fake->tally[FAKE_LAG] += h->view < h->fake->zxid;
     set_watches(h);
 }
 
 struct fake_message *fake_next(struct fake_handle *h)
 {
     struct fake_message *message = queue_take(&h->in);
-    if (message)
-        receive(h, message);
+    if (!message)
+        return NULL;
+    receive(h, message);
+    if (message->zxid > h->told)
+        h->told = message->zxid;
     return message;
 }

@@ -3,8 +3,8 @@
  * sessions, ephemeral and sequential nodes, one-shot watches, servers that lag behind the leader
  * or sit on their answers, lost answers, expiry, wiped data. Nothing happens by itself: the test
  * says what comes next. */
-#ifndef ZKL_TEST_FAKE_H
-#define ZKL_TEST_FAKE_H
+#ifndef ZKL_SIM_FAKE_H
+#define ZKL_SIM_FAKE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +14,26 @@
 
 #define FAKE_TIMEOUT_MS 1000
 
+/* What an ensemble does to its clients, for the tally. */
+enum fake_fault {
+    FAKE_REQUEST_LOST,
+    FAKE_ANSWER_LOST, /* the request was carried out */
+    FAKE_EVENT_LOST,  /* what a watch told: the next link catches up */
+    FAKE_CUT,
+    FAKE_LAG, /* a client came to a server that is behind the others */
+    FAKE_EXPIRY,
+    FAKE_STALE_READ,    /* answered by a server without quorum */
+    FAKE_STALE_SYNC,    /* by a deposed leader */
+    FAKE_NEVER_WRITTEN, /* a write that a server without quorum sits on */
+    FAKE_COUNTER_STUCK,
+    FAKE_COUNTER_BELOW, /* the smallest number of all */
+    FAKE_FAULTS
+};
+
 /* Repeatable random numbers. */
 struct fake_prng {
     uint64_t state;
+    bool plain; /* nothing out of the ordinary happens: always 0, and no chance */
 };
 uint64_t fake_random64(struct fake_prng *prng);
 /* 0 to n - 1. */
@@ -28,7 +45,9 @@ struct fake_node {
     char *path;
     int64_t czxid, dzxid; /* dzxid 0: it exists */
     int64_t owner;        /* session of an ephemeral node */
-    int32_t counter;      /* next sequence number of its children */
+    int32_t counter;      /* how many children were ever made: the next sequence number */
+    char *text;           /* its data; NULL: none */
+    int32_t version;      /* of that */
 };
 
 struct fake_change {
@@ -39,8 +58,9 @@ struct fake_change {
 
 struct fake_session {
     int64_t id;
+    int timeout_ms;    /* as negotiated */
     int64_t heard_ms;  /* last sign of life */
-    int64_t expire_ms; /* this long after it */
+    int64_t expire_ms; /* this long after it: less than the timeout, or more */
     bool dead;
 };
 
@@ -83,11 +103,14 @@ struct fake_handle {
     bool linked;     /* TCP */
     bool stuck;      /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;
-    bool stalled;   /* the server sits on its answers until any request reaches it */
-    bool expired;   /* libzookeeper knows, the core may not */
+    bool stalled;  /* the server sits on its answers until any request reaches it */
+    bool isolated; /* the server is cut off from the others: it answers reads, and writes nothing */
+    bool deposed;  /* and believes to be the leader: it answers sync too */
+    bool expired;  /* libzookeeper knows, the core may not */
     bool forgotten; /* the server lost its data: never connects again, never told */
     int64_t view;   /* what its server has applied */
-    int64_t seen;   /* the newest zxid that the client knows of */
+    int64_t seen;   /* the newest zxid that libzookeeper knows of */
+    int64_t told;   /* of what it has told */
     struct fake_queue out, held, in;
     struct fake_watches known; /* libzookeeper's */
     struct fake_watches armed; /* the server's */
@@ -106,6 +129,7 @@ struct fake {
     struct fake_session *sessions;
     size_t session_count, session_room;
     struct fake_handle *handles[16];
+    size_t tally[FAKE_FAULTS];
 };
 
 void fake_init(struct fake *fake, struct fake_prng *prng);
@@ -116,12 +140,18 @@ void fake_fini(struct fake *fake);
 struct fake_node *fake_find(struct fake *fake, const char *path);
 void fake_create(struct fake *fake, const char *path, int64_t owner, int32_t counter);
 void fake_delete(struct fake *fake, struct fake_node *node);
-/* Somebody writes data. */
-void fake_touch(struct fake *fake, struct fake_node *node);
+void fake_write(struct fake *fake, struct fake_node *node, const char *text);
+/* Its name, if it is a child of path, else NULL. */
+const char *fake_child_of(const struct fake_node *node, const char *path);
 bool fake_has_children(const struct fake *fake, const char *path);
 bool fake_alive(const struct fake *fake, int64_t session);
+int fake_timeout_ms(const struct fake *fake, int64_t session);
+/* A leader is elected: it gives every session its whole timeout again. */
+void fake_elect(struct fake *fake);
 /* All is gone: nodes, sessions, and those who had one are never answered again. */
 void fake_wipe(struct fake *fake);
+/* The session ends now, whoever it belongs to. */
+void fake_expire(struct fake *fake, int64_t session);
 /* Time passes: links that work count as signs of life, silent sessions expire. */
 void fake_pass(struct fake *fake, int64_t ms);
 
@@ -129,12 +159,17 @@ void fake_pass(struct fake *fake, int64_t ms);
 
 struct fake_handle *fake_open(struct fake *fake);
 void fake_close(struct fake_handle *h);
+/* The process is killed: some of its requests were under way, the session lives on. */
+void fake_kill(struct fake_handle *h);
 /* What zkl_port.send is to answer. */
 enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request);
 /* The server takes the oldest request of this handle; false: there is none, or it can't. */
 bool fake_serve(struct fake_handle *h);
 /* The server of this handle applies some of what it does not know yet. */
 void fake_catch_up(struct fake_handle *h, int64_t zxid);
+/* The server of this handle loses the others until the link breaks, as it does itself when it
+ * notices. */
+void fake_isolate(struct fake_handle *h, bool deposed);
 /* The link breaks: some answers had come, some requests were carried out, the rest is lost. */
 void fake_break(struct fake_handle *h);
 /* One attempt to connect. */

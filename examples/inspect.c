@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who holds a lock and who waits for it; and the last resort, which takes the lock away from a holder
+ * that lives and does not let go. */
+#include <zklock/inspect.h>
+#include <zklock/zklock.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WAIT_MS = 10000 };
+
+static const char path[] = "/zklock/examples/inspect";
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "inspect: %s: %s\n", what, zkl_error_detail());
+    return 1;
+}
+
+static void *waiter(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, WAIT_MS) || zkl_mutex_unlock(mutex) ? mutex : NULL;
+}
+
+static void show(const struct zkl_inspection *seen)
+{
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct zkl_entry *e = &seen->entries[i];
+        printf("%s, since %lld ms: %s (%s)\n",
+               e->role == ZKL_ROLE_HOLDER ? "holds"
+                                          : (e->role == ZKL_ROLE_WAITER ? "waits" : "else"),
+               (long long)e->age_ms, e->owner, e->node_path);
+        if (e->waits_for != ZKL_NO_ENTRY)
+            printf("    for %s\n", seen->entries[e->waits_for].node_path);
+    }
+}
+
+/* Look until so many are there, then break the first one, which holds. */
+static int break_first(struct zkl_client *client, size_t count)
+{
+    const struct zkl_inspection *seen = NULL;
+    do {
+        zkl_inspection_free(seen);
+        if (zkl_inspect(client, path, WAIT_MS, &seen))
+            return failed("not seen");
+    } while (seen->count < count);
+    show(seen);
+    int rc = zkl_break(client, seen->entries[0].node_path, seen->entries[0].czxid, 0, WAIT_MS);
+    zkl_inspection_free(seen);
+    return rc ? failed("not broken") : 0;
+}
+
+static int run(struct zkl_client *client, struct zkl_mutex *mutex)
+{
+    pthread_t thread;
+    void *wrong;
+    if (zkl_mutex_lock(mutex) || pthread_create(&thread, NULL, waiter, mutex))
+        return failed("not locked");
+    int rc = break_first(client, 2);
+    pthread_join(thread, &wrong);
+    printf("the waiter %s it\n", wrong ? "did not get" : "got");
+    /* Who was broken hears of it, but may have written meanwhile: that is what tokens are for. */
+    return zkl_mutex_unlock(mutex) != ZKL_ELOST || wrong || rc ? failed("not lost") : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.connect_timeout_ms = 10000;
+    if (zkl_client_open(&client, &options) || zkl_mutex_new(&mutex, client, path, NULL))
+        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+    return run(client, mutex) || zkl_mutex_free(mutex) || zkl_client_free(client);
+}

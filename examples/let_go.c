@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking a holder to let go. The holder is told, at once by its callback and whenever it looks, and
+ * unlocks when it can; nothing is taken away from it. */
+#include <zklock/inspect.h>
+#include <zklock/zklock.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct zkl_mutex *mutex;
+static char node[600];
+static pthread_barrier_t locked;
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "let_go: %s: %s\n", what, zkl_error_detail());
+    return 1;
+}
+
+/* On a thread of the library's: it may set a flag, or write to a pipe, but not wait. */
+static void told(const struct zkl_hold_event *event, void *arg)
+{
+    (void)arg;
+    if (event->state == ZKL_REVOKED)
+        printf("holder: somebody asks for %s\n", event->node_path);
+}
+
+static void *holder(void *unused)
+{
+    zkl_mutex_set_callback(mutex, told, NULL);
+    if (zkl_mutex_lock(mutex) || zkl_mutex_node_path(mutex, node, sizeof node) < 0)
+        exit(failed("not locked"));
+    pthread_barrier_wait(&locked);
+    while (!zkl_mutex_revoke_requested(mutex)) /* between two pieces of work */
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    printf("holder: lets go\n");
+    return zkl_mutex_unlock(mutex) ? &mutex : unused;
+}
+
+/* Where the name of the node comes from: zkl_inspect lists holders and waiters. */
+static int ask(struct zkl_client *client)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.deadline_ns = zkl_now_ns() + 10 * INT64_C(1000000000);
+    printf("asker: please let go\n");
+    int rc = zkl_revoke(client, node, &wait, 0); /* with ZKL_FORCE: deleted at the deadline */
+    printf("asker: %s\n", rc ? zkl_error_detail() : "it is free");
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    void *wrong;
+    struct zkl_client *client;
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.connect_timeout_ms = 10000;
+    if (zkl_client_open(&client, &options) ||
+        zkl_mutex_new(&mutex, client, "/zklock/examples/let_go", NULL))
+        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+    pthread_barrier_init(&locked, NULL, 2);
+    pthread_create(&thread, NULL, holder, NULL);
+    pthread_barrier_wait(&locked);
+    int rc = ask(client);
+    pthread_join(thread, &wrong);
+    zkl_mutex_free(mutex);
+    zkl_client_free(client);
+    return rc || wrong ? 1 : 0;
+}

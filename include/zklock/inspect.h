@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * inspect.h - who holds a lock and who waits for it, asking a holder to let go, and taking a lock
+ * away. For tools and for programs that watch locks; nothing here acquires one.
+ *
+ * All calls wait for the server, at most timeout_ms (or until wait's deadline or cancel), and may be
+ * made from any thread but not from a library callback. */
+#ifndef ZKLOCK_INSPECT_H
+#define ZKLOCK_INSPECT_H
+
+#include <zklock/zklock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- inspect ------------------------------------------------------------ */
+
+enum zkl_lock_kind {
+    ZKL_KIND_NONE = 0, /* nobody is there: no path, or no contender */
+    ZKL_KIND_MUTEX = 1,
+    ZKL_KIND_RWLOCK = 2,
+    ZKL_KIND_SEMAPHORE = 3 /* Curator's layout: the path has children "locks" and "leases" */
+};
+
+enum zkl_entry_role {
+    ZKL_ROLE_HOLDER = 1,
+    ZKL_ROLE_WAITER = 2,
+    ZKL_ROLE_FOREIGN = 3 /* no contender: a child that this library does not count */
+};
+
+enum zkl_entry_access {
+    ZKL_ACCESS_NONE = 0, /* of a foreign child */
+    ZKL_ACCESS_LOCK = 1,
+    ZKL_ACCESS_READ = 2,
+    ZKL_ACCESS_WRITE = 3,
+    ZKL_ACCESS_PERMIT = 4,
+    ZKL_ACCESS_ENTRY = 5 /* in a semaphore's inner queue: about to ask for a permit */
+};
+
+#define ZKL_NO_ENTRY ((size_t)-1)
+
+/* One child. Text belongs to the inspection. */
+struct zkl_entry {
+    enum zkl_entry_role role;
+    enum zkl_entry_access access;
+    const char *node_path; /* without the chroot: what zkl_revoke and zkl_break take */
+    const char *name;      /* of a named lock, else "" */
+    const char *peer;      /* who names its nodes so: "curator", "kazoo", "zookeeper", or "" */
+    int32_t sequence;      /* place in the queue; 0 for a foreign child */
+    uint64_t czxid;        /* the token, of a holder */
+    int64_t session;       /* its owner's; 0: not ephemeral, goes only by being deleted */
+    int64_t age_ms;        /* by the server's clock against this machine's: as good as those are */
+    const char *owner;     /* the node's data if it is printable text of at most 512 bytes, else "";
+                               also "" if it may not be read */
+    const char *host;      /* from an owner text "host pid thread", else "" */
+    int64_t pid, thread;   /* likewise, else 0 */
+    int revoke_requested;  /* its data is a request to let go, which replaced the owner text */
+    size_t waits_for;      /* index of the entry whose end it waits for, or ZKL_NO_ENTRY: a holder,
+                               a foreign child, or who waits for any permit */
+};
+
+/* What one look saw: holders first, then waiters in the order of the queue, then foreign children.
+ * The children are listed at one moment, what is told of each is read just after; a child that goes
+ * in between is left out. */
+struct zkl_inspection {
+    enum zkl_lock_kind kind;
+    int permits; /* of a semaphore, 0 if not said there */
+    size_t count;
+    const struct zkl_entry *entries;
+};
+
+/* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. EINVAL,
+ * EBADPATH, EBADTIMEOUT, ETIMEDOUT, EDISCONNECTED, ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM, EFORK,
+ * EINCALLBACK. A path that does not exist is 0 with ZKL_KIND_NONE. */
+ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                        const struct zkl_inspection **inspection);
+/* NULL is ignored. */
+ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
+
+/* --- revoke and break --------------------------------------------------- */
+
+#define ZKL_FORCE 1u
+
+/* Ask the contender at node_path (of an entry, or zkl_mutex_node_path) to let go, by writing
+ * "__REVOKE__" to it as Curator's Revoker does, and wait until the node is gone, as long as wait
+ * says (NULL: for ever; its flags and lease_ms are to be 0). A deadline that has passed: ask only,
+ * and wait for nothing but the server's answer, one session timeout at most. With ZKL_FORCE in flags
+ * the node is deleted when the deadline passes, which takes one session timeout more at most.
+ * 0: the node is gone. ETIMEDOUT: asked, still there; EDISCONNECTED: it is not known whether the
+ * request came through. ECANCELED. ENONODE: there was none. EFOREIGN: not the name of a contender,
+ * and no ZKL_FORCE; or it has children, which no force deletes. EINVAL, EBADPATH, EBADTIMEOUT
+ * (negative), ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM, ESYSTEM, EFORK, EINCALLBACK. */
+ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
+                       const struct zkl_wait *wait, unsigned flags);
+
+/* Delete the node of a contender, holder or waiter, at once: its owner hears that the hold is lost
+ * (a waiter queues again), but may go on working until then; only the token protects what it
+ * writes. czxid: of the entry meant, compared just before; 0: whatever has that path.
+ * 0: deleted. ENONODE: there is no such node, or another one took its place. ETIMEDOUT,
+ * EDISCONNECTED: it is not known whether it was deleted. EFOREIGN as zkl_revoke. EINVAL, EBADPATH,
+ * EBADTIMEOUT, ECLOSED, EACCES (DELETE on the node above), EAUTH, EPROTO, ENOMEM, EFORK,
+ * EINCALLBACK. */
+ZKL_API int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid,
+                      unsigned flags, int64_t timeout_ms);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

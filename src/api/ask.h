@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A request for permits: what one call of zkl_semaphore_acquire, or one lock of a semaphore's mutex,
+ * waits for. It outlives the call until the core is done with it. */
+#ifndef ZKL_API_ASK_H
+#define ZKL_API_ASK_H
+
+#include "core/permits.h"
+#include "hold.h"
+
+struct zkl_ask {
+    struct zkl_permits permits; /* first */
+    struct zkl_client *client;
+    struct zkl_semaphore *semaphore; /* during the call */
+    struct zkl_root *gate;
+    atomic_int refs;         /* its call, the core */
+    struct zkl_waker ending; /* gives up the core's one without the mutex */
+    int64_t busy_at;         /* from when on a try does not wait for others any more */
+    size_t count;
+    struct zkl_contender *members[]; /* each the first member of its hold */
+};
+
+/* NULL: no memory. Its holds have one reference each, the ask's. */
+struct zkl_ask *zkl_ask_new(struct zkl_semaphore *semaphore, size_t count);
+void zkl_ask_unref(struct zkl_ask *ask); /* without the mutex */
+struct zkl_hold *zkl_ask_hold(const struct zkl_ask *ask, size_t i);
+/* Acquire; the outcome, and any other reason to wake, comes to its holds. 0 or a failure in words.
+ * Each hold of a success has a reference for the caller. Without the mutex. */
+int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait);
+
+/* --- for wait.c, with the mutex ----------------------------------------- */
+
+void zkl_ask_begin(struct zkl_ask *ask, const struct zkl_wait *wait);
+/* The core is done with it. */
+bool zkl_ask_is_over(const struct zkl_ask *ask);
+/* A try has waited long enough for somebody who is just acquiring. */
+bool zkl_ask_is_busy(const struct zkl_ask *ask, int64_t now_ns);
+/* When that is to be looked at; INT64_MAX: never. */
+int64_t zkl_ask_next_look(const struct zkl_ask *ask, int64_t now_ns);
+/* The call ends with rc. */
+void zkl_ask_returned(struct zkl_ask *ask, int rc);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One look at a lock: list it, read each child, judge them as contenders judge each other. */
+#include <zklock/inspect.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/listing.h"
+#include "driver/clock.h"
+#include "error.h"
+#include "question.h"
+
+#define MS INT64_C(1000000)
+#define AT_ONCE 128 /* children that are asked about in one go */
+#define LEASES "leases"
+#define LOCKS "locks"
+
+/* --- the inspection's memory -------------------------------------------- */
+
+struct text {
+    struct text *next;
+    char text[];
+};
+
+/* What the caller gets is its first member. */
+struct inspection {
+    struct zkl_inspection seen;
+    struct zkl_entry *entries;
+    struct text *texts;
+};
+
+void zkl_inspection_free(const struct zkl_inspection *inspection)
+{
+    struct inspection *all = (struct inspection *)inspection;
+    if (!all)
+        return;
+    while (all->texts) {
+        struct text *text = all->texts;
+        all->texts = text->next;
+        free(text);
+    }
+    free(all->entries);
+    free(all);
+}
+
+/* A copy of the three, one after the other; NULL: no memory. */
+static const char *keep_text(struct inspection *all, const char *a, size_t length_a, const char *b,
+                             const char *c)
+{
+    size_t length_b = strlen(b), length_c = strlen(c);
+    struct text *text = malloc(sizeof *text + length_a + length_b + length_c + 1);
+    if (!text)
+        return NULL;
+    memcpy(text->text, a, length_a);
+    memcpy(text->text + length_a, b, length_b);
+    memcpy(text->text + length_a + length_b, c, length_c + 1);
+    text->next = all->texts;
+    all->texts = text;
+    return text->text;
+}
+
+/* --- children ----------------------------------------------------------- */
+
+struct child {
+    enum zkl_listed_in in;
+    const char *name; /* the end of the path in its question, which is the inspection's */
+};
+
+struct look {
+    struct zkl_client *client;
+    const char *path;
+    int64_t deadline;
+    struct inspection *all;
+    struct child *children;
+    struct zkl_question *questions; /* about each of them */
+    size_t count;
+    int permits;
+};
+
+static int fail_answer(const struct zkl_question *q)
+{
+    const char *path = q->query.path;
+    if (q->answer == ZKL_ANSWER_NOAUTH)
+        return zkl_fail(ZKL_EACCES, "zkl_inspect: %.512s: no READ", path);
+    return zkl_fail(ZKL_EPROTO, "zkl_inspect: %.512s: ZooKeeper said %d", path, q->number);
+}
+
+static int ask(const struct look *look, struct zkl_question *questions, size_t count)
+{
+    int rc = zkl_inquire(look->client, questions, count, look->deadline, NULL);
+    return rc == 0 ? 0 : zkl_fail(rc, "zkl_inspect: %s", look->path);
+}
+
+static int no_memory(const struct look *look)
+{
+    return zkl_fail(ZKL_ENOMEM, "zkl_inspect: %s", look->path);
+}
+
+static bool grow(struct look *look, size_t by)
+{
+    size_t room = look->count + by + 1;
+    struct child *children = realloc(look->children, room * sizeof *children);
+    if (children)
+        look->children = children;
+    struct zkl_question *questions = realloc(look->questions, room * sizeof *questions);
+    if (questions)
+        look->questions = questions;
+    return children && questions;
+}
+
+/* The names of a list become children to be asked about. */
+static int add_children(struct look *look, const struct zkl_question *list, enum zkl_listed_in in,
+                        const char *skip, const char *skip_too)
+{
+    if (!grow(look, list->child_count))
+        return no_memory(look);
+    for (size_t i = 0; i < list->child_count; i++) {
+        const char *name = list->children[i];
+        if ((skip && strcmp(name, skip) == 0) || (skip_too && strcmp(name, skip_too) == 0))
+            continue;
+        size_t length = strlen(list->query.path);
+        const char *path = keep_text(look->all, list->query.path, length, "/", name);
+        if (!path)
+            return no_memory(look);
+        look->children[look->count] = (struct child){.in = in, .name = path + length + 1};
+        look->questions[look->count++] = zkl_question_of(ZKL_REQ_GET, path);
+    }
+    return 0;
+}
+
+/* --- the layout of a semaphore ------------------------------------------ */
+
+static bool has_child(const struct zkl_question *list, const char *name)
+{
+    for (size_t i = 0; i < list->child_count; i++) {
+        if (strcmp(list->children[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_contender(const struct zkl_question *list, bool leases)
+{
+    static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT};
+    struct zkl_naming naming;
+    struct zkl_place place;
+    for (size_t i = 0; i < list->child_count; i++) {
+        const char *name = list->children[i];
+        if (leases ? zkl_name_parse(name, &permit, &place)
+                   : zkl_name_recognise(name, &naming, &place))
+            return true;
+    }
+    return false;
+}
+
+enum { LIST_LEASES, GET_LEASES, LIST_LOCKS, SEMAPHORE_QUESTIONS };
+
+/* One of the two may be missing: a server removes a container when it has become empty. */
+static bool is_semaphore(const struct zkl_question *q)
+{
+    bool both = q[LIST_LEASES].answer == ZKL_ANSWER_OK && q[LIST_LOCKS].answer == ZKL_ANSWER_OK;
+    return both || has_contender(&q[LIST_LEASES], true) || has_contender(&q[LIST_LOCKS], false);
+}
+
+static int take_semaphore(struct look *look, const struct zkl_question *root,
+                          const struct zkl_question *q)
+{
+    for (int i = 0; i < SEMAPHORE_QUESTIONS; i++) {
+        if (q[i].answer != ZKL_ANSWER_OK && q[i].answer != ZKL_ANSWER_NONODE)
+            return fail_answer(&q[i]);
+    }
+    if (!is_semaphore(q))
+        return add_children(look, root, ZKL_IN_ROOT, NULL, NULL);
+    look->all->seen.kind = ZKL_KIND_SEMAPHORE;
+    if (q[GET_LEASES].data && q[GET_LEASES].data_size <= ZKL_ANSWER_DATA_MAX)
+        look->permits = zkl_permits_parse(q[GET_LEASES].data, q[GET_LEASES].data_size);
+    int rc = add_children(look, root, ZKL_IN_ROOT, LEASES, LOCKS);
+    if (rc == 0)
+        rc = add_children(look, &q[LIST_LEASES], ZKL_IN_LEASES, NULL, NULL);
+    if (rc == 0)
+        rc = add_children(look, &q[LIST_LOCKS], ZKL_IN_LOCKS, NULL, NULL);
+    return rc;
+}
+
+static int list_semaphore(struct look *look, const struct zkl_question *root)
+{
+    size_t length = strlen(look->path);
+    const char *leases = keep_text(look->all, look->path, length, "/", LEASES);
+    const char *locks = keep_text(look->all, look->path, length, "/", LOCKS);
+    if (!leases || !locks)
+        return no_memory(look);
+    struct zkl_question q[SEMAPHORE_QUESTIONS] = {
+        [LIST_LEASES] = zkl_question_of(ZKL_REQ_LIST_ROOT, leases),
+        [GET_LEASES] = zkl_question_of(ZKL_REQ_GET, leases),
+        [LIST_LOCKS] = zkl_question_of(ZKL_REQ_LIST_ROOT, locks),
+    };
+    int rc = ask(look, q, SEMAPHORE_QUESTIONS);
+    if (rc == 0)
+        rc = take_semaphore(look, root, q);
+    zkl_question_clear(q, SEMAPHORE_QUESTIONS);
+    return rc;
+}
+
+/* --- looking ------------------------------------------------------------ */
+
+static int list_root(struct look *look, const struct zkl_question *root)
+{
+    if (root->answer == ZKL_ANSWER_NONODE)
+        return 0;
+    if (root->answer != ZKL_ANSWER_OK)
+        return fail_answer(root);
+    bool maybe = has_child(root, LEASES) || has_child(root, LOCKS);
+    if (maybe && !has_contender(root, false))
+        return list_semaphore(look, root);
+    return add_children(look, root, ZKL_IN_ROOT, NULL, NULL);
+}
+
+/* As of now: behind a sync, as a server can lag behind. */
+static int list(struct look *look)
+{
+    struct zkl_question q[] = {zkl_question_of(ZKL_REQ_SYNC, look->path),
+                               zkl_question_of(ZKL_REQ_LIST_ROOT, look->path)};
+    int rc = ask(look, q, 2);
+    if (rc == 0)
+        rc = list_root(look, &q[1]);
+    zkl_question_clear(q, 2);
+    return rc;
+}
+
+/* Not all at once: their number has no bound. */
+static int ask_all(const struct look *look, struct zkl_question *questions, size_t count)
+{
+    int rc = 0;
+    for (size_t at = 0; at < count && rc == 0; at += AT_ONCE)
+        rc = ask(look, &questions[at], count - at < AT_ONCE ? count - at : AT_ONCE);
+    return rc;
+}
+
+static bool is_denied(const struct zkl_question *q)
+{
+    return q->answer == ZKL_ANSWER_NOAUTH;
+}
+
+/* What can be known of a node without the right to read it. */
+static int ask_denied(struct look *look)
+{
+    size_t denied = 0, n = 0;
+    for (size_t i = 0; i < look->count; i++)
+        denied += is_denied(&look->questions[i]);
+    if (denied == 0)
+        return 0;
+    struct zkl_question *again = malloc(denied * sizeof *again);
+    if (!again)
+        return no_memory(look);
+    for (size_t i = 0; i < look->count; i++) {
+        if (is_denied(&look->questions[i]))
+            again[n++] = zkl_question_of(ZKL_REQ_STAT, look->questions[i].query.path);
+    }
+    int rc = ask_all(look, again, denied);
+    n = 0;
+    for (size_t i = 0; i < look->count && rc == 0; i++) {
+        if (is_denied(&look->questions[i]))
+            look->questions[i] = again[n++];
+    }
+    free(again);
+    return rc;
+}
+
+static int ask_children(struct look *look)
+{
+    int rc = ask_all(look, look->questions, look->count);
+    if (rc == 0)
+        rc = ask_denied(look);
+    for (size_t i = 0; i < look->count && rc == 0; i++) {
+        const struct zkl_question *q = &look->questions[i];
+        if (q->answer != ZKL_ANSWER_OK && q->answer != ZKL_ANSWER_NONODE)
+            rc = fail_answer(q);
+    }
+    return rc;
+}
+
+/* --- telling ------------------------------------------------------------ */
+
+/* A number without sign that stands at the end or before a blank; NULL: there is none. */
+static const char *take_number(const char *at, int64_t *number)
+{
+    size_t digits = strspn(at, "0123456789");
+    if (digits == 0 || digits > 18 || (at[digits] != ' ' && at[digits] != '\0'))
+        return NULL;
+    *number = strtoll(at, NULL, 10);
+    return at + digits;
+}
+
+/* "host pid thread". */
+static bool tell_owner(struct inspection *all, struct zkl_entry *e)
+{
+    size_t length = strcspn(e->owner, " ");
+    int64_t pid, thread;
+    const char *at = e->owner + length;
+    e->host = "";
+    if (length == 0 || *at != ' ' || !(at = take_number(at + 1, &pid)) || *at != ' ' ||
+        !(at = take_number(at + 1, &thread)) || *at != '\0')
+        return true;
+    e->host = keep_text(all, e->owner, length, "", "");
+    e->pid = pid;
+    e->thread = thread;
+    return e->host != NULL;
+}
+
+static bool tell_data(struct inspection *all, struct zkl_entry *e, const struct zkl_question *q)
+{
+    e->owner = "";
+    e->revoke_requested = q->data && zkl_is_revocation(q->data, q->data_size);
+    bool is_text = q->data && q->data_size <= ZKL_ANSWER_DATA_MAX &&
+                   zkl_text_is_printable(q->data, q->data_size);
+    if (is_text && !e->revoke_requested)
+        e->owner = keep_text(all, q->data, q->data_size, "", "");
+    return e->owner && tell_owner(all, e);
+}
+
+static bool tell(struct inspection *all, const struct zkl_listed *listed,
+                 const struct zkl_question *q, int64_t now_ms)
+{
+    static const char *const peers[] = {
+        [ZKL_PEER_CURATOR] = "curator",
+        [ZKL_PEER_KAZOO] = "kazoo",
+        [ZKL_PEER_ZOOKEEPER] = "zookeeper",
+    };
+    struct zkl_entry *e = &all->entries[all->seen.count++];
+    bool contends = listed->role != ZKL_ROLE_FOREIGN;
+    *e = (struct zkl_entry){.role = listed->role,
+                            .access = listed->access,
+                            .node_path = q->query.path,
+                            .peer = contends ? peers[listed->place.peer] : "",
+                            .sequence = contends ? listed->place.sequence : 0,
+                            .czxid = (uint64_t)q->czxid,
+                            .session = q->session,
+                            .age_ms = now_ms > q->ctime_ms ? now_ms - q->ctime_ms : 0,
+                            .waits_for = listed->waits_for};
+    bool named = contends && listed->naming.names == ZKL_NAMES_NAMED;
+    e->name = named ? keep_text(all, listed->naming.name, strlen(listed->naming.name), "", "") : "";
+    return e->name && tell_data(all, e, q);
+}
+
+static int tell_all(struct look *look, struct zkl_listed *listed)
+{
+    struct inspection *all = look->all;
+    size_t count = 0;
+    for (size_t i = 0; i < look->count; i++) {
+        const struct zkl_question *q = &look->questions[i];
+        if (q->answer == ZKL_ANSWER_OK) /* else it has gone meanwhile */
+            listed[count++] = (struct zkl_listed){.name = look->children[i].name,
+                                                  .in = look->children[i].in,
+                                                  .session = q->session,
+                                                  .given = i};
+    }
+    enum zkl_lock_kind kind = zkl_listing_judge(listed, count, look->permits);
+    if (all->seen.kind == ZKL_KIND_NONE) /* else it is told by what is around the contenders */
+        all->seen.kind = kind;
+    all->seen.permits = look->permits;
+    all->entries = calloc(count + 1, sizeof *all->entries);
+    all->seen.entries = all->entries;
+    int64_t now_ms = zkl_clock_real_ms();
+    for (size_t i = 0; i < count; i++) {
+        if (!all->entries || !tell(all, &listed[i], &look->questions[listed[i].given], now_ms))
+            return no_memory(look);
+    }
+    return all->entries ? 0 : no_memory(look);
+}
+
+static int look_at(struct look *look)
+{
+    int rc = list(look);
+    if (rc == 0)
+        rc = ask_children(look);
+    if (rc != 0)
+        return rc;
+    struct zkl_listed *listed = calloc(look->count + 1, sizeof *listed);
+    rc = listed ? tell_all(look, listed) : no_memory(look);
+    free(listed);
+    return rc;
+}
+
+static int inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                   const struct zkl_inspection **inspection)
+{
+    struct look look = {.client = client,
+                        .path = path,
+                        .deadline = zkl_clock_mono_ns() + timeout_ms * MS,
+                        .all = calloc(1, sizeof *look.all)};
+    if (!look.all)
+        return no_memory(&look);
+    zkl_client_ref(client);
+    int rc = look_at(&look);
+    zkl_question_clear(look.questions, look.count);
+    free(look.questions);
+    free(look.children);
+    zkl_client_unref(client);
+    if (rc == 0)
+        *inspection = &look.all->seen;
+    else
+        zkl_inspection_free(&look.all->seen);
+    return rc;
+}
+
+int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                const struct zkl_inspection **inspection)
+{
+    if (!client || !path || !inspection)
+        return zkl_fail(ZKL_EINVAL, "zkl_inspect: %s is NULL",
+                        !client ? "client" : (!path ? "path" : "inspection"));
+    const char *fault = zkl_path_fault(path);
+    if (fault)
+        return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
+    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_inspect: %lld ms", (long long)timeout_ms);
+    int rc = zkl_question_check(client, "zkl_inspect");
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    rc = inspect(client, path, timeout_ms, inspection);
+    zkl_shield_end(shield);
+    return rc;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Questions to the server from a thread that waits for the answers: the core's queries, with a
+ * deadline and a cancel object.
+ *
+ *     struct zkl_question q = zkl_question_of(ZKL_REQ_GET, path);
+ *     int rc = zkl_inquire(client, &q, 1, deadline_ns, cancel);
+ *     if (rc == 0 && q.answer == ZKL_ANSWER_OK)
+ *         use(q.data, q.data_size, q.czxid);
+ *     zkl_question_clear(&q, 1);
+ */
+#ifndef ZKL_API_QUESTION_H
+#define ZKL_API_QUESTION_H
+
+#include "client.h"
+
+struct zkl_inquiry;
+
+struct zkl_question {
+    struct zkl_query query; /* what is asked; first */
+
+    /* The answer: what it was, and the node as in a reply. */
+    struct zkl_inquiry *inquiry; /* who waits for it; NULL: answered, or given up */
+    int code;                    /* not 0: there is none: ECLOSED, EAUTH, ENOMEM */
+    enum zkl_answer answer;
+    int number; /* ZooKeeper's name for it */
+    int64_t czxid;
+    int64_t session;
+    int64_t ctime_ms;
+    int32_t version;
+    int32_t node_children;
+    char *data;       /* at most ZKL_ANSWER_DATA_MAX bytes of it, then a NUL; NULL: none */
+    size_t data_size; /* all of it */
+    char **children;
+    size_t child_count;
+};
+
+#define ZKL_ANSWER_DATA_MAX ZKL_OWNER_MAX
+
+static inline struct zkl_question zkl_question_of(enum zkl_request_kind kind, const char *path)
+{
+    return (struct zkl_question){.query = {.kind = kind, .path = path}};
+}
+/* 0, or why call can't wait with this client here: EFORK, ECLOSED, EINCALLBACK. */
+int zkl_question_check(const struct zkl_client *client, const char *call);
+/* Free what the answers hold; the same may be asked again. */
+void zkl_question_clear(struct zkl_question *questions, size_t count);
+
+/* In wait.c: ask them all at once, in this order, and wait until all are answered. 0: each has its
+ * answer, whatever that is. ETIMEDOUT; EDISCONNECTED: the deadline found no link; ECANCELED,
+ * ECLOSED, EAUTH, ENOMEM, ESYSTEM. Whether a write was carried out is then unknown; nothing is asked
+ * if the deadline had passed or cancel (NULL: none) was set before. */
+int zkl_inquire(struct zkl_client *client, struct zkl_question *questions, size_t count,
+                int64_t deadline_ns, struct zkl_cancel *cancel);
+
+/* --- for wait.c, with the mutex ----------------------------------------- */
+
+/* A call that waits for answers. */
+struct zkl_inquiry {
+    struct zkl_waker waker; /* first */
+    struct zkl_client *client;
+    struct zkl_cancel *cancel;
+    size_t open;     /* questions without an answer */
+    atomic_int refs; /* the call, a queued waker */
+    struct zkl_inquiry *next, *prev;
+};
+
+struct zkl_inquiry *zkl_inquiry_new(struct zkl_client *client,
+                                    struct zkl_cancel *cancel); /* without the mutex */
+void zkl_inquiry_ask(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count);
+/* What is not answered yet will not be. Returns the first code that is not 0. */
+int zkl_inquiry_withdraw(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count);
+void zkl_inquiry_put(struct zkl_inquiry *inquiry); /* without the mutex */
+/* Wake all that wait with this cancel object. */
+void zkl_inquiry_wake_canceled(struct zkl_client *client, const struct zkl_cancel *cancel);
+
+#endif

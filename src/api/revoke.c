@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asking a contender to let go, and taking its place away. */
+#include <zklock/inspect.h>
+
+#include <string.h>
+
+#include "driver/clock.h"
+#include "error.h"
+#include "question.h"
+
+#define MS INT64_C(1000000)
+
+/* One call. */
+struct attempt {
+    const char *call;
+    struct zkl_client *client;
+    const char *path;
+    unsigned flags;
+    int64_t deadline;
+    struct zkl_cancel *cancel;
+};
+
+/* --- arguments ---------------------------------------------------------- */
+
+static bool is_contender(const char *path)
+{
+    static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT};
+    const char *name = strrchr(path, '/') + 1;
+    struct zkl_naming naming;
+    struct zkl_place place;
+    return zkl_name_recognise(name, &naming, &place) || zkl_name_parse(name, &permit, &place);
+}
+
+static int check(const struct attempt *a)
+{
+    if (!a->client || !a->path)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", a->call, a->client ? "node_path" : "client");
+    if (a->flags & ~ZKL_FORCE)
+        return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%x", a->call, a->flags);
+    const char *fault = zkl_node_path_fault(a->path);
+    if (fault)
+        return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", a->path, fault);
+    int rc = zkl_question_check(a->client, a->call);
+    if (rc != 0)
+        return rc;
+    if (!(a->flags & ZKL_FORCE) && !is_contender(a->path))
+        return zkl_fail(ZKL_EFOREIGN, "%s: %.512s", a->call, a->path);
+    return 0;
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static int ask(const struct attempt *a, struct zkl_question *questions, size_t count,
+               int64_t deadline)
+{
+    return zkl_inquire(a->client, questions, count, deadline, a->cancel);
+}
+
+static int fail(const struct attempt *a, int rc, const char *what)
+{
+    return zkl_fail(rc, "%s: %.512s: %s", a->call, a->path, what);
+}
+
+static int fail_answer(const struct attempt *a, const struct zkl_question *q, const char *right,
+                       const char *doing)
+{
+    switch ((int)q->answer) {
+    case ZKL_ANSWER_NOAUTH:
+        return fail(a, ZKL_EACCES, right);
+    case ZKL_ANSWER_NONODE:
+        return fail(a, ZKL_ENONODE, doing);
+    default:
+        return zkl_fail(ZKL_EPROTO, "%s: %.512s: while %s, ZooKeeper said %d", a->call, a->path,
+                        doing, q->number);
+    }
+}
+
+/* What a call may take that is not to wait for anybody but the server. */
+static int64_t patience(const struct attempt *a)
+{
+    struct zkl_driver *d = a->client->driver;
+    zkl_driver_lock(d);
+    int64_t until = zkl_clock_mono_ns() + d->core.session.timeout_ms * MS;
+    zkl_driver_unlock(d);
+    return until;
+}
+
+/* --- deleting one node and no other ------------------------------------- */
+
+/* The node with that czxid (0: any), as of now: behind a sync, as a server can lag behind. */
+static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
+                struct zkl_question *found)
+{
+    struct zkl_question q[] = {zkl_question_of(ZKL_REQ_SYNC, a->path),
+                               zkl_question_of(ZKL_REQ_STAT, a->path)};
+    int rc = ask(a, q, 2, deadline);
+    *found = q[1];
+    if (rc != 0)
+        return fail(a, rc, "looking at it");
+    if (found->answer != ZKL_ANSWER_OK)
+        return fail_answer(a, found, "no READ", "looking at it");
+    if (czxid != 0 && found->czxid != czxid)
+        return fail(a, ZKL_ENONODE, "another one has its path now");
+    if (found->node_children > 0)
+        return fail(a, ZKL_EFOREIGN, "it has children, and is not deleted, by force neither");
+    return 0;
+}
+
+/* With the version that was seen just before. *again: look again, the answer was lost (*lost) or
+ * something happened to the node in between. */
+static int delete_found(const struct attempt *a, const struct zkl_question *found, int64_t deadline,
+                        bool *again, bool *lost)
+{
+    struct zkl_question q = zkl_question_of(ZKL_REQ_DELETE, a->path);
+    q.query.flag = q.query.once = true;
+    q.query.version = found->version;
+    int rc = ask(a, &q, 1, deadline);
+    if (rc != 0)
+        return fail(a, rc, "deleting it; it is not known whether that was done");
+    *lost = *lost || q.answer == ZKL_ANSWER_LINK;
+    *again = q.answer == ZKL_ANSWER_LINK || q.answer == ZKL_ANSWER_NOTEMPTY ||
+             q.answer == ZKL_ANSWER_NONODE;
+    if (*again || q.answer == ZKL_ANSWER_OK)
+        return 0;
+    return fail_answer(a, &q, "no DELETE on the node above", "deleting it");
+}
+
+/* ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done it. */
+static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
+{
+    bool again = true, lost = false;
+    int rc = 0;
+    while (rc == 0 && again) {
+        struct zkl_question found;
+        rc = find(a, czxid, deadline, &found);
+        if (rc == ZKL_ENONODE && lost)
+            return 0;
+        czxid = found.czxid;
+        if (rc == 0)
+            rc = delete_found(a, &found, deadline, &again, &lost);
+    }
+    return rc;
+}
+
+int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, unsigned flags,
+              int64_t timeout_ms)
+{
+    struct attempt a = {.call = "zkl_break", .client = client, .path = node_path, .flags = flags};
+    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_break: %lld ms", (long long)timeout_ms);
+    int rc = check(&a);
+    if (rc != 0)
+        return rc;
+    a.deadline = zkl_clock_mono_ns() + timeout_ms * MS;
+    int shield = zkl_shield();
+    zkl_client_ref(client);
+    rc = delete_node(&a, (int64_t)czxid, a.deadline);
+    zkl_client_unref(client);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+/* --- asking to let go --------------------------------------------------- */
+
+/* Write the request. 0: *czxid is the node's, or 0 if it is gone. */
+static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
+{
+    struct zkl_question q = zkl_question_of(ZKL_REQ_SET, a->path);
+    q.query.data = ZKL_REVOCATION;
+    q.query.once = true;
+    bool tried = false;
+    for (;;) {
+        int rc = ask(a, &q, 1, deadline);
+        if (rc == ZKL_ETIMEDOUT) /* which means that it was asked */
+            rc = ZKL_EDISCONNECTED;
+        if (rc != 0)
+            return fail(a, rc, "asking; it is not known whether that came through");
+        if (q.answer != ZKL_ANSWER_LINK)
+            break;
+        tried = true; /* to ask twice does no harm */
+    }
+    *czxid = q.answer == ZKL_ANSWER_OK ? q.czxid : 0;
+    if (q.answer == ZKL_ANSWER_OK || (q.answer == ZKL_ANSWER_NONODE && tried))
+        return 0;
+    return fail_answer(a, &q, "no WRITE", "asking");
+}
+
+static int wait_for_end(const struct attempt *a, int64_t czxid)
+{
+    struct zkl_question q = zkl_question_of(ZKL_REQ_WATCH, a->path);
+    q.query.czxid = czxid;
+    int rc = ask(a, &q, 1, a->deadline);
+    if (rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED)
+        return fail(a, ZKL_ETIMEDOUT, "asked to let go, still there");
+    if (rc != 0)
+        return fail(a, rc, "asked to let go");
+    if (q.answer == ZKL_ANSWER_NONODE)
+        return 0;
+    return fail_answer(a, &q, "asked to let go, but no READ: its end can't be waited for",
+                       "waiting for its end");
+}
+
+static int revoke(const struct attempt *a)
+{
+    int64_t czxid = 0;
+    bool passed = zkl_clock_mono_ns() >= a->deadline;
+    int rc = request(a, passed ? patience(a) : a->deadline, &czxid);
+    bool asked = rc == 0;
+    if (asked && czxid != 0)
+        rc = wait_for_end(a, czxid);
+    bool out_of_time = rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED;
+    if (!out_of_time || !(a->flags & ZKL_FORCE))
+        return rc;
+    rc = delete_node(a, czxid, patience(a));
+    return rc == ZKL_ENONODE && asked ? 0 : rc;
+}
+
+static int check_wait(const struct zkl_wait *wait)
+{
+    if (wait->size != sizeof *wait)
+        return zkl_fail(ZKL_EINVAL, "zkl_revoke: fill wait with ZKL_WAIT_INIT");
+    if (wait->flags != 0 || wait->lease_ms != 0)
+        return zkl_fail(ZKL_EINVAL, "zkl_revoke: wait's flags and lease_ms are for locks");
+    if (wait->deadline_ns < 0)
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_revoke: deadline_ns is negative");
+    if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
+        return zkl_fail(ZKL_EFORK, "zkl_revoke: the cancel object was made by the parent process");
+    return 0;
+}
+
+int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
+               unsigned flags)
+{
+    struct zkl_wait forever = ZKL_WAIT_INIT;
+    if (!wait)
+        wait = &forever;
+    struct attempt a = {.call = "zkl_revoke",
+                        .client = client,
+                        .path = node_path,
+                        .flags = flags,
+                        .deadline = wait->deadline_ns,
+                        .cancel = wait->cancel};
+    int rc = check_wait(wait);
+    if (rc == 0)
+        rc = check(&a);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    zkl_client_ref(client);
+    rc = revoke(&a);
+    zkl_client_unref(client);
+    zkl_shield_end(shield);
+    return rc;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The read-write lock: two mutex handles with one path, of which each sees the other's contenders by
+ * the rules of src/core/queue.c. */
+#include <stdlib.h>
+
+#include "error.h"
+#include "hold.h"
+
+static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
+                         const struct zkl_lock_options *options)
+{
+    static const char call[] = "zkl_rwlock_new";
+    int rc = zkl_lock_check_new(rwlock, client, path, options, call);
+    if (rc == 0 && options && options->names == ZKL_NAMES_NAMED)
+        rc = zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED is for mutexes only", call);
+    if (rc != 0)
+        return rc;
+    struct zkl_rwlock *rw = calloc(1, sizeof *rw);
+    rc = rw ? zkl_mutex_init(&rw->read, client, path, options, call)
+            : zkl_fail(ZKL_ENOMEM, "%s", call);
+    if (rc == 0) {
+        rc = zkl_mutex_init(&rw->write, client, path, options, call);
+        if (rc != 0)
+            zkl_mutex_fini(&rw->read);
+    }
+    if (rc != 0) {
+        free(rw);
+        return rc;
+    }
+    rw->read.naming.role = ZKL_ROLE_READ;
+    rw->write.naming.role = ZKL_ROLE_WRITE;
+    rw->read.rwlock = rw->write.rwlock = rw;
+    *rwlock = rw;
+    return 0;
+}
+
+int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
+                   const struct zkl_lock_options *options)
+{
+    int shield = zkl_shield();
+    int rc = do_rwlock_new(rwlock, client, path, options);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_rwlock_free(struct zkl_rwlock *rwlock)
+{
+    if (!rwlock)
+        return 0;
+    struct zkl_mutex *const halves[] = {&rwlock->read, &rwlock->write};
+    int rc = zkl_mutex_retire(halves, 2, "zkl_rwlock_free");
+    if (rc != 0)
+        return rc;
+    zkl_mutex_fini(&rwlock->read);
+    zkl_mutex_fini(&rwlock->write);
+    free(rwlock);
+    return 0;
+}
+
+int zkl_rwlock_free(struct zkl_rwlock *rwlock)
+{
+    int shield = zkl_shield();
+    int rc = do_rwlock_free(rwlock);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+struct zkl_mutex *zkl_rwlock_read(struct zkl_rwlock *rwlock)
+{
+    return rwlock ? &rwlock->read : NULL;
+}
+
+struct zkl_mutex *zkl_rwlock_write(struct zkl_rwlock *rwlock)
+{
+    return rwlock ? &rwlock->write : NULL;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "error.h"
+#include "question.h"
+
+#define LONGEST_PART "/leases"
+
+/* --- the handle --------------------------------------------------------- */
+
+static int check_options(const char *path, int permits, const struct zkl_lock_options *options,
+                         const char *call)
+{
+    if (options && options->names != ZKL_NAMES_CURATOR)
+        return zkl_fail(ZKL_EINVAL, "%s: a semaphore has Curator's names only", call);
+    if (permits < 0 || permits > ZKL_PERMITS_MAX)
+        return zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 0 to %d", call, permits,
+                        ZKL_PERMITS_MAX);
+    if (strlen(path) > ZKL_PATH_MAX - strlen(LONGEST_PART))
+        return zkl_fail(ZKL_EBADPATH, "\"%.64s\" is longer than %zu bytes, for a semaphore", path,
+                        ZKL_PATH_MAX - strlen(LONGEST_PART));
+    return 0;
+}
+
+static struct zkl_root *root_below(struct zkl_client *client, const char *path, const char *part)
+{
+    char whole[ZKL_PATH_MAX + 1];
+    snprintf(whole, sizeof whole, "%s%s", path, part);
+    return zkl_root_get(client, whole);
+}
+
+int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const char *path,
+                       int permits, const struct zkl_lock_options *options, const char *call)
+{
+    char leases[ZKL_PATH_MAX + 1];
+    int rc = zkl_lock_check_new(s, client, path, options, call);
+    if (rc == 0)
+        rc = check_options(path, permits, options, call);
+    if (rc != 0)
+        return rc;
+    snprintf(leases, sizeof leases, "%s/leases", path);
+    rc = zkl_mutex_init(&s->base, client, leases, options, call);
+    if (rc != 0)
+        return rc;
+    s->base.naming.role = ZKL_ROLE_PERMIT;
+    s->base.semaphore = s;
+    s->view.permits = permits;
+    s->path = zkl_root_get(client, path);
+    s->gate = s->path ? root_below(client, path, "/locks") : NULL;
+    if (s->gate)
+        return 0;
+    if (s->path)
+        zkl_root_put(client, s->path);
+    zkl_mutex_fini(&s->base);
+    return zkl_fail(ZKL_ENOMEM, "%s", call);
+}
+
+void zkl_semaphore_fini(struct zkl_semaphore *semaphore)
+{
+    zkl_root_put(semaphore->base.client, semaphore->gate);
+    zkl_root_put(semaphore->base.client, semaphore->path);
+    zkl_mutex_fini(&semaphore->base);
+}
+
+static int do_new(struct zkl_semaphore **semaphore, struct zkl_client *client, const char *path,
+                  int permits, const struct zkl_lock_options *options)
+{
+    static const char call[] = "zkl_semaphore_new";
+    int rc = zkl_lock_check_new(semaphore, client, path, options, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_semaphore *s = calloc(1, sizeof *s);
+    rc = s ? zkl_semaphore_init(s, client, path, permits, options, call)
+           : zkl_fail(ZKL_ENOMEM, "%s", call);
+    if (rc == 0)
+        *semaphore = s;
+    else
+        free(s);
+    return rc;
+}
+
+int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client, const char *path,
+                      int permits, const struct zkl_lock_options *options)
+{
+    int shield = zkl_shield();
+    int rc = do_new(semaphore, client, path, permits, options);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_free(struct zkl_semaphore *semaphore)
+{
+    if (!semaphore)
+        return 0;
+    struct zkl_mutex *base = &semaphore->base;
+    int rc = zkl_mutex_retire(&base, 1, "zkl_semaphore_free");
+    if (rc != 0)
+        return rc;
+    zkl_semaphore_fini(semaphore);
+    free(semaphore);
+    return 0;
+}
+
+int zkl_semaphore_free(struct zkl_semaphore *semaphore)
+{
+    int shield = zkl_shield();
+    int rc = do_free(semaphore);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg)
+{
+    if (!semaphore)
+        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_set_callback: semaphore is NULL");
+    return zkl_mutex_set_callback(&semaphore->base, fn, arg);
+}
+
+int zkl_semaphore_permits(struct zkl_semaphore *semaphore)
+{
+    if (!semaphore)
+        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_permits: semaphore is NULL");
+    struct zkl_client *client = semaphore->base.client;
+    int rc = zkl_client_check(client, false, "zkl_semaphore_permits");
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    zkl_driver_lock(client->driver);
+    int permits = semaphore->view.agreed ? semaphore->view.permits : 0;
+    zkl_driver_unlock(client->driver);
+    zkl_shield_end(shield);
+    return permits;
+}
+
+/* --- acquire ------------------------------------------------------------ */
+
+static int check_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
+                         struct zkl_permit **permits)
+{
+    static const char call[] = "zkl_semaphore_acquire";
+    if (!semaphore || !permits)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, semaphore ? "permits" : "semaphore");
+    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    if (rc != 0)
+        return rc;
+    const char *path = semaphore->path->path;
+    if (count < 1 || count > ZKL_PERMITS_AT_ONCE_MAX)
+        return zkl_fail(ZKL_EINVAL, "%s: %s: count is %d, not 1 to %d", call, path, count,
+                        ZKL_PERMITS_AT_ONCE_MAX);
+    return 0;
+}
+
+/* The number can't be another one than was declared until the first acquire. */
+static int check_count(struct zkl_semaphore *s, int count)
+{
+    zkl_driver_lock(s->base.client->driver);
+    int declared = s->view.agreed ? 0 : s->view.permits;
+    zkl_driver_unlock(s->base.client->driver);
+    if (declared != 0 && count > declared)
+        return zkl_fail(ZKL_EINVAL, "%s has %d permits: %d at once can't be had", s->path->path,
+                        declared, count);
+    return 0;
+}
+
+static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
+                      struct zkl_permit **permits)
+{
+    int rc = check_count(semaphore, count);
+    if (rc != 0)
+        return rc;
+    struct zkl_ask *ask = zkl_ask_new(semaphore, (size_t)count);
+    if (!ask)
+        return zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+    rc = zkl_ask_acquire(ask, wait);
+    for (int i = 0; rc == 0 && i < count; i++)
+        permits[i] = (struct zkl_permit *)zkl_ask_hold(ask, (size_t)i);
+    zkl_ask_unref(ask);
+    return rc;
+}
+
+int zkl_semaphore_acquire_checked(struct zkl_semaphore *semaphore, int count,
+                                  const struct zkl_wait *wait, struct zkl_permit **permits)
+{
+    int rc = zkl_wait_check_over(wait, semaphore->path->path);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    rc = do_acquire(semaphore, count, wait, permits);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
+                          struct zkl_permit **permits)
+{
+    struct zkl_wait forever = ZKL_WAIT_INIT;
+    if (!wait)
+        wait = &forever;
+    int rc = check_acquire(semaphore, count, wait, permits);
+    return rc == 0 ? zkl_semaphore_acquire_checked(semaphore, count, wait, permits) : rc;
+}
+
+/* --- the number of permits ---------------------------------------------- */
+
+/* One write of the number, by whatever way it takes. */
+struct setting {
+    struct zkl_semaphore *semaphore;
+    const struct zkl_wait *wait;
+    bool persistent; /* the server refuses containers */
+};
+
+static int ask(struct setting *setting, enum zkl_request_kind kind, const char *path,
+               const char *data, struct zkl_question *q)
+{
+    *q = zkl_question_of(kind, path);
+    q->query.data = data;
+    q->query.flag = kind == ZKL_REQ_MAKE && setting->persistent;
+    int rc = zkl_inquire(setting->semaphore->base.client, q, 1, setting->wait->deadline_ns,
+                         setting->wait->cancel);
+    return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
+}
+
+static int fail_answer(const struct zkl_question *q)
+{
+    const char *path = q->query.path;
+    if (q->answer == ZKL_ANSWER_NOAUTH)
+        return zkl_fail(ZKL_EACCES, "%s: no %s", path,
+                        q->query.kind == ZKL_REQ_SET ? "WRITE" : "CREATE on its parent");
+    return zkl_fail(ZKL_EPROTO, "%s: ZooKeeper said %d", path, q->number);
+}
+
+/* path, and what is missing above it. It may be there already. */
+static int make(struct setting *setting, const char *path, const char *data)
+{
+    struct zkl_question q;
+    char above[ZKL_PATH_MAX + 1];
+    int rc = ask(setting, ZKL_REQ_MAKE, path, data, &q);
+    if (rc != 0 || q.answer == ZKL_ANSWER_OK || q.answer == ZKL_ANSWER_EXISTS)
+        return rc;
+    if (q.answer == ZKL_ANSWER_UNIMPLEMENTED && !setting->persistent) {
+        setting->persistent = true;
+        return make(setting, path, data);
+    }
+    if (q.answer != ZKL_ANSWER_NONODE)
+        return fail_answer(&q);
+    snprintf(above, sizeof above, "%s", path);
+    *strrchr(above, '/') = '\0';
+    if (above[0] == '\0')
+        return zkl_fail(ZKL_ENOCHROOT, "%s", path);
+    rc = make(setting, above, NULL);
+    return rc == 0 ? make(setting, path, data) : rc;
+}
+
+static int set_number(struct setting *setting, const char *number)
+{
+    const char *path = setting->semaphore->base.root->path;
+    for (;;) {
+        struct zkl_question q;
+        int rc = ask(setting, ZKL_REQ_SET, path, number, &q);
+        if (rc != 0 || q.answer == ZKL_ANSWER_OK)
+            return rc;
+        if (q.answer != ZKL_ANSWER_NONODE)
+            return fail_answer(&q);
+        rc = make(setting, path, number); /* somebody may be faster, with another number */
+        if (rc != 0)
+            return rc;
+    }
+}
+
+static int do_set_permits(struct zkl_semaphore *semaphore, int permits, const struct zkl_wait *wait)
+{
+    struct zkl_driver *d = semaphore->base.client->driver;
+    struct setting setting = {.semaphore = semaphore, .wait = wait};
+    char number[16];
+    snprintf(number, sizeof number, "%d", permits);
+    int rc = set_number(&setting, number);
+    if (rc != 0)
+        return rc;
+    zkl_driver_lock(d);
+    semaphore->view = (struct zkl_semaphore_view){permits, true};
+    zkl_driver_unlock(d);
+    return 0;
+}
+
+int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
+                              const struct zkl_wait *wait)
+{
+    static const char call[] = "zkl_semaphore_set_permits";
+    struct zkl_wait forever = ZKL_WAIT_INIT;
+    if (!semaphore)
+        return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
+    if (!wait)
+        wait = &forever;
+    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    if (rc == 0 && (permits < 1 || permits > ZKL_PERMITS_MAX))
+        rc = zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 1 to %d", call, permits, ZKL_PERMITS_MAX);
+    if (rc == 0)
+        rc = zkl_wait_check_over(wait, semaphore->path->path);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    rc = do_set_permits(semaphore, permits, wait);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+/* --- permits ------------------------------------------------------------ */
+
+/* A permit's hold, or why it can't be asked for. */
+static int find(struct zkl_permit *permit, const char *call, struct zkl_hold **hold)
+{
+    *hold = (struct zkl_hold *)permit;
+    if (!permit)
+        return zkl_fail(ZKL_EINVAL, "%s: permit is NULL", call);
+    return zkl_client_check((*hold)->client, false, call);
+}
+
+int zkl_permit_release(struct zkl_permit *permit)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_release", &hold);
+    if (rc != 0)
+        return rc;
+    if (zkl_driver_in_callback())
+        return zkl_fail(ZKL_EINCALLBACK, "%s", hold->root->path);
+    int shield = zkl_shield();
+    rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
+    zkl_hold_unref(hold);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_still_held", &hold);
+    return rc == 0 ? zkl_hold_still_held(hold, need_ms, "zkl_permit_still_held") : rc;
+}
+
+uint64_t zkl_permit_token(struct zkl_permit *permit)
+{
+    struct zkl_hold *hold;
+    if (find(permit, "zkl_permit_token", &hold) != 0)
+        return 0;
+    return zkl_hold_is_lost(hold) ? 0 : hold->token;
+}
+
+int64_t zkl_permit_window_ms(struct zkl_permit *permit)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_window_ms", &hold);
+    return rc == 0 ? zkl_hold_window_ms(hold) : rc;
+}
+
+int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_node_path", &hold);
+    return rc == 0 ? zkl_hold_node_path(hold, buf, size, "zkl_permit_node_path") : rc;
+}
+
+int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_renew", &hold);
+    return rc == 0 ? zkl_hold_extend(hold, lease_ms, "zkl_permit_renew") : rc;
+}
+
+int zkl_permit_revoke_requested(struct zkl_permit *permit)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_revoke_requested", &hold);
+    return rc == 0 ? atomic_load_explicit(&hold->revoked, memory_order_acquire) : rc;
+}

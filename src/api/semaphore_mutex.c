@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The mutex that any thread may unlock: a semaphore with one permit, which belongs to the handle. */
+#include <stdlib.h>
+
+#include "ask.h"
+#include "error.h"
+
+static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                  const struct zkl_lock_options *options)
+{
+    static const char call[] = "zkl_semaphore_mutex_new";
+    int rc = zkl_lock_check_new(mutex, client, path, options, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_semaphore *s = calloc(1, sizeof *s);
+    rc = s ? zkl_semaphore_init(s, client, path, 1, options, call)
+           : zkl_fail(ZKL_ENOMEM, "%s", call);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    s->is_mutex = true;
+    *mutex = &s->base;
+    return 0;
+}
+
+int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                            const struct zkl_lock_options *options)
+{
+    int shield = zkl_shield();
+    int rc = do_new(mutex, client, path, options);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+/* --- the handle's one hold ---------------------------------------------- */
+
+struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex)
+{
+    int shield = zkl_shield();
+    zkl_driver_lock(mutex->client->driver);
+    struct zkl_hold *hold = mutex->semaphore->hold;
+    if (hold)
+        atomic_fetch_add(&hold->refs, 1);
+    zkl_driver_unlock(mutex->client->driver);
+    zkl_shield_end(shield);
+    return hold;
+}
+
+/* Take it, with its reference. Threads that have their permit and wait for the handle go on. */
+static struct zkl_hold *take_hold(struct zkl_mutex *mutex)
+{
+    zkl_driver_lock(mutex->client->driver);
+    struct zkl_hold *hold = mutex->semaphore->hold;
+    mutex->semaphore->hold = NULL;
+    for (struct zkl_hold *other = mutex->client->waiting; other; other = other->wait_next) {
+        if (other->mutex == mutex)
+            zkl_hold_wake(other);
+    }
+    zkl_driver_unlock(mutex->client->driver);
+    return hold;
+}
+
+/* --- lock and unlock ---------------------------------------------------- */
+
+static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
+{
+    struct zkl_ask *ask = zkl_ask_new(mutex->semaphore, 1);
+    if (!ask)
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path);
+    int rc = zkl_ask_acquire(ask, wait); /* the handle has the hold already */
+    if (rc == 0)
+        zkl_mutex_fill_grant(grant, zkl_ask_hold(ask, 0));
+    zkl_ask_unref(ask);
+    return rc;
+}
+
+int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                       struct zkl_grant *grant)
+{
+    const char *path = mutex->semaphore->path->path;
+    int rc = zkl_wait_check_over(wait, path);
+    if (rc != 0)
+        return rc;
+    struct zkl_hold *held = wait->flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    int shield = zkl_shield();
+    if (held) {
+        zkl_hold_unref(held);
+        rc = zkl_fail(ZKL_EBUSY, "%s: held through this handle", path);
+    } else {
+        rc = lock(mutex, wait, grant);
+    }
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_semaphore_unlock(struct zkl_mutex *mutex)
+{
+    int shield = zkl_shield(), rc;
+    struct zkl_hold *hold = take_hold(mutex);
+    if (hold) {
+        rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
+        zkl_hold_unref(hold);
+    } else {
+        rc = zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
+    }
+    zkl_shield_end(shield);
+    return rc;
+}
+
+void zkl_semaphore_let_go(struct zkl_mutex *mutex)
+{
+    struct zkl_hold *hold = take_hold(mutex);
+    if (!hold)
+        return;
+    zkl_hold_let_go(hold);
+    zkl_hold_unref(hold);
+}

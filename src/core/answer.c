@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "batch.h"
+#include "feed.h"
+#include "pace.h"
+#include "pending.h"
+#include "permits.h"
+#include "query.h"
+#include "watch.h"
+
+/* --- watches ------------------------------------------------------------ */
+
+/* A contender's of that kind, and not a query's. */
+static bool is_contenders(const struct zkl_subscription *sub, int which)
+{
+    return !sub->query && sub == &sub->contender->subs[which];
+}
+
+static void feed_subscription(struct zkl_core *core, struct zkl_subscription *sub,
+                              struct zkl_event pred, struct zkl_event own, struct zkl_event root)
+{
+    struct zkl_contender *c = sub->contender;
+    if (sub->query)
+        zkl_query_watched(core, sub->query, own.type == ZKL_EV_OWN_DELETED, &pred);
+    else if (is_contenders(sub, ZKL_SUB_PRED))
+        zkl_core_feed(core, c, pred);
+    else if (is_contenders(sub, ZKL_SUB_OWN))
+        zkl_core_feed(core, c, own);
+    else if (is_contenders(sub, ZKL_SUB_ROOT))
+        zkl_core_feed(core, c, root);
+    else {
+        pred.type = pred.type == ZKL_EV_PRED_FIRED ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
+        zkl_core_feed(core, c, pred);
+    }
+}
+
+void zkl_answer_disperse(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event pred,
+                         struct zkl_event own, struct zkl_event root)
+{
+    zkl_watch_detach(core, watch);
+    zkl_watch_gone(core, watch);
+    while (watch->subscribers) {
+        struct zkl_subscription *sub = watch->subscribers;
+        zkl_watch_unlink(sub);
+        feed_subscription(core, sub, pred, own, root);
+    }
+    free(watch);
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+static bool is_quorum_write(enum zkl_request_kind kind)
+{
+    return kind == ZKL_REQ_CREATE || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_CREATE_ALL ||
+           kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_HEARTBEAT;
+}
+
+/* Curator's Revoker writes this; it counts wherever it is first seen, by the arming of the watch or
+ * by the arming that follows a change. */
+static bool asks_to_let_go(const struct zkl_reply *reply)
+{
+    return reply->data && zkl_is_revocation(reply->data, reply->data_size);
+}
+
+static void feed_revoked(struct zkl_core *core, struct zkl_watch *watch)
+{
+    struct zkl_subscription *next; /* who finds its lease over leaves by it */
+    watch->revoked = true;
+    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
+        next = sub->next;
+        if (is_contenders(sub, ZKL_SUB_OWN))
+            zkl_core_feed_type(core, sub->contender, ZKL_EV_REVOKED);
+    }
+}
+
+/* Subscribers may leave by it, each by its own. */
+static void feed_limit(struct zkl_core *core, struct zkl_watch *watch,
+                       const struct zkl_reply *reply)
+{
+    struct zkl_subscription *next;
+    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
+        next = sub->next;
+        if (is_contenders(sub, ZKL_SUB_LIMIT))
+            zkl_core_feed(core, sub->contender,
+                          (struct zkl_event){.type = ZKL_EV_LIMIT,
+                                             .data = reply->data,
+                                             .data_size = reply->data_size,
+                                             .version = reply->version});
+    }
+}
+
+static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
+                          const struct zkl_reply *reply)
+{
+    if (reply->answer == ZKL_ANSWER_OK) {
+        if (asks_to_let_go(reply))
+            feed_revoked(core, watch);
+        feed_limit(core, watch, reply);
+        zkl_watch_armed(core, watch);
+        return;
+    }
+    struct zkl_event pred = {
+        .type = ZKL_EV_WATCHED, .answer = reply->answer, .number = reply->number};
+    /* Our own node missing is a deletion; any other failure to watch it leaves us to the heartbeat.
+     */
+    struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
+                                                                       : ZKL_EV_WATCHED};
+    zkl_answer_disperse(core, watch, pred, own, own);
+}
+
+/* A list is good for everybody who waits at this root, a failure only for those who asked. */
+static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event event)
+{
+    struct zkl_subscription *next;
+    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
+        next = sub->next;
+        if (event.answer == ZKL_ANSWER_OK || sub->contender->machine.list_out)
+            zkl_core_feed(core, sub->contender, event);
+    }
+}
+
+static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
+                           const struct zkl_reply *reply)
+{
+    struct zkl_event event = {.type = ZKL_EV_ROOTED,
+                              .answer = reply->answer,
+                              .number = reply->number,
+                              .children = reply->children,
+                              .child_count = reply->child_count,
+                              .czxid = reply->czxid};
+    /* Once armed it stays so, whatever became of another look at the root, unless that is gone. */
+    bool stays =
+        reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
+    if (!stays) {
+        zkl_answer_disperse(core, watch, event, event, event);
+        return;
+    }
+    watch->armed = true;
+    /* Subscribers may leave one by one as they are told: it stays ARMING until all are. */
+    feed_rooted(core, watch, event);
+    if (watch->request.id == 0)
+        zkl_watch_armed(core, watch);
+}
+
+static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
+                            const struct zkl_reply *reply)
+{
+    if (slot->kind == ZKL_REQ_UNWATCH)
+        zkl_watch_removed(core, slot->watch, reply->answer);
+    else if (slot->kind == ZKL_REQ_WATCH)
+        on_data_watch(core, slot->watch, reply);
+    else
+        on_child_watch(core, slot->watch, reply);
+}
+
+/* The list behind a sync or a barrier speaks for both, also where the root is gone or denied, unless
+ * that one failed alone: such a list may be older than what it is to tell of. */
+static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
+{
+    bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
+                reply->answer == ZKL_ANSWER_NONODE || reply->answer == ZKL_ANSWER_NOAUTH;
+    if (fine || !c->machine.list_out)
+        return;
+    zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
+    zkl_core_feed(core, c,
+                  (struct zkl_event){
+                      .type = ZKL_EV_LISTED, .answer = reply->answer, .number = reply->number});
+}
+
+static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
+                                const struct zkl_reply *reply)
+{
+    static const int types[ZKL_REQUEST_KINDS] = {
+        [ZKL_REQ_CREATE] = ZKL_EV_CREATED, [ZKL_REQ_MAKE] = ZKL_EV_MADE,
+        [ZKL_REQ_LIST] = ZKL_EV_LISTED,    [ZKL_REQ_LIST_ROOT] = ZKL_EV_ROOTED,
+        [ZKL_REQ_STAT] = ZKL_EV_STATTED,   [ZKL_REQ_DELETE] = ZKL_EV_DELETED,
+        [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
+        [ZKL_REQ_GET] = ZKL_EV_LIMIT,      [ZKL_REQ_SET] = ZKL_EV_LIMIT_SET,
+    };
+    if (slot->kind == ZKL_REQ_SYNC || slot->kind == ZKL_REQ_HEARTBEAT) {
+        on_sync(core, slot->contender, reply);
+        return;
+    }
+    struct zkl_contender *c = slot->contender;
+    struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],
+                              .answer = reply->answer,
+                              .number = reply->number,
+                              .name = reply->name,
+                              .children = reply->children,
+                              .child_count = reply->child_count,
+                              .czxid = reply->czxid,
+                              .node_session = reply->node_session,
+                              .data = reply->data,
+                              .data_size = reply->data_size,
+                              .version = reply->version};
+    if (slot->kind == ZKL_REQ_LIST)
+        zkl_batch_share_list(core, c, event); /* first: c may end by it */
+    if (slot->kind == ZKL_REQ_GET)
+        zkl_permits_share_limit(core, c, event);
+    zkl_core_feed(core, c, event);
+}
+
+/* The first answer of the server, behind that to the credential: what zkl_client_open waits for. */
+static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    if (reply->answer == ZKL_ANSWER_LINK)
+        return;
+    core->hello_wanted = false;
+    core->hello_answer = reply->answer;
+    core->port->session(core->port, ZKL_SA_HELLO);
+}
+
+void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
+{
+    if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK) {
+        zkl_session_proved(&core->session, slot->sent_boot_ns);
+        if (core->hopeful > 0)
+            zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
+                              zkl_contender_is_hopeful);
+    }
+    if (slot == &core->heartbeat)
+        zkl_pace_heartbeat_answered(core, reply);
+    else if (slot == &core->hello)
+        on_hello(core, reply);
+    else if (slot->batch)
+        zkl_batch_answer(core, slot, reply);
+    else if (slot->watch)
+        on_watch_answer(core, slot, reply);
+    else if (slot->contender)
+        on_contender_answer(core, slot, reply);
+    else if (slot->query)
+        zkl_query_answer(core, slot->query, reply);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A batch: contenders whose nodes are made in one transaction, and deleted in one. Each is a machine
+ * of its own that knows nothing of the others; only its requests are put together here, and one
+ * answer is dealt out to all. */
+#ifndef ZKL_CORE_BATCH_H
+#define ZKL_CORE_BATCH_H
+
+#include "core.h"
+
+struct zkl_batch {
+    struct zkl_batch *next_due;
+    bool due;
+    size_t refs; /* its members, and who made it */
+    size_t size, count;
+    bool collecting;    /* deletes are put together until zkl_batch_send_deletes */
+    size_t stat_member; /* whose node is asked for the transaction's zxid */
+    struct zkl_pending create, stat, remove;
+    struct zkl_contender **members; /* count of them, in their order */
+    struct zkl_contender **made;    /* size: those in the creating transaction; NULL: not in it */
+    struct zkl_contender **gone;    /* size: likewise for the deleting one */
+    size_t made_count, gone_count;
+    char (*names)[ZKL_NODE_NAME_MAX + 1]; /* of the nodes made, until the zxid is known */
+};
+
+/* For at most size members, with one reference, the caller's; NULL: no memory. */
+struct zkl_batch *zkl_batch_new(size_t size);
+void zkl_batch_unref(struct zkl_core *core, struct zkl_batch *batch);
+/* The contender's requests go through the batch until it ends or is detached. */
+void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender);
+void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
+
+/* --- from core.c -------------------------------------------------------- */
+
+/* A member asks for its create, its list, or its delete; false: it is to be sent singly. */
+bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
+bool zkl_batch_list(struct zkl_contender *contender);
+bool zkl_batch_delete(struct zkl_contender *contender);
+/* Its list is not awaited any more; whoever shared it gets one of its own. */
+void zkl_batch_forget_list(struct zkl_core *core, struct zkl_contender *contender);
+/* Its list was answered: for those of the same root too. */
+void zkl_batch_share_list(struct zkl_core *core, struct zkl_contender *contender,
+                          struct zkl_event event);
+/* Something happened to a member: looked at when the event is over. */
+void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
+/* When the event is over: send what the members asked for, if all have that still will. */
+void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
+void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
+                      const struct zkl_reply *reply);
+/* The session ended, and with it all that was asked for. */
+void zkl_batch_reset(struct zkl_batch *batch);
+
+/* --- from those who use it ---------------------------------------------- */
+
+/* Deletes from here on go out together, in the order asked, by zkl_batch_send_deletes. */
+void zkl_batch_collect(struct zkl_batch *batch);
+void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch);
+/* The members that were stopped while their creates had not been sent hear that they won't be. */
+void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group.h"
+
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+#include "batch.h"
+#include "feed.h"
+#include "pace.h"
+
+void zkl_group_touch(struct zkl_core *core, struct zkl_group *group)
+{
+    if (group->due)
+        return;
+    group->due = true;
+    group->next_due = core->due_groups;
+    core->due_groups = group;
+}
+
+static void fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news)
+{
+    if (group->code != 0)
+        return;
+    group->code = code;
+    group->culprit = culprit;
+    group->number = news ? news->number : 0;
+    snprintf(group->detail, sizeof group->detail, "%s", news && news->detail ? news->detail : "");
+}
+
+static bool is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
+{
+    return member->contender->group == group;
+}
+
+bool zkl_group_news(struct zkl_core *core, struct zkl_contender *contender,
+                    const struct zkl_news *news)
+{
+    struct zkl_group *group = contender->group;
+    if (!group)
+        return contender->quiet && news->type != ZKL_NEWS_ENDED;
+    size_t i = 0;
+    while (group->members[i].contender != contender)
+        i++;
+    struct zkl_group_member *member = &group->members[i];
+    if (news->type == ZKL_NEWS_ENDED) {
+        member->backs_out = false;
+        contender->group = NULL; /* until it is started again */
+    } else if (news->type == ZKL_NEWS_FAILED && !member->backs_out) {
+        fail(group, news->code, i, news);
+    } else if (news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST && !member->backs_out) {
+        group->lost = true;
+        fail(group, ZKL_ELOST, i, news);
+    }
+    zkl_group_touch(core, group);
+    return true;
+}
+
+/* --- backing out -------------------------------------------------------- */
+
+/* Members from first on, the last first, in one transaction. */
+static void back_out(struct zkl_core *core, struct zkl_group *group, size_t first)
+{
+    zkl_batch_collect(group->batch);
+    for (size_t i = group->count; i-- > first;) {
+        struct zkl_group_member *member = &group->members[i];
+        member->backs_out = member->backs_out || is_in_core(group, member);
+        if (member->backs_out)
+            zkl_core_back_out(core, member->contender);
+    }
+    zkl_batch_send_deletes(core, group->batch);
+    zkl_batch_cancel_creates(core, group->batch);
+}
+
+/* --- deciding ----------------------------------------------------------- */
+
+static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_group_state state)
+{
+    group->state = state;
+    for (size_t i = 0; i < group->count; i++) {
+        struct zkl_contender *c = group->members[i].contender;
+        struct zkl_news news = {.code = group->code,
+                                .number = group->number,
+                                .detail = group->detail,
+                                .type = state == ZKL_GROUP_GRANTED ? ZKL_NEWS_GRANTED
+                                                                   : ZKL_NEWS_FAILED};
+        bool ended = !is_in_core(group, &group->members[i]);
+        c->group = NULL;
+        if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
+            (void)zkl_pace_begin_lease(core, c, group->lease_ns);
+        core->port->news(core->port, c, &news);
+        c->quiet = state == ZKL_GROUP_FAILED;
+        news.type = ZKL_NEWS_ENDED;
+        if (ended)
+            core->port->news(core->port, c, &news);
+    }
+    zkl_batch_unref(core, group->batch);
+    group->batch = NULL;
+}
+
+static bool is_contended(const struct zkl_group *group, const struct zkl_group_member *member)
+{
+    enum zkl_contender_state state = member->contender->machine.state;
+    return is_in_core(group, member) && (state == ZKL_WAITING || state == ZKL_EXHAUSTED);
+}
+
+static size_t first_contended(const struct zkl_group *group)
+{
+    size_t i = 0;
+    while (i < group->count && !is_contended(group, &group->members[i]))
+        i++;
+    return i;
+}
+
+static size_t first_not_held(const struct zkl_group *group)
+{
+    size_t i = 0;
+    while (i < group->count && is_in_core(group, &group->members[i]) &&
+           !group->members[i].backs_out &&
+           group->members[i].contender->machine.state == ZKL_HOLDING)
+        i++;
+    return i;
+}
+
+static bool any_in_core(const struct zkl_group *group, size_t first)
+{
+    for (size_t i = first; i < group->count; i++) {
+        if (is_in_core(group, &group->members[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The rest, in one transaction: the batch sends it when all of them have asked. */
+static void start_from(struct zkl_core *core, struct zkl_group *group, size_t first)
+{
+    for (size_t i = first; i < group->count && group->code == 0; i++) {
+        struct zkl_group_member *member = &group->members[i];
+        member->wish.group = group;
+        member->wish.batch = group->batch;
+        zkl_core_start(core, member->contender, &member->wish);
+    }
+}
+
+void zkl_group_settle(struct zkl_core *core, struct zkl_group *group)
+{
+    if (group->state != ZKL_GROUP_ACQUIRING)
+        return;
+    size_t i = first_not_held(group), contended = first_contended(group);
+    if (group->code != 0) {
+        back_out(core, group, 0);
+        finish(core, group, ZKL_GROUP_FAILED);
+    } else if (i == group->count) {
+        finish(core, group, ZKL_GROUP_GRANTED);
+    } else if (contended + 1 < group->count) {
+        back_out(core, group, contended + 1);
+    } else if (!any_in_core(group, i)) {
+        start_from(core, group, i);
+    }
+}
+
+/* --- what the owner wants ----------------------------------------------- */
+
+int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group)
+{
+    group->state = ZKL_GROUP_ACQUIRING;
+    group->code = group->number = 0;
+    group->detail[0] = '\0';
+    group->culprit = group->count;
+    group->due = group->lost = false;
+    group->batch = zkl_batch_new(group->count);
+    if (!group->batch)
+        return ZKL_ENOMEM;
+    for (size_t i = 0; i < group->count; i++)
+        group->members[i].backs_out = false;
+    zkl_group_touch(core, group);
+    zkl_core_settle(core, now);
+    return 0;
+}
+
+void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code)
+{
+    if (group->state != ZKL_GROUP_ACQUIRING)
+        return;
+    fail(group, code, group->count, NULL);
+    zkl_group_touch(core, group);
+    zkl_core_settle(core, now);
+}
+
+void zkl_group_release(struct zkl_core *core, struct zkl_time now,
+                       struct zkl_contender *const *contenders, size_t count)
+{
+    struct zkl_batch *batch = count > 1 ? zkl_batch_new(count) : NULL;
+    zkl_core_enter(core, now);
+    for (size_t i = 0; batch && i < count; i++) {
+        zkl_batch_detach(core, contenders[i]);
+        zkl_batch_attach(batch, contenders[i]);
+    }
+    if (batch)
+        zkl_batch_collect(batch);
+    for (size_t i = count; i-- > 0;)
+        zkl_core_feed(core, contenders[i], (struct zkl_event){.type = ZKL_EV_RELEASE});
+    if (batch) {
+        zkl_batch_send_deletes(core, batch);
+        zkl_batch_unref(core, batch);
+    }
+    zkl_core_settle(core, now);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A group: several contenders of one owner that are acquired as one, in a fixed order: a multi-lock.
+ *
+ * All nodes that are not there yet are made in one transaction and looked at in one go. Then only
+ * those before the first contended one may stay: the others are deleted in one transaction before
+ * that one is waited for, so that nothing is queued ahead of a lock that is not held; as everybody
+ * waits in the same order, with clients too that lock one by one, no cycle can form. When it is
+ * granted, the rest is made in one transaction again. */
+#ifndef ZKL_CORE_GROUP_H
+#define ZKL_CORE_GROUP_H
+
+#include "core.h"
+
+enum zkl_group_state {
+    ZKL_GROUP_ACQUIRING, /* nothing is told of a member until it is over */
+    ZKL_GROUP_GRANTED,
+    ZKL_GROUP_FAILED
+};
+
+struct zkl_group_member {
+    struct zkl_contender *contender; /* its group is set between its start and its ENDED */
+    struct zkl_wish wish;
+    bool backs_out;
+};
+
+struct zkl_group {
+    struct zkl_group *next_due;
+    bool due;
+    enum zkl_group_state state;
+    int code; /* why it fails; 0: it does not */
+    int number;
+    char detail[160];
+    size_t culprit;   /* the member that failed; count: none in particular */
+    bool lost;        /* a member was held and lost again: the code says nothing */
+    int64_t lease_ns; /* > 0: of each hold, from the grant of the whole */
+    struct zkl_batch *batch;
+    size_t count;
+    struct zkl_group_member *members; /* the caller's, in the order of their paths */
+};
+
+/* group and its members are the caller's, with contender and wish set, until the state is not
+ * ACQUIRING any more; the news of each contender then come as if it had been alone: GRANTED for all,
+ * or FAILED for all and ENDED as they end. 0 or ZKL_ENOMEM: nothing was begun. */
+int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group);
+/* End the wish for all, unless it is over. */
+void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code);
+/* Unlock these, the last first, in one transaction; each is answered by RELEASED. */
+void zkl_group_release(struct zkl_core *core, struct zkl_time now,
+                       struct zkl_contender *const *contenders, size_t count);
+
+/* --- for core.c --------------------------------------------------------- */
+
+/* News of a member while its group is under way, or after it failed; false: they are to be told. */
+bool zkl_group_news(struct zkl_core *core, struct zkl_contender *contender,
+                    const struct zkl_news *news);
+void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
+/* When the event is over: decide. */
+void zkl_group_settle(struct zkl_core *core, struct zkl_group *group);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A contender for a permit of a semaphore. Its root is Curator's `leases`: it is granted when its own
+ * node is there and not more leases than permits, whatever their numbers; the turn of each is settled
+ * before, by the inner mutex (permits.c). How many permits there are stands in the root's data as a
+ * decimal number, which is read together with each look at the root, and watched while we wait. */
+#include <zklock/zklock.h>
+
+#include "step.h"
+
+bool zkl_step_is_permit(const struct zkl_step *s)
+{
+    return s->m->naming.role == ZKL_ROLE_PERMIT;
+}
+
+/* --- the number --------------------------------------------------------- */
+
+static void get_limit(struct zkl_step *s)
+{
+    if (s->m->quota.out || !s->ev->connected)
+        return;
+    s->m->quota.out = true;
+    zkl_step_emit(s, ZKL_DO_GET_LIMIT);
+}
+
+void zkl_step_need_limit(struct zkl_step *s)
+{
+    if (s->m->quota.limit == 0)
+        get_limit(s);
+}
+
+void zkl_step_doubt_limit(struct zkl_step *s)
+{
+    if (!s->m->quota.watched)
+        s->m->quota.limit = 0;
+}
+
+/* number: the one that stands there, for the message. */
+static void refuse(struct zkl_step *s, int code, int number, const char *why)
+{
+    zkl_step_emit_code(s, ZKL_DO_FAIL, code, NULL);
+    s->out->list[s->out->count - 1].number = number;
+    zkl_step_leave(s, why);
+}
+
+/* What is to be decided anew, now that this is known. */
+static void look_again(struct zkl_step *s, bool changed)
+{
+    bool listing = s->m->state == ZKL_LISTING && !s->m->list_out;
+    if (listing || (changed && s->m->state == ZKL_WAITING))
+        zkl_step_list_again(s, "another number of permits");
+}
+
+static void take_limit(struct zkl_step *s, int number)
+{
+    struct zkl_quota *q = &s->m->quota;
+    bool changed = number != q->limit;
+    if (!q->view->agreed && q->view->permits != 0 && number != q->view->permits) {
+        refuse(s, ZKL_EMISMATCH, number, "another number stands there");
+        return;
+    }
+    if (number < q->want) {
+        refuse(s, ZKL_EINVAL, number, "more than there are");
+        return;
+    }
+    q->view->agreed = true;
+    q->limit = q->view->permits = number;
+    look_again(s, changed);
+}
+
+/* Nobody has written it, or Curator made the root. */
+static void give_limit(struct zkl_step *s)
+{
+    struct zkl_quota *q = &s->m->quota;
+    q->limit = 0;
+    if (q->view->permits == 0) {
+        refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
+    } else if (!q->out && s->m->state != ZKL_LOOKING) { /* a look writes nothing */
+        q->out = true;
+        zkl_step_emit(s, ZKL_DO_SET_LIMIT);
+    }
+}
+
+static void on_limit(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    int number = zkl_permits_parse(ev->data, ev->data_size);
+    switch ((int)ev->answer) {
+    case ZKL_ANSWER_OK:
+        s->m->quota.version = ev->version;
+        if (number > 0)
+            take_limit(s, number);
+        else
+            give_limit(s);
+        break;
+    case ZKL_ANSWER_LINK:
+        s->m->quota.watched = false; /* again with the link */
+        break;
+    case ZKL_ANSWER_NONODE:
+        s->m->quota.watched = false;
+        if (s->m->quota.view->permits == 0)
+            refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
+        else
+            look_again(s, false);
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "READ");
+        break;
+    default:
+        zkl_step_fail_odd(s, "reading the number of permits");
+        break;
+    }
+}
+
+static void on_limit_set(struct zkl_step *s)
+{
+    switch ((int)s->ev->answer) {
+    case ZKL_ANSWER_OK:
+        take_limit(s, s->m->quota.view->permits);
+        break;
+    case ZKL_ANSWER_LINK:
+        break;
+    case ZKL_ANSWER_NOTEMPTY: /* somebody was faster */
+        get_limit(s);
+        break;
+    case ZKL_ANSWER_NONODE:
+        look_again(s, false);
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "WRITE");
+        break;
+    default:
+        zkl_step_fail_odd(s, "writing the number of permits");
+        break;
+    }
+}
+
+bool zkl_step_limit(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_LIMIT)
+        on_limit(s);
+    else if (ev->type == ZKL_EV_LIMIT_SET)
+        on_limit_set(s);
+    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->quota.watched && ev->connected)
+        zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
+    else if (zkl_step_is_permit(s) && ev->type == ZKL_EV_WATCHED &&
+             (ev->answer == ZKL_ANSWER_NOMEM || ev->answer == ZKL_ANSWER_FULL))
+        zkl_step_fail_odd(s, "watching the number of permits");
+    else
+        return ev->type == ZKL_EV_LIMIT_FIRED;
+    return true;
+}
+
+/* --- the predicate ------------------------------------------------------ */
+
+void zkl_step_look_for_room(struct zkl_step *s)
+{
+    const struct zkl_quota *q = &s->m->quota;
+    bool there = s->ev->answer == ZKL_ANSWER_OK;
+    size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
+    int limit = q->limit > 0 ? q->limit : q->view->permits;
+    if (leases + (size_t)q->want > (size_t)limit)
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "full");
+    else
+        zkl_step_fail(s, ZKL_OK, NULL, "some are free");
+}
+
+static void to_listing(struct zkl_step *s, const char *why)
+{
+    if (s->m->state != ZKL_LISTING)
+        zkl_step_move(s, ZKL_LISTING, why);
+}
+
+/* The list was one without a watch: another one, with it, and then we wait. */
+static void watch_root(struct zkl_step *s)
+{
+    to_listing(s, "leases are to be watched");
+    if (!s->ev->connected)
+        return; /* with the link */
+    s->m->quota.watched = true;
+    s->m->list_out = true;
+    zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
+    zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+}
+
+static void wait_for_permit(struct zkl_step *s)
+{
+    s->m->pred_is_next = true; /* who holds the inner mutex is next */
+    zkl_step_move(s, ZKL_WAITING, "full");
+    zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
+void zkl_step_decide_permit(struct zkl_step *s)
+{
+    struct zkl_look look = zkl_step_look(s, s->m->node);
+    if (!look.present) {
+        zkl_step_requeue(s, "own node not in the list");
+    } else if (s->m->quota.limit == 0) {
+        to_listing(s, "number of permits not known");
+        get_limit(s); /* and then the list again */
+    } else if (look.contenders <= (size_t)s->m->quota.limit) {
+        s->m->quota.watched = false;
+        zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
+        zkl_step_grant(s, "not more leases than permits");
+    } else if (s->m->try_only) {
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
+    } else if (s->ev->type == ZKL_EV_ROOTED) {
+        wait_for_permit(s);
+    } else {
+        watch_root(s);
+    }
+}
+
+void zkl_in_waiting_for_permit(struct zkl_step *s)
+{
+    const struct zkl_event *ev = s->ev;
+    if (ev->type == ZKL_EV_LINK_UP)
+        zkl_step_doubt_limit(s);
+    if (zkl_step_limit(s))
+        ;
+    else if (ev->type == ZKL_EV_ROOT_FIRED && s->m->quota.want > 1)
+        watch_root(s); /* one list for all of the request */
+    else if (ev->type == ZKL_EV_ROOT_FIRED)
+        zkl_step_list_again(s, "leases changed");
+    else if (ev->type == ZKL_EV_LINK_UP)
+        zkl_step_list_again(s, "link up");
+    else if (ev->type == ZKL_EV_ROOTED) { /* another one of this root had it listed */
+        to_listing(s, "listed");
+        zkl_step_on_listed(s);
+    } else
+        zkl_step_common_wish(s);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each part is a contender of its own, and is left to itself for everything but three decisions: when
+ * the next part begins, when all are backed out, and when the owner is told. They follow from the
+ * states of the parts alone, looked at whenever something was heard of one of them. */
+#include "permits.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+#include "batch.h"
+#include "feed.h"
+#include "pace.h"
+
+#define BIT(state) (1u << (state))
+
+static const unsigned allowed[ZKL_PERMITS_STATES] = {
+    [ZKL_PERMITS_IDLE] = BIT(ZKL_PERMITS_LOOKING) | BIT(ZKL_PERMITS_ENTERING),
+    [ZKL_PERMITS_LOOKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_ENTERING] = BIT(ZKL_PERMITS_TAKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_TAKING] =
+        BIT(ZKL_PERMITS_GRANTED) | BIT(ZKL_PERMITS_BACKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_BACKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_GRANTED] = BIT(ZKL_PERMITS_IDLE),
+    [ZKL_PERMITS_FAILED] = BIT(ZKL_PERMITS_IDLE),
+};
+
+const char *zkl_permits_state_name(enum zkl_permits_state state)
+{
+    static const char *const names[ZKL_PERMITS_STATES] = {
+        [ZKL_PERMITS_IDLE] = "IDLE",         [ZKL_PERMITS_LOOKING] = "LOOKING",
+        [ZKL_PERMITS_ENTERING] = "ENTERING", [ZKL_PERMITS_TAKING] = "TAKING",
+        [ZKL_PERMITS_BACKING] = "BACKING",   [ZKL_PERMITS_GRANTED] = "GRANTED",
+        [ZKL_PERMITS_FAILED] = "FAILED",
+    };
+    return names[state];
+}
+
+bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to)
+{
+    return (allowed[from] & BIT(to)) != 0;
+}
+
+static void touch(struct zkl_core *core, struct zkl_permits *p)
+{
+    if (p->due)
+        return;
+    p->due = true;
+    p->next_due = core->due_permits;
+    core->due_permits = p;
+}
+
+/* The only place that assigns a state. What follows from it is looked at before the event is over. */
+static void move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
+                 const char *why)
+{
+    enum zkl_permits_state from = p->state;
+    assert(zkl_permits_may_move(from, to));
+    p->state = to;
+    zkl_core_trace(core, "permits", zkl_permits_state_name(from), zkl_permits_state_name(to), why);
+    touch(core, p);
+}
+
+/* --- the parts ---------------------------------------------------------- */
+
+static bool is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
+{
+    return c->permits == p;
+}
+
+static bool is_in(const struct zkl_permits *p, const struct zkl_contender *c,
+                  enum zkl_contender_state state)
+{
+    return is_in_core(p, c) && c->machine.state == state;
+}
+
+static bool any_in_core(const struct zkl_permits *p)
+{
+    bool any = is_in_core(p, &p->gate);
+    for (size_t i = 0; i < p->count; i++)
+        any |= is_in_core(p, p->members[i]);
+    return any;
+}
+
+static bool any_lost(const struct zkl_permits *p)
+{
+    bool lost = is_in(p, &p->gate, ZKL_LOSTHOLD);
+    for (size_t i = 0; i < p->count; i++)
+        lost |= is_in(p, p->members[i], ZKL_LOSTHOLD);
+    return lost;
+}
+
+static bool all_held(const struct zkl_permits *p)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < p->count; i++)
+        held += is_in(p, p->members[i], ZKL_HOLDING);
+    return held == p->count;
+}
+
+static void note_failure(struct zkl_permits *p, int code, int number, const char *detail)
+{
+    p->code = code;
+    p->number = number;
+    snprintf(p->detail, sizeof p->detail, "%s", detail ? detail : "");
+}
+
+bool zkl_permits_news(struct zkl_core *core, struct zkl_contender *contender,
+                      const struct zkl_news *news)
+{
+    struct zkl_permits *p = contender->permits;
+    if (!p)
+        return false;
+    bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
+                  p->state == ZKL_PERMITS_TAKING;
+    if (news->type == ZKL_NEWS_FAILED && wanted && p->code == 0)
+        note_failure(p, news->code, news->number, news->detail);
+    if (news->type == ZKL_NEWS_ENDED)
+        contender->permits = NULL;
+    touch(core, p);
+    return true;
+}
+
+static void leave(struct zkl_core *core, struct zkl_permits *p, struct zkl_contender *c)
+{
+    if (is_in_core(p, c))
+        zkl_core_back_out(core, c);
+}
+
+static void drop_batch(struct zkl_core *core, struct zkl_permits *p)
+{
+    if (p->batch)
+        zkl_batch_unref(core, p->batch);
+    p->batch = NULL;
+}
+
+/* The leases before the gate: who comes next is not to find them. */
+static void leave_all(struct zkl_core *core, struct zkl_permits *p)
+{
+    if (p->batch)
+        zkl_batch_collect(p->batch);
+    for (size_t i = p->count; i-- > 0;)
+        leave(core, p, p->members[i]);
+    if (p->batch) {
+        zkl_batch_send_deletes(core, p->batch);
+        zkl_batch_cancel_creates(core, p->batch);
+    }
+    drop_batch(core, p);
+    leave(core, p, &p->gate);
+}
+
+static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
+{
+    p->wish.permits = p;
+    p->wish.quota = (struct zkl_quota){
+        .view = p->view, .want = (int)p->count, .looked = p->state == ZKL_PERMITS_TAKING};
+    /* The time of a lease counts from the grant of all. */
+    struct zkl_wish wish = p->wish;
+    wish.lease_ns = 0;
+    wish.batch = p->batch;
+    zkl_core_start(core, p->members[i], &wish);
+}
+
+/* --- one question for all ------------------------------------------------ */
+
+static bool asks_for_limit(const struct zkl_contender *c)
+{
+    return c->slots[ZKL_SLOT_LIMIT].id != 0 && c->slots[ZKL_SLOT_LIMIT].kind == ZKL_REQ_GET;
+}
+
+bool zkl_permits_shares_limit(const struct zkl_contender *contender)
+{
+    const struct zkl_permits *p = contender->permits;
+    const struct zkl_contender *first = p ? p->members[0] : contender;
+    return first != contender && is_in_core(p, first) && asks_for_limit(first);
+}
+
+void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
+                             struct zkl_event event)
+{
+    struct zkl_permits *p = contender->permits;
+    for (size_t i = 1; p && contender == p->members[0] && i < p->count; i++) {
+        struct zkl_contender *other = p->members[i];
+        if (is_in_core(p, other) && other->machine.quota.out &&
+            other->slots[ZKL_SLOT_LIMIT].id == 0)
+            zkl_core_feed(core, other, event);
+    }
+}
+
+/* --- the steps ---------------------------------------------------------- */
+
+static void look(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_LOOKING, "is there room");
+    start_member(core, p, 0);
+}
+
+static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
+{
+    struct zkl_wish wish = {.root = p->gate_root, .data = p->wish.data, .permits = p};
+    move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
+    zkl_core_start(core, &p->gate, &wish);
+}
+
+static void take(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_TAKING, "has the gate");
+    p->batch = p->count > 1 ? zkl_batch_new(p->count) : NULL; /* no memory: one by one */
+    for (size_t i = 0; i < p->count; i++)
+        start_member(core, p, i);
+}
+
+static void tell(struct zkl_permits *p, enum zkl_news_type type)
+{
+    struct zkl_news news = {
+        .type = type, .code = p->code, .number = p->number, .detail = p->detail};
+    p->told(p, &news);
+}
+
+static void fail(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_FAILED, "failed");
+    leave_all(core, p);
+    tell(p, ZKL_NEWS_FAILED);
+}
+
+static void start_over(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_BACKING, "a part was lost");
+    leave_all(core, p);
+}
+
+static void grant(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_GRANTED, "all are there");
+    for (size_t i = 0; i < p->count; i++) {
+        p->members[i]->permits = NULL;
+        if (p->wish.lease_ns > 0)
+            (void)zkl_pace_begin_lease(core, p->members[i], p->wish.lease_ns);
+    }
+    drop_batch(core, p);
+    leave(core, p, &p->gate); /* its answer concerns nobody */
+    tell(p, ZKL_NEWS_GRANTED);
+}
+
+static void end(struct zkl_core *core, struct zkl_permits *p)
+{
+    move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
+    tell(p, ZKL_NEWS_ENDED);
+}
+
+void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
+{
+    switch (p->state) {
+    case ZKL_PERMITS_LOOKING:
+        if (p->code != 0)
+            fail(core, p);
+        else if (!any_in_core(p))
+            enter_gate(core, p);
+        break;
+    case ZKL_PERMITS_ENTERING:
+        if (p->code != 0)
+            fail(core, p);
+        else if (is_in(p, &p->gate, ZKL_HOLDING))
+            take(core, p);
+        break;
+    case ZKL_PERMITS_TAKING:
+        if (p->code != 0)
+            fail(core, p);
+        else if (all_held(p))
+            grant(core, p);
+        else if (any_lost(p))
+            start_over(core, p);
+        break;
+    case ZKL_PERMITS_BACKING:
+        if (p->code != 0)
+            fail(core, p);
+        else if (!any_in_core(p))
+            enter_gate(core, p);
+        break;
+    case ZKL_PERMITS_GRANTED:
+    case ZKL_PERMITS_FAILED:
+        if (!any_in_core(p))
+            end(core, p);
+        break;
+    case ZKL_PERMITS_IDLE:
+    case ZKL_PERMITS_STATES:
+        break;
+    }
+}
+
+/* --- what the owner wants ----------------------------------------------- */
+
+void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p)
+{
+    zkl_core_enter(core, now);
+    note_failure(p, 0, 0, NULL);
+    if (p->wish.try_only)
+        look(core, p);
+    else
+        enter_gate(core, p);
+    zkl_core_settle(core, now);
+}
+
+void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p, int code)
+{
+    if (p->state == ZKL_PERMITS_IDLE || p->state == ZKL_PERMITS_GRANTED ||
+        p->state == ZKL_PERMITS_FAILED)
+        return;
+    if (p->code == 0)
+        note_failure(p, code, 0, NULL);
+    touch(core, p);
+    zkl_core_settle(core, now);
+}
+
+bool zkl_permits_is_behind(const struct zkl_permits *p)
+{
+    enum zkl_contender_state state = p->gate.machine.state;
+    return p->state == ZKL_PERMITS_ENTERING &&
+           (state == ZKL_WAITING || state == ZKL_LISTING || state == ZKL_EXHAUSTED);
+}

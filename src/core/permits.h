@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A request for permits of a semaphore, all or none, in the order of requests: the inner mutex is
+ * acquired first (the gate), then all leases are made, and when all of them are granted the gate is
+ * left. Whatever goes wrong on the way, all of it is backed out: no lease and no gate stays. */
+#ifndef ZKL_CORE_PERMITS_H
+#define ZKL_CORE_PERMITS_H
+
+#include "core.h"
+
+enum zkl_permits_state {
+    ZKL_PERMITS_IDLE,
+    ZKL_PERMITS_LOOKING,  /* a try: is there room at all? */
+    ZKL_PERMITS_ENTERING, /* waits for the gate */
+    ZKL_PERMITS_TAKING,   /* has it, and waits for the leases */
+    ZKL_PERMITS_BACKING,  /* the gate or a lease was lost: over again when all of it is gone */
+    ZKL_PERMITS_GRANTED,  /* told; the gate is on its way out */
+    ZKL_PERMITS_FAILED,   /* told; the rest is on its way out */
+    ZKL_PERMITS_STATES
+};
+
+struct zkl_permits {
+    /* The asker's, unchanged until ENDED. */
+    const char *gate_root; /* path of the inner mutex */
+    struct zkl_wish wish;  /* of each lease */
+    struct zkl_contender *const *members;
+    size_t count;
+    struct zkl_semaphore_view
+        *view; /* the handle's, for all its requests; until GRANTED or FAILED */
+    /* GRANTED or FAILED, then ENDED: the core has no pointer to any of it any more, but to members
+     * that were granted, whose news come as if they had been alone. It is not to call the core. */
+    void (*told)(struct zkl_permits *permits, const struct zkl_news *news);
+
+    /* The core's. */
+    struct zkl_permits *next_due;
+    bool due;
+    enum zkl_permits_state state;
+    struct zkl_contender gate;
+    struct zkl_batch *batch; /* several leases are made, and backed out, in one transaction */
+    int code;                /* why it fails; 0: it does not */
+    int number;
+    char detail[160];
+};
+
+/* Begin; permits and its members are the caller's memory, zeroed but for what is the asker's. */
+void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits);
+/* End the wish with this code, unless it is over. */
+void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits,
+                      int code);
+/* Is it waiting for somebody else who is just acquiring? */
+bool zkl_permits_is_behind(const struct zkl_permits *permits);
+
+const char *zkl_permits_state_name(enum zkl_permits_state state);
+bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to);
+
+/* --- for core.c --------------------------------------------------------- */
+
+/* News of a part of a request that is under way; false: they are to be told. */
+bool zkl_permits_news(struct zkl_core *core, struct zkl_contender *contender,
+                      const struct zkl_news *news);
+/* When the event is over: decide. */
+void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *permits);
+/* A lease asks for the number of permits; true: another one of the request has, and shares it. */
+bool zkl_permits_shares_limit(const struct zkl_contender *contender);
+/* The number that a contender asked for. */
+void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
+                             struct zkl_event event);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A query is out (its slot awaits an answer), or it watches (WATCH alone), or it is parked: nothing
+ * of it is under way, and it is asked with the next link. */
+#include "query.h"
+
+#include "pending.h"
+#include "watch.h"
+
+static void park(struct zkl_core *core, struct zkl_query *q)
+{
+    core->parked += !q->parked;
+    q->parked = true;
+}
+
+static void unpark(struct zkl_core *core, struct zkl_query *q)
+{
+    core->parked -= q->parked;
+    q->parked = false;
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static void send_one(struct zkl_core *core, struct zkl_query *q, enum zkl_request_kind kind)
+{
+    struct zkl_request request = {
+        .kind = kind, .path = q->path, .data = q->data, .flag = q->flag, .version = q->version};
+    zkl_pending_send(core, &q->slot, &request);
+}
+
+/* The watch, which others may share, and behind it a look: the node that the look finds is watched,
+ * as ZooKeeper answers in order. */
+static void watch(struct zkl_core *core, struct zkl_query *q)
+{
+    enum zkl_answer why;
+    enum zkl_subscribed result =
+        zkl_watch_subscribe(core, &q->sub, NULL, q->path, ZKL_WATCH_DATA, &why);
+    if (result == ZKL_SUBSCRIBED_REFUSED) {
+        zkl_pending_refuse(core, &q->slot, ZKL_REQ_STAT, why);
+        return;
+    }
+    struct zkl_watch *watch = q->sub.watch;
+    struct zkl_request request = {.kind = ZKL_REQ_WATCH, .path = q->path, .watch_id = watch->id};
+    if (result == ZKL_SUBSCRIBED_NEW)
+        zkl_pending_send(core, &watch->request, &request);
+    send_one(core, q, ZKL_REQ_STAT);
+}
+
+static void ask(struct zkl_core *core, struct zkl_query *q)
+{
+    unpark(core, q);
+    if (!zkl_session_connected(&core->session))
+        park(core, q);
+    else if (q->kind == ZKL_REQ_WATCH)
+        watch(core, q);
+    else
+        send_one(core, q, q->kind);
+}
+
+/* --- ending ------------------------------------------------------------- */
+
+static void leave(struct zkl_core *core, struct zkl_query *q)
+{
+    unpark(core, q);
+    zkl_pending_forget(core, &q->slot);
+    zkl_watch_unsubscribe(core, &q->sub);
+    *(q->prev ? &q->prev->next : &core->queries) = q->next;
+    if (q->next)
+        q->next->prev = q->prev;
+    core->waiting--;
+}
+
+static void end(struct zkl_core *core, struct zkl_query *q, int code, const struct zkl_reply *reply)
+{
+    leave(core, q);
+    q->answered(q, code, reply);
+}
+
+static void end_with(struct zkl_core *core, struct zkl_query *q, enum zkl_answer answer, int number)
+{
+    end(core, q, 0, &(struct zkl_reply){.answer = answer, .number = number});
+}
+
+/* --- what happens to one ------------------------------------------------ */
+
+void zkl_query_begin(struct zkl_core *core, struct zkl_query *q)
+{
+    q->parked = false;
+    q->slot = (struct zkl_pending){.query = q};
+    q->sub = (struct zkl_subscription){.query = q};
+    q->prev = NULL;
+    q->next = core->queries;
+    if (q->next)
+        q->next->prev = q;
+    core->queries = q;
+    core->waiting++;
+    if (core->session.state == ZKL_SESSION_FAILED)
+        end(core, q, ZKL_EAUTH, NULL);
+    else if (core->session.state == ZKL_SESSION_CLOSED)
+        end(core, q, ZKL_ECLOSED, NULL);
+    else
+        ask(core, q);
+}
+
+void zkl_query_withdraw(struct zkl_core *core, struct zkl_query *q)
+{
+    leave(core, q);
+}
+
+static bool is_another(const struct zkl_query *q, const struct zkl_reply *reply)
+{
+    return q->czxid != 0 && reply->czxid != q->czxid;
+}
+
+void zkl_query_answer(struct zkl_core *core, struct zkl_query *q, const struct zkl_reply *reply)
+{
+    bool watching = q->kind == ZKL_REQ_WATCH;
+    if (reply->answer == ZKL_ANSWER_LINK && !q->once)
+        park(core, q);
+    else if (watching && reply->answer == ZKL_ANSWER_OK && is_another(q, reply))
+        end_with(core, q, ZKL_ANSWER_NONODE, 0);
+    else if (!watching || reply->answer != ZKL_ANSWER_OK)
+        end(core, q, 0, reply);
+}
+
+void zkl_query_watched(struct zkl_core *core, struct zkl_query *q, bool deleted,
+                       const struct zkl_event *event)
+{
+    if (deleted)
+        end_with(core, q, ZKL_ANSWER_NONODE, 0);
+    else if (event->type == ZKL_EV_PRED_FIRED)
+        ask(core, q); /* a node that was deleted and made again is reported as changed */
+    else if (event->answer == ZKL_ANSWER_LINK)
+        park(core, q);
+    else
+        end_with(core, q, event->answer, event->number);
+}
+
+/* --- what happens to all ------------------------------------------------ */
+
+void zkl_query_link_up(struct zkl_core *core)
+{
+    for (struct zkl_query *q = core->queries; q; q = q->next) {
+        if (q->slot.id == 0)
+            ask(core, q); /* a watch too: what it tells after a reconnect is not the whole truth */
+    }
+}
+
+void zkl_query_retry(struct zkl_core *core)
+{
+    for (struct zkl_query *q = core->queries; q; q = q->next) {
+        if (q->parked)
+            ask(core, q);
+    }
+}
+
+void zkl_query_expired(struct zkl_core *core)
+{
+    struct zkl_query *next;
+    for (struct zkl_query *q = core->queries; q; q = next) {
+        next = q->next;
+        if (q->once && !q->parked)
+            end_with(core, q, ZKL_ANSWER_LINK, 0);
+        else
+            park(core, q);
+    }
+}
+
+void zkl_query_end_all(struct zkl_core *core, int code)
+{
+    while (core->queries)
+        end(core, core->queries, code, NULL);
+}

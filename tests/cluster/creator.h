@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that keep their nodes to themselves. */
+#ifndef ZKTEST_CREATOR_H
+#define ZKTEST_CREATOR_H
+
+#include "cluster.h"
+
+#define CREDENTIAL "alice:secret"
+
+/* Connected, with this credential and ZKL_ACL_CREATOR. */
+struct zkl_client *creator_client(const char *credential);
+/* The node at path, which the raw connection must be allowed to read, is for CREDENTIAL alone. */
+void check_creators(const char *path);
+/* False: there is no such node. */
+bool check_creators_if_there(const char *path);
+
+#endif

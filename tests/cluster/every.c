@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "every.h"
+
+#include <string.h>
+
+#define CALLED_DEFINE
+#include "called.h"
+
+void every_hold(struct every *e, struct zkl_client *client)
+{
+    *e = (struct every){.client = client, .options = cluster_options()};
+    e->mutex = cluster_mutex(client, cluster_path("every-mutex"));
+    check_ok(zkl_rwlock_new(&e->rwlock, client, cluster_path("every-rwlock"), NULL));
+    check_ok(zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, NULL));
+    struct zkl_member members[] = {zkl_member_mutex(e->mutex),
+                                   zkl_member_mutex(zkl_rwlock_write(e->rwlock))};
+    check_ok(zkl_multi_new(&e->multi, client, members, 2));
+    check_ok(zkl_multi_lock(e->multi));
+    check_ok(zkl_semaphore_acquire(e->semaphore, 1, NULL, &e->permit));
+    check_num(zkl_mutex_node_path(e->mutex, e->node, sizeof e->node), >, 0);
+}
+
+/* Above 0 is as good as 1. */
+static long long sign(long long said)
+{
+    return said > 0 ? 1 : said;
+}
+
+static void compare(struct every *e, const char *call, long long said, long long due)
+{
+    if (said == due)
+        return;
+    if (e->wrong++ == 0)
+        snprintf(e->first, sizeof e->first, "%s: %lld, not %lld", call, said, due);
+}
+
+/* A call, what it says in a callback, and in a child. */
+#define SAYS(call, in_callback, in_child)                                                          \
+    compare(e, #call, (long long)(call), where == EVERY_CALLBACK ? (in_callback) : (in_child))
+/* It would wait. */
+#define REFUSED(call) SAYS(call, ZKL_EINCALLBACK, ZKL_EFORK)
+/* It waits for nothing, but belongs to the client's process. */
+#define LOCAL(call, in_callback) SAYS(call, in_callback, ZKL_EFORK)
+/* It has to do with no client. */
+#define FREE(call, said) SAYS(call, said, said)
+
+static void call_on_client(struct every *e, enum every_where where)
+{
+    const struct zkl_inspection *seen = NULL;
+
+    LOCAL(sign(zkl_client_state(e->client)), 1);
+    REFUSED(zkl_client_close(e->client, 5000));
+    REFUSED(zkl_client_free(e->client));
+    REFUSED(zkl_inspect(e->client, "/every", 5000, &seen));
+    zkl_inspection_free(seen);
+    REFUSED(zkl_revoke(e->client, e->node, NULL, 0));
+    REFUSED(zkl_break(e->client, e->node, 0, 0, 5000));
+}
+
+static void call_on_mutex(struct every *e, enum every_where where)
+{
+    struct zkl_mutex *another = NULL, *one = NULL;
+    char node[300];
+
+    REFUSED(zkl_mutex_acquire(e->mutex, NULL, NULL));
+    REFUSED(zkl_mutex_lock(e->mutex));
+    REFUSED(zkl_mutex_trylock(e->mutex));
+    REFUSED(zkl_mutex_lock_for(e->mutex, 5000));
+    REFUSED(zkl_mutex_lock_until(e->mutex, ZKL_NO_DEADLINE, NULL));
+    REFUSED(zkl_mutex_unlock(e->mutex));
+    LOCAL(zkl_mutex_new(&another, e->client, "/every-other", NULL), 0);
+    LOCAL(zkl_semaphore_mutex_new(&one, e->client, "/every-one", NULL), 0);
+    FREE(zkl_mutex_free(another), 0);
+    FREE(zkl_mutex_free(one), 0);
+    LOCAL(zkl_mutex_free(e->mutex), ZKL_EBUSY);
+    /* These speak of the calling thread's hold, and it has none. */
+    LOCAL(zkl_mutex_still_held(e->mutex, 0), 0);
+    LOCAL(zkl_mutex_hold_count(e->mutex), 0);
+    FREE(zkl_mutex_token(e->mutex), 0);
+    LOCAL(zkl_mutex_window_ms(e->mutex), 0);
+    LOCAL(zkl_mutex_node_path(e->mutex, node, sizeof node), ZKL_ENOTOWNER);
+    LOCAL(zkl_mutex_set_callback(e->mutex, NULL, NULL), 0);
+    LOCAL(zkl_mutex_renew(e->mutex, 60000), ZKL_ENOTOWNER);
+    LOCAL(zkl_mutex_revoke_requested(e->mutex), 0);
+}
+
+static void call_on_rwlock(struct every *e, enum every_where where)
+{
+    struct zkl_rwlock *another = NULL;
+
+    LOCAL(zkl_rwlock_new(&another, e->client, "/every-other", NULL), 0);
+    FREE(zkl_rwlock_free(another), 0);
+    LOCAL(zkl_rwlock_free(e->rwlock), ZKL_EBUSY);
+    FREE(zkl_rwlock_read(e->rwlock) != NULL, 1);
+    REFUSED(zkl_mutex_lock(zkl_rwlock_read(e->rwlock)));
+    REFUSED(zkl_mutex_unlock(zkl_rwlock_write(e->rwlock)));
+}
+
+static void call_on_semaphore(struct every *e, enum every_where where)
+{
+    struct zkl_semaphore *another = NULL;
+    struct zkl_permit *permit;
+    char node[300];
+
+    LOCAL(zkl_semaphore_new(&another, e->client, "/every-other", 1, NULL), 0);
+    FREE(zkl_semaphore_free(another), 0);
+    LOCAL(zkl_semaphore_free(e->semaphore), ZKL_EBUSY);
+    REFUSED(zkl_semaphore_acquire(e->semaphore, 1, NULL, &permit));
+    LOCAL(zkl_semaphore_permits(e->semaphore), 2);
+    REFUSED(zkl_semaphore_set_permits(e->semaphore, 3, NULL));
+    LOCAL(zkl_semaphore_set_callback(e->semaphore, NULL, NULL), 0);
+    REFUSED(zkl_permit_release(e->permit));
+    LOCAL(zkl_permit_still_held(e->permit, 0), 1);
+    SAYS(zkl_permit_token(e->permit) > 0, 1, 0);
+    LOCAL(sign(zkl_permit_window_ms(e->permit)), 1);
+    LOCAL(sign(zkl_permit_node_path(e->permit, node, sizeof node)), 1);
+    LOCAL(zkl_permit_renew(e->permit, 600000), 0);
+    LOCAL(zkl_permit_revoke_requested(e->permit), 0);
+}
+
+static void call_on_multi(struct every *e, enum every_where where)
+{
+    struct zkl_member member = zkl_member_mutex(e->mutex);
+    struct zkl_multi *another = NULL;
+
+    LOCAL(zkl_multi_new(&another, e->client, &member, 1), 0);
+    FREE(zkl_multi_free(another), 0);
+    LOCAL(zkl_multi_free(e->multi), ZKL_EBUSY);
+    REFUSED(zkl_multi_acquire(e->multi, NULL, NULL));
+    REFUSED(zkl_multi_lock(e->multi));
+    REFUSED(zkl_multi_trylock(e->multi));
+    REFUSED(zkl_multi_lock_for(e->multi, 5000));
+    REFUSED(zkl_multi_lock_until(e->multi, ZKL_NO_DEADLINE, NULL));
+    REFUSED(zkl_multi_unlock(e->multi, NULL));
+    LOCAL(zkl_multi_still_held(e->multi, 0), 0);
+    LOCAL(zkl_multi_window_ms(e->multi), 0);
+    FREE(zkl_multi_token(e->multi, 0), 0);
+}
+
+static void call_the_rest(struct every *e, enum every_where where)
+{
+    struct zkl_cancel *cancel = NULL;
+    struct zkl_client *opened = NULL;
+
+    FREE(zkl_version(NULL) != NULL, 1);
+    FREE(strlen(zkl_strerror(ZKL_EFORK)) > 0, 1);
+    FREE(strlen(zkl_error_detail()) > 0, 1); /* of what failed before */
+    FREE(zkl_error_is_retryable(ZKL_EFORK), 0);
+    FREE(zkl_error_is_lost(ZKL_EFORK), 0);
+    FREE(zkl_now_ns() > 0, 1);
+    FREE(zkl_cancel_new(&cancel), 0);
+    zkl_cancel_set(cancel);
+    FREE(zkl_cancel_is_set(cancel), 1);
+    zkl_cancel_free(cancel);
+    /* A child may have its own; a callback, if it does not wait for the connection. */
+    SAYS(zkl_client_open(&opened, &e->options), ZKL_EINCALLBACK, 0);
+    if (where == EVERY_CHILD) {
+        FREE(zkl_client_free(opened), 0);
+    } else {
+        struct zkl_client_options options = e->options;
+        options.connect_timeout_ms = 0;
+        FREE(zkl_client_open(&e->opened, &options), 0);
+    }
+}
+
+void every_call(struct every *e, enum every_where where)
+{
+    int64_t start_ms = net_now_ms();
+
+    memset(called_times, 0, sizeof called_times);
+    called_on = true;
+    call_on_client(e, where);
+    call_on_mutex(e, where);
+    call_on_rwlock(e, where);
+    call_on_semaphore(e, where);
+    call_on_multi(e, where);
+    e->ms = net_now_ms() - start_ms;
+    call_the_rest(e, where);
+    called_on = false;
+    compare(e, "calls that were not made", called_missing(), 0);
+}
+
+void every_check(struct every *e)
+{
+    if (e->wrong > 0)
+        fail_msg("%d calls were wrong, the first: %s", e->wrong, e->first);
+    check_num(e->ms, <, EVERY_MS);
+    check_num(zkl_multi_still_held(e->multi, 1), ==, 1);
+    check_num(zkl_permit_still_held(e->permit, 1), ==, 1);
+    check_num(zkl_client_state(e->client), ==, ZKL_CLIENT_CONNECTED);
+    if (e->opened != NULL)
+        check_ok(zkl_client_free(e->opened));
+    e->opened = NULL;
+}
+
+void every_release(struct every *e)
+{
+    check_ok(zkl_multi_unlock(e->multi, NULL));
+    check_ok(zkl_multi_free(e->multi));
+    check_ok(zkl_rwlock_free(e->rwlock));
+    check_ok(zkl_permit_release(e->permit));
+    check_ok(zkl_semaphore_free(e->semaphore));
+    check_ok(zkl_mutex_free(e->mutex));
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes made by hand, and clients behind a proxy of their own. */
+#ifndef ZKTEST_NODES_H
+#define ZKTEST_NODES_H
+
+#include "cluster.h"
+#include "proxy.h"
+
+/* "PATH/NAME". Static memory, good for some more calls. */
+const char *below(const char *path, const char *name);
+/* Of the raw session: an ephemeral node with exactly that path, a client's, and what is right above it if
+ * that is missing. Its czxid. */
+uint64_t make_node(const char *node, const char *data);
+/* A persistent one. */
+void make_root(const char *path, const char *data);
+void drop_node(const char *node);
+bool node_is_there(const char *node);
+bool node_has_data(const char *node, const char *data);
+/* Data watches on it, of all sessions. */
+int node_watches(const char *node);
+
+/* A session that outlives a lost link of a test, and is back sooner than one of
+ * SESSION_MS: libzookeeper waits for a sixtieth of the timeout before it tries the servers again. */
+#define BRIEF_MS 6000
+/* A connected client, and the new proxy between it and the server. */
+struct zkl_client *client_through(struct proxy **proxy, int session_ms);
+/* Watches of all kinds and sessions on the server; "wchp", which the other counts are made of, knows
+ * data watches only. */
+int all_watches(void);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "seen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct zkl_inspection *look(struct zkl_client *client, const char *path)
+{
+    const struct zkl_inspection *inspection = NULL;
+
+    if (zkl_inspect(client, path, WAIT_MS, &inspection) != 0)
+        fail_msg("%s", zkl_error_detail());
+    return inspection;
+}
+
+/* As "role access[ name][ for N] peer sequence node", the node without the path. */
+static void entry_text(const struct zkl_entry *e, const char *path, char *out, size_t size)
+{
+    static const char *const roles[] = {"", "holds", "waits", "foreign"};
+    static const char *const accesses[] = {"-", "lock", "read", "write", "permit", "entry"};
+    char waits_for[32] = "";
+
+    check_ok(strncmp(e->node_path, path, strlen(path)));
+    if (e->waits_for != ZKL_NO_ENTRY)
+        snprintf(waits_for, sizeof waits_for, " for %zu", e->waits_for);
+    snprintf(out, size, "%s %s%s%s%s %s %d %s", roles[e->role], accesses[e->access],
+             e->name[0] ? " " : "", e->name, waits_for, e->peer[0] ? e->peer : "-", e->sequence,
+             e->node_path + strlen(path) + 1);
+}
+
+void check_seen(const struct zkl_inspection *seen, const char *path, enum zkl_lock_kind kind,
+                const char *const *lines, size_t count)
+{
+    char text[256];
+
+    check_num(seen->kind, ==, kind);
+    for (size_t i = 0; i < seen->count && i < count; i++) {
+        entry_text(&seen->entries[i], path, text, sizeof text);
+        check_text(text, lines[i]);
+    }
+    check_num(seen->count, ==, count);
+}
+
+void check_look(struct zkl_client *client, const char *path, enum zkl_lock_kind kind,
+                const char *const *lines, size_t count)
+{
+    const struct zkl_inspection *seen = look(client, path);
+
+    check_seen(seen, path, kind, lines, count);
+    zkl_inspection_free(seen);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zkl_break: taking a holder's or a waiter's place away, that one's and no other's. */
+#include "cluster.h"
+
+#include <zklock/inspect.h>
+
+#include "nodes.h"
+#include "notes.h"
+#include "says.h"
+
+struct breaking {
+    struct zkl_client *client;
+    const char *node;
+    uint64_t czxid;
+    int64_t timeout_ms;
+};
+
+static int do_break(void *arg)
+{
+    struct breaking *b = arg;
+
+    return zkl_break(b->client, b->node, b->czxid, 0, b->timeout_ms);
+}
+
+static const char *own_node(struct zkl_mutex *mutex)
+{
+    static char nodes[4][256];
+    static unsigned last;
+    char *node = nodes[++last % 4];
+
+    check_num(zkl_mutex_node_path(mutex, node, sizeof nodes[0]), >, 0);
+    return node;
+}
+
+/* --- holders, waiters, and what comes in between --------------------------------------------- */
+
+/* Goal: a holder whose node is broken hears LOST with the reason, and the next in line holds. */
+static void a_broken_holder_hears_of_it(void **state)
+{
+    const char *path = cluster_path("broken");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *next = cluster_mutex(other, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    const char *node = own_node(mutex);
+    uint64_t token = zkl_mutex_token(mutex);
+    actor_begin(actor, do_lock, next);
+    check_wait(node_watches(node) == 2, WAIT_MS);
+    check_ok(zkl_break(other, node, token, 0, WAIT_MS));
+    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_ok(actor_result(actor));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(actor_do(actor, do_unlock, next));
+    check_num(cluster_children(path), ==, 0);
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(other, next);
+}
+
+/* Goal: a waiter whose node is broken queues again, at the end. Method: it stands between a holder and
+ * another waiter. Modes: F11. */
+static void a_broken_waiter_queues_again(void **state)
+{
+    const char *path = cluster_path("broken-waiter");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new(), *last = actor_new();
+    const struct zkl_inspection *before = NULL, *after = NULL;
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(waiter, do_lock, mutex);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    actor_begin(last, do_lock, mutex);
+    check_wait(cluster_children(path) == 3, WAIT_MS);
+    check_ok(zkl_inspect(client, path, WAIT_MS, &before));
+    check_wait(node_watches(before->entries[1].node_path) == 1, WAIT_MS);
+    check_ok(zkl_break(client, before->entries[1].node_path, before->entries[1].czxid, 0, WAIT_MS));
+    check_wait(cluster_children(path) == 3, WAIT_MS);
+    check_ok(zkl_inspect(client, path, WAIT_MS, &after));
+    check_num(after->count, ==, 3);
+    check_text(after->entries[0].node_path, before->entries[0].node_path);
+    check_text(after->entries[1].node_path, before->entries[2].node_path);
+    check_num(after->entries[2].thread, ==, before->entries[1].thread);
+    zkl_inspection_free(before);
+    zkl_inspection_free(after);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(last));
+    check_true(!actor_is_done(waiter));
+    check_ok(actor_do(last, do_unlock, mutex));
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, mutex));
+    actor_end(waiter);
+    actor_end(last);
+    cluster_free(client, mutex);
+}
+
+/* Goal: only the node that was meant is deleted: another one with its path stays, and a node that is not
+ * there is told. */
+static void break_compares_the_birth(void **state)
+{
+    const char *node = below(cluster_path("birth"), "lock-0000000000");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    uint64_t first = make_node(node, "somebody");
+    drop_node(node);
+    uint64_t second = make_node(node, "somebody");
+    check_num(second, !=, first);
+    check_fails(zkl_break(client, node, first, 0, WAIT_MS), ZKL_ENONODE, "another one");
+    check_fails(zkl_break(client, node, first, ZKL_FORCE, WAIT_MS), ZKL_ENONODE, node);
+    check_true(node_is_there(node));
+    check_ok(zkl_break(client, node, second, 0, WAIT_MS));
+    check_true(!node_is_there(node));
+    check_fails(zkl_break(client, node, second, 0, WAIT_MS), ZKL_ENONODE, node);
+    check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_ENONODE, node);
+    make_node(node, "somebody");
+    check_ok(zkl_break(client, node, 0, 0, WAIT_MS));
+    cluster_free(client, NULL);
+}
+
+/* Goal: data that is written between the look and the deletion does not keep a node; another node in its
+ * place is spared. Method: the proxy holds the deletion back. */
+static void what_happens_between_look_and_deletion_counts(void **state)
+{
+    const char *node = below(cluster_path("between"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct breaking b = {client_through(&proxy, BRIEF_MS), node, 0, WAIT_MS};
+    struct actor *actor = actor_new();
+
+    (void)state;
+    b.czxid = make_node(node, "somebody");
+    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
+    actor_begin(actor, do_break, &b);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_set(raw, cluster_at(node), "written", -1));
+    proxy_release(proxy);
+    check_ok(actor_result(actor));
+    check_true(!node_is_there(node));
+    check_num(proxy_counts(proxy, PROXY_DELETE), ==, 2);
+
+    for (int any = 0; any < 2; any++) {
+        uint64_t czxid = make_node(node, "somebody");
+        check_ok(wire_set(raw, cluster_at(node), "second version", -1));
+        b.czxid = any ? 0 : czxid;
+        check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
+        actor_begin(actor, do_break, &b);
+        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        drop_node(node);
+        make_node(node, "somebody"); /* with version 0 */
+        proxy_release(proxy);
+        check_num(actor_result(actor), ==, ZKL_ENONODE);
+        check_true(node_is_there(node));
+        drop_node(node);
+    }
+    actor_end(actor);
+    cluster_free(b.client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: a node whose session is long gone, but which the server never removed, stops everybody, and can be
+ * found and taken away: a look shows it as the holder, without a session, with its age and whom it
+ * names, and who waits for it. Method: a persistent node in its place. Modes: F59. */
+static void a_node_without_a_session_is_found_and_broken(void **state)
+{
+    const char *path = cluster_path("stale");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *actor = actor_new();
+    const struct zkl_inspection *seen;
+    struct wire_stat stat;
+    char node[300];
+
+    (void)state;
+    make_root(path, "");
+    const char *prefix = below(cluster_at(path), "_c_11111111-2222-4333-8444-555555555555-lock-");
+    check_ok(wire_create(raw, prefix, "db7 4711 1", WIRE_SEQUENTIAL, node, sizeof node));
+    check_ok(wire_exists(raw, node, &stat));
+    check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_lock_for(mutex, 100), ==, ZKL_ETIMEDOUT);
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    actor_begin(actor, do_lock, mutex);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+
+    check_ok(zkl_inspect(client, path, WAIT_MS, &seen));
+    check_num(seen->count, ==, 2);
+    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(seen->entries[0].session, ==, 0);
+    check_num(seen->entries[0].czxid, ==, stat.czxid);
+    check_num(seen->entries[0].age_ms, >=, 100); /* the wait in vain */
+    check_num(seen->entries[0].pid, ==, 4711);
+    check_text(seen->entries[0].host, "db7");
+    check_num(seen->entries[1].role, ==, ZKL_ROLE_WAITER);
+    check_num(seen->entries[1].waits_for, ==, 0);
+    check_true(seen->entries[1].session != 0);
+    check_true(!actor_is_done(actor));
+    check_ok(zkl_break(client, seen->entries[0].node_path, seen->entries[0].czxid, 0, WAIT_MS));
+    zkl_inspection_free(seen);
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, mutex));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    check_ok(wire_delete_tree(raw, cluster_at(path)));
+}
+
+/* Goal: a node with children is not one of a lock: it stays, by force too. */
+static void a_node_with_children_stays(void **state)
+{
+    const char *node = below(cluster_path("children"), "folder");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    make_node(node, "somebody"); /* and what is above it */
+    drop_node(node);
+    check_ok(wire_create(raw, cluster_at(node), "", WIRE_PERSISTENT, NULL, 0));
+    make_node(below(node, "child"), "somebody");
+    check_fails(zkl_break(client, node, 0, ZKL_FORCE, WAIT_MS), ZKL_EFOREIGN, "children");
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.deadline_ns = 0;
+    check_num(zkl_revoke(client, node, &wait, ZKL_FORCE), ==, ZKL_EFOREIGN);
+    check_true(node_is_there(node));
+    cluster_free(client, NULL);
+}
+
+/* --- a lost link ------------------------------------------------------------------------------ */
+
+/* Goal: a deletion whose answer is lost counts as done, one whose request is lost is made again, and so
+ * is a look. */
+static void breaking_survives_a_lost_link(void **state)
+{
+    static const struct {
+        enum proxy_op op;
+        bool reply;
+        int deletes;
+    } cases[] = {
+        {PROXY_DELETE, true, 1}, {PROXY_DELETE, false, 2}, {PROXY_EXISTS, true, 1},
+        {PROXY_SYNC, true, 1},   {PROXY_EXISTS, false, 1},
+    };
+    const char *node = below(cluster_path("break-lost"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t czxid = make_node(node, "somebody");
+        proxy_reset_counts(proxy);
+        if (cases[i].reply)
+            check_ok(proxy_drop_reply(proxy, cases[i].op, 1, PROXY_THEN_CUT));
+        else
+            check_ok(proxy_drop_request(proxy, cases[i].op, 1, PROXY_THEN_CUT));
+        check_ok(zkl_break(client, node, i % 2 ? czxid : 0, 0, WAIT_MS));
+        check_ok(proxy_wait_dropped(proxy, 0));
+        check_true(!node_is_there(node));
+        check_num(proxy_counts(proxy, PROXY_DELETE), ==, cases[i].deletes);
+    }
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_broken_holder_hears_of_it),
+    cluster_test(a_broken_waiter_queues_again),
+    cluster_test(break_compares_the_birth),
+    cluster_test(what_happens_between_look_and_deletion_counts),
+    cluster_test(a_node_without_a_session_is_found_and_broken),
+    cluster_test(a_node_with_children_stays),
+    cluster_test(breaking_survives_a_lost_link),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "break", tests);
+}

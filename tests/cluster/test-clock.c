@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wall clock jumps, and nobody minds: deadlines, leases, windows and sessions go by clocks that
+ * can't be set. The clock of this process is a step ahead of the machine's, or behind it: the functions
+ * that tell it are this program's own, for all of its libraries. */
+#include "cluster.h"
+
+#include <zklock/inspect.h>
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nodes.h"
+#include "notes.h"
+
+#define HOUR_S 3600
+#define WAITED_MS 800
+
+static atomic_long step_s;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    long rc = syscall(SYS_clock_gettime, id, ts);
+
+    if (rc == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        ts->tv_sec += step_s;
+    return (int)rc;
+}
+
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    struct timespec ts;
+
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    tv->tv_sec = ts.tv_sec;
+    tv->tv_usec = ts.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *at)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    if (at)
+        *at = ts.tv_sec;
+    return ts.tv_sec;
+}
+
+static const long steps_s[] = {HOUR_S, -HOUR_S};
+#define STEPS (sizeof steps_s / sizeof steps_s[0])
+
+static int set_back(void **state)
+{
+    step_s = 0;
+    return cluster_raw_close(state);
+}
+
+static int lock_for_a_while(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, WAITED_MS);
+}
+
+static bool node_is_watched(const char *path)
+{
+    char node[256];
+
+    cluster_child(path, 1, node, sizeof node);
+    return flw_watch_count(zks_host(), zks_port(server, 0), node) == 1;
+}
+
+/* Goal: a wait takes as long as was said, whichever way the clock jumps meanwhile, and one that begins
+ * after the jump does too. Method: another client holds; the clock jumps when the waiter is in the
+ * queue. Modes: F23. */
+static void a_wait_does_not_go_by_the_wall_clock(void **state)
+{
+    const char *path = cluster_path("wait");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *held = cluster_mutex(other, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    for (size_t i = 0; i < STEPS; i++) {
+        int64_t start_ms = net_now_ms();
+        actor_begin(actor, lock_for_a_while, mutex);
+        check_wait(cluster_children(path) == 2 && node_is_watched(path), WAIT_MS);
+        step_s = steps_s[i];
+        check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
+        check_num(net_now_ms() - start_ms, >=, WAITED_MS);
+        check_wait(cluster_children(path) == 1, WAIT_MS);
+    }
+    check_ok(zkl_mutex_unlock(held));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(other, held);
+}
+
+/* Goal: the lease of a hold ends when its time is over, not when the clock jumps over that, and does
+ * end when the clock has jumped back. Modes: F23. */
+static void a_lease_does_not_go_by_the_wall_clock(void **state)
+{
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    for (size_t i = 0; i < STEPS; i++) {
+        struct notes notes = NOTES_INIT;
+        struct take take = take_of(cluster_mutex(client, cluster_path("lease")));
+        check_ok(zkl_mutex_set_callback(take.mutex, take_note, &notes));
+        take.wait.lease_ms = WAITED_MS;
+        int64_t start_ms = net_now_ms();
+        check_ok(do_acquire(&take));
+        step_s = steps_s[i];
+        check_note(&notes, 0, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+        check_num(net_now_ms() - start_ms, >=, WAITED_MS);
+        check_num(zkl_mutex_unlock(take.mutex), ==, ZKL_ELOST);
+        check_ok(zkl_mutex_free(take.mutex));
+    }
+    cluster_free(client, NULL);
+}
+
+/* The age of the only entry at path, which goes by the wall clock. */
+static int64_t age_of_holder(struct zkl_client *client, const char *path)
+{
+    const struct zkl_inspection *seen;
+
+    check_ok(zkl_inspect(client, path, WAIT_MS, &seen));
+    check_num(seen->count, ==, 1);
+    int64_t age_ms = seen->entries[0].age_ms;
+    zkl_inspection_free(seen);
+    return age_ms;
+}
+
+/* Goal: a hold lives through all that: its window neither ends with the jump nor gets longer than it may
+ * be, heartbeats go on, and it is not lost. That the library sees this program's clock at all is seen
+ * by the age of its node. Modes: F23. */
+static void a_hold_does_not_go_by_the_wall_clock(void **state)
+{
+    const char *path = cluster_path("hold");
+    struct zkl_client_options options = cluster_options();
+    struct notes notes = NOTES_INIT;
+
+    (void)state;
+    options.session_timeout_ms = BRIEF_MS;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    for (size_t i = 0; i < STEPS; i++) {
+        check_wait(zkl_mutex_window_ms(mutex) > BRIEF_MS / 2, WAIT_MS);
+        step_s = steps_s[i];
+        int64_t window_ms = zkl_mutex_window_ms(mutex), end_ms = net_now_ms() + window_ms;
+        check_num(window_ms, >, 0);
+        check_num(window_ms, <=, BRIEF_MS * 3 / 4);
+        check_wait(net_now_ms() + zkl_mutex_window_ms(mutex) > end_ms + BRIEF_MS / 8, WAIT_MS);
+        check_true(zkl_mutex_token(mutex) == token);
+        check_num(age_of_holder(client, path) > HOUR_S * 1000, ==, steps_s[i] > 0);
+    }
+    check_ok(zkl_mutex_unlock(mutex));
+    for (size_t i = 0; i < noted(&notes); i++)
+        check_num(notes.list[i].state, !=, ZKL_LOST);
+    cluster_free(client, mutex);
+}
+
+#define clock_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, set_back)
+
+static const struct CMUnitTest tests[] = {
+    clock_test(a_wait_does_not_go_by_the_wall_clock),
+    clock_test(a_lease_does_not_go_by_the_wall_clock),
+    clock_test(a_hold_does_not_go_by_the_wall_clock),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "clock", tests);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The credential from a file and from the environment: it opens what belongs to it, whatever is wrong
+ * with its source is said by the source's name, and its text is nowhere. */
+#include "cluster.h"
+
+#include "says.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CREDENTIAL "alice:sesame"
+#define WORD "sesame"
+#define VARIABLE "ZKL_TEST_CREDENTIAL"
+#define MOST 4096
+/* As the server writes it: the base64 of the SHA-1 of the credential, which it makes itself. */
+#define CREATOR_ACL_START "31:digest:alice:"
+
+enum { READ = 1, CREATE = 4 };
+
+/* --- sources ---------------------------------------------------------------------------------- */
+
+/* A file in the server's folder, which goes with it. */
+static const char *file_with(const char *bytes, size_t size)
+{
+    static char name[512];
+    static unsigned last;
+
+    snprintf(name, sizeof name, "%s/credential-%u", zks_dir(server), ++last);
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    check_num(fd, >=, 0);
+    check_num(write(fd, bytes, size), ==, size);
+    check_ok(close(fd));
+    return name;
+}
+
+static const char *file_of(const char *text)
+{
+    return file_with(text, strlen(text));
+}
+
+static struct zkl_client_options creator_options(void)
+{
+    struct zkl_client_options options = cluster_options();
+
+    options.auth_scheme = "digest";
+    options.acl = ZKL_ACL_CREATOR;
+    return options;
+}
+
+static struct zkl_client *client_of_file(const char *name)
+{
+    struct zkl_client_options options = creator_options();
+
+    options.auth_file = name;
+    return cluster_client_with(&options);
+}
+
+static struct zkl_client *client_of_env(const char *text)
+{
+    struct zkl_client_options options = creator_options();
+
+    check_ok(setenv(VARIABLE, text, 1));
+    options.auth_env = VARIABLE;
+    struct zkl_client *client = cluster_client_with(&options);
+    check_ok(unsetenv(VARIABLE)); /* it was copied */
+    return client;
+}
+
+static void check_silent(const char *text)
+{
+    if (strstr(text, WORD))
+        fail_msg("\"%s\" tells the credential", text);
+}
+
+/* --- what belongs to it ----------------------------------------------------------------------- */
+
+static void check_creator_acl(const char *path)
+{
+    char acl[256];
+
+    check_ok(wire_get_acl(raw, cluster_at(path), acl, sizeof acl));
+    if (strncmp(acl, CREATOR_ACL_START, strlen(CREATOR_ACL_START)) != 0 || strchr(acl, ','))
+        fail_msg("%s has the ACL %s", path, acl);
+}
+
+/* Lock and unlock what is alice's. */
+static void check_is_alice(struct zkl_client *client, const char *path)
+{
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    char node[256];
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_creator_acl(node);
+    check_creator_acl(path);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: a file's first line is the credential, however the line ends and whatever comes after it; so
+ * is a variable's text; the file may be gone afterwards. */
+static void the_first_line_of_a_file_or_a_variable_is_the_credential(void **state)
+{
+    static const char *const texts[] = {CREDENTIAL "\n", CREDENTIAL, CREDENTIAL "\r\n",
+                                        CREDENTIAL "\nbob:builder\n"};
+    const char *path = cluster_path("credential");
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const char *name = file_of(texts[i]);
+        struct zkl_client *client = client_of_file(name);
+        check_ok(unlink(name));
+        check_is_alice(client, path);
+    }
+    check_is_alice(client_of_env(CREDENTIAL), path);
+}
+
+static int write_late(void *fd)
+{
+    net_nap_ms(50);
+    bool written = write(*(int *)fd, CREDENTIAL "\n", strlen(CREDENTIAL) + 1) > 0;
+    return close(*(int *)fd) != 0 || !written;
+}
+
+/* Goal: a pipe is as good as a file, also when its writer takes his time; one without a writer is
+ * refused instead of waited for. */
+static void a_pipe_is_read_as_a_file_is(void **state)
+{
+    struct zkl_client_options options = creator_options();
+    struct actor *actor = actor_new();
+    struct zkl_client *client = NULL;
+    char name[512];
+    int fds[2];
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    check_ok(pipe(fds));
+    snprintf(name, sizeof name, "/dev/fd/%d", fds[0]);
+    actor_begin(actor, write_late, &fds[1]);
+    client = client_of_file(name);
+    check_ok(actor_result(actor));
+    check_is_alice(client, cluster_path("pipe"));
+    check_ok(close(fds[0]));
+    snprintf(name, sizeof name, "%s/fifo", zks_dir(server));
+    check_ok(mkfifo(name, 0600));
+    options.auth_file = name;
+    check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "empty");
+    actor_end(actor);
+}
+
+/* Goal: the longest credential that is allowed works. */
+static void the_longest_credential_works(void **state)
+{
+    char text[MOST + 1] = "alice:";
+
+    (void)state;
+    memset(text + 6, 's', MOST - 6);
+    text[MOST] = '\0';
+    struct zkl_client *client = client_of_file(file_of(text));
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("longest"));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: as in Curator's TestLockACLs, what a client makes has its ACL, the path of a lock and its
+ * nodes, and what was there keeps its own. Method: a parent of somebody else's that lets others make
+ * nodes below it. */
+static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void **state)
+{
+    const char *parent = cluster_path("parent-of-others");
+    struct wire_acl acl = {READ | CREATE, "ip", "127.0.0.1"};
+    struct zkl_client *client = client_of_env(CREDENTIAL);
+    char path[128], node[256], text[256];
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    check_ok(wire_create_acl(raw, cluster_at(parent), "", WIRE_PERSISTENT, &acl, 1, NULL, 0));
+    snprintf(path, sizeof path, "%s/bar", parent);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_creator_acl(path);
+    check_creator_acl(node);
+    check_ok(wire_get_acl(raw, cluster_at(parent), text, sizeof text));
+    check_text(text, "5:ip:127.0.0.1");
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* --- what does not ---------------------------------------------------------------------------- */
+
+static void check_belongs_to_others(struct zkl_client *client, const char *path)
+{
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    check_fails(zkl_mutex_lock(mutex), ZKL_EACCES, path);
+    check_detail(ZKL_EACCES, "no CREATE");
+    check_true(strstr(zkl_error_detail(), "owner's credential") != NULL);
+    check_silent(zkl_error_detail());
+    check_fails(zkl_mutex_trylock(mutex), ZKL_EACCES, "no READ");
+    check_silent(zkl_error_detail());
+    cluster_free(client, mutex);
+}
+
+/* Goal: with another credential, or with none, a path that belongs to somebody is refused with what
+ * is denied and what to do; the right one still works. */
+static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void **state)
+{
+    const char *path = cluster_path("somebody-elses");
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    struct zkl_client *client = client_of_file(file_of(CREDENTIAL));
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    check_belongs_to_others(client_of_file(file_of("alice:Sesame\n")), path);
+    check_belongs_to_others(client_of_env("bob:" WORD), path);
+    check_belongs_to_others(cluster_client(), path);
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_is_alice(client_of_env(CREDENTIAL), path);
+    cluster_free(client, mutex);
+}
+
+static void on_line(const char *line, void *told)
+{
+    if (strstr(line, WORD))
+        *(int *)told = 1;
+}
+
+/* Goal: a credential that the server refuses says so, in open and in every call, with not a word of
+ * it in a sentence or a line. */
+static void a_refused_credential_is_not_told(void **state)
+{
+    struct zkl_client_options options = creator_options();
+    struct zkl_client *client = NULL;
+    char why[512] = "";
+    int told = 0;
+
+    (void)state;
+    options.auth_scheme = "nonsense";
+    options.auth_file = file_of(CREDENTIAL);
+    options.errbuf = why;
+    options.errbuf_size = sizeof why;
+    options.log_fn = on_line;
+    options.log_arg = &told;
+    check_fails(zkl_client_open(&client, &options), ZKL_EAUTH, "zkl_client_open");
+    check_text(why, zkl_error_detail());
+    check_silent(why);
+    options.connect_timeout_ms = 0;
+    client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("not-told"));
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
+    check_silent(zkl_error_detail());
+    cluster_free(client, mutex);
+    check_num(told, ==, 0);
+}
+
+/* --- what is wrong with a source -------------------------------------------------------------- */
+
+static void check_bad(const struct zkl_client_options *options, const char *name, const char *word)
+{
+    struct zkl_client *client = NULL;
+    char why[768];
+
+    struct zkl_client_options o = *options;
+    o.errbuf = why;
+    o.errbuf_size = sizeof why;
+    check_fails(zkl_client_open(&client, &o), ZKL_EINVAL, word);
+    check_detail(ZKL_EINVAL, name);
+    check_silent(zkl_error_detail());
+    check_text(why, zkl_error_detail());
+    check_true(client == NULL);
+}
+
+static void check_bad_file(const char *name, const char *word)
+{
+    struct zkl_client_options options = creator_options();
+
+    options.auth_file = name;
+    check_bad(&options, name, word);
+}
+
+static void check_bad_bytes(const char *bytes, size_t size, const char *word)
+{
+    check_bad_file(file_with(bytes, size), word);
+}
+
+/* Goal: a file that gives no credential is named, with the reason, and not a byte of it is. */
+static void a_file_without_a_credential_is_named(void **state)
+{
+    char text[MOST + 2];
+
+    (void)state;
+    memset(text, 's', sizeof text);
+    memcpy(text, CREDENTIAL, strlen(CREDENTIAL));
+    check_bad_file("/no/such/folder/credential", "No such file");
+    check_bad_file(zks_dir(server), "directory");
+    check_bad_bytes("", 0, "empty");
+    check_bad_bytes("\n" CREDENTIAL, strlen(CREDENTIAL) + 1, "empty");
+    check_bad_bytes("\r\n" CREDENTIAL, strlen(CREDENTIAL) + 2, "empty");
+    check_bad_bytes(CREDENTIAL "\0more", sizeof CREDENTIAL "\0more" - 1, "NUL");
+    check_bad_bytes(text, MOST + 1, "more than 4096 bytes");
+    text[MOST + 1] = '\n';
+    check_bad_bytes(text, MOST + 2, "more than 4096 bytes");
+}
+
+/* Goal: so is one that may not be read. Method: root reads anything, but not as somebody else. */
+static void a_file_that_may_not_be_read_is_named(void **state)
+{
+    const char *name = file_of(CREDENTIAL);
+    struct stat folder;
+
+    (void)state;
+    check_ok(stat(zks_dir(server), &folder));
+    check_ok(chmod(name, 0000));
+    check_ok(chmod(zks_dir(server), 0755));
+    int self = geteuid() == 0 ? setfsuid(65534) : -1; /* this thread alone */
+    struct zkl_client_options options = creator_options();
+    struct zkl_client *client = NULL;
+    options.auth_file = name;
+    int rc = zkl_client_open(&client, &options);
+    if (self >= 0)
+        setfsuid((uid_t)self);
+    check_ok(chmod(zks_dir(server), folder.st_mode & 0777));
+    check_num(rc, ==, ZKL_EINVAL);
+    check_detail(ZKL_EINVAL, name);
+    check_detail(ZKL_EINVAL, "Permission denied");
+}
+
+/* Goal: a variable that is not set, is empty or too long is named. */
+static void a_variable_without_a_credential_is_named(void **state)
+{
+    struct zkl_client_options options = creator_options();
+    char text[MOST + 2];
+
+    (void)state;
+    options.auth_env = VARIABLE;
+    check_ok(unsetenv(VARIABLE));
+    check_bad(&options, VARIABLE, "not set");
+    check_ok(setenv(VARIABLE, "", 1));
+    check_bad(&options, VARIABLE, "empty");
+    memset(text, 's', MOST + 1);
+    memcpy(text, CREDENTIAL, strlen(CREDENTIAL));
+    text[MOST + 1] = '\0';
+    check_ok(setenv(VARIABLE, text, 1));
+    check_bad(&options, VARIABLE, "more than 4096 bytes");
+    check_ok(unsetenv(VARIABLE));
+}
+
+/* Goal: a scheme goes with one source, no less and no more, and no source goes without a scheme.
+ * Method: every combination. */
+static void a_scheme_goes_with_exactly_one_source(void **state)
+{
+    const char *name = file_of(CREDENTIAL);
+
+    (void)state;
+    check_ok(setenv(VARIABLE, CREDENTIAL, 1));
+    for (int i = 0; i < 16; i++) {
+        struct zkl_client_options options = cluster_options();
+        struct zkl_client *client = NULL;
+        options.auth_scheme = i & 1 ? "digest" : NULL;
+        options.auth_credential = i & 2 ? CREDENTIAL : NULL;
+        options.auth_file = i & 4 ? name : NULL;
+        options.auth_env = i & 8 ? VARIABLE : NULL;
+        if (i == 0 || i == 3 || i == 5 || i == 9) {
+            client = cluster_client_with(&options);
+            check_ok(zkl_client_free(client));
+        } else {
+            check_bad(&options, "auth_file and auth_env", "exactly one");
+        }
+    }
+    check_ok(unsetenv(VARIABLE));
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#define MASK 0x5a
+#define REGION_MAX (64 << 20)
+
+/* Not in plain text anywhere in this program: only masked. */
+static const unsigned char masked[] = {'m' ^ MASK, 'a' ^ MASK, 'l' ^ MASK, 'l' ^ MASK, 'o' ^ MASK,
+                                       'r' ^ MASK, 'y' ^ MASK, ':' ^ MASK, 'x' ^ MASK, 'y' ^ MASK,
+                                       'z' ^ MASK, 'z' ^ MASK, 'y' ^ MASK, '7' ^ MASK, '1' ^ MASK};
+
+/* Again and again: the first bytes of freed memory change anyhow, and much of a stack is used again. */
+static void unmask(volatile char *out, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        out[i] = (char)(masked[i % sizeof masked] ^ MASK);
+}
+
+static size_t count_in(const unsigned char *bytes, size_t size)
+{
+    size_t found = 0;
+
+    const unsigned char *at = memchr(bytes, masked[0] ^ MASK, size);
+    for (; at; at = memchr(at, masked[0] ^ MASK, (size_t)(bytes + size - at))) {
+        size_t i = 1;
+        while (i < sizeof masked && at + i < bytes + size && (at[i] ^ MASK) == masked[i])
+            i++;
+        found += i == sizeof masked;
+        at++;
+    }
+    return found;
+}
+
+static size_t count_in_region(int mem, uint64_t start, size_t size)
+{
+    unsigned char *bytes = malloc(size);
+    ssize_t n = bytes ? pread(mem, bytes, size, (off_t)start) : -1;
+    size_t found = n > 0 ? count_in(bytes, (size_t)n) : 0;
+
+    if (bytes)
+        explicit_bzero(bytes, size); /* or it would be found here next time */
+    free(bytes);
+    return found;
+}
+
+/* How often the masked text is in the memory that this process can write. */
+static size_t count_in_memory(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    unsigned long start, end;
+    char line[512], rights[8];
+    size_t found = 0;
+
+    check_true(maps != NULL && mem >= 0);
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, rights) == 3 && rights[1] == 'w' &&
+            end - start <= REGION_MAX)
+            found += count_in_region(mem, start, end - start);
+    }
+    fclose(maps);
+    close(mem);
+    return found;
+}
+
+/* Goal: once an open has failed nothing of the credential is left in this process. Method: a server
+ * list that can't be resolved, so that libzookeeper, which keeps copies of its own, never gets it;
+ * then the memory is searched; that the search finds what is there is tried first. */
+static void a_failed_open_leaves_nothing_in_memory(void **state)
+{
+    struct zkl_client_options options = creator_options();
+    struct zkl_client *client = NULL;
+    char text[MOST];
+
+    (void)state;
+#ifdef SANITIZED
+    print_message("skipped: a sanitizer has stacks and a heap of its own\n");
+    skip();
+#endif
+    unmask(text, sizeof text);
+    const char *name = file_with(text, sizeof text);
+    check_num(count_in_memory(), >=, 1);
+    explicit_bzero(text, sizeof text);
+    check_num(count_in_memory(), ==, 0);
+    options.auth_file = name;
+    options.servers = "a..b:2181";
+    check_num(zkl_client_open(&client, &options), ==, ZKL_EBADSERVERS);
+    check_num(count_in_memory(), ==, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(the_first_line_of_a_file_or_a_variable_is_the_credential),
+    cluster_test(a_pipe_is_read_as_a_file_is),
+    cluster_test(the_longest_credential_works),
+    cluster_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
+    cluster_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
+    cluster_test(a_refused_credential_is_not_told),
+    cluster_test(a_file_without_a_credential_is_named),
+    cluster_test(a_file_that_may_not_be_read_is_named),
+    cluster_test(a_variable_without_a_credential_is_named),
+    cluster_test(a_scheme_goes_with_exactly_one_source),
+    cluster_test(a_failed_open_leaves_nothing_in_memory),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "credential", tests);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zkl_inspect while links break, sessions end, nodes go and clients close. */
+#include "cluster.h"
+
+#include "nodes.h"
+#include "says.h"
+#include "seen.h"
+
+struct inspect {
+    struct zkl_client *client;
+    const char *path;
+    int64_t timeout_ms;
+    const struct zkl_inspection *seen;
+};
+
+static int do_inspect(void *arg)
+{
+    struct inspect *i = arg;
+
+    return zkl_inspect(i->client, i->path, i->timeout_ms, &i->seen);
+}
+
+/* Goal: two requests for the list and one for each child, all at once: three round trips would do for
+ * any queue. */
+static void a_look_is_two_requests_and_one_for_each_child(void **state)
+{
+    const char *path = cluster_path("requests");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    make_node(below(path, "lock-0000000001"), "");
+    make_node(below(path, "note"), "");
+    proxy_reset_counts(proxy);
+    zkl_inspection_free(look(client, path));
+    check_num(proxy_counts(proxy, PROXY_SYNC), ==, 1);
+    check_num(proxy_counts(proxy, PROXY_CHILDREN2), ==, 1);
+    check_num(proxy_counts(proxy, PROXY_GET), ==, 3);
+    check_num(proxy_counts(proxy, PROXY_ANY), ==, 5);
+    check_num(all_watches(), ==, 0);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: an answer that is lost with the link is asked for again, at each step. */
+static void a_look_survives_a_lost_link(void **state)
+{
+    static const enum proxy_op ops[] = {PROXY_SYNC, PROXY_CHILDREN2, PROXY_GET};
+    const char *path = cluster_path("lost");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    make_node(below(path, "lock-0000000001"), "");
+    for (size_t i = 0; i < 6; i++) {
+        if (i < 3)
+            check_ok(proxy_drop_reply(proxy, ops[i], 1, PROXY_THEN_CUT));
+        else
+            check_ok(proxy_drop_request(proxy, ops[i - 3], 1, PROXY_THEN_CUT));
+        check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
+                    "waits lock for 0 curator 1 lock-0000000001");
+        check_ok(proxy_wait_dropped(proxy, 0));
+    }
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: a child that goes between the list and the look at it is left out, and who stood behind it
+ * holds. Method: the proxy keeps the looks back. */
+static void a_child_that_goes_meanwhile_is_left_out(void **state)
+{
+    const char *path = cluster_path("gone");
+    struct proxy *proxy = NULL;
+    struct inspect in = {client_through(&proxy, BRIEF_MS), path, WAIT_MS, NULL};
+    struct actor *actor = actor_new();
+    static const char *const lines[] = {"holds lock curator 1 lock-0000000001"};
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    make_node(below(path, "lock-0000000001"), "");
+    check_ok(proxy_hold_request(proxy, PROXY_GET, 1));
+    actor_begin(actor, do_inspect, &in);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_delete(raw, cluster_at(below(path, "lock-0000000000")), -1));
+    proxy_release(proxy);
+    check_ok(actor_result(actor));
+    check_seen(in.seen, path, ZKL_KIND_MUTEX, lines, 1);
+    zkl_inspection_free(in.seen);
+    actor_end(actor);
+    cluster_free(in.client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: a new session in between does no harm. Method: the link is held away until the session has
+ * ended. */
+static void a_look_survives_its_session(void **state)
+{
+    const char *path = cluster_path("session");
+    struct proxy *proxy = NULL;
+    struct inspect in = {client_through(&proxy, 1000), path, WAIT_MS, NULL};
+    struct zkl_mutex *mutex = cluster_mutex(in.client, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    actor_begin(actor, do_inspect, &in);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+    check_ok(actor_result(actor));
+    check_num(in.seen->count, ==, 0);
+    zkl_inspection_free(in.seen);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    actor_end(actor);
+    cluster_free(in.client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: the deadline holds without a link, with a link that is silent, and with one that comes back too
+ * late: which of them it was is told. */
+static void the_deadline_holds(void **state)
+{
+    const char *path = cluster_path("deadline");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    const struct zkl_inspection *seen = NULL;
+    int64_t start = net_now_ms();
+
+    (void)state;
+    proxy_hole(proxy, PROXY_BOTH);
+    check_fails(zkl_inspect(client, path, 200, &seen), ZKL_ETIMEDOUT, path);
+    proxy_cut(proxy);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_heal(proxy);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_fails(zkl_inspect(client, path, 200, &seen), ZKL_EDISCONNECTED, path);
+    check_num(net_now_ms() - start, >=, 400);
+    check_num(net_now_ms() - start, <, WAIT_MS);
+    check_true(seen == NULL);
+    check_ok(proxy_refuse(proxy, false));
+    zkl_inspection_free(look(client, path));
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: close ends a look with ECLOSED, at once, wherever it is. */
+static void close_ends_a_look(void **state)
+{
+    static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
+    const char *path = cluster_path("close");
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    for (size_t i = 0; i < 3; i++) {
+        struct proxy *proxy = NULL;
+        struct inspect in = {client_through(&proxy, BRIEF_MS), path, ZKL_TIMEOUT_MAX_MS, NULL};
+        struct actor *actor = actor_new();
+        if (i < 2) {
+            check_ok(proxy_hold_reply(proxy, ops[i], 1));
+            actor_begin(actor, do_inspect, &in);
+            check_ok(proxy_wait_held(proxy, WAIT_MS));
+        } else {
+            check_ok(proxy_refuse(proxy, true));
+            proxy_cut(proxy);
+            actor_begin(actor, do_inspect, &in);
+            net_nap_ms(20);
+        }
+        zkl_client_close(in.client, 0);
+        check_num(actor_result(actor), ==, ZKL_ECLOSED);
+        check_true(in.seen == NULL);
+        actor_end(actor);
+        check_ok(zkl_client_free(in.client));
+        proxy_stop(proxy);
+    }
+}
+
+/* Goal: a refused credential is told. */
+static void a_refused_credential_is_told(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    const struct zkl_inspection *seen = NULL;
+
+    (void)state;
+    options.auth_scheme = "nonsense";
+    options.auth_credential = "alice:secret";
+    options.connect_timeout_ms = 0;
+    struct zkl_client *client = cluster_client_with(&options);
+    check_fails(zkl_inspect(client, "/x", WAIT_MS, &seen), ZKL_EAUTH, "/x");
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
+    check_fails(zkl_inspect(client, "/x", WAIT_MS, &seen), ZKL_EAUTH, "/x");
+    cluster_free(client, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_look_is_two_requests_and_one_for_each_child),
+    cluster_test(a_look_survives_a_lost_link),
+    cluster_test(a_child_that_goes_meanwhile_is_left_out),
+    cluster_test(a_look_survives_its_session),
+    cluster_test(the_deadline_holds),
+    cluster_test(close_ends_a_look),
+    cluster_test(a_refused_credential_is_told),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "inspect-faults", tests);
+}

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zkl_inspect: who holds, who waits for whom, and what else is there. */
+#include "cluster.h"
+
+#include <zklock/inspect.h>
+
+#include "nodes.h"
+#include "says.h"
+#include "seen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GUID "_c_00000000-0000-4000-8000-00000000000"
+
+enum { READ = 1 };
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+/* Begin to lock, and wait until the node is there. */
+static void queue(struct actor *actor, struct zkl_mutex *mutex, const char *path)
+{
+    int before = cluster_children(path);
+
+    actor_begin(actor, do_lock, mutex);
+    check_wait(cluster_children(path) == before + 1, WAIT_MS);
+}
+
+static int64_t real_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* --- the library's own locks ------------------------------------------------------------------ */
+
+/* What the server says of the node is what the entry says. */
+static void check_entry(const struct zkl_entry *e)
+{
+    char data[600], host[80], text[160];
+    struct wire_stat stat;
+    int64_t age = real_ms();
+
+    check_ok(wire_get(raw, cluster_at(e->node_path), data, sizeof data, &stat));
+    age -= stat.ctime_ms;
+    check_num(e->czxid, ==, stat.czxid);
+    check_num(e->session, ==, stat.ephemeral_owner);
+    check_text(e->owner, data);
+    check_num(e->age_ms, >=, 0);
+    check_num(e->age_ms, <=, age);
+    check_num(e->age_ms, >=, age - WAIT_MS);
+    check_ok(gethostname(host, sizeof host));
+    check_text(e->host, host);
+    check_num(e->pid, ==, getpid());
+    snprintf(text, sizeof text, "%s %d %lld", host, getpid(), (long long)e->thread);
+    check_text(text, data);
+    check_num(e->revoke_requested, ==, 0);
+    check_text(e->name, "");
+    check_text(e->peer, "curator");
+}
+
+/* Goal: the holder of a mutex, then its waiters in their order, each with what is known of it, and
+ * with whom it waits for. Method: three clients, looked at by a fourth; all is compared with what the
+ * server and the holder itself say. */
+static void a_holder_and_its_waiters_are_seen_in_order(void **state)
+{
+    const char *path = cluster_path("order");
+    struct zkl_client *clients[3], *client = cluster_client();
+    struct zkl_mutex *mutexes[3];
+    struct actor *actors[3] = {NULL, actor_new(), actor_new()};
+    char node[256];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        clients[i] = cluster_client();
+        mutexes[i] = cluster_mutex(clients[i], path);
+        if (i == 0)
+            check_ok(zkl_mutex_lock(mutexes[0]));
+        else
+            queue(actors[i], mutexes[i], path);
+    }
+    net_nap_ms(50);
+    const struct zkl_inspection *seen = look(client, path);
+    check_num(seen->kind, ==, ZKL_KIND_MUTEX);
+    check_num(seen->permits, ==, 0);
+    check_num(seen->count, ==, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct zkl_entry *e = &seen->entries[i];
+        check_num(e->role, ==, i == 0 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
+        check_num(e->access, ==, ZKL_ACCESS_LOCK);
+        check_num(e->sequence, ==, i);
+        check_num(e->waits_for, ==, i == 0 ? ZKL_NO_ENTRY : i - 1);
+        check_num(e->age_ms, >=, 50);
+        check_entry(e);
+    }
+    check_num(zkl_mutex_node_path(mutexes[0], node, sizeof node), >, 0);
+    check_text(seen->entries[0].node_path, node);
+    check_num(seen->entries[0].czxid, ==, zkl_mutex_token(mutexes[0]));
+    check_num(seen->entries[0].thread, ==, gettid());
+    zkl_inspection_free(seen);
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            check_ok(actor_result(actors[i]));
+        check_ok(i > 0 ? actor_do(actors[i], do_unlock, mutexes[i]) : zkl_mutex_unlock(mutexes[0]));
+        if (i > 0)
+            actor_end(actors[i]);
+        cluster_free(clients[i], mutexes[i]);
+    }
+    cluster_free(client, NULL);
+}
+
+/* Goal: so are readers and writers: a reader that holds, a writer behind it, a reader behind that, and
+ * one that reads under its own write lock. */
+static void readers_and_writers_are_seen(void **state)
+{
+    const char *path = cluster_path("rw");
+    struct zkl_client *client = cluster_client();
+    struct zkl_rwlock *rwlock = NULL;
+    struct actor *a = actor_new(), *b = actor_new(), *c = actor_new();
+
+    (void)state;
+    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    struct zkl_mutex *read = zkl_rwlock_read(rwlock), *write = zkl_rwlock_write(rwlock);
+    check_ok(actor_do(a, do_lock, read));
+    queue(b, write, path);
+    queue(c, read, path);
+    const struct zkl_inspection *seen = look(client, path);
+    check_num(seen->kind, ==, ZKL_KIND_RWLOCK);
+    check_num(seen->count, ==, 3);
+    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(seen->entries[0].access, ==, ZKL_ACCESS_READ);
+    check_num(seen->entries[1].access, ==, ZKL_ACCESS_WRITE);
+    check_num(seen->entries[1].waits_for, ==, 0);
+    check_num(seen->entries[2].access, ==, ZKL_ACCESS_READ);
+    check_num(seen->entries[2].waits_for, ==, 1);
+    zkl_inspection_free(seen);
+    check_ok(actor_do(a, do_unlock, read));
+    check_ok(actor_result(b));
+    check_ok(actor_do(b, do_lock, read));
+    seen = look(client, path);
+    check_num(seen->count, ==, 3);
+    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(seen->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(seen->entries[0].sequence, ==, seen->entries[1].sequence);
+    check_num(seen->entries[2].role, ==, ZKL_ROLE_WAITER);
+    zkl_inspection_free(seen);
+    check_ok(actor_do(b, do_unlock, read));
+    check_ok(actor_do(b, do_unlock, write));
+    check_ok(actor_result(c));
+    check_ok(actor_do(c, do_unlock, read));
+    actor_end(a);
+    actor_end(b);
+    actor_end(c);
+    check_ok(zkl_rwlock_free(rwlock));
+    cluster_free(client, NULL);
+}
+
+/* Goal: named locks under one path are told apart, each with its own holder. */
+static void named_locks_are_queues_of_their_own(void **state)
+{
+    const char *path = cluster_path("named");
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *alpha = NULL, *beta = NULL, *plain = cluster_mutex(client, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    options.names = ZKL_NAMES_NAMED;
+    options.owner = "the same text";
+    options.name = "alpha";
+    check_ok(zkl_mutex_new(&alpha, client, path, &options));
+    options.name = "beta";
+    check_ok(zkl_mutex_new(&beta, client, path, &options));
+    check_ok(zkl_mutex_lock(beta));
+    queue(actor, beta, path);
+    struct actor *other = actor_new(), *third = actor_new();
+    check_ok(actor_do(other, do_lock, alpha));
+    check_ok(actor_do(third, do_lock, plain));
+    const struct zkl_inspection *seen = look(client, path);
+    static const char *const names[] = {"beta", "alpha", "", "beta"};
+    check_num(seen->count, ==, 4);
+    check_num(seen->kind, ==, ZKL_KIND_MUTEX);
+    for (size_t i = 0; i < 4; i++) {
+        check_text(seen->entries[i].name, names[i]);
+        check_num(seen->entries[i].role, ==, i < 3 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
+    }
+    check_num(seen->entries[3].waits_for, ==, 0);
+    check_text(seen->entries[0].owner, "the same text");
+    check_text(seen->entries[0].host, "");
+    check_num(seen->entries[0].pid, ==, 0);
+    zkl_inspection_free(seen);
+    check_ok(zkl_mutex_unlock(beta));
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_unlock, beta));
+    check_ok(actor_do(other, do_unlock, alpha));
+    check_ok(actor_do(third, do_unlock, plain));
+    actor_end(actor);
+    actor_end(other);
+    actor_end(third);
+    cluster_free(client, alpha, beta, plain);
+}
+
+/* Goal: the library's own semaphore: permits that are out, and who asks for one. */
+static void a_semaphores_permits_are_seen(void **state)
+{
+    const char *path = cluster_path("permits");
+    struct zkl_client *client = cluster_client(), *looker = cluster_client();
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_permit *permits[2];
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
+    check_ok(zkl_semaphore_acquire(semaphore, 2, NULL, permits));
+    const struct zkl_inspection *seen = look(looker, path);
+    check_num(seen->kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(seen->permits, ==, 3);
+    check_num(seen->count, ==, 2);
+    for (size_t i = 0; i < 2; i++) {
+        check_num(seen->entries[i].role, ==, ZKL_ROLE_HOLDER);
+        check_num(seen->entries[i].access, ==, ZKL_ACCESS_PERMIT);
+        check_entry(&seen->entries[i]);
+    }
+    zkl_inspection_free(seen);
+    check_ok(zkl_permit_release(permits[0]));
+    check_ok(zkl_permit_release(permits[1]));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, NULL);
+    cluster_free(looker, NULL);
+}
+
+/* --- what others made ------------------------------------------------------------------------- */
+
+/* Goal: contenders of all peers are in one queue, by their numbers, and strangers come last, with what
+ * can be said of them. */
+static void names_of_all_peers_are_known(void **state)
+{
+    const char *path = cluster_path("peers");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "0123456789abcdef0123456789abcdef__lock__0000000003"),
+              "a-kazoo-identifier");
+    make_node(below(path, GUID "1-lock-0000000002"), "127.0.0.1");
+    make_node(below(path, "x-0a1b2c3d4e5f6071-0000000005"), "");
+    make_node(below(path, "_c_0123456789abcdef0123456789abcdef-lock-0000000004"), "");
+    make_node(below(path, GUID "2-lock--000000001"), "");
+    make_node(below(path, "note"), "of somebody");
+    check_ok(wire_create(raw, cluster_at(below(path, "config")), "x", WIRE_PERSISTENT, NULL, 0));
+    check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator -1 " GUID "2-lock--000000001",
+                "waits lock for 0 curator 2 " GUID "1-lock-0000000002",
+                "waits lock for 1 kazoo 3 0123456789abcdef0123456789abcdef__lock__0000000003",
+                "waits lock for 2 curator 4 _c_0123456789abcdef0123456789abcdef-lock-0000000004",
+                "waits lock for 3 zookeeper 5 x-0a1b2c3d4e5f6071-0000000005",
+                "foreign - - 0 config", "foreign - - 0 note");
+    const struct zkl_inspection *seen = look(client, path);
+    check_text(seen->entries[1].owner, "127.0.0.1");
+    check_text(seen->entries[2].owner, "a-kazoo-identifier");
+    check_num(seen->entries[5].session, ==, 0);
+    check_text(seen->entries[5].owner, "x");
+    check_num(seen->entries[6].session, ==, wire_session(raw));
+    check_true(seen->entries[6].czxid != 0);
+    zkl_inspection_free(seen);
+    cluster_free(client, NULL);
+}
+
+/* Goal: a path without contenders has none: no path, an empty one, strangers only, and one below what is
+ * not there. */
+static void nobody_is_told_as_nobody(void **state)
+{
+    const char *path = cluster_path("nobody");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    check_look(client, path, ZKL_KIND_NONE, NULL, 0);
+    check_look(client, below(path, "deeper"), ZKL_KIND_NONE, NULL, 0);
+    make_root(path, "");
+    check_look(client, path, ZKL_KIND_NONE, NULL, 0);
+    make_node(below(path, "stranger"), "");
+    check_lines(client, path, ZKL_KIND_NONE, "foreign - - 0 stranger");
+    cluster_free(client, NULL);
+}
+
+static void set(const char *path, const char *data)
+{
+    check_ok(wire_set(raw, cluster_at(path), data, -1));
+}
+
+/* Goal: the data is told as it is if it can be shown, in its parts if it has the form, and as the
+ * request that it may be. */
+static void data_is_told_as_what_it_is(void **state)
+{
+    static const struct {
+        const char *data, *owner, *host;
+        int64_t pid, thread;
+        int revoked;
+    } cases[] = {
+        {"web1 42 4711", "web1 42 4711", "web1", 42, 4711, 0},
+        {"web1 42", "web1 42", "", 0, 0, 0},
+        {"web1 42 4711 x", "web1 42 4711 x", "", 0, 0, 0},
+        {"web1 42 -1", "web1 42 -1", "", 0, 0, 0},
+        {"web1  42 1", "web1  42 1", "", 0, 0, 0},
+        {" 42 1", " 42 1", "", 0, 0, 0},
+        {"web1 1234567890123456789 1", "web1 1234567890123456789 1", "", 0, 0, 0},
+        {"", "", "", 0, 0, 0},
+        {"two\nlines", "", "", 0, 0, 0},
+        {"\xff\xfe", "", "", 0, 0, 0},
+        {"stra\xc3\x9f"
+         "e",
+         "stra\xc3\x9f"
+         "e",
+         "", 0, 0, 0},
+        {"__REVOKE__", "", "", 0, 0, 1},
+        {"__REVOKE__ ", "__REVOKE__ ", "", 0, 0, 0},
+    };
+    const char *path = cluster_path("data");
+    struct zkl_client *client = cluster_client();
+    char longest[514];
+
+    (void)state;
+    make_root(path, "");
+    make_node(below(path, "lock-0000000000"), "");
+    const char *node = below(path, "lock-0000000000");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        set(node, cases[i].data);
+        const struct zkl_inspection *seen = look(client, path);
+        check_num(seen->count, ==, 1);
+        check_text(seen->entries[0].owner, cases[i].owner);
+        check_text(seen->entries[0].host, cases[i].host);
+        check_num(seen->entries[0].pid, ==, cases[i].pid);
+        check_num(seen->entries[0].thread, ==, cases[i].thread);
+        check_num(seen->entries[0].revoke_requested, ==, cases[i].revoked);
+        zkl_inspection_free(seen);
+    }
+    memset(longest, 'o', 513);
+    longest[513] = '\0';
+    for (int length = 513; length >= 512; length--) {
+        longest[length] = '\0';
+        set(node, longest);
+        const struct zkl_inspection *seen = look(client, path);
+        check_text(seen->entries[0].owner, length == 512 ? longest : "");
+        zkl_inspection_free(seen);
+    }
+    cluster_free(client, NULL);
+}
+
+/* Goal: a semaphore in Curator's layout, made by hand: as many leases hold as there are permits, the
+ * rest and the inner queue wait; without the number, or with one of the two parts only; and what only
+ * looks like one. */
+static void a_semaphore_by_hand(void **state)
+{
+    const char *path = cluster_path("semaphore");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    make_root(path, "");
+    make_root(below(path, "locks"), "");
+    make_root(below(path, "leases"), "2");
+    check_look(client, path, ZKL_KIND_SEMAPHORE, NULL, 0);
+    make_node(below(path, "leases/" GUID "1-lease-0000000004"), "");
+    make_node(below(path, "leases/" GUID "2-lease-0000000002"), "");
+    make_node(below(path, "leases/" GUID "3-lease-0000000003"), "");
+    make_node(below(path, "leases/lock-0000000000"), "");
+    make_node(below(path, "locks/" GUID "5-lock-0000000008"), "");
+    make_node(below(path, "locks/" GUID "4-lock-0000000007"), "web1 42 4711");
+    make_node(below(path, "other"), "");
+    check_lines(client, path, ZKL_KIND_SEMAPHORE,
+                "holds permit curator 2 leases/" GUID "2-lease-0000000002",
+                "holds permit curator 3 leases/" GUID "3-lease-0000000003",
+                "waits permit curator 4 leases/" GUID "1-lease-0000000004",
+                "waits entry curator 7 locks/" GUID "4-lock-0000000007",
+                "waits entry for 3 curator 8 locks/" GUID "5-lock-0000000008",
+                "foreign - - 0 other", "foreign - - 0 leases/lock-0000000000");
+    const struct zkl_inspection *seen = look(client, path);
+    check_num(seen->permits, ==, 2);
+    check_text(seen->entries[3].host, "web1");
+    zkl_inspection_free(seen);
+
+    set(below(path, "leases"), "127.0.0.1"); /* as Curator's parents may have */
+    seen = look(client, path);
+    check_num(seen->permits, ==, 0);
+    check_num(seen->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(seen->entries[2].role, ==, ZKL_ROLE_WAITER); /* the asker's session is the same */
+    zkl_inspection_free(seen);
+
+    check_ok(wire_delete_tree(raw, cluster_at(below(path, "locks"))));
+    seen = look(client, path);
+    check_num(seen->kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(seen->entries[2].role, ==, ZKL_ROLE_HOLDER);
+    zkl_inspection_free(seen);
+
+    check_ok(wire_delete_tree(raw, cluster_at(below(path, "leases"))));
+    make_root(below(path, "locks"), "");
+    check_lines(client, path, ZKL_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
+    make_node(below(path, "locks/lock-0000000001"), "");
+    check_lines(client, path, ZKL_KIND_SEMAPHORE, "waits entry curator 1 locks/lock-0000000001",
+                "foreign - - 0 other");
+    make_node(below(path, "lock-0000000001"), "");
+    check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
+                "foreign - - 0 locks", "foreign - - 0 other");
+    cluster_free(client, NULL);
+}
+
+/* Goal: a long queue is seen whole and in order. Method: more children than are asked about in one
+ * go. */
+static void a_long_queue_is_seen_whole(void **state)
+{
+    enum { MANY = 300 };
+    const char *path = cluster_path("long");
+    struct zkl_client *client = cluster_client();
+    char name[80];
+
+    (void)state;
+    make_root(path, "");
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%03x-lock-%010d", i * 37 % 4096, i);
+        make_node(below(path, name), name);
+    }
+    const struct zkl_inspection *seen = look(client, path);
+    check_num(seen->count, ==, MANY);
+    for (int i = 0; i < MANY; i++) {
+        check_num(seen->entries[i].sequence, ==, i);
+        check_text(seen->entries[i].owner, strrchr(seen->entries[i].node_path, '/') + 1);
+        check_num(seen->entries[i].waits_for, ==, i == 0 ? ZKL_NO_ENTRY : (size_t)i - 1);
+    }
+    zkl_inspection_free(seen);
+    cluster_free(client, NULL);
+}
+
+/* --- what is denied --------------------------------------------------------------------------- */
+
+/* Goal: a path that may not be read says so; of a child that may not be read is told what is known
+ * without. */
+static void what_may_not_be_read_says_so_or_is_left_out(void **state)
+{
+    const char *path = cluster_path("denied");
+    struct zkl_client *client = cluster_client();
+    const struct zkl_inspection *seen = NULL;
+    struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
+    struct wire_acl closed[] = {{WIRE_PERM_ALL & ~READ, "world", "anyone"}, hidden};
+    struct wire_stat stat;
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", "admin:admin"));
+    make_root(path, "");
+    make_node(below(path, "lock-0000000001"), "open");
+    const char *node = below(path, "lock-0000000000");
+    check_ok(wire_create_acl(raw, cluster_at(node), "secret", WIRE_EPHEMERAL, &hidden, 1, NULL, 0));
+    check_ok(wire_exists(raw, cluster_at(node), &stat));
+    seen = look(client, path);
+    check_num(seen->count, ==, 2);
+    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_text(seen->entries[0].owner, "");
+    check_num(seen->entries[0].session, ==, wire_session(raw));
+    check_num(seen->entries[0].czxid, ==, stat.czxid);
+    check_num(seen->entries[0].age_ms, <, WAIT_MS);
+    check_text(seen->entries[1].owner, "open");
+    zkl_inspection_free(seen);
+    check_ok(wire_set_acl(raw, cluster_at(path), closed, 2));
+    seen = NULL;
+    check_fails(zkl_inspect(client, path, WAIT_MS, &seen), ZKL_EACCES, path);
+    check_detail(ZKL_EACCES, "no READ");
+    check_true(seen == NULL);
+    cluster_free(client, NULL);
+}
+
+/* Goal: wrong arguments are named, and nothing is given. */
+static void wrong_arguments_are_named(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    const struct zkl_inspection *seen = NULL;
+
+    (void)state;
+    check_fails(zkl_inspect(NULL, "/x", 0, &seen), ZKL_EINVAL, "client is NULL");
+    check_fails(zkl_inspect(client, NULL, 0, &seen), ZKL_EINVAL, "path is NULL");
+    check_fails(zkl_inspect(client, "/x", 0, NULL), ZKL_EINVAL, "inspection is NULL");
+    check_fails(zkl_inspect(client, "x", 1000, &seen), ZKL_EBADPATH, "slash");
+    check_fails(zkl_inspect(client, "/", 1000, &seen), ZKL_EBADPATH, "root");
+    check_fails(zkl_inspect(client, "/x", -1, &seen), ZKL_EBADTIMEOUT, "-1 ms");
+    check_fails(zkl_inspect(client, "/x", ZKL_TIMEOUT_MAX_MS + 1, &seen), ZKL_EBADTIMEOUT, "ms");
+    check_fails(zkl_inspect(client, "/x", 0, &seen), ZKL_ETIMEDOUT, "/x");
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_fails(zkl_inspect(client, "/x", 1000, &seen), ZKL_ECLOSED, "zkl_inspect");
+    check_true(seen == NULL);
+    zkl_inspection_free(NULL);
+    cluster_free(client, NULL);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+struct crowd {
+    struct zkl_client *client;
+    const char *path;
+    int64_t until_ms;
+    long looks;
+};
+
+static int do_look_on(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    while (net_now_ms() < crowd->until_ms) {
+        const struct zkl_inspection *seen = NULL;
+        if (zkl_inspect(crowd->client, crowd->path, WAIT_MS, &seen) != 0)
+            return -1;
+        for (size_t i = 0; i < seen->count; i++) {
+            const struct zkl_entry *e = &seen->entries[i];
+            if ((e->role == ZKL_ROLE_HOLDER) != (i == 0) || e->host[0] == '\0')
+                return -2;
+        }
+        zkl_inspection_free(seen);
+        crowd->looks++;
+    }
+    return 0;
+}
+
+static int do_contend(void *arg)
+{
+    struct crowd *crowd = arg;
+    struct zkl_mutex *mutex;
+    int rc = zkl_mutex_new(&mutex, crowd->client, crowd->path, NULL);
+
+    while (rc == 0 && net_now_ms() < crowd->until_ms) {
+        rc = zkl_mutex_lock(mutex);
+        if (rc == 0)
+            rc = zkl_mutex_unlock(mutex);
+        crowd->looks++;
+    }
+    return rc != 0 ? rc : zkl_mutex_free(mutex);
+}
+
+/* Goal: any number of threads may look while others lock, on one client; each look has one holder at
+ * most, and it is the first. */
+static void threads_look_while_others_lock(void **state)
+{
+    const char *path = cluster_path("crowd");
+    struct zkl_client *client = cluster_client();
+    struct crowd crowds[5];
+    struct actor *actors[5];
+
+    (void)state;
+    int64_t until_ms = net_now_ms() + cluster_length(20000, 1500);
+    for (size_t i = 0; i < 5; i++) {
+        crowds[i] = (struct crowd){client, path, until_ms, 0};
+        actors[i] = actor_new();
+        actor_begin(actors[i], i < 2 ? do_look_on : do_contend, &crowds[i]);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        check_wait(actor_is_done(actors[i]), 60000);
+        check_ok(actor_result(actors[i]));
+        check_num(crowds[i].looks, >, 3);
+        actor_end(actors[i]);
+    }
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    cluster_free(client, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_holder_and_its_waiters_are_seen_in_order),
+    cluster_test(readers_and_writers_are_seen),
+    cluster_test(named_locks_are_queues_of_their_own),
+    cluster_test(a_semaphores_permits_are_seen),
+    cluster_test(names_of_all_peers_are_known),
+    cluster_test(nobody_is_told_as_nobody),
+    cluster_test(data_is_told_as_what_it_is),
+    cluster_test(a_semaphore_by_hand),
+    cluster_test(a_long_queue_is_seen_whole),
+    cluster_test(what_may_not_be_read_says_so_or_is_left_out),
+    cluster_test(wrong_arguments_are_named),
+    cluster_test(threads_look_while_others_lock),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "inspect", tests);
+}

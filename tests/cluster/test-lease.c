@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds that end by themselves, and holders that are asked to let go. */
+#include "cluster.h"
+
+#include "notes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.lease_ms = lease_ms;
+    return zkl_mutex_acquire(mutex, &wait, NULL);
+}
+
+/* Goal: the window never reaches past the lease; at its end the hold is lost for that reason, the
+ * node goes, and a waiter gets the lock, while the former owner has not unlocked yet.
+ * Modes: F64. */
+static void a_lease_ends_the_hold(void **state)
+{
+    const char *path = cluster_path("lease");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *waiter = cluster_mutex(other, path);
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    int64_t start = net_now_ms();
+    check_ok(acquire_leased(mutex, 400));
+    check_num(zkl_mutex_window_ms(mutex), <=, 400);
+    check_num(zkl_mutex_window_ms(mutex), >, 0);
+    check_ok(zkl_mutex_lock_for(waiter, WAIT_MS));
+    check_num(net_now_ms() - start, >=, 400);
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
+    check_num(zkl_mutex_token(mutex), ==, 0);
+    check_wait(noted(&notes) == 1, WAIT_MS);
+    check_num(notes.list[0].state, ==, ZKL_LOST);
+    check_num(notes.list[0].reason, ==, ZKL_REASON_LEASE_ENDED);
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_renew(mutex, 1000), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_unlock(waiter));
+    cluster_free(client, mutex);
+    cluster_free(other, waiter);
+}
+
+/* Goal: a renewed lease lasts, also one that the hold had not to begin with; a re-entry keeps it.
+ * Modes: F64. */
+static void a_lease_can_be_renewed(void **state)
+{
+    const char *path = cluster_path("renew");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_num(zkl_mutex_renew(mutex, 100), ==, ZKL_ENOTOWNER);
+    check_ok(acquire_leased(mutex, 1500));
+    check_num(zkl_mutex_renew(mutex, 0), ==, ZKL_EBADTIMEOUT);
+    for (int i = 0; i < 10; i++) {
+        check_ok(zkl_mutex_renew(mutex, 1500));
+        net_nap_ms(200);
+    }
+    check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_renew(mutex, 100));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(acquire_leased(mutex, -1), ==, ZKL_EBADTIMEOUT);
+    cluster_free(client, mutex);
+}
+
+/* Goal: an unlock before the end is an unlock like any other. Modes: F64. */
+static void a_leased_hold_can_be_unlocked_in_time(void **state)
+{
+    const char *path = cluster_path("intime");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        check_ok(acquire_leased(mutex, 10000));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+    check_num(cluster_children(path), ==, 0);
+    cluster_free(client, mutex);
+}
+
+static void revoke(struct zkl_mutex *mutex)
+{
+    char node[700];
+    check_true(zkl_mutex_node_path(mutex, node, sizeof node) > 0);
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+}
+
+/* Goal: a holder hears of a request to let go, once, by its callback and when it asks; it keeps the
+ * lock. Other data is no request. */
+static void a_holder_is_asked_to_let_go(void **state)
+{
+    const char *path = cluster_path("revoke");
+    char node[700];
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
+    check_true(zkl_mutex_node_path(mutex, node, sizeof node) > 0);
+    check_ok(wire_set(raw, cluster_at(node), "something else", -1));
+    revoke(mutex);
+    revoke(mutex);
+    check_wait(zkl_mutex_revoke_requested(mutex) == 1, WAIT_MS);
+    check_wait(noted(&notes) == 1, WAIT_MS);
+    check_num(notes.list[0].state, ==, ZKL_REVOKED);
+    check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(noted(&notes), ==, 1);
+    cluster_free(client, mutex);
+}
+
+/* Goal: a request that was written while the lock was waited for, before anybody watched, counts. */
+static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void **state)
+{
+    const char *path = cluster_path("early");
+    char node[700];
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *holder = cluster_mutex(other, path), *mutex;
+    struct actor *actor = actor_new();
+
+    (void)state;
+    options.revocable = 1;
+    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    check_ok(zkl_mutex_lock(holder));
+    actor_begin(actor, do_lock, mutex);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    cluster_child(path, 1, node, sizeof node);
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    check_ok(zkl_mutex_unlock(holder));
+    check_ok(actor_result(actor));
+    check_wait(actor_do(actor, (actor_fn)(void *)zkl_mutex_revoke_requested, mutex) == 1, WAIT_MS);
+    check_ok(actor_do(actor, do_unlock, mutex));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(other, holder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(a_lease_ends_the_hold),
+        cluster_test(a_lease_can_be_renewed),
+        cluster_test(a_leased_hold_can_be_unlocked_in_time),
+        cluster_test(a_holder_is_asked_to_let_go),
+        cluster_test(a_waiter_that_was_asked_hears_of_it_with_its_grant),
+    };
+    return CLUSTER_MAIN(argc, argv, "lease", tests);
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The multi-lock: all or none, in the order of the paths, in few requests. */
+#include "cluster.h"
+
+#include "notes.h"
+#include "proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS 4
+
+struct set {
+    struct zkl_client *client;
+    struct zkl_mutex *mutexes[MEMBERS];
+    struct zkl_multi *multi;
+};
+
+static const char *paths_of(const char *name)
+{
+    static char base[64];
+    snprintf(base, sizeof base, "%s", cluster_path(name));
+    return base;
+}
+
+static const char *member_path(const char *base, int i)
+{
+    static char paths[8][96];
+    static unsigned last;
+    char *path = paths[++last % 8];
+    snprintf(path, sizeof paths[0], "%s/%d", base, i);
+    return path;
+}
+
+/* Members in the order given, by number. */
+static struct set set_of(struct zkl_client *client, const char *base, const int *order)
+{
+    struct set s = {.client = client};
+    struct zkl_member members[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++) {
+        s.mutexes[i] = cluster_mutex(client, member_path(base, order[i]));
+        members[i] = zkl_member_mutex(s.mutexes[i]);
+    }
+    check_ok(zkl_multi_new(&s.multi, client, members, MEMBERS));
+    return s;
+}
+
+static void set_end(struct set *s)
+{
+    check_ok(zkl_multi_free(s->multi));
+    for (int i = 0; i < MEMBERS; i++)
+        check_ok(zkl_mutex_free(s->mutexes[i]));
+}
+
+static const int forwards[] = {0, 1, 2, 3}, backwards[] = {3, 2, 1, 0};
+
+static int all_children(const char *base)
+{
+    int n = 0;
+    for (int i = 0; i < MEMBERS; i++)
+        n += cluster_children(member_path(base, i));
+    return n;
+}
+
+static int do_multi_lock(void *multi)
+{
+    return zkl_multi_lock(multi);
+}
+
+static int do_multi_trylock(void *multi)
+{
+    return zkl_multi_trylock(multi);
+}
+
+static void ignore(const struct zkl_hold_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+static int do_multi_unlock(void *multi)
+{
+    return zkl_multi_unlock(multi, NULL);
+}
+
+/* Goal: all members are held at once and given back at once, each with its token; a member is the
+ * same hold that its mutex has. */
+static void all_are_held_and_given_back(void **state)
+{
+    const char *base = paths_of("all");
+    struct zkl_client *client = cluster_client();
+    struct set s = set_of(client, base, backwards);
+    struct zkl_grant grants[MEMBERS];
+    int codes[MEMBERS];
+
+    (void)state;
+    for (int i = 0; i < MEMBERS; i++)
+        grants[i] = ZKL_GRANT_INIT;
+    check_num(zkl_multi_unlock(s.multi, NULL), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_multi_acquire(s.multi, NULL, grants));
+    check_num(all_children(base), ==, MEMBERS);
+    for (int i = 0; i < MEMBERS; i++) {
+        check_true(grants[i].token > 0 && grants[i].token == zkl_multi_token(s.multi, (size_t)i));
+        check_true(grants[i].token == zkl_mutex_token(s.mutexes[i]));
+        check_num(grants[i].hold_count, ==, 1);
+        check_num(grants[i].window_ms, >, 0);
+    }
+    check_true(zkl_multi_token(s.multi, MEMBERS) == 0);
+    check_num(zkl_multi_still_held(s.multi, 1), ==, 1);
+    check_num(zkl_multi_window_ms(s.multi), >, 0);
+    check_ok(zkl_multi_lock(s.multi));
+    check_num(zkl_mutex_hold_count(s.mutexes[2]), ==, 2);
+    check_num(zkl_multi_free(s.multi), ==, ZKL_EBUSY);
+    check_ok(zkl_multi_unlock(s.multi, NULL));
+    check_num(all_children(base), ==, MEMBERS);
+    check_ok(zkl_multi_unlock(s.multi, codes));
+    for (int i = 0; i < MEMBERS; i++)
+        check_ok(codes[i]);
+    check_num(all_children(base), ==, 0);
+    check_num(zkl_multi_still_held(s.multi, 0), ==, 0);
+    set_end(&s);
+    cluster_free(client, NULL);
+}
+
+/* Goal: while one member is somebody else's, nothing behind it is queued, and what is before it is
+ * held; then all are. Method: each member in turn is held by another client. Modes: F24, F26. */
+static void nothing_is_queued_behind_the_first_contended(void **state)
+{
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct actor *actor = actor_new();
+
+    (void)state;
+    for (int taken = 0; taken < MEMBERS; taken++) {
+        const char *base = paths_of("behind");
+        struct set s = set_of(client, base, backwards);
+        struct zkl_mutex *single = cluster_mutex(other, member_path(base, taken));
+        check_ok(zkl_mutex_lock(single));
+        actor_begin(actor, do_multi_lock, s.multi);
+        check_wait(cluster_children(member_path(base, taken)) == 2, WAIT_MS);
+        check_wait(all_children(base) == taken + 2, WAIT_MS);
+        net_nap_ms(20);
+        for (int i = 0; i < MEMBERS; i++)
+            check_num(cluster_children(member_path(base, i)), ==,
+                      i < taken ? 1 : (i == taken ? 2 : 0));
+        check_true(!actor_is_done(actor));
+        check_ok(zkl_mutex_unlock(single));
+        check_ok(actor_result(actor));
+        check_num(all_children(base), ==, MEMBERS);
+        check_ok(actor_do(actor, do_multi_unlock, s.multi));
+        check_num(all_children(base), ==, 0);
+        set_end(&s);
+        check_ok(zkl_mutex_free(single));
+    }
+    check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
+    actor_end(actor);
+    cluster_free(client, NULL);
+    cluster_free(other, NULL);
+}
+
+/* Goal: a try and a deadline that can't be met leave nothing and touch nobody. Modes: F25. */
+static void failures_leave_nothing(void **state)
+{
+    const char *base = paths_of("fail");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct set s = set_of(client, base, forwards);
+    struct zkl_mutex *single = cluster_mutex(other, member_path(base, 2));
+    struct zkl_cancel *cancel;
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(single));
+    check_num(zkl_multi_trylock(s.multi), ==, ZKL_EBUSY);
+    check_true(strstr(zkl_error_detail(), member_path(base, 2)) != NULL);
+    check_wait(all_children(base) == 1, WAIT_MS);
+    check_num(zkl_multi_lock_for(s.multi, 100), ==, ZKL_ETIMEDOUT);
+    check_wait(all_children(base) == 1, WAIT_MS);
+    check_ok(zkl_cancel_new(&cancel));
+    zkl_cancel_set(cancel);
+    check_num(zkl_multi_lock_until(s.multi, ZKL_NO_DEADLINE, cancel), ==, ZKL_ECANCELED);
+    zkl_cancel_free(cancel);
+    check_num(actor_do(actor, do_multi_trylock, s.multi), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(single));
+    check_ok(zkl_multi_trylock(s.multi));
+    check_num(actor_do(actor, do_multi_trylock, s.multi), ==, ZKL_EBUSY);
+    check_ok(zkl_multi_unlock(s.multi, NULL));
+    check_num(all_children(base), ==, 0);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 0, WAIT_MS);
+    actor_end(actor);
+    set_end(&s);
+    cluster_free(client, NULL);
+    cluster_free(other, single);
+}
+
+/* Goal: what the thread holds already is entered again and stays held afterwards; what would wait for
+ * the thread itself is refused before any request. Modes: F26. */
+static void held_members_are_entered_again(void **state)
+{
+    const char *base = paths_of("held");
+    struct zkl_client *client = cluster_client();
+    struct set s = set_of(client, base, forwards);
+    struct zkl_mutex *twin = cluster_mutex(client, member_path(base, 1));
+    struct zkl_member same[2];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(s.mutexes[3]));
+    check_ok(zkl_multi_lock(s.multi));
+    check_num(zkl_mutex_hold_count(s.mutexes[3]), ==, 2);
+    check_ok(zkl_multi_unlock(s.multi, NULL));
+    check_num(zkl_mutex_hold_count(s.mutexes[3]), ==, 1);
+    check_num(all_children(base), ==, 1);
+    check_ok(zkl_mutex_unlock(s.mutexes[3]));
+
+    check_ok(zkl_mutex_lock(twin));
+    check_num(zkl_multi_lock(s.multi), ==, ZKL_EDEADLK);
+    check_num(all_children(base), ==, 1);
+    check_ok(zkl_mutex_unlock(twin));
+    same[0] = zkl_member_mutex(s.mutexes[1]);
+    same[1] = zkl_member_mutex(twin);
+    struct zkl_multi *multi;
+    check_num(zkl_multi_new(&multi, client, same, 2), ==, ZKL_EDEADLK);
+    same[1].mutex = NULL;
+    check_num(zkl_multi_new(&multi, client, same, 2), ==, ZKL_EINVAL);
+    check_num(zkl_multi_new(&multi, client, same, 0), ==, ZKL_EINVAL);
+    check_num(zkl_multi_new(&multi, client, same, 65), ==, ZKL_EINVAL);
+    check_ok(zkl_mutex_free(twin));
+    set_end(&s);
+    cluster_free(client, NULL);
+}
+
+/* Goal: halves of read-write locks are members like others: readers share, a write over the thread's
+ * own read is refused. */
+static void halves_of_read_write_locks_are_members(void **state)
+{
+    const char *base = paths_of("halves");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_rwlock *rw, *its;
+    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 1));
+    struct zkl_multi *reading, *writing;
+    struct zkl_member members[2] = {zkl_member_mutex(plain)};
+
+    (void)state;
+    check_ok(zkl_rwlock_new(&rw, client, member_path(base, 0), NULL));
+    check_ok(zkl_rwlock_new(&its, other, member_path(base, 0), NULL));
+    members[1] = zkl_member_mutex(zkl_rwlock_read(rw));
+    check_ok(zkl_multi_new(&reading, client, members, 2));
+    members[1] = zkl_member_mutex(zkl_rwlock_write(rw));
+    check_ok(zkl_multi_new(&writing, client, members, 2));
+    check_ok(zkl_mutex_lock(zkl_rwlock_read(its)));
+    check_ok(zkl_multi_lock(reading));
+    check_num(zkl_multi_lock(writing), ==, ZKL_EDEADLK);
+    check_ok(zkl_multi_unlock(reading, NULL));
+    check_num(zkl_multi_trylock(writing), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(zkl_rwlock_read(its)));
+    check_ok(zkl_multi_lock(writing));
+    check_ok(zkl_multi_lock(reading)); /* under the write lock */
+    check_ok(zkl_multi_unlock(writing, NULL));
+    check_num(zkl_mutex_trylock(zkl_rwlock_write(its)), ==, ZKL_EBUSY);
+    check_ok(zkl_multi_unlock(reading, NULL));
+    check_wait(all_children(base) == 0, WAIT_MS);
+    check_ok(zkl_multi_free(reading));
+    check_ok(zkl_multi_free(writing));
+    check_ok(zkl_rwlock_free(rw));
+    check_ok(zkl_rwlock_free(its));
+    cluster_free(client, plain);
+    cluster_free(other, NULL);
+}
+
+/* Goal: semaphores and mutexes that any thread may unlock are members too: all or none, each permit
+ * counted once for the whole, whatever order they are given in. */
+static void semaphores_are_members(void **state)
+{
+    const char *base = paths_of("permits");
+    char path[96];
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 2)), *loose;
+    struct zkl_semaphore *semaphore, *its;
+    struct zkl_permit *permits[2];
+    struct zkl_multi *multi;
+    struct zkl_grant grants[3];
+    int codes[3];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", member_path(base, 1));
+    check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
+    check_ok(zkl_semaphore_new(&its, other, path, 3, NULL));
+    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
+    const struct zkl_member members[3] = {
+        zkl_member_mutex(plain), zkl_member_semaphore(semaphore, 2), zkl_member_mutex(loose)};
+    if (zkl_multi_new(&multi, client, members, 3) != 0)
+        fail_msg("%s", zkl_error_detail());
+    for (int i = 0; i < 3; i++)
+        grants[i] = ZKL_GRANT_INIT;
+    check_ok(zkl_multi_acquire(multi, NULL, grants));
+    for (int i = 0; i < 3; i++) {
+        check_true(grants[i].token > 0 && zkl_multi_token(multi, (size_t)i) == grants[i].token);
+        check_true(grants[i].window_ms > 0 && grants[i].hold_count == 1);
+    }
+    check_ok(zkl_semaphore_acquire(its, 1, NULL, permits));
+    check_ok(zkl_multi_lock(multi)); /* the permits that it has are enough */
+    check_num(zkl_mutex_hold_count(plain), ==, 2);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_num(zkl_multi_still_held(multi, 1), ==, 1);
+    check_ok(zkl_multi_unlock(multi, codes));
+    check_true(codes[0] == 0 && codes[1] == 0 && codes[2] == 0);
+    check_ok(zkl_semaphore_acquire(its, 1, NULL, permits + 1));
+    check_num(zkl_multi_trylock(multi), ==, ZKL_EBUSY); /* one permit is left */
+    check_num(zkl_mutex_hold_count(plain), ==, 0);
+    check_wait(cluster_children(member_path(base, 2)) == 0, WAIT_MS);
+    check_num(zkl_multi_lock_for(multi, 100), ==, ZKL_ETIMEDOUT);
+    check_true(strstr(zkl_error_detail(), path) != NULL);
+    check_ok(zkl_permit_release(permits[0]));
+    check_ok(zkl_multi_lock(multi));
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_ok(zkl_permit_release(permits[1]));
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_semaphore_free(its));
+    cluster_free(client, plain, loose);
+    cluster_free(other, NULL);
+}
+
+static int do_lock_twice(void *multi)
+{
+    int rc = zkl_multi_lock(multi);
+    return rc != 0 ? rc : zkl_multi_lock(multi);
+}
+
+/* Goal: a thread that ends with a multi-lock gives all of it up, permits too. */
+static void a_thread_that_ends_gives_all_up(void **state)
+{
+    const char *base = paths_of("exits");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 0)), *loose;
+    struct zkl_semaphore *semaphore;
+    struct zkl_multi *multi;
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 1), 2, NULL));
+    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 2), NULL));
+    const struct zkl_member members[3] = {zkl_member_semaphore(semaphore, 2),
+                                          zkl_member_mutex(plain), zkl_member_mutex(loose)};
+    check_ok(zkl_multi_new(&multi, client, members, 3));
+    check_ok(actor_do(actor, do_lock_twice, multi));
+    check_num(zkl_multi_trylock(multi), ==, ZKL_EBUSY);
+    check_num(zkl_multi_free(multi), ==, ZKL_EBUSY);
+    actor_end(actor);
+    check_ok(zkl_multi_lock_for(multi, WAIT_MS));
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, plain, loose);
+}
+
+/* Goal: named locks of one path are different locks, for one thread too. */
+static void named_locks_of_one_path_are_different_locks(void **state)
+{
+    const char *path = cluster_path("names");
+    struct zkl_client *client = cluster_client();
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex *alpha, *beta, *again;
+    struct zkl_multi *multi;
+
+    (void)state;
+    options.names = ZKL_NAMES_NAMED;
+    options.name = "alpha";
+    check_ok(zkl_mutex_new(&alpha, client, path, &options));
+    check_ok(zkl_mutex_new(&again, client, path, &options));
+    options.name = "beta";
+    check_ok(zkl_mutex_new(&beta, client, path, &options));
+    check_ok(zkl_mutex_lock(alpha));
+    check_ok(zkl_mutex_trylock(beta));
+    check_num(zkl_mutex_trylock(again), ==, ZKL_EDEADLK);
+    check_ok(zkl_mutex_unlock(alpha));
+    check_ok(zkl_mutex_unlock(beta));
+    const struct zkl_member two[2] = {zkl_member_mutex(beta), zkl_member_mutex(alpha)};
+    check_ok(zkl_multi_new(&multi, client, two, 2));
+    check_ok(zkl_multi_lock(multi));
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_ok(zkl_multi_free(multi));
+    const struct zkl_member same[2] = {zkl_member_mutex(again), zkl_member_mutex(alpha)};
+    check_num(zkl_multi_new(&multi, client, same, 2), ==, ZKL_EDEADLK);
+    cluster_free(client, alpha, beta, again);
+}
+
+/* Goal: one member that was taken away keeps no other from being given back, and its code is told. */
+static void the_rest_is_given_back_when_one_is_lost(void **state)
+{
+    const char *base = paths_of("lost");
+    char node[700];
+    int codes[MEMBERS];
+    struct zkl_client *client = cluster_client();
+    struct set s = set_of(client, base, forwards);
+
+    (void)state;
+    check_ok(zkl_multi_lock(s.multi));
+    check_true(zkl_mutex_node_path(s.mutexes[1], node, sizeof node) > 0);
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_num(zkl_multi_unlock(s.multi, codes), ==, ZKL_ELOST);
+    for (int i = 0; i < MEMBERS; i++)
+        check_num(codes[i], ==, i == 1 ? ZKL_ELOST : 0);
+    check_num(all_children(base), ==, 0);
+    check_ok(zkl_multi_lock(s.multi));
+    check_ok(zkl_mutex_unlock(s.mutexes[2]));
+    check_num(zkl_multi_unlock(s.multi, codes), ==, ZKL_ENOTOWNER);
+    check_num(codes[2], ==, ZKL_ENOTOWNER);
+    check_num(all_children(base), ==, 0);
+    set_end(&s);
+    cluster_free(client, NULL);
+}
+
+/* Goal: a member lost while another one is waited for: all over again, one by one, and all are held
+ * in the end. Method: with a callback the deletion is heard of at once. */
+static void a_member_lost_on_the_way_is_acquired_again(void **state)
+{
+    const char *base = paths_of("way");
+    char node[700];
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct set s = set_of(client, base, forwards);
+    struct zkl_mutex *single = cluster_mutex(other, member_path(base, 2));
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(s.mutexes[0], ignore, NULL));
+    check_ok(zkl_mutex_lock(single));
+    actor_begin(actor, do_multi_lock, s.multi);
+    check_wait(all_children(base) == 4 && cluster_children(member_path(base, 3)) == 0, WAIT_MS);
+    cluster_child(member_path(base, 0), 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(cluster_children(member_path(base, 0)) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(single));
+    check_ok(actor_result(actor));
+    check_num(all_children(base), ==, MEMBERS);
+    check_ok(actor_do(actor, do_multi_unlock, s.multi));
+    check_num(all_children(base), ==, 0);
+    actor_end(actor);
+    set_end(&s);
+    cluster_free(client, NULL);
+    cluster_free(other, single);
+}
+
+/* --- while the second of two is waited for ------------------------------------------------------- */
+
+struct pair {
+    struct zkl_client *client, *other;
+    struct zkl_mutex *first, *second, *rival; /* the rival holds the second's path */
+    struct zkl_multi *multi;
+    struct zkl_wait wait;
+    char paths[2][80];
+    struct notes notes; /* of the first, so that a deletion is heard of at once */
+    int held, requested;
+    struct actor *actor;
+};
+
+static void pair_open(struct pair *p)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.revocable = 1;
+    *p = (struct pair){.client = cluster_client(), .other = cluster_client(), .actor = actor_new()};
+    p->notes = (struct notes)NOTES_INIT;
+    p->wait = ZKL_WAIT_INIT;
+    snprintf(p->paths[0], sizeof p->paths[0], "%s/a", paths_of("pair"));
+    snprintf(p->paths[1], sizeof p->paths[1], "%.70s/b", paths_of("pair"));
+    check_ok(zkl_mutex_new(&p->first, p->client, p->paths[0], &options));
+    check_ok(zkl_mutex_set_callback(p->first, take_note, &p->notes));
+    p->second = cluster_mutex(p->client, p->paths[1]);
+    p->rival = cluster_mutex(p->other, p->paths[1]);
+    const struct zkl_member members[2] = {zkl_member_mutex(p->first), zkl_member_mutex(p->second)};
+    check_ok(zkl_multi_new(&p->multi, p->client, members, 2));
+    check_ok(zkl_mutex_lock(p->rival));
+}
+
+static int pair_acquire(void *arg)
+{
+    struct pair *p = arg;
+    int rc = zkl_multi_acquire(p->multi, &p->wait, NULL);
+    p->held = zkl_multi_still_held(p->multi, 1);
+    p->requested = zkl_mutex_revoke_requested(p->first);
+    return rc;
+}
+
+static int pair_acquire_after_first(void *arg)
+{
+    struct pair *p = arg;
+    int rc = zkl_mutex_lock(p->first);
+    return rc != 0 ? rc : pair_acquire(p);
+}
+
+static int pair_release(void *arg)
+{
+    struct pair *p = arg;
+    return zkl_multi_unlock(p->multi, NULL);
+}
+
+static void pair_begin(struct pair *p, actor_fn fn)
+{
+    actor_begin(p->actor, fn, p);
+    check_wait(cluster_children(p->paths[1]) == 2 && cluster_children(p->paths[0]) == 1, WAIT_MS);
+}
+
+/* A stranger takes the first away; it is had again, or not. */
+static void pair_lose_first(struct pair *p, bool again)
+{
+    char node[700];
+    cluster_child(p->paths[0], 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    if (again)
+        check_wait(cluster_children(p->paths[0]) == 1 && cluster_children(p->paths[1]) == 2,
+                   WAIT_MS);
+}
+
+static void pair_close(struct pair *p)
+{
+    actor_end(p->actor);
+    check_wait(cluster_children(p->paths[0]) == 0 && cluster_children(p->paths[1]) == 0, WAIT_MS);
+    check_ok(zkl_multi_free(p->multi));
+    cluster_free(p->client, p->first, p->second);
+    cluster_free(p->other, p->rival);
+}
+
+/* Goal: a lease begins when all are held, however long the last one was waited for. */
+static void a_lease_begins_with_the_whole(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    p.wait.lease_ms = 1000;
+    pair_begin(&p, pair_acquire);
+    net_nap_ms(1200);
+    check_ok(zkl_mutex_unlock(p.rival));
+    check_ok(actor_result(p.actor));
+    check_num(p.held, ==, 1);
+    check_wait(cluster_children(p.paths[0]) == 0, WAIT_MS);
+    check_num(actor_do(p.actor, pair_release, &p), ==, ZKL_ELOST);
+    pair_close(&p);
+}
+
+/* Goal: a member may be lost more than once: what is returned is held, and nobody is told of what the
+ * caller never had. */
+static void a_member_may_be_lost_twice(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    pair_begin(&p, pair_acquire);
+    pair_lose_first(&p, true);
+    pair_lose_first(&p, false);
+    check_wait(cluster_children(p.paths[0]) == 0, WAIT_MS);
+    net_nap_ms(50); /* for the news to get to the client */
+    check_ok(zkl_mutex_unlock(p.rival));
+    check_ok(actor_result(p.actor));
+    check_num(p.held, ==, 1);
+    check_num(noted(&p.notes), ==, 0);
+    check_ok(actor_do(p.actor, pair_release, &p));
+    pair_close(&p);
+}
+
+/* Goal: a member that the thread held before and that is lost meanwhile ends the call: ELOST, and the
+ * thread's own unlock is due. */
+static void a_hold_from_before_may_be_lost(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    pair_begin(&p, pair_acquire_after_first);
+    pair_lose_first(&p, false);
+    check_wait(noted(&p.notes) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(p.rival));
+    check_num(actor_result(p.actor), ==, ZKL_ELOST);
+    check_num(actor_do(p.actor, pair_release, &p), ==, ZKL_ENOTOWNER);
+    check_num(actor_do(p.actor, do_unlock, p.first), ==, ZKL_ELOST);
+    pair_close(&p);
+}
+
+/* Goal: a request to let go that came while others were waited for is not lost. */
+static void a_request_on_the_way_counts(void **state)
+{
+    char node[700];
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    pair_begin(&p, pair_acquire);
+    cluster_child(p.paths[0], 0, node, sizeof node);
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    net_nap_ms(50); /* for the news to get to the client */
+    check_ok(zkl_mutex_unlock(p.rival));
+    check_ok(actor_result(p.actor));
+    check_num(p.requested, ==, 1);
+    check_wait(noted(&p.notes) == 1, WAIT_MS);
+    check_num(p.notes.list[0].state, ==, ZKL_REVOKED);
+    check_ok(actor_do(p.actor, pair_release, &p));
+    pair_close(&p);
+}
+
+/* Goal: a deadline of 0 is enough where nothing is to be acquired. */
+static void a_re_entry_needs_no_time(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    check_num(zkl_multi_lock_for(p.multi, 0), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_unlock(p.rival));
+    check_ok(zkl_mutex_lock(p.first));
+    check_ok(zkl_mutex_lock(p.second));
+    check_ok(zkl_multi_lock_for(p.multi, 0));
+    check_ok(zkl_multi_unlock(p.multi, NULL));
+    check_ok(zkl_mutex_unlock(p.second));
+    check_ok(zkl_mutex_unlock(p.first));
+    pair_close(&p);
+}
+
+/* Goal: one cancel object ends all waits of all threads, whenever it is set. Method: many threads
+ * that begin around that moment. */
+#define CANCELED 16
+
+static void *canceled_wait(void *arg)
+{
+    struct pair *p = arg;
+    return (void *)(intptr_t)zkl_multi_acquire(p->multi, &p->wait, NULL);
+}
+
+/* Modes: F25. */
+static void a_cancel_object_ends_all_waits(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p);
+    for (int round = 0; round < cluster_length(100, 10); round++) {
+        pthread_t threads[CANCELED];
+        check_ok(zkl_cancel_new(&p.wait.cancel));
+        for (int i = 0; i < CANCELED; i++) {
+            check_ok(pthread_create(&threads[i], NULL, canceled_wait, &p));
+            if (i == CANCELED / 2)
+                zkl_cancel_set(p.wait.cancel);
+        }
+        for (int i = 0; i < CANCELED; i++) {
+            void *rc;
+            check_ok(pthread_join(threads[i], &rc));
+            check_num((intptr_t)rc, ==, ZKL_ECANCELED);
+        }
+        zkl_cancel_free(p.wait.cancel);
+    }
+    check_ok(zkl_mutex_unlock(p.rival));
+    pair_close(&p);
+}
+
+/* So that the server does not remove them while they are empty. */
+static void make_paths(const char *base)
+{
+    check_ok(wire_create(raw, cluster_at(base), "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < MEMBERS; i++)
+        check_ok(wire_create(raw, cluster_at(member_path(base, i)), "", WIRE_PERSISTENT, NULL, 0));
+}
+
+/* Goal: a cycle of four paths is two transactions and at most five reads. Method: the proxy counts by
+ * kind, the server all. */
+static void requests_are_counted(void **state)
+{
+    enum { CYCLES = 100 };
+    const char *base = paths_of("count");
+    struct proxy *proxy;
+    struct zkl_client_options options = cluster_options();
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct set s = set_of(client, base, forwards);
+    make_paths(base);
+    long before = proxy_counts(proxy, PROXY_ANY), multis = proxy_counts(proxy, PROXY_MULTI);
+    for (int i = 0; i < CYCLES; i++) {
+        check_ok(zkl_multi_lock(s.multi));
+        check_ok(zkl_multi_unlock(s.multi, NULL));
+    }
+    long all = proxy_counts(proxy, PROXY_ANY) - before;
+    multis = proxy_counts(proxy, PROXY_MULTI) - multis;
+    print_message("4 paths: %.3f transactions and %.3f other requests a cycle\n",
+                  (double)multis / CYCLES, (double)(all - multis) / CYCLES);
+    check_num(multis, ==, 2 * CYCLES);
+    check_num(all - multis, <=, 5 * CYCLES + 10); /* pings and nudges */
+    set_end(&s);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: two round trips to acquire four paths, one to give them back. Method: a proxy that holds each
+ * frame up: a round trip is two of its delays, so less than three is two. */
+static void round_trips_are_counted(void **state)
+{
+    enum { DELAY_MS = 200 };
+    const char *base = paths_of("trips");
+    struct proxy *proxy;
+    struct zkl_client_options options = cluster_options();
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct set s = set_of(client, base, forwards);
+    make_paths(base);
+    proxy_delay_ms(proxy, DELAY_MS);
+    int64_t start = net_now_ms();
+    check_ok(zkl_multi_lock(s.multi));
+    int64_t locked = net_now_ms();
+    check_ok(zkl_multi_unlock(s.multi, NULL));
+    int64_t unlocked = net_now_ms();
+    print_message("with %d ms each way: %d ms to acquire, %d ms to release\n", DELAY_MS,
+                  (int)(locked - start), (int)(unlocked - locked));
+    check_num(locked - start, >=, 4 * DELAY_MS);
+    check_num(locked - start, <, 6 * DELAY_MS);
+    check_num(unlocked - locked, >=, 2 * DELAY_MS);
+    check_num(unlocked - locked, <, 4 * DELAY_MS);
+    set_end(&s);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(all_are_held_and_given_back),
+        cluster_test(nothing_is_queued_behind_the_first_contended),
+        cluster_test(failures_leave_nothing),
+        cluster_test(held_members_are_entered_again),
+        cluster_test(halves_of_read_write_locks_are_members),
+        cluster_test(semaphores_are_members),
+        cluster_test(a_thread_that_ends_gives_all_up),
+        cluster_test(named_locks_of_one_path_are_different_locks),
+        cluster_test(the_rest_is_given_back_when_one_is_lost),
+        cluster_test(a_member_lost_on_the_way_is_acquired_again),
+        cluster_test(a_lease_begins_with_the_whole),
+        cluster_test(a_member_may_be_lost_twice),
+        cluster_test(a_hold_from_before_may_be_lost),
+        cluster_test(a_request_on_the_way_counts),
+        cluster_test(a_re_entry_needs_no_time),
+        cluster_test(a_cancel_object_ends_all_waits),
+        cluster_test(requests_are_counted),
+        cluster_test(round_trips_are_counted),
+    };
+    return CLUSTER_MAIN(argc, argv, "multi", tests);
+}

@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zkl_revoke: asking a contender to let go, and waiting for its end; and what zkl_break has in common with
+ * it. */
+#include "cluster.h"
+
+#include <zklock/inspect.h>
+
+#include "nodes.h"
+#include "notes.h"
+#include "says.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define REVOKED "__REVOKE__"
+#define MS INT64_C(1000000)
+
+enum { READ = 1, WRITE = 2, DELETE = 8 };
+
+/* --- calls for actors ------------------------------------------------------------------------- */
+
+struct revoke {
+    struct zkl_client *client;
+    const char *node;
+    struct zkl_wait wait;
+    unsigned flags;
+};
+
+static struct revoke revoke_of(struct zkl_client *client, const char *node)
+{
+    struct revoke r = {.client = client, .node = node, .wait = ZKL_WAIT_INIT};
+
+    return r;
+}
+
+/* The same with a deadline from now. */
+static struct revoke revoke_for(struct zkl_client *client, const char *node, int64_t ms)
+{
+    struct revoke r = revoke_of(client, node);
+
+    r.wait.deadline_ns = zkl_now_ns() + ms * MS;
+    return r;
+}
+
+static int do_revoke(void *arg)
+{
+    struct revoke *r = arg;
+
+    return zkl_revoke(r->client, r->node, &r->wait, r->flags);
+}
+
+/* Asked, and the watch is there. */
+static void check_waits(struct actor *actor, const char *node)
+{
+    check_wait(node_has_data(node, REVOKED) && node_watches(node) == 1, WAIT_MS);
+    check_true(!actor_is_done(actor));
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* Goal: the request is in the node's data, and the call waits until the node is gone, and no shorter:
+ * a change of the data is no end. No watch is left. */
+static void revoke_asks_and_waits_for_the_end(void **state)
+{
+    const char *node = below(cluster_path("ask"), "lock-0000000000");
+    struct zkl_client *client = cluster_client();
+    struct revoke r = revoke_of(client, node);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    for (int i = 0; i < 3; i++) {
+        check_ok(wire_set(raw, cluster_at(node), "still busy", -1));
+        check_wait(node_watches(node) == 1, WAIT_MS);
+    }
+    net_nap_ms(50);
+    check_true(!actor_is_done(actor));
+    drop_node(node);
+    check_ok(actor_result(actor));
+    check_num(node_watches(node), ==, 0);
+    check_num(zkl_revoke(client, node, &r.wait, 0), ==, ZKL_ENONODE);
+    check_detail(ZKL_ENONODE, node);
+    check_num(zkl_revoke(client, node, NULL, 0), ==, ZKL_ENONODE);
+    actor_end(actor);
+    cluster_free(client, NULL);
+}
+
+/* Goal: a holder of the library hears of it, and lets go when it wants to. */
+static void a_holder_hears_of_it_and_lets_go(void **state)
+{
+    const char *path = cluster_path("holder");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client(), *asker = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *actor = actor_new();
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    struct revoke r = revoke_of(asker, node);
+    actor_begin(actor, do_revoke, &r);
+    check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_num(zkl_mutex_revoke_requested(mutex), ==, 1);
+    check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
+    const struct zkl_inspection *seen = NULL;
+    check_ok(zkl_inspect(asker, path, WAIT_MS, &seen));
+    check_num(seen->entries[0].revoke_requested, ==, 1);
+    zkl_inspection_free(seen);
+    check_true(!actor_is_done(actor));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(actor));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(asker, NULL);
+}
+
+/* Goal: at the deadline the call ends, the node stays and no watch does; a deadline that has passed
+ * asks and does not wait. */
+static void the_deadline_ends_the_wait(void **state)
+{
+    const char *node = below(cluster_path("late"), "lock-0000000000");
+    struct zkl_client *client = cluster_client();
+    int64_t start = net_now_ms();
+
+    (void)state;
+    make_node(node, "somebody");
+    struct revoke r = revoke_for(client, node, 200);
+    check_num(do_revoke(&r), ==, ZKL_ETIMEDOUT);
+    check_detail(ZKL_ETIMEDOUT, "still there");
+    check_num(net_now_ms() - start, >=, 200);
+    check_num(net_now_ms() - start, <, WAIT_MS);
+    check_true(node_has_data(node, REVOKED));
+    check_wait(node_watches(node) == 0, WAIT_MS);
+    check_ok(wire_set(raw, cluster_at(node), "", -1));
+    r.wait.deadline_ns = 0;
+    check_num(do_revoke(&r), ==, ZKL_ETIMEDOUT);
+    check_detail(ZKL_ETIMEDOUT, "still there");
+    check_true(node_has_data(node, REVOKED));
+    check_num(node_watches(node), ==, 0);
+    cluster_free(client, NULL);
+}
+
+/* Goal: with force the node is deleted at the deadline, not before; with one that has passed at once. */
+static void force_deletes_at_the_deadline(void **state)
+{
+    const char *node = below(cluster_path("force"), "lock-0000000000");
+    struct zkl_client *client = cluster_client();
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    struct revoke r = revoke_for(client, node, 1500);
+    r.flags = ZKL_FORCE;
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    check_true(node_is_there(node) || zkl_now_ns() >= r.wait.deadline_ns);
+    check_ok(actor_result(actor));
+    check_num(zkl_now_ns(), >=, r.wait.deadline_ns);
+    check_true(!node_is_there(node));
+    make_node(node, "somebody");
+    check_ok(do_revoke(&r));
+    check_true(!node_is_there(node));
+    check_num(do_revoke(&r), ==, ZKL_ENONODE);
+    make_node(node, "somebody");
+    r.wait.deadline_ns = ZKL_NO_DEADLINE;
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    drop_node(node);
+    check_ok(actor_result(actor));
+    check_num(node_watches(node), ==, 0);
+    actor_end(actor);
+    cluster_free(client, NULL);
+}
+
+/* Goal: a node that goes by itself just as it is to be deleted has gone. */
+static void force_comes_too_late(void **state)
+{
+    const char *node = below(cluster_path("too-late"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    struct revoke r = revoke_for(client, node, 1000);
+    r.flags = ZKL_FORCE;
+    check_ok(proxy_hold_request(proxy, PROXY_SYNC, 1)); /* of the look before the deletion */
+    actor_begin(actor, do_revoke, &r);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    drop_node(node);
+    proxy_release(proxy);
+    check_ok(actor_result(actor));
+    check_num(proxy_counts(proxy, PROXY_DELETE), ==, 0);
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: what is no contender's is left alone without force, with not a byte written. */
+static void foreign_nodes_need_force(void **state)
+{
+    static const char *const foreign[] = {"readme", "lock-", "locks", "report_lock_0000000001"};
+    static const char *const contenders[] = {
+        "lock-0000000001",
+        "ab__lock__0000000002",
+        "ab__rlock__0000000003",
+        "x-1a-0000000004",
+        "_c_00000000-0000-4000-8000-000000000000-report_lock_0000000005",
+        "_c_00000000-0000-4000-8000-000000000000-lease-0000000006",
+        "_c_00000000-0000-4000-8000-000000000000-__WRIT__-000000007"};
+    const char *path = cluster_path("foreign");
+    struct zkl_client *client = cluster_client();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        const char *node = below(path, foreign[i]);
+        make_node(node, "somebody");
+        struct revoke r = revoke_for(client, node, 1);
+        check_num(do_revoke(&r), ==, ZKL_EFOREIGN);
+        check_detail(ZKL_EFOREIGN, node);
+        check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_EFOREIGN, node);
+        check_true(node_has_data(node, "somebody"));
+        r.flags = ZKL_FORCE;
+        if (i % 2)
+            check_ok(do_revoke(&r));
+        else
+            check_ok(zkl_break(client, node, 0, ZKL_FORCE, WAIT_MS));
+        check_true(!node_is_there(node));
+    }
+    for (size_t i = 0; i < sizeof contenders / sizeof contenders[0]; i++) {
+        const char *node = below(path, contenders[i]);
+        make_node(node, "somebody");
+        struct revoke r = revoke_for(client, node, 0);
+        check_num(do_revoke(&r), ==, ZKL_ETIMEDOUT);
+        check_true(node_has_data(node, REVOKED));
+        check_ok(zkl_break(client, node, 0, 0, WAIT_MS));
+        check_true(!node_is_there(node));
+    }
+    cluster_free(client, NULL);
+}
+
+/* Goal: who waits for the end of a node that is another one by now hears so, and force deletes that one
+ * only: a stranger's of the same name stays. Method: the proxy holds the watch back meanwhile. */
+static void another_node_of_the_same_name_is_left_alone(void **state)
+{
+    const char *node = below(cluster_path("another"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    struct revoke r = revoke_of(client, node);
+    r.flags = ZKL_FORCE;
+    check_ok(proxy_hold_request(proxy, PROXY_GET, 1));
+    actor_begin(actor, do_revoke, &r);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    drop_node(node);
+    make_node(node, "somebody");
+    proxy_release(proxy);
+    check_ok(actor_result(actor));
+    check_true(node_has_data(node, "somebody"));
+    check_wait(node_watches(node) == 0, WAIT_MS);
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* --- what is denied --------------------------------------------------------------------------- */
+
+static void make_for(const char *node, int denied)
+{
+    struct wire_acl acl[] = {{WIRE_PERM_ALL & ~denied, "world", "anyone"},
+                             {WIRE_PERM_ALL, "auth", ""}};
+
+    check_ok(wire_create_acl(raw, cluster_at(node), "somebody", WIRE_EPHEMERAL, acl, 2, NULL, 0));
+}
+
+/* Goal: each right that is missing is named, at once, and nothing changes; without READ the request is
+ * made, and it is said that its end can't be waited for. */
+static void each_missing_right_is_named(void **state)
+{
+    const char *path = cluster_path("rights"), *node = below(path, "lock-0000000000");
+    struct wire_acl closed[] = {{WIRE_PERM_ALL & ~DELETE, "world", "anyone"},
+                                {WIRE_PERM_ALL, "auth", ""}};
+    struct zkl_client *client = cluster_client();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", "admin:admin"));
+    check_ok(wire_create_acl(raw, cluster_at(path), "", WIRE_PERSISTENT, closed, 2, NULL, 0));
+    make_for(node, WRITE);
+    check_num(do_revoke(&r), ==, ZKL_EACCES);
+    check_detail(ZKL_EACCES, "no WRITE");
+    check_true(node_has_data(node, "somebody"));
+    r = revoke_for(client, node, 0);
+    r.flags = ZKL_FORCE;
+    check_num(do_revoke(&r), ==, ZKL_EACCES);
+    check_true(node_has_data(node, "somebody"));
+    drop_node(node);
+
+    make_for(node, READ);
+    r = revoke_of(client, node);
+    check_num(do_revoke(&r), ==, ZKL_EACCES);
+    check_detail(ZKL_EACCES, "no READ");
+    check_true(node_has_data(node, REVOKED));
+    check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_EACCES, "no DELETE");
+    check_true(node_is_there(node));
+    drop_node(node);
+
+    make_for(node, 0);
+    r = revoke_for(client, node, 50);
+    r.flags = ZKL_FORCE;
+    check_num(do_revoke(&r), ==, ZKL_EACCES);
+    check_detail(ZKL_EACCES, "no DELETE");
+    check_true(node_has_data(node, REVOKED));
+    check_wait(node_watches(node) == 0, WAIT_MS);
+    cluster_free(client, NULL);
+}
+
+static void wrong_arguments_are_named(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct revoke r = revoke_of(client, "/x/lock-0000000000");
+
+    (void)state;
+    check_fails(zkl_revoke(NULL, r.node, NULL, 0), ZKL_EINVAL, "client is NULL");
+    check_fails(zkl_revoke(client, NULL, NULL, 0), ZKL_EINVAL, "node_path is NULL");
+    check_fails(zkl_revoke(client, r.node, NULL, 2), ZKL_EINVAL, "0x2");
+    check_fails(zkl_revoke(client, "lock-0000000000", NULL, 0), ZKL_EBADPATH, "slash");
+    check_fails(zkl_revoke(client, "/x/", NULL, ZKL_FORCE), ZKL_EBADPATH, "empty");
+    r.wait.size = 0;
+    check_fails(do_revoke(&r), ZKL_EINVAL, "ZKL_WAIT_INIT");
+    r.wait = zkl_wait_init();
+    r.wait.flags = ZKL_WAIT_TRY;
+    check_fails(do_revoke(&r), ZKL_EINVAL, "flags");
+    r.wait = zkl_wait_init();
+    r.wait.lease_ms = 1;
+    check_fails(do_revoke(&r), ZKL_EINVAL, "lease_ms");
+    r.wait = zkl_wait_init();
+    r.wait.deadline_ns = -1;
+    check_fails(do_revoke(&r), ZKL_EBADTIMEOUT, "deadline_ns");
+    check_fails(zkl_break(NULL, r.node, 0, 0, 0), ZKL_EINVAL, "client is NULL");
+    check_fails(zkl_break(client, NULL, 0, 0, 0), ZKL_EINVAL, "node_path is NULL");
+    check_fails(zkl_break(client, r.node, 0, 4, 0), ZKL_EINVAL, "0x4");
+    check_fails(zkl_break(client, "/", 0, ZKL_FORCE, 0), ZKL_EBADPATH, "root");
+    check_fails(zkl_break(client, r.node, 0, 0, -1), ZKL_EBADTIMEOUT, "-1 ms");
+    check_fails(zkl_break(client, r.node, 0, 0, ZKL_TIMEOUT_MAX_MS + 1), ZKL_EBADTIMEOUT, "ms");
+    check_fails(zkl_break(client, r.node, 0, 0, 0), ZKL_ETIMEDOUT, r.node);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_fails(zkl_revoke(client, r.node, NULL, 0), ZKL_ECLOSED, "zkl_revoke");
+    check_fails(zkl_break(client, r.node, 0, 0, 1000), ZKL_ECLOSED, "zkl_break");
+    cluster_free(client, NULL);
+}
+
+/* --- ends of a wait --------------------------------------------------------------------------- */
+
+/* Goal: a cancel object ends the wait, and leaves no watch; one that is set already lets nothing be
+ * asked; it ends all waits that share it. */
+static void cancel_ends_the_wait(void **state)
+{
+    const char *path = cluster_path("cancel");
+    const char *nodes[] = {below(path, "lock-0000000000"), below(path, "lock-0000000001")};
+    struct zkl_client *client = cluster_client();
+    struct zkl_cancel *cancel = NULL;
+    struct actor *actors[] = {actor_new(), actor_new()};
+    struct revoke revokes[2];
+
+    (void)state;
+    check_ok(zkl_cancel_new(&cancel));
+    for (int i = 0; i < 2; i++) {
+        make_node(nodes[i], "somebody");
+        revokes[i] = revoke_of(client, nodes[i]);
+        revokes[i].wait.cancel = cancel;
+        actor_begin(actors[i], do_revoke, &revokes[i]);
+        check_waits(actors[i], nodes[i]);
+    }
+    zkl_cancel_set(cancel);
+    for (int i = 0; i < 2; i++) {
+        check_num(actor_result(actors[i]), ==, ZKL_ECANCELED);
+        check_wait(node_watches(nodes[i]) == 0, WAIT_MS);
+        check_true(node_is_there(nodes[i]));
+        actor_end(actors[i]);
+    }
+    check_ok(wire_set(raw, cluster_at(nodes[0]), "", -1));
+    check_num(do_revoke(&revokes[0]), ==, ZKL_ECANCELED);
+    check_true(node_has_data(nodes[0], ""));
+    zkl_cancel_free(cancel);
+    cluster_free(client, NULL);
+}
+
+/* Goal: close ends the wait with ECLOSED, at once, and the session's watch goes. */
+static void close_ends_the_wait(void **state)
+{
+    const char *node = below(cluster_path("close"), "lock-0000000000");
+    struct zkl_client *client = cluster_client();
+    struct revoke r = revoke_of(client, node);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(actor_result(actor), ==, ZKL_ECLOSED);
+    check_wait(node_watches(node) == 0, WAIT_MS);
+    check_true(node_is_there(node));
+    actor_end(actor);
+    cluster_free(client, NULL);
+}
+
+struct in_callback {
+    struct zkl_client *client;
+    int codes[3];
+    atomic_int done;
+};
+
+static void on_state(struct zkl_client *client, enum zkl_client_state state, void *arg)
+{
+    struct in_callback *in = arg;
+    const struct zkl_inspection *seen = NULL;
+
+    (void)client;
+    if (state != ZKL_CLIENT_CONNECTED || in->done)
+        return;
+    in->codes[0] = zkl_inspect(client, "/x", WAIT_MS, &seen);
+    in->codes[1] = zkl_revoke(client, "/x/lock-0000000000", NULL, 0);
+    in->codes[2] = zkl_break(client, "/x/lock-0000000000", 0, 0, WAIT_MS);
+    in->done = 1;
+}
+
+/* Goal: none of the calls can be made from a callback. */
+static void no_call_waits_in_a_callback(void **state)
+{
+    struct zkl_client_options options = cluster_options();
+    struct in_callback in = {0};
+
+    (void)state;
+    options.state_fn = on_state;
+    options.state_arg = &in;
+    struct zkl_client *client = cluster_client_with(&options);
+    check_wait(in.done, WAIT_MS);
+    for (int i = 0; i < 3; i++)
+        check_num(in.codes[i], ==, ZKL_EINCALLBACK);
+    cluster_free(client, NULL);
+}
+
+/* --- watches that are shared ------------------------------------------------------------------ */
+
+/* Goal: one client that waits behind a node, and asks for it twice, has one watch there, and whoever
+ * leaves, the others still hear of its end. Modes: F45, F49. */
+static void a_watch_is_shared_with_waiters(void **state)
+{
+    const char *path = cluster_path("shared"), *node = below(path, "lock--000000005");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new(), *asker = actor_new();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    make_node(node, "somebody");
+    actor_begin(waiter, do_lock, mutex);
+    check_wait(node_watches(node) == 1, WAIT_MS);
+    struct revoke brief = revoke_for(client, node, 100);
+    actor_begin(asker, do_revoke, &r);
+    check_num(do_revoke(&brief), ==, ZKL_ETIMEDOUT);
+    check_wait(node_watches(node) == 1, WAIT_MS);
+    check_true(!actor_is_done(asker));
+    check_true(!actor_is_done(waiter));
+    drop_node(node);
+    check_ok(actor_result(asker));
+    check_ok(actor_result(waiter));
+    check_ok(actor_do(waiter, do_unlock, mutex));
+    check_wait(all_watches() == 0, WAIT_MS);
+    actor_end(waiter);
+    actor_end(asker);
+    cluster_free(client, mutex);
+}
+
+/* Goal: likewise where the waiter leaves first. */
+static void a_waiter_leaves_the_watch_to_the_asker(void **state)
+{
+    const char *path = cluster_path("left"), *node = below(path, "lock--000000005");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct actor *waiter = actor_new(), *asker = actor_new();
+    struct revoke r = revoke_of(client, node);
+    struct take take = take_of(mutex);
+
+    (void)state;
+    make_node(node, "somebody");
+    take.wait.deadline_ns = zkl_now_ns() + 1500 * MS;
+    actor_begin(waiter, do_acquire, &take);
+    check_wait(node_watches(node) == 1, WAIT_MS);
+    actor_begin(asker, do_revoke, &r);
+    check_num(actor_result(waiter), ==, ZKL_ETIMEDOUT);
+    check_wait(cluster_children(path) == 1, WAIT_MS);
+    check_waits(asker, node);
+    drop_node(node);
+    check_ok(actor_result(asker));
+    check_wait(all_watches() == 0, WAIT_MS);
+    actor_end(waiter);
+    actor_end(asker);
+    cluster_free(client, mutex);
+}
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+/* Goal: a lost answer to the request, or a lost request, is made up for; one that was lost although it
+ * was heard, and answered by the end, is no ENONODE. */
+static void asking_survives_a_lost_link(void **state)
+{
+    const char *node = below(cluster_path("ask-lost"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        make_node(node, "somebody");
+        proxy_reset_counts(proxy);
+        if (i == 0)
+            check_ok(proxy_drop_reply(proxy, PROXY_SET, 1, PROXY_THEN_CUT));
+        else
+            check_ok(proxy_drop_request(proxy, PROXY_SET, 1, PROXY_THEN_CUT));
+        actor_begin(actor, do_revoke, &r);
+        check_waits(actor, node);
+        check_num(proxy_counts(proxy, PROXY_SET), ==, 2);
+        drop_node(node);
+        check_ok(actor_result(actor));
+    }
+    make_node(node, "somebody");
+    check_ok(proxy_drop_reply(proxy, PROXY_SET, 1, PROXY_THEN_SILENT));
+    actor_begin(actor, do_revoke, &r);
+    check_wait(node_has_data(node, REVOKED), WAIT_MS);
+    drop_node(node);
+    proxy_cut(proxy);
+    check_ok(actor_result(actor));
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: the wait survives the link: the node that went meanwhile is heard of, one that stays is waited
+ * for on, one that is another by now has gone. */
+static void waiting_survives_a_lost_link(void **state)
+{
+    const char *node = below(cluster_path("wait-lost"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        make_node(node, "somebody");
+        actor_begin(actor, do_revoke, &r);
+        check_waits(actor, node);
+        check_ok(proxy_refuse(proxy, true));
+        proxy_cut(proxy);
+        check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        if (i > 0)
+            drop_node(node);
+        if (i == 2)
+            make_node(node, "somebody");
+        check_true(!actor_is_done(actor));
+        check_ok(proxy_refuse(proxy, false));
+        if (i == 0) {
+            check_wait(node_watches(node) == 1, WAIT_MS);
+            net_nap_ms(50);
+            check_true(!actor_is_done(actor));
+            drop_node(node);
+        }
+        check_ok(actor_result(actor));
+        if (i == 2)
+            drop_node(node);
+        check_wait(node_watches(node) == 0, WAIT_MS);
+    }
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: an event that is lost with its link is made up for. */
+static void a_lost_event_is_made_up_for(void **state)
+{
+    const char *node = below(cluster_path("event"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    make_node(node, "somebody");
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    check_ok(proxy_drop_reply(proxy, PROXY_EVENT, 1, PROXY_THEN_CUT));
+    drop_node(node);
+    check_ok(actor_result(actor));
+    check_ok(proxy_wait_dropped(proxy, 0));
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: so does the end of the asker's session: the next one asks on. */
+static void waiting_survives_the_session(void **state)
+{
+    const char *path = cluster_path("wait-expired"), *node = below(path, "lock-0000000000");
+    const char *mark = cluster_path("wait-expired-mark");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, 1000);
+    struct zkl_mutex *mutex = cluster_mutex(client, mark);
+    struct actor *actor = actor_new();
+    struct revoke r = revoke_of(client, node);
+
+    (void)state;
+    make_node(node, "somebody");
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actor, do_revoke, &r);
+    check_waits(actor, node);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(cluster_children(mark) == 0, WAIT_MS);
+    check_num(node_watches(node), ==, 0);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(node_watches(node) == 1, WAIT_MS);
+    check_true(!actor_is_done(actor));
+    drop_node(node);
+    check_ok(actor_result(actor));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    actor_end(actor);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: without a link the deadline holds, and says so; with force the node goes once there is one, a
+ * session's time after the deadline at the latest. */
+static void deadlines_hold_without_a_link(void **state)
+{
+    const char *node = below(cluster_path("no-link"), "lock-0000000000");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    make_node(node, "somebody");
+    proxy_hole(proxy, PROXY_BOTH);
+    struct revoke unheard = revoke_for(client, node, 100);
+    check_num(do_revoke(&unheard), ==, ZKL_EDISCONNECTED);
+    check_detail(ZKL_EDISCONNECTED, "not known");
+    check_num(zkl_break(client, node, 0, 0, 100), ==, ZKL_ETIMEDOUT);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    proxy_heal(proxy);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    int64_t start = net_now_ms();
+    check_fails(zkl_break(client, node, 0, 0, 200), ZKL_EDISCONNECTED, node);
+    struct revoke r = revoke_for(client, node, 200);
+    check_num(do_revoke(&r), ==, ZKL_EDISCONNECTED);
+    check_detail(ZKL_EDISCONNECTED, "not known");
+    check_num(net_now_ms() - start, >=, 400);
+    check_num(net_now_ms() - start, <, 5000);
+    check_true(node_has_data(node, "somebody"));
+    r = revoke_for(client, node, 100);
+    r.flags = ZKL_FORCE;
+    actor_begin(actor, do_revoke, &r);
+    net_nap_ms(300);
+    check_true(!actor_is_done(actor));
+    check_ok(proxy_refuse(proxy, false));
+    check_ok(actor_result(actor));
+    check_true(!node_is_there(node));
+    actor_end(actor);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(revoke_asks_and_waits_for_the_end),
+    cluster_test(a_holder_hears_of_it_and_lets_go),
+    cluster_test(the_deadline_ends_the_wait),
+    cluster_test(force_deletes_at_the_deadline),
+    cluster_test(force_comes_too_late),
+    cluster_test(foreign_nodes_need_force),
+    cluster_test(another_node_of_the_same_name_is_left_alone),
+    cluster_test(each_missing_right_is_named),
+    cluster_test(wrong_arguments_are_named),
+    cluster_test(cancel_ends_the_wait),
+    cluster_test(close_ends_the_wait),
+    cluster_test(no_call_waits_in_a_callback),
+    cluster_test(a_watch_is_shared_with_waiters),
+    cluster_test(a_waiter_leaves_the_watch_to_the_asker),
+    cluster_test(asking_survives_a_lost_link),
+    cluster_test(waiting_survives_a_lost_link),
+    cluster_test(a_lost_event_is_made_up_for),
+    cluster_test(waiting_survives_the_session),
+    cluster_test(deadlines_hold_without_a_link),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "revoke", tests);
+}

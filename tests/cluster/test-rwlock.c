@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The read-write lock: who holds together with whom, in what order, re-entry in both halves, the
+ * downgrade that keeps its place, and the upgrade that is refused. */
+#include "cluster.h"
+
+#include "nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct user {
+    struct zkl_client *client;
+    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *read, *write;
+    struct actor *actor;
+};
+
+static struct user user_of(const char *path)
+{
+    struct user u = {.client = cluster_client(), .actor = actor_new()};
+    check_ok(zkl_rwlock_new(&u.rwlock, u.client, path, NULL));
+    u.read = zkl_rwlock_read(u.rwlock);
+    u.write = zkl_rwlock_write(u.rwlock);
+    return u;
+}
+
+static void user_end(struct user *u)
+{
+    actor_end(u->actor);
+    check_ok(zkl_rwlock_free(u->rwlock));
+    check_ok(zkl_client_free(u->client));
+}
+
+static void lock(struct user *u, struct zkl_mutex *half)
+{
+    check_ok(actor_do(u->actor, do_lock, half));
+}
+
+static void unlock(struct user *u, struct zkl_mutex *half)
+{
+    check_ok(actor_do(u->actor, do_unlock, half));
+}
+
+/* Begin to lock, and wait until the node is there. */
+static void queue(struct user *u, struct zkl_mutex *half, const char *path)
+{
+    int before = cluster_children(path);
+    actor_begin(u->actor, do_lock, half);
+    check_wait(cluster_children(path) == before + 1, WAIT_MS);
+}
+
+/* Goal: readers hold together, a writer alone. */
+static void readers_share_and_writers_do_not(void **state)
+{
+    const char *path = cluster_path("share");
+    struct user a = user_of(path), b = user_of(path);
+
+    (void)state;
+    lock(&a, a.read);
+    lock(&b, b.read);
+    check_num(actor_do(a.actor, do_trylock, a.write), ==, ZKL_EDEADLK);
+    unlock(&a, a.read);
+    check_num(actor_do(a.actor, do_trylock, a.write), ==, ZKL_EBUSY);
+    unlock(&b, b.read);
+    lock(&a, a.write);
+    check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
+    check_num(actor_do(b.actor, do_trylock, b.write), ==, ZKL_EBUSY);
+    unlock(&a, a.write);
+    check_num(cluster_children(path), ==, 0);
+    user_end(&a);
+    user_end(&b);
+}
+
+/* Goal: first come, first served: a reader behind a waiting writer waits, and all readers behind
+ * one writer go on when it leaves. Modes: F35, F38. */
+static void the_queue_is_fair_to_both(void **state)
+{
+    const char *path = cluster_path("fair");
+    struct user r1 = user_of(path), w = user_of(path), r2 = user_of(path), r3 = user_of(path);
+
+    (void)state;
+    lock(&r1, r1.read);
+    queue(&w, w.write, path);
+    queue(&r2, r2.read, path);
+    queue(&r3, r3.read, path);
+    check_true(!actor_is_done(w.actor) && !actor_is_done(r2.actor));
+    unlock(&r1, r1.read);
+    check_ok(actor_result(w.actor));
+    net_nap_ms(50);
+    check_true(!actor_is_done(r2.actor) && !actor_is_done(r3.actor));
+    unlock(&w, w.write);
+    check_ok(actor_result(r2.actor));
+    check_ok(actor_result(r3.actor));
+    unlock(&r3, r3.read);
+    unlock(&r2, r2.read);
+    check_num(cluster_children(path), ==, 0);
+    check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
+    user_end(&r1);
+    user_end(&w);
+    user_end(&r2);
+    user_end(&r3);
+}
+
+/* Goal: both halves count for themselves, and the order of unlocking is free. Modes: F39. */
+static void each_half_is_reentrant(void **state)
+{
+    const char *path = cluster_path("again");
+    struct user u = user_of(path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(u.write));
+    check_ok(zkl_mutex_lock(u.write));
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(zkl_mutex_lock(u.read));
+    check_num(zkl_mutex_hold_count(u.write), ==, 2);
+    check_num(zkl_mutex_hold_count(u.read), ==, 2);
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_mutex_unlock(u.read));
+    check_ok(zkl_mutex_unlock(u.write));
+    check_ok(zkl_mutex_unlock(u.write));
+    check_num(zkl_mutex_unlock(u.write), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_lock(u.read));
+    check_num(zkl_mutex_lock(u.write), ==, ZKL_EDEADLK);
+    check_true(strstr(zkl_error_detail(), "read lock") != NULL);
+    check_ok(zkl_mutex_unlock(u.read));
+    check_ok(zkl_mutex_unlock(u.read));
+    check_num(cluster_children(path), ==, 0);
+    user_end(&u);
+}
+
+/* Goal: a downgrade keeps the place and the token: with a writer queued behind, the former writer
+ * reads on alone with the write node's number, and a second reader waits for that writer.
+ * Modes: F36. */
+static void a_downgrade_keeps_its_place(void **state)
+{
+    const char *path = cluster_path("down");
+    char write_node[700], read_node[700];
+    struct user a = user_of(path), w = user_of(path), r = user_of(path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(a.write));
+    queue(&w, w.write, path);
+    uint64_t token = zkl_mutex_token(a.write);
+    check_true(zkl_mutex_node_path(a.write, write_node, sizeof write_node) > 0);
+    check_ok(zkl_mutex_lock(a.read));
+    check_true(zkl_mutex_node_path(a.read, read_node, sizeof read_node) > 0);
+    check_text(strrchr(read_node, '_') + 1, strrchr(write_node, '_') + 1);
+    check_true(zkl_mutex_token(a.read) == token && zkl_mutex_window_ms(a.read) > 0);
+    check_ok(zkl_mutex_unlock(a.write));
+    queue(&r, r.read, path);
+    net_nap_ms(50);
+    check_true(!actor_is_done(w.actor) && !actor_is_done(r.actor));
+    check_num(zkl_mutex_still_held(a.read, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(a.read));
+    check_ok(actor_result(w.actor));
+    check_true(!actor_is_done(r.actor));
+    unlock(&w, w.write);
+    check_ok(actor_result(r.actor));
+    unlock(&r, r.read);
+    check_num(cluster_children(path), ==, 0);
+    user_end(&a);
+    user_end(&w);
+    user_end(&r);
+}
+
+/* Goal: the write lock of one thread helps no other thread, nor another handle. */
+static void a_downgrade_is_its_threads_own(void **state)
+{
+    const char *path = cluster_path("own");
+    struct user a = user_of(path), b = user_of(path);
+    struct zkl_rwlock *other;
+
+    (void)state;
+    check_ok(zkl_mutex_lock(a.write));
+    check_num(actor_do(a.actor, do_trylock, a.read), ==, ZKL_EBUSY);
+    check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
+    check_ok(zkl_rwlock_new(&other, a.client, path, NULL));
+    check_num(zkl_mutex_lock(zkl_rwlock_read(other)), ==, ZKL_EDEADLK);
+    check_ok(zkl_rwlock_free(other));
+    check_ok(zkl_mutex_unlock(a.write));
+    user_end(&a);
+    user_end(&b);
+}
+
+/* Goal: when the write node was taken away, the read lock does not come from it. Method: a stranger
+ * deletes it; the transaction's check sees that. */
+static void no_downgrade_of_a_lost_write_lock(void **state)
+{
+    const char *path = cluster_path("lost");
+    char node[700];
+    struct user u = user_of(path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(u.write));
+    check_true(zkl_mutex_node_path(u.write, node, sizeof node) > 0);
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_num(zkl_mutex_lock(u.read), ==, ZKL_ELOST);
+    check_num(zkl_mutex_hold_count(u.read), ==, 0);
+    check_num(cluster_children(path), ==, 0);
+    check_num(zkl_mutex_unlock(u.write), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(zkl_mutex_unlock(u.read));
+    user_end(&u);
+}
+
+/* Goal: a reader, and a writer, whose node is gone before it sees the list queues again: it neither takes
+ * the place of nobody for the first one, nor gives up. Method: the list is held back until the node is
+ * deleted; a writer holds meanwhile. Modes: F37. */
+static void who_is_not_in_the_list_queues_again(void **state)
+{
+    const char *path = cluster_path("missing");
+    struct user holder = user_of(path);
+    struct actor *actor = actor_new();
+    struct proxy *proxy = NULL;
+    struct zkl_rwlock *rwlock;
+    char node[256];
+
+    (void)state;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    struct zkl_mutex *halves[] = {zkl_rwlock_read(rwlock), zkl_rwlock_write(rwlock)};
+    for (int i = 0; i < 2; i++) {
+        lock(&holder, holder.write);
+        check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));
+        actor_begin(actor, do_lock, halves[i]);
+        check_ok(proxy_wait_held(proxy, WAIT_MS));
+        check_wait(cluster_children(path) == 2, WAIT_MS);
+        cluster_child(path, 1, node, sizeof node);
+        check_ok(wire_delete(raw, node, -1));
+        proxy_release(proxy);
+        check_wait(cluster_children(path) == 2, WAIT_MS);
+        net_nap_ms(50); /* would do for a wrong grant */
+        check_true(!actor_is_done(actor));
+        unlock(&holder, holder.write);
+        check_ok(actor_result(actor));
+        check_ok(actor_do(actor, do_unlock, halves[i]));
+        check_num(cluster_children(path), ==, 0);
+    }
+    actor_end(actor);
+    check_ok(zkl_rwlock_free(rwlock));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+    user_end(&holder);
+}
+
+/* Goal: the halves can't be freed alone, nor the whole while one is held. */
+static void halves_go_with_the_whole(void **state)
+{
+    const char *path = cluster_path("whole");
+    struct user u = user_of(path);
+
+    (void)state;
+    check_num(zkl_mutex_free(u.read), ==, ZKL_EINVAL);
+    check_ok(zkl_mutex_lock(u.read));
+    check_num(zkl_rwlock_free(u.rwlock), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(u.read));
+    user_end(&u);
+}
+
+/* Goal: what an uncontended read, write and downgrade cost. Method: the server's own count. */
+static void requests_are_counted(void **state)
+{
+    static const struct {
+        bool write, read;
+        int requests;
+    } cycles[] = {{false, true, 3}, {true, false, 3}, {true, true, 5}};
+    const char *path = cluster_path("counted");
+    struct user u = user_of(path);
+
+    (void)state;
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    for (size_t i = 0; i < sizeof cycles / sizeof *cycles; i++) {
+        int64_t before = 0, after = 0;
+        check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &before));
+        for (int j = 0; j < 100; j++) {
+            if (cycles[i].write)
+                check_ok(zkl_mutex_lock(u.write));
+            if (cycles[i].read)
+                check_ok(zkl_mutex_lock(u.read));
+            if (cycles[i].write)
+                check_ok(zkl_mutex_unlock(u.write));
+            if (cycles[i].read)
+                check_ok(zkl_mutex_unlock(u.read));
+        }
+        check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &after));
+        print_message("%s%s: %.3f requests a cycle\n", cycles[i].write ? "write " : "",
+                      cycles[i].read ? "read" : "", (double)(after - before - 1) / 100);
+        check_num(after - before - 1, >=, 100 * cycles[i].requests);
+        check_num(after - before - 1, <=, 100 * cycles[i].requests + 10); /* pings and nudges */
+    }
+    user_end(&u);
+}
+
+/* Goal: many readers that come and go all the time do not starve a writer. Modes: F38. */
+static void readers_do_not_starve_a_writer(void **state)
+{
+    enum { READERS = 4, ROUNDS = 20 };
+    const char *path = cluster_path("starve");
+    struct user readers[READERS], w = user_of(path);
+
+    (void)state;
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = user_of(path);
+        lock(&readers[i], readers[i].read);
+    }
+    queue(&w, w.write, path);
+    for (int i = 0; i < READERS; i++) {
+        unlock(&readers[i], readers[i].read);
+        actor_begin(readers[i].actor, do_lock, readers[i].read); /* behind the writer */
+    }
+    check_ok(actor_result(w.actor));
+    for (int i = 0; i < READERS; i++)
+        check_true(!actor_is_done(readers[i].actor));
+    unlock(&w, w.write);
+    for (int i = 0; i < READERS; i++) {
+        check_ok(actor_result(readers[i].actor));
+        unlock(&readers[i], readers[i].read);
+        user_end(&readers[i]);
+    }
+    user_end(&w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(readers_share_and_writers_do_not),
+        cluster_test(the_queue_is_fair_to_both),
+        cluster_test(each_half_is_reentrant),
+        cluster_test(a_downgrade_keeps_its_place),
+        cluster_test(a_downgrade_is_its_threads_own),
+        cluster_test(no_downgrade_of_a_lost_write_lock),
+        cluster_test(who_is_not_in_the_list_queues_again),
+        cluster_test(halves_go_with_the_whole),
+        cluster_test(requests_are_counted),
+        cluster_test(readers_do_not_starve_a_writer),
+    };
+    return CLUSTER_MAIN(argc, argv, "rwlock", tests);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking at a lock, asking for it, and taking it away. */
+#include "alloc.h"
+
+static bool look(struct stage *s, const char *at, enum zkl_lock_kind kind, size_t entries, int n,
+                 int count)
+{
+    const struct zkl_inspection *seen = NULL;
+
+    alloc_arm(n, count);
+    int rc = zkl_inspect(s->client, at, WAIT_MS, &seen);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    check_true((seen != NULL) == (rc == 0));
+    if (rc == 0) {
+        check_num(seen->kind, ==, kind);
+        check_num(seen->count, ==, entries);
+    }
+    zkl_inspection_free(seen);
+    return struck;
+}
+
+static bool look_at_a_mutex(struct stage *s, int n, int count)
+{
+    alloc_stand_before(s);
+    bool struck = look(s, alloc_path, ZKL_KIND_MUTEX, 1, n, count);
+    alloc_step_aside(s);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+static bool look_at_a_semaphore(struct stage *s, int n, int count)
+{
+    return look(s, "/alloc/sem", ZKL_KIND_SEMAPHORE, 3, n, count);
+}
+
+static void make_node(struct stage *s, const char *node, const char *data)
+{
+    check_ok(wire_create(s->wire, node, data, WIRE_PERSISTENT, NULL, 0));
+}
+
+/* Each request for memory of a look is refused in turn: all is seen, or nothing is given. */
+static void no_memory_while_looking(void **state)
+{
+    struct stage *s = *state;
+
+    make_node(s, "/alloc/sem", "");
+    make_node(s, "/alloc/sem/locks", "");
+    make_node(s, "/alloc/sem/leases", "2");
+    make_node(s, "/alloc/sem/leases/lease-0000000001", "web1 42 4711");
+    make_node(s, "/alloc/sem/locks/lock-0000000001", "somebody");
+    make_node(s, "/alloc/sem/note", "");
+    alloc_play(s, look_at_a_mutex);
+    alloc_play(s, look_at_a_semaphore);
+}
+
+static int act_revoke(struct zkl_mutex *unused, void *stage)
+{
+    struct stage *s = stage;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    (void)unused;
+    wait.cancel = s->cancel;
+    return zkl_revoke(s->client, s->before, &wait, 0);
+}
+
+static bool ask_and_wait(struct stage *s, int n, int count)
+{
+    alloc_stand_before(s);
+    check_ok(zkl_cancel_new(&s->cancel));
+    alloc_arm(n, count);
+    actor_begin(s->actor, act_revoke, NULL, s);
+    check_wait(!actor_busy(s->actor) || fault_watches(s->client) == 1, WAIT_MS);
+    alloc_step_aside(s);
+    int rc = actor_end(s->actor, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    zkl_cancel_free(s->cancel);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* So are those of asking a holder to let go. */
+static void no_memory_while_asking(void **state)
+{
+    alloc_play(*state, ask_and_wait);
+}
+
+static bool break_it(struct stage *s, int n, int count)
+{
+    alloc_stand_before(s);
+    alloc_arm(n, count);
+    int rc = zkl_break(s->client, s->before, 0, 0, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    if (rc != 0)
+        alloc_step_aside(s);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* And those of taking a lock away: it is taken, or not. */
+static void no_memory_while_breaking(void **state)
+{
+    alloc_play(*state, break_it);
+}
+
+const struct CMUnitTest alloc_ask_tests[] = {
+    ALLOC_TEST(no_memory_while_looking),
+    ALLOC_TEST(no_memory_while_asking),
+    ALLOC_TEST(no_memory_while_breaking),
+};
+const size_t alloc_ask_count = sizeof alloc_ask_tests / sizeof alloc_ask_tests[0];

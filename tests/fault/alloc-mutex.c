@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc.h"
+
+#include "api/client.h"
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static bool open_it(struct stage *s, int n, int count)
+{
+    struct zkl_client_options options =
+        fault_client_options(zks_connect_string(server), SESSION_MS);
+    struct zkl_client *client = NULL;
+
+    options.owner = "somebody";
+    options.auth_scheme = "digest";
+    options.auth_credential = "user:password";
+    options.connect_timeout_ms = 1000;
+    int threads = fault_threads();
+    alloc_arm(n, count);
+    int rc = zkl_client_open(&client, &options);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || alloc_refused(rc) || (struck && rc == ZKL_EDISCONNECTED));
+    check_true((client != NULL) == (rc == 0));
+    if (client != NULL) {
+        struct zkl_mutex *mutex = fault_mutex(client, alloc_path);
+        alloc_check_works(s, client, mutex);
+        check_ok(zkl_mutex_free(mutex));
+        check_ok(zkl_client_free(client));
+    }
+    check_wait(fault_threads() == threads, WAIT_MS);
+    return struck;
+}
+
+/* Each request for memory in zkl_client_open is refused in turn: no client and no thread, or one
+ * that works. */
+static void no_memory_while_opening(void **state)
+{
+    alloc_play(*state, open_it);
+}
+
+static bool new_mutex(struct stage *s, int n, int count)
+{
+    struct zkl_mutex *mutex = NULL;
+
+    alloc_arm(n, count);
+    int rc = zkl_mutex_new(&mutex, s->client, "/alloc/another", NULL);
+    bool struck = alloc_disarm();
+    check_num(rc, ==, struck ? ZKL_ENOMEM : 0);
+    check_true((mutex != NULL) == (rc == 0));
+    check_ok(zkl_mutex_free(mutex));
+    return struck;
+}
+
+static void no_memory_for_a_mutex(void **state)
+{
+    alloc_play(*state, new_mutex);
+}
+
+/* --- locking ---------------------------------------------------------------------------------- */
+
+/* By hand with a callback, so that there is a watch too. */
+static bool lock_and_unlock(struct stage *s, int n, int count)
+{
+    alloc_arm(n, count);
+    int rc = zkl_mutex_lock_for(s->mutex, WAIT_MS);
+    int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* Each request for memory in lock and unlock, on the calling thread or behind it, is refused in
+ * turn: the lock fails with ENOMEM or is held, the unlock is done or goes on in the background. */
+static void no_memory_while_locking(void **state)
+{
+    alloc_play(*state, lock_and_unlock);
+}
+
+static void no_memory_while_locking_with_a_callback(void **state)
+{
+    struct stage *s = *state;
+
+    check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
+    alloc_play(s, lock_and_unlock);
+    check_num(s->told.lost, ==, 0);
+}
+
+/* The path is not there yet. */
+static bool lock_a_new_path(struct stage *s, int n, int count)
+{
+    check_ok(wire_delete_tree(s->wire, "/alloc"));
+    return lock_and_unlock(s, n, count);
+}
+
+static void no_memory_while_making_the_path(void **state)
+{
+    alloc_play(*state, lock_a_new_path);
+}
+
+static bool trylock(struct stage *s, int n, int count)
+{
+    alloc_arm(n, count);
+    int rc = zkl_mutex_trylock(s->mutex);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    if (rc == 0)
+        check_ok(zkl_mutex_unlock(s->mutex));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+static void no_memory_while_trying(void **state)
+{
+    alloc_play(*state, trylock);
+}
+
+static int by_lock(struct zkl_mutex *mutex)
+{
+    return zkl_mutex_lock(mutex);
+}
+
+static int by_lock_until(struct zkl_mutex *mutex)
+{
+    return zkl_mutex_lock_until(mutex, zkl_now_ns() + WAIT_MS * INT64_C(1000000), NULL);
+}
+
+static int by_acquire(struct zkl_mutex *mutex)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+
+    wait.lease_ms = QUIET_MS;
+    return zkl_mutex_acquire(mutex, &wait, &grant);
+}
+
+static int (*way)(struct zkl_mutex *mutex);
+
+static bool lock_by_that_way(struct stage *s, int n, int count)
+{
+    alloc_arm(n, count);
+    int rc = way(s->mutex);
+    int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* The other calls that lock are no worse. */
+static void no_memory_while_locking_by_other_calls(void **state)
+{
+    static int (*const ways[])(struct zkl_mutex *) = {by_lock, by_lock_until, by_acquire};
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        way = ways[i];
+        alloc_play(*state, lock_by_that_way);
+    }
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static bool try_in_vain(struct stage *s, int n, int count)
+{
+    alloc_stand_before(s);
+    alloc_arm(n, count);
+    int rc = zkl_mutex_trylock(s->mutex);
+    bool struck = alloc_disarm();
+    check_true(rc == ZKL_EBUSY || (struck && alloc_refused(rc)));
+    alloc_step_aside(s);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+static void no_memory_while_trying_in_vain(void **state)
+{
+    alloc_play(*state, try_in_vain);
+}
+
+static bool wait_and_be_granted(struct stage *s, int n, int count)
+{
+    alloc_stand_before(s);
+    alloc_arm(n, count);
+    actor_begin(s->actor, act_lock, s->mutex, NULL);
+    check_wait(!actor_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
+    alloc_step_aside(s);
+    int rc = actor_end(s->actor, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    if (rc == 0)
+        check_ok(actor_do(s->actor, act_unlock, s->mutex, NULL));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* The wait behind somebody else, whose unlock wakes it, is short of memory. */
+static void no_memory_while_waiting(void **state)
+{
+    alloc_play(*state, wait_and_be_granted);
+}
+
+static bool wait_and_give_up(struct stage *s, int n, int count)
+{
+    struct zkl_cancel *cancel = NULL;
+
+    alloc_stand_before(s);
+    alloc_arm(n, count);
+    int rc = zkl_cancel_new(&cancel);
+    check_true(rc == 0 || (n == 1 && rc == ZKL_ENOMEM));
+    actor_begin(s->actor, act_lock_cancel, s->mutex, cancel);
+    check_wait(!actor_busy(s->actor) || alloc_in_queue(s->client), WAIT_MS);
+    if (cancel == NULL)
+        alloc_step_aside(s);
+    zkl_cancel_set(cancel);
+    int wait_rc = actor_end(s->actor, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_true(wait_rc == (cancel ? ZKL_ECANCELED : 0) || (struck && alloc_refused(wait_rc)));
+    if (wait_rc == 0)
+        check_ok(actor_do(s->actor, act_unlock, s->mutex, NULL));
+    if (cancel != NULL)
+        alloc_step_aside(s);
+    zkl_cancel_free(cancel);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* A wait is cancelled, and the janitor that clears up after it is short of memory. */
+static void no_memory_while_giving_up(void **state)
+{
+    alloc_play(*state, wait_and_give_up);
+}
+
+/* --- closing ---------------------------------------------------------------------------------- */
+
+static bool close_it(struct stage *s, int n, int count)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, alloc_path);
+
+    alloc_stand_before(s);
+    alloc_arm(n, count);
+    actor_begin(s->actor, act_lock, mutex, NULL);
+    check_wait(!actor_busy(s->actor) || alloc_in_queue(client), WAIT_MS);
+    int close_rc = zkl_client_close(client, WAIT_MS);
+    int rc = actor_end(s->actor, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_num(close_rc, ==, 0);
+    check_true(rc == ZKL_ECLOSED || (struck && alloc_refused(rc)));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    alloc_step_aside(s);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* The client is closed while somebody waits: closing needs no memory. */
+static void no_memory_while_closing(void **state)
+{
+    alloc_play(*state, close_it);
+}
+
+static bool expire_it(struct stage *s, int n, int count)
+{
+    int64_t session = fault_session(s->client);
+    fault_expire(s->client, 0);
+    alloc_arm(n, count);
+    int rc = zkl_mutex_lock_for(s->mutex, WAIT_MS);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && (alloc_refused(rc) || rc == ZKL_ETIMEDOUT)));
+    if (rc == 0)
+        rc = zkl_mutex_unlock(s->mutex);
+    check_wait(fault_session(s->client) != session && fault_session(s->client) != 0, WAIT_MS);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* The session has ended, and memory is short while the next one is made. */
+static void no_memory_for_the_next_session(void **state)
+{
+    struct stage *s = *state;
+
+    for (int count = 1; count <= 3; count += 2) {
+        int n = 1;
+        while (n < N_MAX && expire_it(s, n, count))
+            n++;
+        print_message("    %d at a time: %d places\n", count, n - 1);
+        check_num(n, >, 3);
+        check_num(n, <, N_MAX);
+    }
+}
+
+static bool free_it(struct stage *s, int n, int count)
+{
+    int threads = fault_threads();
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, alloc_path);
+
+    check_ok(zkl_mutex_lock(mutex));
+    alloc_arm(n, count);
+    check_ok(zkl_client_free(client));
+    bool struck = alloc_disarm();
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_free(mutex));
+    check_wait(fault_threads() == threads, WAIT_MS);
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* A client is given up that holds: likewise. */
+static void no_memory_while_freeing(void **state)
+{
+    for (int n = 1; free_it(*state, n, 1000); n++)
+        check_num(n, <, N_MAX);
+}
+
+const struct CMUnitTest alloc_mutex_tests[] = {
+    ALLOC_TEST(no_memory_while_opening),
+    ALLOC_TEST(no_memory_for_a_mutex),
+    ALLOC_TEST(no_memory_while_locking),
+    ALLOC_TEST(no_memory_while_locking_with_a_callback),
+    ALLOC_TEST(no_memory_while_making_the_path),
+    ALLOC_TEST(no_memory_while_trying),
+    ALLOC_TEST(no_memory_while_locking_by_other_calls),
+    ALLOC_TEST(no_memory_while_trying_in_vain),
+    ALLOC_TEST(no_memory_while_waiting),
+    ALLOC_TEST(no_memory_while_giving_up),
+    ALLOC_TEST(no_memory_while_closing),
+    ALLOC_TEST(no_memory_while_freeing),
+    ALLOC_TEST(no_memory_for_the_next_session),
+};
+const size_t alloc_mutex_count = sizeof alloc_mutex_tests / sizeof alloc_mutex_tests[0];

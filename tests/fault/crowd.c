@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crowd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/watch.h"
+
+/* --- the order of the grants ------------------------------------------------------------------ */
+
+void crowd_queue_init(struct crowd_queue *queue, size_t size)
+{
+    *queue = (struct crowd_queue){.size = size};
+    pthread_mutex_init(&queue->mu, NULL);
+    queue->order = calloc(size, sizeof(struct crowd_place *));
+    check_true(queue->order != NULL);
+}
+
+void crowd_queue_fini(struct crowd_queue *queue)
+{
+    pthread_mutex_destroy(&queue->mu);
+    free(queue->order);
+}
+
+static void add(struct crowd_queue *queue, struct crowd_place *place)
+{
+    pthread_mutex_lock(&queue->mu);
+    if (queue->count < queue->size)
+        queue->order[queue->count] = place;
+    queue->count++;
+    pthread_mutex_unlock(&queue->mu);
+}
+
+size_t crowd_queue_count(struct crowd_queue *queue)
+{
+    pthread_mutex_lock(&queue->mu);
+    size_t n = queue->count;
+    pthread_mutex_unlock(&queue->mu);
+    return n;
+}
+
+struct crowd_place *crowd_queue_at(struct crowd_queue *queue, size_t i)
+{
+    pthread_mutex_lock(&queue->mu);
+    struct crowd_place *place = i < queue->count && i < queue->size ? queue->order[i] : NULL;
+    pthread_mutex_unlock(&queue->mu);
+    return place;
+}
+
+/* --- what the driver tells -------------------------------------------------------------------- */
+
+static void on_news(void *arg, struct zkl_contender *contender, const struct zkl_news *news)
+{
+    struct crowd *crowd = arg;
+    struct crowd_place *place = (struct crowd_place *)contender;
+
+    if (news->type == ZKL_NEWS_GRANTED) {
+        place->granted = true;
+        place->grants++;
+        crowd->granted++;
+        if (crowd->queue != NULL)
+            add(crowd->queue, place);
+    } else if (news->type == ZKL_NEWS_FAILED) {
+        place->failed = true;
+        place->code = news->code;
+        crowd->failed++;
+    } else if (news->type == ZKL_NEWS_ENDED) {
+        place->ended = true;
+        crowd->ended++;
+    }
+}
+
+static void on_session(void *arg, unsigned actions)
+{
+    struct crowd *crowd = arg;
+
+    if (actions & ZKL_SA_LINK_UP)
+        crowd->links++;
+}
+
+static void show(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "        %s\n", line);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
+                         struct crowd_queue *queue)
+{
+    struct crowd *crowd = calloc(1, sizeof *crowd);
+
+    check_true(crowd != NULL);
+    crowd->queue = queue;
+    crowd->size = size;
+    crowd->places = calloc(size, sizeof *crowd->places);
+    check_true(crowd->places != NULL);
+    struct zkl_driver_config config = {.servers = strdup(servers),
+                                       .session_timeout_ms = session_ms,
+                                       .news = on_news,
+                                       .session = on_session,
+                                       .log = getenv("ZKL_FAULT_TRACE") != NULL ? show : NULL,
+                                       .arg = crowd};
+    check_ok(zkl_driver_new(&crowd->driver, &config));
+    check_wait(crowd_connected(crowd), WAIT_MS);
+    return crowd;
+}
+
+bool crowd_close(struct crowd *crowd)
+{
+    int64_t deadline = zkl_clock_mono_ns() + WAIT_MS * INT64_C(1000000);
+    bool confirmed = zkl_driver_close(crowd->driver, deadline);
+
+    check_num(crowd->ended, ==, crowd->begun);
+    zkl_driver_free(crowd->driver);
+    free(crowd->places);
+    free(crowd);
+    return confirmed;
+}
+
+struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path)
+{
+    size_t i = crowd->begun++;
+    struct zkl_wish wish = {.root = path, .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
+
+    check_true(i < crowd->size);
+    struct crowd_place *place = &crowd->places[i];
+    place->crowd = crowd;
+    zkl_driver_lock(crowd->driver);
+    zkl_core_acquire(&crowd->driver->core, zkl_clock_now(), &place->contender, &wish);
+    zkl_driver_unlock(crowd->driver);
+    return place;
+}
+
+static void give_back(struct crowd_place *place)
+{
+    struct zkl_core *core = &place->crowd->driver->core;
+
+    if (place->ended || place->failed)
+        return;
+    if (place->granted)
+        zkl_core_release(core, zkl_clock_now(), &place->contender);
+    else
+        zkl_core_stop(core, zkl_clock_now(), &place->contender, ZKL_ECANCELED);
+}
+
+void crowd_release(struct crowd_place *place)
+{
+    zkl_driver_lock(place->crowd->driver);
+    give_back(place);
+    zkl_driver_unlock(place->crowd->driver);
+}
+
+void crowd_stop_all(struct crowd *crowd)
+{
+    /* The last first: whoever is before somebody else is not granted on the way. */
+    for (size_t i = crowd->begun; i-- > 0;)
+        crowd_release(&crowd->places[i]);
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+size_t crowd_waiting(struct crowd *crowd)
+{
+    size_t n = 0;
+
+    zkl_driver_lock(crowd->driver);
+    for (size_t i = 0; i < crowd->begun; i++) {
+        const struct crowd_place *place = &crowd->places[i];
+        n += !place->ended && place->contender.machine.state == ZKL_WAITING;
+    }
+    zkl_driver_unlock(crowd->driver);
+    return n;
+}
+
+size_t crowd_watches(struct crowd *crowd)
+{
+    struct zkl_core *core = &crowd->driver->core;
+
+    zkl_driver_lock(crowd->driver);
+    size_t n = core->watch_count;
+    for (struct zkl_watch *w = core->removing; w != NULL; w = w->next)
+        n++;
+    zkl_driver_unlock(crowd->driver);
+    return n;
+}
+
+int64_t crowd_session(struct crowd *crowd)
+{
+    zkl_driver_lock(crowd->driver);
+    int64_t id = crowd->driver->core.session.id;
+    zkl_driver_unlock(crowd->driver);
+    return id;
+}
+
+size_t crowd_calls(struct crowd *crowd)
+{
+    zkl_driver_lock(crowd->driver);
+    size_t n = crowd->driver->calls_live;
+    zkl_driver_unlock(crowd->driver);
+    return n;
+}
+
+bool crowd_connected(struct crowd *crowd)
+{
+    zkl_driver_lock(crowd->driver);
+    bool connected = zkl_session_connected(&crowd->driver->core.session);
+    zkl_driver_unlock(crowd->driver);
+    return connected;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads, descriptors and watches run out: whoever needs one is told or waits within its deadline,
+ * and all goes on when there are some again. */
+#include "fault.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/inspect.h>
+
+#include "api/client.h"
+
+#define SESSION_MS 2000
+
+static const char *const path = "/limits/m";
+
+/* Without descriptors the thread sanitizer can't name functions, so that libzookeeper's race, which is
+ * suppressed by name, would be reported; and it can't have threads in a forked child. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
+static void skip_under_tsan(void)
+{
+    if (UNDER_TSAN) {
+        print_message("skipped: the thread sanitizer can't run this\n");
+        skip();
+    }
+}
+
+struct desk {
+    struct proxy *proxy;
+    struct zkl_client *client; /* through the proxy */
+    struct zkl_mutex *mutex;
+    struct wire *wire;
+    struct actor *actor;
+};
+
+static int set_up(void **state)
+{
+    struct desk *d = calloc(1, sizeof *d);
+
+    if (d == NULL || proxy_start(&d->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    d->client = fault_open(proxy_address(d->proxy), SESSION_MS);
+    d->mutex = fault_mutex(d->client, path);
+    d->wire = fault_wire();
+    d->actor = actor_new();
+    *state = d;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct desk *d = *state;
+
+    zkl_mutex_free(d->mutex);
+    zkl_client_free(d->client);
+    proxy_stop(d->proxy);
+    wire_delete_tree(d->wire, "/limits");
+    wire_close(d->wire);
+    actor_free(d->actor);
+    free(d);
+    return 0;
+}
+
+static void check_works(struct desk *d, struct zkl_client *client, struct zkl_mutex *mutex)
+{
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_num(fault_children(d->wire, path), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    fault_check_rest(client, d->wire, path, 3000);
+}
+
+static int open_plain(struct zkl_client **client)
+{
+    struct zkl_client_options options =
+        fault_client_options(zks_connect_string(server), SESSION_MS);
+
+    options.connect_timeout_ms = 1000;
+    return zkl_client_open(client, &options);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static atomic_int thread_asked, thread_fails; /* the nth fails; 0: none */
+static atomic_bool no_threads;
+
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* For the library's own threads. */
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
+                          void *arg)
+{
+    if (no_threads || (thread_fails != 0 && ++thread_asked == thread_fails))
+        return EAGAIN;
+    return __real_pthread_create(thread, attr, main, arg);
+}
+
+/* A thread can't be made, whichever it is: open fails with ESYSTEM, and leaves neither threads nor
+ * a session behind. Modes: F62. */
+static void no_thread_while_opening(void **state)
+{
+    struct desk *d = *state;
+    int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
+    int sessions = flw_connections(zks_host(), zks_port(server, 0));
+
+    for (n = 1; rc != 0; n++) {
+        struct zkl_client *client = NULL;
+        thread_asked = 0;
+        thread_fails = n;
+        rc = open_plain(&client);
+        thread_fails = 0;
+        check_true(rc == 0 || rc == ZKL_ESYSTEM);
+        check_true((client != NULL) == (rc == 0));
+        if (rc == 0)
+            check_ok(zkl_client_free(client));
+        else
+            check_true(strstr(zkl_error_detail(), zkl_strerror(ZKL_ESYSTEM)) != NULL);
+        check_wait(fault_threads() == threads, WAIT_MS);
+        check_wait(flw_connections(zks_host(), zks_port(server, 0)) == sessions, WAIT_MS);
+    }
+    print_message("    %d places\n", n - 2);
+    check_num(n - 2, ==, 4); /* two of its own, and two in place of libzookeeper's */
+    check_works(d, d->client, d->mutex);
+}
+
+/* The session ends, and there is no thread for the next one: the hold is lost all the same, waits
+ * end by their deadline, and once there are threads again the client is back. Modes: F62. */
+static void no_thread_for_the_next_session(void **state)
+{
+    struct desk *d = *state;
+
+    check_ok(zkl_mutex_lock(d->mutex));
+    no_threads = true;
+    fault_expire(d->client, 0);
+    check_wait(zkl_mutex_token(d->mutex) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(d->mutex), ==, ZKL_ELOST);
+    int64_t start_ms = net_now_ms();
+    check_num(zkl_mutex_lock_for(d->mutex, 1500), ==, ZKL_ETIMEDOUT); /* three tries, in vain */
+    check_num(net_now_ms() - start_ms, >=, 1500);
+    check_num(net_now_ms() - start_ms, <, 1500 + 5000);
+    check_num(zkl_client_state(d->client), ==, ZKL_CLIENT_CONNECTING);
+    no_threads = false;
+    check_works(d, d->client, d->mutex);
+}
+
+/* In a process whose user may have no more than max threads. Exit status: 0, or why not. */
+static int open_within(int max)
+{
+    struct rlimit limit = {.rlim_cur = (rlim_t)max, .rlim_max = (rlim_t)max};
+    struct zkl_client *client = NULL;
+    struct zkl_mutex *mutex = NULL;
+
+    alarm(60);
+    /* Nobody has this number, so that only our own threads count. */
+    if (setresuid(61000 + (uid_t)getpid() % 1000, 61000 + (uid_t)getpid() % 1000,
+                  61000 + (uid_t)getpid() % 1000) != 0 ||
+        setrlimit(RLIMIT_NPROC, &limit) != 0)
+        return 90;
+    int rc = open_plain(&client);
+    if (rc != 0)
+        return -rc;
+    if (zkl_mutex_new(&mutex, client, path, NULL) != 0 || zkl_mutex_lock_for(mutex, WAIT_MS) != 0 ||
+        zkl_mutex_unlock(mutex) != 0 || zkl_mutex_free(mutex) != 0)
+        return 91;
+    return zkl_client_free(client) != 0 ? 92 : 0;
+}
+
+/* The same by the kernel's limit, which counts libzookeeper's threads too: it aborts the process
+ * when one of its own can't be made, and must not get that far. Modes: F62. */
+static void no_thread_by_the_kernel(void **state)
+{
+    enum { NEEDED = 5 }; /* with the calling one */
+
+    (void)state;
+    skip_under_tsan();
+    if (geteuid() != 0) {
+        print_message("skipped: only root can become somebody without processes\n");
+        skip();
+    }
+    for (int i = 0; i < fault_length(3, 30); i++) {
+        for (int max = 1; max <= NEEDED + 1; max++) {
+            pid_t pid = fork();
+            int status = 0;
+            if (pid == 0)
+                _exit(open_within(max));
+            check_num(waitpid(pid, &status, 0), ==, pid);
+            if (!WIFEXITED(status))
+                fail_msg("%d threads: ended by signal %d", max, WTERMSIG(status));
+            check_num(WEXITSTATUS(status), ==, max < NEEDED ? -ZKL_ESYSTEM : 0);
+        }
+    }
+}
+
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+
+    check_true(dir != NULL);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n - 1; /* but the folder's own */
+}
+
+/* Below the result so many numbers are free. */
+static rlim_t number_above(int more)
+{
+    rlim_t fd = 0;
+
+    for (; more > 0; fd++)
+        more -= fcntl((int)fd, F_GETFD) < 0;
+    return fd;
+}
+
+/* New descriptors only below this number. */
+static void limit_descriptors(rlim_t n)
+{
+    struct rlimit limit;
+
+    check_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = n;
+    check_ok(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* Descriptors run out at every place of an open in turn: it fails and leaves none, or the client
+ * works once there are some again. */
+static void no_descriptor_while_opening(void **state)
+{
+    struct desk *d = *state;
+    struct rlimit limit;
+    int threads = fault_threads(), before = count_descriptors();
+
+    skip_under_tsan();
+    check_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    for (int more = 0; more < 12; more++) {
+        struct zkl_client *client = NULL;
+        limit_descriptors(number_above(more));
+        int rc = open_plain(&client);
+        limit_descriptors(limit.rlim_cur);
+        print_message("    %d more: %d\n", more, rc);
+        check_true(rc == 0 || rc == ZKL_ESYSTEM || rc == ZKL_EDISCONNECTED);
+        check_true(rc == 0 || more < 11);
+        check_true(rc != 0 || more > 0);
+        if (rc == 0) {
+            struct zkl_mutex *mutex = fault_mutex(client, path);
+            check_works(d, client, mutex);
+            check_ok(zkl_mutex_free(mutex));
+            check_ok(zkl_client_free(client));
+        }
+        check_wait(fault_threads() == threads, WAIT_MS);
+        check_wait(count_descriptors() == before, WAIT_MS);
+    }
+}
+
+#define HOGS 64
+
+struct hogs {
+    int fds[HOGS], count;
+};
+
+static void take_all(struct hogs *hogs)
+{
+    int fd;
+
+    while ((fd = dup(STDERR_FILENO)) >= 0) {
+        check_num(hogs->count, <, HOGS);
+        hogs->fds[hogs->count++] = fd;
+    }
+    check_num(errno, ==, EMFILE);
+}
+
+/* The link breaks, nobody listens, and what the client lets go between two attempts is taken too. */
+static void starve(struct desk *d, struct hogs *hogs)
+{
+    check_ok(proxy_refuse(d->proxy, true));
+    proxy_cut(d->proxy);
+    check_wait(zkl_client_state(d->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    limit_descriptors(number_above(1));
+    for (int i = 0; i < 50; i++) {
+        take_all(hogs);
+        net_nap_ms(10);
+    }
+}
+
+static int64_t cpu_ms(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000) +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+/* The link breaks, and there is no descriptor for another one, for longer than the session lives:
+ * calls end by their deadlines, nobody turns in circles, and once there are some again the client
+ * is back. */
+static void no_descriptor_for_a_reconnect(void **state)
+{
+    struct desk *d = *state;
+    struct rlimit limit;
+    struct hogs hogs = {.count = 0};
+    struct zkl_cancel *cancel = NULL;
+
+    skip_under_tsan();
+    int before = count_descriptors();
+    check_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    check_ok(zkl_mutex_lock(d->mutex));
+    starve(d, &hogs);
+    int64_t start_ms = net_now_ms(), start_cpu_ms = cpu_ms();
+    int timed_out = actor_do(d->actor, act_lock_for, d->mutex, (void *)(intptr_t)(4 * SESSION_MS));
+    int64_t took_ms = net_now_ms() - start_ms, took_cpu_ms = cpu_ms() - start_cpu_ms;
+    int cancel_rc = zkl_cancel_new(&cancel),
+        try_rc = actor_do(d->actor, act_trylock, d->mutex, NULL);
+    int unlock_rc = zkl_mutex_unlock(d->mutex);
+    limit_descriptors(limit.rlim_cur);
+    while (hogs.count > 0)
+        close(hogs.fds[--hogs.count]);
+    check_ok(proxy_refuse(d->proxy, false));
+
+    print_message("    %lld ms with %lld ms of work\n", (long long)took_ms, (long long)took_cpu_ms);
+    check_num(timed_out, ==, ZKL_ETIMEDOUT);
+    check_num(took_ms, >=, 4 * SESSION_MS);
+    check_num(took_ms, <, 4 * SESSION_MS + 5000);
+    check_num(took_cpu_ms, <, took_ms / 4);
+    check_num(cancel_rc, ==, ZKL_ESYSTEM);
+    check_num(try_rc, ==, ZKL_EDISCONNECTED);
+    check_true(unlock_rc == ZKL_EUNCONFIRMED || unlock_rc == ZKL_ELOST);
+    check_works(d, d->client, d->mutex);
+    check_wait(count_descriptors() == before, WAIT_MS);
+}
+
+/* --- watches ---------------------------------------------------------------------------------- */
+
+struct answer {
+    struct zkl_client *client;
+    struct zkl_multi *multi;
+    struct zkl_semaphore *semaphore;
+    const char *node; /* somebody's */
+    char detail[300];
+};
+
+static int keep_detail(struct answer *a, int rc)
+{
+    snprintf(a->detail, sizeof a->detail, "%s", zkl_error_detail());
+    return rc;
+}
+
+static int ask_mutex(struct zkl_mutex *mutex, void *arg)
+{
+    return keep_detail(arg, zkl_mutex_lock(mutex));
+}
+
+static int ask_multi(struct zkl_mutex *unused, void *arg)
+{
+    struct answer *a = arg;
+
+    (void)unused;
+    return keep_detail(a, zkl_multi_lock(a->multi));
+}
+
+static int ask_semaphore(struct zkl_mutex *unused, void *arg)
+{
+    struct answer *a = arg;
+    struct zkl_permit *permit;
+
+    (void)unused;
+    return keep_detail(a, zkl_semaphore_acquire(a->semaphore, 1, NULL, &permit));
+}
+
+static int ask_holder(struct zkl_mutex *unused, void *arg)
+{
+    struct answer *a = arg;
+
+    (void)unused;
+    return keep_detail(a, zkl_revoke(a->client, a->node, NULL, 0));
+}
+
+static void check_refused(struct desk *d, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
+{
+    check_num(actor_do(d->actor, ask, d->mutex, a), ==, ZKL_ESYSTEM);
+    check_true(strstr(a->detail, "one more watch") != NULL);
+}
+
+/* A client that watches as much as it can restore: each call that would wait is told so, leaves
+ * nothing, and can be repeated when there is room. What need not wait goes on. */
+static void no_watch_for_a_wait(void **state)
+{
+    struct desk *d = *state;
+    struct zkl_client *other = fault_open(zks_connect_string(server), QUIET_MS);
+    struct zkl_mutex *held = fault_mutex(other, path);
+    struct zkl_semaphore *full;
+    struct zkl_permit *permit;
+    struct answer a = {.client = d->client};
+    struct zkl_member member = zkl_member_mutex(d->mutex);
+    char node[300];
+
+    check_ok(zkl_semaphore_new(&full, other, "/limits/s", 1, NULL));
+    check_ok(zkl_semaphore_new(&a.semaphore, d->client, "/limits/s", 1, NULL));
+    check_ok(zkl_multi_new(&a.multi, d->client, &member, 1));
+    check_ok(zkl_mutex_lock(held));
+    check_num(zkl_mutex_node_path(held, node, sizeof node), >, 0);
+    a.node = node;
+    check_ok(zkl_semaphore_acquire(full, 1, NULL, &permit));
+
+    zkl_driver_lock(d->client->driver);
+    d->client->driver->core.watch_bytes_max = 20;
+    zkl_driver_unlock(d->client->driver);
+    check_refused(d, &a, ask_mutex);
+    check_true(strstr(a.detail, "beside all that this client watches") != NULL);
+    check_refused(d, &a, ask_multi);
+    check_refused(d, &a, ask_semaphore);
+    check_refused(d, &a, ask_holder);
+    check_wait(fault_contenders(d->client) == 0, WAIT_MS);
+    check_num(fault_children(d->wire, path), ==, 1);
+    check_ok(zkl_mutex_unlock(held));
+    check_works(d, d->client, d->mutex);
+
+    check_ok(zkl_mutex_lock(held));
+    zkl_driver_lock(d->client->driver);
+    d->client->driver->core.watch_bytes_max = ZKL_WATCH_BYTES_MAX;
+    zkl_driver_unlock(d->client->driver);
+    actor_begin(d->actor, act_lock, d->mutex, NULL);
+    check_wait(fault_watches(d->client) == 2, WAIT_MS);
+    check_ok(zkl_mutex_unlock(held));
+    check_ok(actor_end(d->actor, WAIT_MS));
+    check_ok(actor_do(d->actor, act_unlock, d->mutex, NULL));
+
+    check_ok(zkl_permit_release(permit));
+    check_ok(zkl_multi_free(a.multi));
+    check_ok(zkl_semaphore_free(a.semaphore));
+    check_ok(zkl_semaphore_free(full));
+    check_ok(zkl_mutex_free(held));
+    check_ok(zkl_client_free(other));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(no_thread_while_opening),       TEST(no_thread_for_the_next_session),
+        TEST(no_thread_by_the_kernel),       TEST(no_descriptor_while_opening),
+        TEST(no_descriptor_for_a_reconnect), TEST(no_watch_for_a_wait),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read-write locks and multi-locks while answers of the server are lost, sessions end and holders are
+ * paused: all or none is held, nothing is left. The client is behind a frame proxy; a second one, the
+ * competitor, is not. */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SESSION_MS 2000
+#define REST_MS 1000
+#define MEMBERS 3
+
+struct bench {
+    struct proxy *proxy;
+    struct zkl_client *client, *direct;
+    struct zkl_rwlock *rwlock; /* at the last path */
+    struct zkl_mutex *mutexes[MEMBERS], *rivals[MEMBERS];
+    struct zkl_multi *multi;
+    struct wire *wire;
+};
+
+static const char *const paths[MEMBERS] = {"/group/a", "/group/b", "/group/rw"};
+
+static int set_up(void **state)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    struct zkl_member members[MEMBERS];
+
+    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
+    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
+    b->wire = fault_wire();
+    check_ok(wire_create(b->wire, "/group", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(zkl_rwlock_new(&b->rwlock, b->client, paths[MEMBERS - 1], NULL));
+    for (int i = 0; i < MEMBERS; i++) {
+        b->rivals[i] = fault_mutex(b->direct, paths[i]);
+        b->mutexes[i] =
+            i < MEMBERS - 1 ? fault_mutex(b->client, paths[i]) : zkl_rwlock_write(b->rwlock);
+        members[MEMBERS - 1 - i] = zkl_member_mutex(b->mutexes[i]);
+        check_ok(wire_create(b->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
+    }
+    check_ok(zkl_multi_new(&b->multi, b->client, members, MEMBERS));
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    zkl_multi_free(b->multi);
+    for (int i = 0; i < MEMBERS; i++) {
+        zkl_mutex_free(b->rivals[i]);
+        if (i < MEMBERS - 1)
+            zkl_mutex_free(b->mutexes[i]);
+    }
+    zkl_rwlock_free(b->rwlock);
+    zkl_client_free(b->direct);
+    zkl_client_free(b->client);
+    proxy_stop(b->proxy);
+    wire_delete_tree(b->wire, "/group");
+    wire_close(b->wire);
+    free(b);
+    return 0;
+}
+
+static void check_rest(struct bench *b)
+{
+    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    for (int i = 0; i < MEMBERS; i++)
+        fault_check_rest(b->client, b->wire, paths[i], REST_MS);
+}
+
+/* One node at each path, this thread's, and its token is that node's. */
+static void check_all_ours(struct bench *b)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        struct wire_stat stat;
+        char node[700];
+        check_num(fault_children(b->wire, paths[i]), ==, 1);
+        check_num(zkl_mutex_node_path(b->mutexes[i], node, sizeof node), >, 0);
+        check_ok(wire_exists(b->wire, node, &stat));
+        check_num(stat.ephemeral_owner, ==, fault_session(b->client));
+        check_num(stat.czxid, ==, zkl_mutex_token(b->mutexes[i]));
+    }
+    check_num(zkl_multi_still_held(b->multi, 1), ==, 1);
+}
+
+static void lose_one_while_locking(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
+{
+    int rounds = then == PROXY_THEN_CUT ? fault_length(8, 100) : fault_length(1, 30);
+    for (int i = 0; i < rounds; i++) {
+        check_ok(proxy_drop_reply(b->proxy, op, nth, then));
+        check_ok(zkl_multi_lock_for(b->multi, WAIT_MS));
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_all_ours(b);
+        check_ok(zkl_multi_unlock(b->multi, NULL));
+        check_rest(b);
+    }
+}
+
+/* The answer to the transaction that makes the nodes is lost: each is found by its GUID.
+ * Modes: F1. */
+static void cut_before_the_answer_to_create(void **state)
+{
+    lose_one_while_locking(*state, PROXY_MULTI, 1, PROXY_THEN_CUT);
+}
+
+static void silence_before_the_answer_to_create(void **state)
+{
+    lose_one_while_locking(*state, PROXY_MULTI, 1, PROXY_THEN_SILENT);
+}
+
+/* The nodes are made, what tells their zxid is lost. */
+static void cut_before_the_answer_to_stat(void **state)
+{
+    lose_one_while_locking(*state, PROXY_EXISTS, 1, PROXY_THEN_CUT);
+}
+
+/* One of the lists is lost. */
+static void cut_before_the_answer_to_a_list(void **state)
+{
+    lose_one_while_locking(*state, PROXY_CHILDREN, 2, PROXY_THEN_CUT);
+}
+
+/* The unlock's answer is lost: not held, not confirmed, and nothing left. */
+static void cut_before_the_answer_to_delete(void **state)
+{
+    struct bench *b = *state;
+    int codes[MEMBERS];
+    for (int i = 0; i < fault_length(8, 100); i++) {
+        check_ok(zkl_multi_lock(b->multi));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, PROXY_THEN_CUT));
+        check_num(zkl_multi_unlock(b->multi, codes), ==, ZKL_EUNCONFIRMED);
+        for (int j = 0; j < MEMBERS; j++)
+            check_num(codes[j], ==, ZKL_EUNCONFIRMED);
+        check_rest(b);
+    }
+}
+
+static int act_multi_lock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock(multi);
+}
+
+static int act_multi_unlock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_unlock(multi, NULL);
+}
+
+static int act_multi_lock_for(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock_for(multi, 300);
+}
+
+/* The session ends while one member is held and the next waited for: the multi-lock starts over and is
+ * held in the end. */
+static void a_multi_lock_starts_over_after_an_expiry(void **state)
+{
+    struct bench *b = *state;
+    struct actor *actor = actor_new();
+    for (int contended = 0; contended < MEMBERS; contended++) {
+        check_ok(zkl_mutex_lock(b->rivals[contended]));
+        actor_begin(actor, act_multi_lock, NULL, b->multi);
+        check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
+        fault_expire(b->client, 0);
+        check_wait(fault_children(b->wire, paths[contended]) == 2, WAIT_MS);
+        check_true(actor_busy(actor));
+        check_ok(zkl_mutex_unlock(b->rivals[contended]));
+        check_ok(actor_end(actor, WAIT_MS));
+        for (int i = 0; i < MEMBERS; i++)
+            check_num(fault_children(b->wire, paths[i]), ==, 1);
+        check_ok(actor_do(actor, act_multi_unlock, NULL, b->multi));
+        check_rest(b);
+    }
+    actor_free(actor);
+}
+
+/* A deadline that passes while the link is cut: the call returns in time, and what was made goes once
+ * the link is back. Modes: F25. */
+static void a_deadline_holds_without_a_link(void **state)
+{
+    struct bench *b = *state;
+    struct actor *actor = actor_new();
+    for (int i = 0; i < 3; i++) {
+        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, PROXY_THEN_SILENT));
+        int64_t start = net_now_ms();
+        check_num(actor_do(actor, act_multi_lock_for, NULL, b->multi), ==, ZKL_ETIMEDOUT);
+        check_num(net_now_ms() - start, <, 1200);
+        /* The silence is noticed after two thirds of the session timeout. */
+        check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
+        check_rest(b);
+    }
+    actor_free(actor);
+}
+
+static int act_multi_lock_for_long(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock_for(multi, 2000);
+}
+
+/* Each member but the last one becomes free when most of the time is over. */
+static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
+{
+    struct actor *actor = actor_new();
+
+    for (int i = 0; i < MEMBERS; i++)
+        check_ok(zkl_mutex_lock(b->rivals[i]));
+    int64_t start = net_now_ms();
+    actor_begin(actor, act_multi_lock_for_long, NULL, multi);
+    for (int i = 0; i < MEMBERS - 1; i++) {
+        check_wait(fault_children(b->wire, paths[i]) == 2, WAIT_MS);
+        for (int behind = i + 1; behind < MEMBERS; behind++)
+            check_wait(fault_children(b->wire, paths[behind]) == 1, WAIT_MS);
+        check_wait(net_now_ms() - start > 1300 + 200 * i, WAIT_MS);
+        check_ok(zkl_mutex_unlock(b->rivals[i]));
+    }
+    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ETIMEDOUT);
+    check_num(net_now_ms() - start, >=, 2000);
+    check_num(net_now_ms() - start, <, 3300); /* the second member's own 2 s would end here */
+    for (int i = 0; i < MEMBERS; i++)
+        check_wait(fault_children(b->wire, paths[i]) == (i == MEMBERS - 1), WAIT_MS);
+    check_ok(zkl_mutex_unlock(b->rivals[MEMBERS - 1]));
+    check_rest(b);
+    actor_free(actor);
+}
+
+/* One deadline is for all members together, and who comes behind one that is not free is not asked
+ * for: acquired in one transaction, and one by one, as with a semaphore among them. Modes: F24. */
+static void one_deadline_is_for_all_members(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_member members[MEMBERS + 1];
+    struct zkl_mutex *permit;
+    struct zkl_multi *multi;
+
+    check_one_deadline(b, b->multi);
+    check_ok(zkl_semaphore_mutex_new(&permit, b->client, "/group/0", NULL));
+    members[MEMBERS] = zkl_member_mutex(permit);
+    for (int i = 0; i < MEMBERS; i++)
+        members[i] = zkl_member_mutex(b->mutexes[i]);
+    check_ok(zkl_multi_new(&multi, b->client, members, MEMBERS + 1));
+    check_one_deadline(b, multi);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_mutex_free(permit));
+}
+
+/* All members are held when the session ends: each is lost, told once, and the multi-lock can be had
+ * again after its unlock. */
+static void an_expiry_loses_all_members(void **state)
+{
+    struct bench *b = *state;
+    int codes[MEMBERS];
+    check_ok(zkl_multi_lock(b->multi));
+    fault_expire(b->client, 0);
+    check_wait(zkl_multi_still_held(b->multi, 0) == 0, WAIT_MS);
+    check_num(zkl_multi_lock(b->multi), ==, ZKL_ELOST);
+    check_num(zkl_multi_unlock(b->multi, codes), ==, ZKL_ELOST);
+    check_ok(zkl_multi_lock(b->multi));
+    check_ok(zkl_multi_unlock(b->multi, NULL));
+    check_rest(b);
+}
+
+/* --- the read lock under the write lock --------------------------------------------------------- */
+
+static void lose_downgrade(struct bench *b, enum proxy_then then, int rounds)
+{
+    struct zkl_mutex *read = zkl_rwlock_read(b->rwlock), *write = zkl_rwlock_write(b->rwlock);
+    for (int i = 0; i < rounds; i++) {
+        check_ok(zkl_mutex_lock(write));
+        check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));
+        check_ok(zkl_mutex_lock_for(read, WAIT_MS));
+        check_ok(proxy_wait_dropped(b->proxy, 0));
+        check_num(fault_children(b->wire, paths[MEMBERS - 1]), ==, 2);
+        check_num(zkl_mutex_token(read), ==, zkl_mutex_token(write));
+        check_ok(zkl_mutex_unlock(write));
+        check_num(zkl_mutex_trylock(b->rivals[MEMBERS - 1]), ==, ZKL_EBUSY);
+        check_ok(zkl_mutex_unlock(read));
+        check_rest(b);
+    }
+}
+
+/* The answer to the transaction is lost: its node is found and adopted, or made once more. */
+static void cut_before_the_answer_to_a_downgrade(void **state)
+{
+    lose_downgrade(*state, PROXY_THEN_CUT, fault_length(8, 100));
+}
+
+static void silence_before_the_answer_to_a_downgrade(void **state)
+{
+    lose_downgrade(*state, PROXY_THEN_SILENT, fault_length(1, 30));
+}
+
+/* A leased hold whose end comes while there is no link: lost at once by its own clock, deleted once
+ * the link is back. Modes: F64. */
+static void a_lease_ends_without_a_link(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.lease_ms = 300;
+    check_ok(zkl_mutex_acquire(b->mutexes[0], &wait, NULL));
+    proxy_refuse(b->proxy, true);
+    proxy_cut(b->proxy);
+    check_wait(zkl_mutex_window_ms(b->mutexes[0]) == 0, 600);
+    check_num(fault_children(b->wire, paths[0]), ==, 1);
+    proxy_refuse(b->proxy, false);
+    check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(b->mutexes[0]), ==, ZKL_ELOST);
+    check_rest(b);
+}
+
+#define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test(cut_before_the_answer_to_create),
+        test(silence_before_the_answer_to_create),
+        test(cut_before_the_answer_to_stat),
+        test(cut_before_the_answer_to_a_list),
+        test(cut_before_the_answer_to_delete),
+        test(a_multi_lock_starts_over_after_an_expiry),
+        test(a_deadline_holds_without_a_link),
+        test(one_deadline_is_for_all_members),
+        test(an_expiry_loses_all_members),
+        test(cut_before_the_answer_to_a_downgrade),
+        test(silence_before_the_answer_to_a_downgrade),
+        test(a_lease_ends_without_a_link),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session ends, or the client is closed, while a call of any kind is outstanding: at each of its
+ * requests, with the answer held back, and while it waits for somebody. Everybody gets an answer,
+ * nothing stays, and the client goes on. */
+#include "fault.h"
+#include "leaks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <zklock/inspect.h>
+
+#define SESSION_MS 5000
+#define N_MAX 100 /* requests of one call; more than that never ends */
+#define PERMITS 2
+
+enum { AT_MUTEX, AT_RWLOCK, AT_SEMAPHORE, AT_ONE, AT_NUMBER, AT_ASKED, PLACES };
+
+static const char *const paths[PLACES] = {"/out/mutex", "/out/rwlock", "/out/semaphore",
+                                          "/out/one",   "/out/number", "/out/asked"};
+
+/* The handles of one client. */
+struct side {
+    struct zkl_client *client;
+    struct zkl_mutex *mutex, *one;
+    struct zkl_rwlock *rwlock;
+    struct zkl_semaphore *semaphore, *number;
+    struct zkl_multi *multi;
+};
+
+struct hall {
+    struct proxy *proxy;
+    struct side ours, theirs; /* ours is behind the proxy */
+    struct wire *wire;
+    struct actor *actor;
+    char node[200]; /* a raw client's contender at AT_ASKED */
+    bool contended; /* they hold what we want */
+    int threads;    /* without our client */
+    int64_t session;
+};
+
+static void side_open(struct side *s, const char *servers, int session_ms)
+{
+    s->client = fault_open(servers, session_ms);
+    s->mutex = fault_mutex(s->client, paths[AT_MUTEX]);
+    check_ok(zkl_rwlock_new(&s->rwlock, s->client, paths[AT_RWLOCK], NULL));
+    check_ok(zkl_semaphore_new(&s->semaphore, s->client, paths[AT_SEMAPHORE], PERMITS, NULL));
+    check_ok(zkl_semaphore_new(&s->number, s->client, paths[AT_NUMBER], 0, NULL));
+    check_ok(zkl_semaphore_mutex_new(&s->one, s->client, paths[AT_ONE], NULL));
+    struct zkl_member members[] = {zkl_member_mutex(s->mutex),
+                                   zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
+                                   zkl_member_semaphore(s->semaphore, 1)};
+    check_ok(zkl_multi_new(&s->multi, s->client, members, 3));
+}
+
+static void side_close(struct side *s)
+{
+    check_ok(zkl_multi_free(s->multi));
+    check_ok(zkl_mutex_free(s->one));
+    check_ok(zkl_semaphore_free(s->number));
+    check_ok(zkl_semaphore_free(s->semaphore));
+    check_ok(zkl_rwlock_free(s->rwlock));
+    check_ok(zkl_mutex_free(s->mutex));
+    check_ok(zkl_client_free(s->client));
+}
+
+static int set_up(void **state)
+{
+    struct hall *h = calloc(1, sizeof *h);
+
+    if (h == NULL || proxy_start(&h->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    h->wire = fault_wire();
+    side_open(&h->theirs, zks_connect_string(server), QUIET_MS);
+    h->actor = actor_new();
+    /* The paths are there, and do not go before the end. */
+    check_ok(wire_create(h->wire, "/out", "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < PLACES; i++)
+        check_ok(wire_create(h->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
+    *state = h;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct hall *h = *state;
+
+    side_close(&h->theirs);
+    actor_free(h->actor);
+    proxy_stop(h->proxy);
+    wire_delete_tree(h->wire, "/out");
+    wire_close(h->wire);
+    free(h);
+    return 0;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+/* What was got is given back; the first code that is not 0. */
+static int first(int one, int other)
+{
+    return one != 0 ? one : other;
+}
+
+static int use_mutex(struct side *s, const struct hall *h)
+{
+    int rc = zkl_mutex_lock(s->mutex);
+
+    (void)h;
+    return rc != 0 ? rc : zkl_mutex_unlock(s->mutex);
+}
+
+static int use_rwlock(struct side *s, const struct hall *h)
+{
+    struct zkl_mutex *write = zkl_rwlock_write(s->rwlock), *read = zkl_rwlock_read(s->rwlock);
+    int rc = zkl_mutex_lock(write);
+
+    (void)h;
+    if (rc != 0)
+        return rc;
+    int read_rc = zkl_mutex_lock(read);
+    rc = first(read_rc, zkl_mutex_unlock(write));
+    return read_rc != 0 ? rc : first(rc, zkl_mutex_unlock(read));
+}
+
+static int use_reader(struct side *s, const struct hall *h)
+{
+    int rc = zkl_mutex_lock(zkl_rwlock_read(s->rwlock));
+
+    (void)h;
+    return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_read(s->rwlock));
+}
+
+static int use_semaphore(struct side *s, const struct hall *h)
+{
+    struct zkl_permit *permits[PERMITS];
+    int rc = zkl_semaphore_acquire(s->semaphore, PERMITS, NULL, permits);
+
+    (void)h;
+    if (rc != 0)
+        return rc;
+    for (int i = 0; i < PERMITS; i++)
+        rc = first(rc, zkl_permit_release(permits[i]));
+    return rc;
+}
+
+static int use_one(struct side *s, const struct hall *h)
+{
+    int rc = zkl_mutex_lock(s->one);
+
+    (void)h;
+    return rc != 0 ? rc : zkl_mutex_unlock(s->one);
+}
+
+static int use_multi(struct side *s, const struct hall *h)
+{
+    int rc = zkl_multi_lock(s->multi);
+
+    (void)h;
+    return rc != 0 ? rc : zkl_multi_unlock(s->multi, NULL);
+}
+
+static int set_number(struct side *s, const struct hall *h)
+{
+    (void)h;
+    return zkl_semaphore_set_permits(s->number, 3, NULL);
+}
+
+static int look(struct side *s, const struct hall *h)
+{
+    const struct zkl_inspection *seen = NULL;
+    int rc = zkl_inspect(s->client, paths[AT_ASKED], WAIT_MS, &seen);
+
+    (void)h;
+    zkl_inspection_free(seen);
+    return rc;
+}
+
+/* Contended: until they let go. Else it is deleted after the asking. */
+static int ask(struct side *s, const struct hall *h)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.deadline_ns = h->contended ? ZKL_NO_DEADLINE : 0;
+    return zkl_revoke(s->client, h->node, &wait, h->contended ? 0 : ZKL_FORCE);
+}
+
+static int take_away(struct side *s, const struct hall *h)
+{
+    return zkl_break(s->client, h->node, 0, 0, WAIT_MS);
+}
+
+static const struct kind {
+    const char *name;
+    int (*use)(struct side *s, const struct hall *h);
+    bool waits; /* for whoever has it */
+} kinds[] = {
+    {"mutex", use_mutex, true},
+    {"write lock, read lock", use_rwlock, true},
+    {"read lock", use_reader, true},
+    {"permits", use_semaphore, true},
+    {"semaphore mutex", use_one, true},
+    {"multi-lock", use_multi, true},
+    {"revoke", ask, true},
+    {"number of permits", set_number, false},
+    {"inspect", look, false},
+    {"break", take_away, false},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+static int act_use(struct zkl_mutex *kind, void *hall)
+{
+    struct hall *h = hall;
+    return ((const struct kind *)(const void *)kind)->use(&h->ours, h);
+}
+
+static void begin(struct hall *h, const struct kind *kind)
+{
+    actor_begin(h->actor, act_use, (struct zkl_mutex *)(void *)kind, h);
+}
+
+/* --- scenes ----------------------------------------------------------------------------------- */
+
+static int children(struct hall *h, int place)
+{
+    char inner[100];
+    int n = 0;
+
+    if (place == AT_NUMBER || place == AT_ASKED)
+        return 0; /* a number, and somebody else */
+    if (place != AT_SEMAPHORE && place != AT_ONE)
+        return fault_children(h->wire, paths[place]);
+    for (int i = 0; i < 2; i++) {
+        snprintf(inner, sizeof inner, "%s/%s", paths[place], i == 0 ? "locks" : "leases");
+        n += fault_children(h->wire, inner);
+    }
+    return n;
+}
+
+static bool all_gone(struct hall *h)
+{
+    for (int i = 0; i < PLACES; i++) {
+        if (children(h, i) > 0)
+            return false;
+    }
+    return true;
+}
+
+static void make_node(struct hall *h)
+{
+    char name[200];
+
+    if (h->node[0] != '\0' && wire_exists(h->wire, h->node, NULL) == 0)
+        return;
+    snprintf(name, sizeof name, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
+             paths[AT_ASKED]);
+    check_ok(wire_create(h->wire, name, "", WIRE_EPHEMERAL_SEQUENTIAL, h->node, sizeof h->node));
+}
+
+static void enter(struct hall *h, bool contended)
+{
+    h->threads = fault_threads();
+    h->contended = contended;
+    make_node(h);
+    side_open(&h->ours, proxy_address(h->proxy), SESSION_MS);
+    h->session = fault_session(h->ours.client);
+}
+
+/* The answer to the nth request from now on is held back. False: the call ended before it. */
+static bool begin_and_hold(struct hall *h, const struct kind *kind, int n)
+{
+    check_ok(proxy_hold_reply(h->proxy, PROXY_ANY, n));
+    begin(h, kind);
+    while (actor_busy(h->actor) && proxy_wait_held(h->proxy, 20) != 0)
+        ;
+    return proxy_wait_held(h->proxy, 0) == 0;
+}
+
+static void leave(struct hall *h)
+{
+    proxy_release(h->proxy);
+    side_close(&h->ours);
+    check_wait(fault_threads() == h->threads, WAIT_MS);
+    check_wait(flw_has_session(zks_host(), zks_port(server, 0), h->session) == 0, WAIT_MS);
+    check_wait(all_gone(h), WAIT_MS);
+}
+
+static bool connected_anew(struct hall *h)
+{
+    return zkl_client_state(h->ours.client) == ZKL_CLIENT_CONNECTED &&
+           fault_session(h->ours.client) != h->session;
+}
+
+/* It may have been lost, or its outcome is not known; then it works again. */
+static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
+{
+    if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED && rc != ZKL_EDISCONNECTED &&
+        !(kind->use == take_away && rc == ZKL_ENONODE))
+        fail_msg("%s: %d", kind->name, rc);
+    check_wait(connected_anew(h), WAIT_MS);
+    h->session = fault_session(h->ours.client);
+    check_wait(fault_contenders(h->ours.client) == 0, WAIT_MS);
+    check_wait(fault_watches(h->ours.client) == 0, WAIT_MS);
+    check_wait(all_gone(h), WAIT_MS);
+    make_node(h);
+    begin(h, kind);
+    check_ok(actor_end(h->actor, WAIT_MS));
+    check_wait(fault_calls(h->ours.client) == 0, WAIT_MS);
+}
+
+/* False: the call has fewer requests. */
+static bool expire_at(struct hall *h, const struct kind *kind, int n)
+{
+    enter(h, false);
+    bool held = begin_and_hold(h, kind, n);
+    if (held) {
+        fault_expire(h->ours.client, 0);
+        if (n % 2)
+            proxy_cut(h->proxy); /* the answer is lost, else it comes late */
+        proxy_release(h->proxy);
+        check_after_expiry(h, kind, actor_end(h->actor, WAIT_MS));
+    } else {
+        check_ok(actor_end(h->actor, WAIT_MS));
+    }
+    leave(h);
+    return held;
+}
+
+static void close_ours(struct hall *h, bool at_once)
+{
+    int64_t start_ms = net_now_ms();
+    int rc = zkl_client_close(h->ours.client, at_once ? 0 : WAIT_MS);
+
+    check_true(rc == 0 || rc == ZKL_ETIMEDOUT);
+    check_num(net_now_ms() - start_ms, <, 5000);
+}
+
+static void check_after_close(struct hall *h, const struct kind *kind, int rc)
+{
+    if (rc != 0 && rc != ZKL_ECLOSED && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+        fail_msg("%s: %d", kind->name, rc);
+    begin(h, kind);
+    check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ECLOSED);
+}
+
+static bool close_at(struct hall *h, const struct kind *kind, int n)
+{
+    enter(h, false);
+    bool held = begin_and_hold(h, kind, n);
+    if (held) {
+        close_ours(h, n % 3 == 2);
+        int rc = actor_end(h->actor, 5000);
+        proxy_release(h->proxy);
+        check_after_close(h, kind, rc);
+    } else {
+        check_ok(actor_end(h->actor, WAIT_MS));
+    }
+    leave(h);
+    return held;
+}
+
+static void play(struct hall *h, bool (*scene)(struct hall *, const struct kind *, int), int step)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        int n = 1, times = 0;
+        while (n < N_MAX && scene(h, &kinds[i], n)) {
+            n += step;
+            times++;
+        }
+        print_message("    %s: %d places\n", kinds[i].name, times);
+        check_num(n, <, N_MAX);
+        check_num(times, >, 0);
+        check_ok(wire_ping(h->wire));
+    }
+}
+
+/* The session ends at each request of each kind of call, the answer lost or late. */
+static void expiry_at_each_request(void **state)
+{
+    play(*state, expire_at, 1);
+}
+
+/* The client is closed there, with time for it or without. */
+static void close_at_each_request(void **state)
+{
+    play(*state, close_at, fault_length(4, 1));
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* Whatever kind it is: the mutex, the write lock, the permits, the one. */
+static void they_take_all(struct hall *h, struct zkl_permit *permits[PERMITS])
+{
+    check_ok(zkl_mutex_lock(h->theirs.mutex));
+    check_ok(zkl_mutex_lock(zkl_rwlock_write(h->theirs.rwlock)));
+    check_ok(zkl_semaphore_acquire(h->theirs.semaphore, PERMITS, NULL, permits));
+    check_ok(zkl_mutex_lock(h->theirs.one));
+}
+
+static void they_let_go(struct hall *h, struct zkl_permit *permits[PERMITS])
+{
+    check_ok(zkl_mutex_unlock(h->theirs.one));
+    for (int i = 0; i < PERMITS; i++)
+        check_ok(zkl_permit_release(permits[i]));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_write(h->theirs.rwlock)));
+    check_ok(zkl_mutex_unlock(h->theirs.mutex));
+    check_ok(wire_delete(h->wire, h->node, -1));
+}
+
+/* Watches are out and no answer is due. */
+static bool waits(struct hall *h)
+{
+    return fault_watches(h->ours.client) > 0 && fault_calls(h->ours.client) == 0;
+}
+
+static void wait_for_them(struct hall *h, const struct kind *kind, struct zkl_permit **permits)
+{
+    enter(h, true);
+    they_take_all(h, permits);
+    begin(h, kind);
+    check_wait(waits(h), WAIT_MS);
+    check_true(actor_busy(h->actor));
+}
+
+/* The session ends while it waits: it waits again in the next one, and is granted. */
+static void expiry_while_waiting(void **state)
+{
+    struct hall *h = *state;
+    struct zkl_permit *permits[PERMITS];
+
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!kinds[i].waits)
+            continue;
+        wait_for_them(h, &kinds[i], permits);
+        fault_expire(h->ours.client, 0);
+        check_wait(connected_anew(h) && waits(h), WAIT_MS);
+        check_true(actor_busy(h->actor));
+        h->session = fault_session(h->ours.client);
+        they_let_go(h, permits);
+        check_ok(actor_end(h->actor, WAIT_MS));
+        leave(h);
+    }
+}
+
+/* The client is closed, or given up, while it waits: it hears so at once. */
+static void close_while_waiting(void **state)
+{
+    struct hall *h = *state;
+    struct zkl_permit *permits[PERMITS];
+
+    for (size_t i = 0; i < KINDS * 2; i++) {
+        const struct kind *kind = &kinds[i / 2];
+        if (!kind->waits)
+            continue;
+        wait_for_them(h, kind, permits);
+        close_ours(h, i % 2);
+        check_num(actor_end(h->actor, 5000), ==, ZKL_ECLOSED);
+        they_let_go(h, permits);
+        leave(h);
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(expiry_at_each_request),
+        TEST(close_at_each_request),
+        TEST(expiry_while_waiting),
+        TEST(close_while_waiting),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Permits while answers of the server are lost and sessions end: all or none, no orphaned lease, no inner
+ * lock kept (CURATOR-315, -335, -462). The client is behind a frame proxy. */
+#include "fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SESSION_MS 2000
+#define REST_MS 1000
+#define PERMITS 3
+
+struct bench {
+    struct proxy *proxy;
+    struct zkl_client *client, *direct;
+    struct zkl_semaphore *semaphore, *rival;
+    struct wire *wire;
+};
+
+static const char *const path = "/permits/s";
+static const char *const locks = "/permits/s/locks", *const leases = "/permits/s/leases";
+
+static int set_up(void **state)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
+        return -1;
+    b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
+    b->direct = fault_open(zks_connect_string(server), SESSION_MS);
+    check_ok(zkl_semaphore_new(&b->semaphore, b->client, path, PERMITS, NULL));
+    check_ok(zkl_semaphore_new(&b->rival, b->direct, path, PERMITS, NULL));
+    b->wire = fault_wire();
+    check_ok(wire_create(b->wire, "/permits", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, locks, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, leases, "3", WIRE_PERSISTENT, NULL, 0));
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    zkl_semaphore_free(b->semaphore);
+    zkl_semaphore_free(b->rival);
+    zkl_client_free(b->direct);
+    zkl_client_free(b->client);
+    proxy_stop(b->proxy);
+    wire_delete_tree(b->wire, "/permits");
+    wire_close(b->wire);
+    free(b);
+    return 0;
+}
+
+static void check_rest(struct bench *b)
+{
+    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    fault_check_rest(b->client, b->wire, leases, REST_MS);
+    fault_check_rest(b->client, b->wire, locks, REST_MS);
+}
+
+static int acquire(struct zkl_semaphore *semaphore, int count, int ms, struct zkl_permit **permits)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
+    return zkl_semaphore_acquire(semaphore, count, &wait, permits);
+}
+
+/* The nth answer to op is lost while count permits are acquired; then the rest can be had, no more. */
+static void lose_one(struct bench *b, enum proxy_op op, int nth, int count, enum proxy_then then)
+{
+    int rounds = then == PROXY_THEN_CUT ? fault_length(4, 50) : 1;
+    for (int i = 0; i < rounds; i++) {
+        struct zkl_permit *permits[PERMITS], *others[PERMITS];
+        check_ok(proxy_drop_reply(b->proxy, op, nth, then));
+        check_ok(acquire(b->semaphore, count, WAIT_MS, permits));
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        check_wait(fault_children(b->wire, leases) == count, WAIT_MS);
+        for (int j = 0; j < count; j++)
+            check_num(zkl_permit_token(permits[j]), >, 0);
+        /* What is lost behind the grant, the inner lock's delete, is the janitor's: we wait for it. */
+        int free = PERMITS - count;
+        int rc = acquire(b->rival, free > 0 ? free : 1, free > 0 ? WAIT_MS : 100, others);
+        check_num(rc, ==, free > 0 ? 0 : ZKL_ETIMEDOUT);
+        for (int j = 0; j < free; j++)
+            check_ok(zkl_permit_release(others[j]));
+        for (int j = 0; j < count; j++) {
+            rc = zkl_permit_release(permits[j]);
+            check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
+        }
+        check_rest(b);
+    }
+}
+
+/* One permit: the answer to each request on the way is lost with the connection. Modes: F40. */
+static void cut_before_each_answer(void **state)
+{
+    static const struct {
+        enum proxy_op op;
+        int nth;
+    } steps[] = {{PROXY_CREATE2, 1}, {PROXY_CHILDREN, 1}, {PROXY_GET, 1},
+                 {PROXY_CREATE2, 2}, {PROXY_CHILDREN, 2}, {PROXY_DELETE, 1}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        lose_one(*state, steps[i].op, steps[i].nth, 1, PROXY_THEN_CUT);
+}
+
+/* The lease's create: the connection stays open and silent. */
+static void silence_before_the_answer_to_the_lease(void **state)
+{
+    lose_one(*state, PROXY_CREATE2, 2, 1, PROXY_THEN_SILENT);
+}
+
+/* Several at once: the transaction that makes them. */
+static void cut_before_the_answer_to_a_transaction(void **state)
+{
+    lose_one(*state, PROXY_MULTI, 1, 2, PROXY_THEN_CUT);
+    lose_one(*state, PROXY_MULTI, 1, PERMITS, PROXY_THEN_CUT);
+    lose_one(*state, PROXY_EXISTS, 1, 2, PROXY_THEN_CUT);
+}
+
+/* A deadline that passes in the silence after a lost answer: in time, and nothing stays.
+ * Modes: F40. */
+static void a_deadline_holds_and_nothing_stays(void **state)
+{
+    static const enum proxy_op ops[] = {PROXY_CREATE2, PROXY_MULTI};
+    struct bench *b = *state;
+    struct zkl_permit *permits[PERMITS];
+    for (int i = 0; i < 2; i++) {
+        check_ok(proxy_drop_reply(b->proxy, ops[i], i == 0 ? 2 : 1, PROXY_THEN_SILENT));
+        int64_t start = net_now_ms();
+        check_num(acquire(b->semaphore, 1 + i, 300, permits), ==, ZKL_ETIMEDOUT);
+        check_num(net_now_ms() - start, <, 1200);
+        check_wait(fault_children(b->wire, leases) == 0 && fault_children(b->wire, locks) == 0,
+                   WAIT_MS);
+        check_rest(b);
+    }
+}
+
+static int act_try(struct zkl_mutex *unused, void *semaphore)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_permit *permit;
+
+    (void)unused;
+    wait.flags = ZKL_WAIT_TRY;
+    return zkl_semaphore_acquire(semaphore, 1, &wait, &permit);
+}
+
+/* A try sees room, and when it has the inner lock there is none any more: it says so, and keeps neither
+ * that lock nor a lease, so others are served as permits come back. Method: its first create is held
+ * back until somebody else has all the permits; a client whose tries are patient. Modes: F42. */
+static void a_try_in_vain_keeps_nobody_out(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_permit *permits[PERMITS], *others[PERMITS];
+    struct zkl_client *client = fault_open(proxy_address(b->proxy), QUIET_MS);
+    struct zkl_semaphore *semaphore;
+    struct actor *actor = actor_new();
+
+    check_ok(zkl_semaphore_new(&semaphore, client, path, PERMITS, NULL));
+    for (int i = 0; i < fault_length(3, 30); i++) {
+        check_ok(proxy_hold_request(b->proxy, PROXY_CREATE2, 1));
+        actor_begin(actor, act_try, NULL, semaphore);
+        check_ok(proxy_wait_held(b->proxy, WAIT_MS));
+        check_ok(acquire(b->rival, PERMITS, WAIT_MS, permits));
+        check_wait(fault_children(b->wire, locks) == 0, WAIT_MS);
+        proxy_release(b->proxy);
+        check_num(actor_end(actor, WAIT_MS), ==, ZKL_EBUSY);
+        check_wait(fault_children(b->wire, locks) == 0, WAIT_MS);
+        check_wait(fault_children(b->wire, leases) == PERMITS, WAIT_MS);
+        for (int j = 0; j < PERMITS; j++)
+            check_ok(zkl_permit_release(permits[j]));
+        check_ok(acquire(b->rival, PERMITS, WAIT_MS, others));
+        for (int j = 0; j < PERMITS; j++)
+            check_ok(zkl_permit_release(others[j]));
+        fault_check_rest(client, b->wire, locks, WAIT_MS);
+    }
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_client_free(client));
+    actor_free(actor);
+}
+
+/* The session ends: permits that are out are lost, and the semaphore is whole again. */
+static void an_expiry_frees_the_permits(void **state)
+{
+    struct bench *b = *state;
+    struct zkl_permit *permits[PERMITS], *others[PERMITS];
+    check_ok(acquire(b->semaphore, PERMITS, WAIT_MS, permits));
+    fault_expire(b->client, 0);
+    check_ok(acquire(b->rival, PERMITS, WAIT_MS, others));
+    for (int i = 0; i < PERMITS; i++) {
+        check_wait(zkl_permit_still_held(permits[i], 0) == 0, WAIT_MS);
+        check_num(zkl_permit_release(permits[i]), ==, ZKL_ELOST);
+        check_ok(zkl_permit_release(others[i]));
+    }
+    check_rest(b);
+}
+
+#define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        test(cut_before_each_answer),
+        test(silence_before_the_answer_to_the_lease),
+        test(cut_before_the_answer_to_a_transaction),
+        test(a_deadline_holds_and_nothing_stays),
+        test(a_try_in_vain_keeps_nobody_out),
+        test(an_expiry_frees_the_permits),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

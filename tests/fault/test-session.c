@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server makes of a session: another one than the client comes back with, while the nodes of
+ * that one are still there, and a shorter one than was asked for. */
+#include "bench.h"
+#include "bytes.h"
+
+#include <stdio.h>
+
+#define SESSION_MS 6000
+#define GRANTED_MS 2000
+#define WISH_MS 30000
+
+static const char *const path = "/session/m";
+
+static int set_up(void **state)
+{
+    struct bench *b = bench_open(path, SESSION_MS);
+
+    if (b == NULL)
+        return -1;
+    /* The path is there, and does not go before the end. */
+    check_ok(wire_create(b->wire, "/session", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    bench_close(*state, "/session");
+    return 0;
+}
+
+/* --- another session than before -------------------------------------------------------------- */
+
+/* The session that a client came back with. */
+struct former {
+    int64_t id;
+    char password[WIRE_PASSWORD];
+    atomic_int strikes;
+};
+
+/* Runs in the proxy. A connect request is: protocol version, zxid, timeout, session id, length of
+ * the password, password. With id 0 it asks for a new session, as if the server knew nothing of the
+ * old one. */
+static size_t forget_session(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                             void *arg)
+{
+    const size_t id = 4 + 8 + 4, password = id + 8 + 4;
+    struct former *former = arg;
+
+    if (dir == PROXY_TO_SERVER && op == PROXY_CONNECT && size >= password + WIRE_PASSWORD &&
+        bytes_get64(frame + id) != 0) {
+        former->id = bytes_get64(frame + id);
+        memcpy(former->password, frame + password, WIRE_PASSWORD);
+        bytes_put64(frame + id, 0);
+        former->strikes++;
+    }
+    return size;
+}
+
+/* The client has another session by now; the former one is kept alive, for as long as the test wants
+ * its nodes to be there. */
+static struct wire *keep_alive(struct bench *b, const struct former *former)
+{
+    struct wire *kept = NULL;
+
+    check_wait(former->strikes == 1, WAIT_MS);
+    proxy_set_hook(b->proxy, NULL, NULL);
+    check_ok(wire_reopen(&kept, zks_host(), zks_port(server, 0), SESSION_MS, former->id,
+                         former->password));
+    return kept;
+}
+
+/* The one node below the path. */
+static void only_node(struct bench *b, char *node, size_t size, struct wire_stat *stat)
+{
+    struct wire_names names;
+
+    check_ok(wire_children(b->wire, path, &names));
+    check_num(names.n, ==, 1);
+    snprintf(node, size, "%s/%s", path, names.name[0]);
+    wire_names_free(&names);
+    check_ok(wire_exists(b->wire, node, stat));
+}
+
+/* The call waits behind the node of the former session, and returns when that session ends, with a
+ * node of the session that the client has now. */
+static void check_granted_after(struct bench *b, struct actor *a, struct wire *former)
+{
+    int64_t former_id = wire_session(former);
+    struct wire_stat stat;
+    uint64_t token = 0;
+    char node[700];
+
+    check_wait(wire_ping(former) == 0 && fault_children(b->wire, path) == 2, WAIT_MS);
+    for (int i = 0; i < 20; i++) { /* would do for a wrong grant */
+        check_ok(wire_ping(former));
+        net_nap_ms(10);
+    }
+    check_true(actor_busy(a));
+    wire_close(former);
+    check_ok(actor_end(a, WAIT_MS));
+    only_node(b, node, sizeof node, &stat);
+    check_num(stat.ephemeral_owner, ==, fault_session(b->client));
+    check_true(fault_session(b->client) != former_id);
+    actor_do(a, act_token, b->mutex, &token);
+    check_num(token, ==, stat.czxid);
+    check_ok(actor_do(a, act_unlock, b->mutex, NULL));
+    fault_check_rest(b->client, b->wire, path, WAIT_MS);
+}
+
+/* A holder comes back to a server that gives it a new session without a word: the hold is lost,
+ * told once, and its next lock waits for the node of the session before, however much that looks
+ * like its own. Modes: F5, F60. */
+static void another_session_on_reconnect_ends_the_hold(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+
+    check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
+    for (int i = 1; i <= fault_length(3, 30); i++) {
+        struct former former = {0};
+        check_ok(actor_do(a, act_lock, b->mutex, NULL));
+        proxy_set_hook(b->proxy, forget_session, &former);
+        proxy_cut(b->proxy);
+        struct wire *kept = keep_alive(b, &former);
+        check_wait(wire_ping(kept) == 0 && b->told.lost == i, WAIT_MS);
+        check_num(b->told.reason, ==, ZKL_REASON_EXPIRED);
+        check_num(actor_do(a, act_window, b->mutex, NULL), ==, 0);
+        check_num(fault_children(b->wire, path), ==, 1);
+        check_num(actor_do(a, act_unlock, b->mutex, NULL), ==, ZKL_ELOST);
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_granted_after(b, a, kept);
+        check_num(b->told.lost, ==, i);
+    }
+    actor_free(a);
+}
+
+/* The create is carried out and its answer is lost; the client comes back, and has a new session.
+ * The node with its GUID is in the list, of the session before, and goes with that: it must not be
+ * granted (CURATOR-498, CURATOR-604). Modes: F4, F5. */
+static void a_node_of_the_session_before_is_not_granted(void **state)
+{
+    struct bench *b = *state;
+    struct actor *a = actor_new();
+    struct wire_stat stat;
+    char node[700];
+
+    for (int i = 0; i < fault_length(3, 30); i++) {
+        struct former former = {0};
+        check_ok(proxy_refuse(b->proxy, true));
+        proxy_set_hook(b->proxy, forget_session, &former);
+        check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
+        actor_begin(a, act_lock, b->mutex, NULL);
+        check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
+        only_node(b, node, sizeof node, &stat);
+        check_ok(proxy_refuse(b->proxy, false));
+        struct wire *kept = keep_alive(b, &former);
+        check_num(stat.ephemeral_owner, ==, wire_session(kept));
+        check_granted_after(b, a, kept);
+    }
+    actor_free(a);
+}
+
+/* --- a shorter session than was asked for ----------------------------------------------------- */
+
+static int64_t seen_end_ms(struct zkl_mutex *mutex)
+{
+    int64_t before_ms = net_now_ms(), window_ms = zkl_mutex_window_ms(mutex);
+
+    return window_ms > 0 ? before_ms + window_ms : 0;
+}
+
+/* A server grants 2 s where 30 s were asked for: windows, heartbeats, and the moment from which a
+ * holder counts as unproved go by what was granted. Method: the window is looked at while the server
+ * stands still; what is seen of its end can't be later than three quarters of 2 s after that began,
+ * however busy the machine is. Modes: F61. */
+static void the_granted_timeout_counts(void **state)
+{
+    struct zks_options options = {.max_session_ms = GRANTED_MS};
+    struct zks *own = NULL;
+    struct proxy *proxy = NULL;
+    struct told told = {0};
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    char err[512];
+
+    (void)state;
+    check_ok(zks_start(&own, &options, err, sizeof err));
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(own, 0)));
+    struct zkl_client *client = fault_open(proxy_address(proxy), WISH_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, "/granted");
+    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
+    check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
+    check_num(grant.window_ms, >, 0);
+    check_num(grant.window_ms, <=, GRANTED_MS * 3 / 4);
+
+    /* By the wish the first heartbeat would come after 7.5 s. */
+    proxy_reset_counts(proxy);
+    int64_t start_ms = net_now_ms();
+    check_ok(proxy_wait_count(proxy, PROXY_MULTI, 3, WAIT_MS));
+    check_num(net_now_ms() - start_ms, <, WISH_MS / 4);
+
+    check_ok(zks_pause_node(own, 0));
+    int64_t paused_ms = net_now_ms(), end_ms;
+    while ((end_ms = seen_end_ms(mutex)) != 0)
+        check_num(end_ms, <=, paused_ms + GRANTED_MS * 3 / 4);
+    check_num(net_now_ms() - paused_ms, <, WISH_MS / 2);
+    check_wait(told.suspect >= 1, WAIT_MS);
+    check_ok(zks_resume_node(own, 0));
+    check_wait(told.lost > 0 || zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+    int rc = zkl_mutex_unlock(mutex);
+    check_true(rc == 0 || rc == ZKL_ELOST);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+    zks_stop(own);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(another_session_on_reconnect_ends_the_hold),
+        TEST(a_node_of_the_session_before_is_not_granted),
+        cmocka_unit_test(the_granted_timeout_counts),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Several contenders that are acquired as one, on a script: what goes into one transaction, and what
+ * becomes of each of them when that fails. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/group.h"
+#include "script.h"
+
+#define MEMBERS 3
+
+static struct zkl_group group;
+static struct zkl_group_member members[MEMBERS];
+
+/* The script's first contenders, at /a, /b, ... */
+static void begin(struct script *s, size_t count)
+{
+    static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
+    group = (struct zkl_group){.count = count, .members = members};
+    for (size_t i = 0; i < count; i++) {
+        members[i] = (struct zkl_group_member){.contender = &s->contenders[i],
+                                               .wish = {.root = roots[i], .data = "us"}};
+        s->live[i] = true;
+    }
+    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+}
+
+/* Goal: a transaction whose outcome nobody knows may have made the nodes: who is to blame looks for
+ * its own, though its list had never been sent, and deletes it. Method: an odd answer that names the
+ * first; found by the GUID. */
+static void a_create_of_unknown_outcome_is_looked_for(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    begin(s, 2);
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.answer = ZKL_ANSWER_OTHER});
+    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
+                     "[     0] #2 NEW -> QUEUEING: started\n"
+                     "  > create all /a/G1- /b/G2-\n"
+                     "[     0] #1 QUEUEING -> LEAVING: odd answer\n"
+                     "  > heartbeat /a\n"
+                     "  > list /a\n"
+                     "[     0] #2 QUEUEING -> QUEUEING: another one's create failed\n"
+                     "[     0] #2 QUEUEING -> LEAVING: stopped\n"
+                     "[     0] #2 LEAVING -> ENDED: never created\n"
+                     "  #1 failed EPROTO: creating the node\n"
+                     "  #2 failed EPROTO: creating the node\n"
+                     "  #2 ended\n");
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_listed(s, "7:6 1:7");
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "  > delete /a/G1-0000000007\n"
+                     "[     0] #1 LEAVING -> ENDED: deleted\n"
+                     "  #1 ended\n");
+    script_free(s);
+}
+
+/* Goal: nodes whose zxid nobody told are looked for like those of a lost create, and the lists that
+ * went along count no more. Method: the lists are answered by nobody; another link, and both are
+ * found. */
+static void a_lost_zxid_makes_the_lists_worthless(void **state)
+{
+    struct script *s = script_connected();
+    const char *const made[] = {"A", "B"};
+    enum zkl_request_kind kind;
+    (void)state;
+    begin(s, 2);
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
+    script_forget(s);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_LINK);
+    script_expect(s, "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
+                     "[     0] #2 QUEUEING -> RECOVERING: create unanswered\n");
+    assert_false(script_next(s, &kind));
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_forget(s);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_listed(s, "1:7");
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_listed(s, "2:8");
+    script_statted(s, SCRIPT_SESSION, 100);
+    script_statted(s, SCRIPT_SESSION, 100);
+    script_listed(s, "1:7");
+    script_listed(s, "2:8");
+    assert_true(script_has(s, "#1 granted 100\n  #2 granted 100"));
+    script_unlock(s, 1);
+    script_unlock(s, 2);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a transaction that failed with nobody to blame has failed for all, and each looks for its own.
+ * Method: an odd answer that names a part behind the last. */
+static void a_failure_that_names_nobody_is_everybodys(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    begin(s, 2);
+    script_forget(s);
+    script_reply(s, ZKL_REQ_CREATE_ALL,
+                 (struct zkl_reply){.answer = ZKL_ANSWER_OTHER, .failed_check = 2});
+    script_expect(s, "[     0] #1 QUEUEING -> LEAVING: odd answer\n"
+                     "  > heartbeat /a\n"
+                     "  > list /a\n"
+                     "[     0] #2 QUEUEING -> LEAVING: odd answer\n"
+                     "  > heartbeat /b\n"
+                     "  > list /b\n"
+                     "  #1 failed EPROTO: creating the node\n"
+                     "  #2 failed EPROTO: creating the node\n");
+    for (int i = 0; i < 2; i++) {
+        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_listed(s, "");
+    }
+    script_free(s);
+}
+
+/* Two that are held, from 100 ms on. */
+static struct script *holding_two(int64_t lease_ns)
+{
+    struct script *s = script_connected();
+    char names[2][ZKL_NODE_NAME_MAX + 1];
+    const char *const made[] = {names[0], names[1]};
+    begin(s, 2);
+    group.lease_ns = lease_ns;
+    for (int i = 0; i < 2; i++) {
+        const struct zkl_contender_machine *m = &s->contenders[i].machine;
+        zkl_name_prefix(&m->naming, m->guid, names[i]);
+        strcat(names[i], i == 0 ? "0000000001" : "0000000002");
+    }
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
+    script_statted(s, SCRIPT_SESSION, 100);
+    script_listed(s, "1:1");
+    script_at(s, 100);
+    script_listed(s, "2:2");
+    script_forget(s);
+    return s;
+}
+
+static void release_two(struct script *s)
+{
+    struct zkl_contender *const held[] = {&s->contenders[0], &s->contenders[1]};
+    zkl_group_release(&s->core, s->core.now, held, 2);
+}
+
+/* Goal: what was acquired as one is given back in one transaction, also where it is only two. */
+static void two_are_given_back_at_once(void **state)
+{
+    struct script *s = holding_two(0);
+    (void)state;
+    release_two(s);
+    script_expect(s, "[   100] #2 HOLDING -> RELEASING: unlocked\n"
+                     "[   100] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete all /b/G2-0000000002 /a/G1-0000000001\n");
+    script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: nothing is asked for without a link, not even what became due by its loss. Method: the third
+ * one's create waits for the others' transaction, which is answered by the lost link. */
+static void a_create_due_without_a_link_is_not_sent(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    begin(s, 3);
+    script_reply(s, ZKL_REQ_CREATE_ALL,
+                 (struct zkl_reply){.answer = ZKL_ANSWER_EXISTS, .failed_check = 2});
+    script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NONODE);
+    script_forget(s);
+    script_down(s);
+    script_expect(s, "[     0] session CONNECTED -> SUSPENDED: link lost\n"
+                     "  session: link down\n"
+                     "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
+                     "[     0] #2 QUEUEING -> RECOVERING: create unanswered\n"
+                     "[     0] #3 QUEUEING -> RECOVERING: create unanswered\n");
+    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_free(s);
+}
+
+/* Goal: the time of a lease counts from the grant of all, for all. */
+static void a_lease_begins_when_all_are_held(void **state)
+{
+    struct script *s = holding_two(500 * INT64_C(1000000));
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_true(s->contenders[i].machine.lease_end_boot ==
+                    s->core.now.boot_ns + 500 * INT64_C(1000000));
+    release_two(s);
+    script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_create_of_unknown_outcome_is_looked_for),
+        cmocka_unit_test(a_lost_zxid_makes_the_lists_worthless),
+        cmocka_unit_test(a_failure_that_names_nobody_is_everybodys),
+        cmocka_unit_test(two_are_given_back_at_once),
+        cmocka_unit_test(a_lease_begins_when_all_are_held),
+        cmocka_unit_test(a_create_due_without_a_link_is_not_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that the core asks for, on a script. It runs out: who would wait without a watch, which would
+ * be for ever, is told instead. The program is linked so that malloc and calloc come here first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/watch.h"
+#include "script.h"
+
+#define LONG_NAME 4000 /* longer than any name of a contender of ours */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+static bool out_of_memory;
+
+void *__wrap_malloc(size_t size)
+{
+    return out_of_memory ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return out_of_memory ? NULL : __real_calloc(n, size);
+}
+
+/* Queued behind a stranger whose name is very long. */
+static void queue_behind_long_name(struct script *s)
+{
+    static char name[LONG_NAME + 1];
+    const char *children[2] = {name, s->contenders[0].machine.node};
+    memset(name, 'x', LONG_NAME);
+    strcpy(name + LONG_NAME - 15, "lock-0000000007");
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_reply(s, ZKL_REQ_LIST, (struct zkl_reply){.children = children, .child_count = 2});
+}
+
+static void stop(struct script *s)
+{
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+}
+
+/* Goal: a stranger's name may be as long as ZooKeeper lets it: its node is watched all the same. */
+static void a_long_name_is_watched(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    queue_behind_long_name(s);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_WAITING);
+    assert_non_null(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch);
+    assert_int_equal(strlen(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch->path),
+                     strlen("/r/") + LONG_NAME);
+    stop(s);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
+    script_free(s);
+}
+
+/* Goal: no memory for its path ends the wish. */
+static void no_memory_for_a_long_name_ends_the_wish(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    out_of_memory = true;
+    queue_behind_long_name(s);
+    out_of_memory = false;
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_LEAVING);
+    assert_true(script_has(s, "#1 failed ENOMEM"));
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: no memory for the watch on an exhausted root ends the wish, with its reason. */
+static void no_memory_for_the_root_s_watch_ends_the_wish(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, ZKL_SEQUENCE_HARD);
+    script_forget(s);
+    out_of_memory = true;
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    out_of_memory = false;
+    script_expect(s, "[     0] #1 EXHAUSTED -> ENDED: no memory\n"
+                     "  #1 failed ENOMEM: listing the path\n"
+                     "  #1 ended\n");
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_name_is_watched),
+        cmocka_unit_test(no_memory_for_a_long_name_ends_the_wish),
+        cmocka_unit_test(no_memory_for_the_root_s_watch_ends_the_wish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
