@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What must be true: at each grant, after each step, and at the end. */
+#include <stdio.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/watch.h"
+#include "world.h"
+
+bool is_proved(const struct proc *p, const struct zkl_contender *c)
+{
+    int64_t now = now_of(p).boot_ns;
+    return c->machine.state == ZKL_HOLDING && now < zkl_session_window_end(&p->core.session) &&
+           (c->machine.lease_end_boot == 0 || now < c->machine.lease_end_boot);
+}
+
+static bool was_deleted(const struct app *app)
+{
+    return app->deleted_guid[0] && strcmp(app->deleted_guid, app->contender.machine.guid) == 0;
+}
+
+/* --- at a grant ----------------------------------------------------------- */
+
+/* First come, first served, and tokens grow: an exclusive grant's over all before it, a reader's over
+ * the writers'. A reader that has the write lock shares that one's token. */
+static void check_token(struct world *w, const struct app *app)
+{
+    const struct zkl_contender_machine *m = &app->contender.machine;
+    bool reader = m->naming.role == ZKL_ROLE_READ;
+    if (app->writer) {
+        must(m->czxid == m->under_czxid);
+        return;
+    }
+    must(m->czxid > (reader ? w->last_writer : w->last_token)[app->root]);
+    if (m->czxid > w->last_token[app->root])
+        w->last_token[app->root] = m->czxid;
+    if (!reader)
+        w->last_writer[app->root] = m->czxid;
+}
+
+static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
+{
+    snprintf(path, size, "%s/%s", m->root, m->node);
+}
+
+/* A stranger deleted the node: if its server has shown that to the client, no lock is granted on
+ * it. */
+void check_hold(const struct proc *p, const struct zkl_contender_machine *m)
+{
+    const struct fake *fake = &p->world->fake;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(m, path, sizeof path);
+    for (size_t i = 0; p->current && i < fake->node_count; i++) {
+        const struct fake_node *node = &fake->nodes[i];
+        if (node->dzxid != 0 && node->dzxid <= p->current->told && strcmp(node->path, path) == 0)
+            wrong("a lock is granted on a node that is gone");
+    }
+}
+
+/* What is told has happened. */
+void check_loss(struct world *w, const struct app *app, int reason)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(&app->contender.machine, path, sizeof path);
+    if (reason == ZKL_REASON_NODE_DELETED)
+        must(!fake_find(&w->fake, path));
+    if (reason == ZKL_REASON_EXPIRED && !w->elected && !app->proc->refused)
+        must(!fake_alive(&w->fake, app->session));
+}
+
+/* The node it is granted on is there, of this session, and nobody's that comes before is.
+ * Modes: F5, F10, F58. */
+static void check_node(struct world *w, const struct app *app)
+{
+    const struct zkl_contender_machine *m = &app->contender.machine;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(&app->contender.machine, path, sizeof path);
+    const struct fake_node *own = fake_find(&w->fake, path);
+    must(own && own->owner == app->proc->core.session.id);
+    for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        struct zkl_place place;
+        const char *name = fake_child_of(node, m->root);
+        if (node == own || !name || node->dzxid != 0 || !zkl_name_parse(name, &m->naming, &place))
+            continue;
+        must(node->czxid > own->czxid);
+    }
+}
+
+/* Modes: F27. */
+void check_grant(struct world *w, const struct app *app)
+{
+    const struct zkl_contender_machine *m = &app->contender.machine;
+    struct zkl_place place;
+    must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
+    must(now_of(app->proc).boot_ns < zkl_session_window_end(&app->proc->core.session));
+    if (was_deleted(app))
+        return;
+    /* Answers of before the data was lost may be read after it: a session that is lost too. */
+    if (!fake_alive(&w->fake, app->proc->core.session.id)) {
+        must(w->wiped);
+        return;
+    }
+    check_token(w, app);
+    check_node(w, app);
+}
+
+/* --- all the time --------------------------------------------------------- */
+
+static bool holds_now(const struct app *app)
+{
+    return app->in_core && app->phase == GRANTED && !app->lost &&
+           is_proved(app->proc, &app->contender);
+}
+
+/* May these two hold at once? Two readers, and a reader that has the write lock itself. */
+static bool go_together(const struct app *a, const struct app *b)
+{
+    const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
+    if (one->naming.role != ZKL_ROLE_READ)
+        return other->naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
+    return other->naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+}
+
+static void check_exclusion(struct world *w)
+{
+    const struct app *holders[ROOTS][PROCS * ALL_APPS];
+    int count[ROOTS] = {0};
+    for (int i = 0; i < PROCS * ALL_APPS; i++) {
+        struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+        if (app->phase != GRANTED || !holds_now(app) || was_deleted(app))
+            continue;
+        /* Lost data is not covered by any promise. */
+        if (!fake_alive(&w->fake, app->proc->core.session.id)) {
+            must(w->wiped);
+            continue;
+        }
+        for (int j = 0; j < count[app->root]; j++) {
+            if (!go_together(app, holders[app->root][j]))
+                wrong("a lock is held twice");
+        }
+        holders[app->root][count[app->root]++] = app;
+    }
+}
+
+static void check_permits(struct world *w)
+{
+    int out = 0;
+    for (int i = 0; w->semaphores && i < PROCS; i++) {
+        const struct proc *p = &w->procs[i];
+        for (int j = 0; j < ASKS && fake_alive(&w->fake, p->core.session.id); j++)
+            out += permits_out(p, &p->asks[j]);
+    }
+    if (w->semaphores && out > w->limit_max)
+        wrong("more permits are out than there are");
+}
+
+/* By the true clock the session lives as long as its window. Modes: F8. */
+static void check_windows(const struct world *w)
+{
+    for (int i = 0; i < PROCS; i++) {
+        const struct proc *p = &w->procs[i];
+        if (p->dead_until_ms == 0 && !p->closed &&
+            now_of(p).boot_ns < zkl_session_window_end(&p->core.session) &&
+            !fake_alive(&w->fake, p->core.session.id) && !w->wiped)
+            wrong("a window outlives its session");
+    }
+}
+
+void check_world(struct world *w)
+{
+    check_permits(w);
+    check_exclusion(w);
+    check_windows(w);
+}
+
+/* Nothing is queued ahead of a lock that is not held; all members are of one fate. Modes: F26. */
+static void check_group(const struct proc *p)
+{
+    const struct zkl_group *group = &p->group;
+    bool contended = false;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct app *app = (const struct app *)p->members[i].contender;
+        enum zkl_contender_state state = app->contender.machine.state;
+        must((app->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
+        if (group->state != ZKL_GROUP_ACQUIRING || app->contender.group != group)
+            continue;
+        must(!contended || state == ZKL_LEAVING || state == ZKL_RELEASING);
+        contended = contended || state == ZKL_WAITING;
+    }
+}
+
+/* A waiter watches its immediate predecessor: nobody's node that it would have to wait for is between
+ * the two. Modes: F34. */
+static void check_predecessor(const struct proc *p, const struct zkl_contender *c)
+{
+    const struct world *w = p->world;
+    const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
+    const struct zkl_contender_machine *m = &c->machine;
+    struct zkl_place own, at, place;
+    if (!watch || m->state != ZKL_WAITING || w->counter_moved ||
+        m->naming.role == ZKL_ROLE_PERMIT ||
+        !zkl_name_parse(strrchr(watch->path, '/') + 1, &m->naming, &at) ||
+        !zkl_name_parse(m->node, &m->naming, &own))
+        return;
+    must(zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &at,
+                             strrchr(watch->path, '/') + 1));
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        const char *name = fake_child_of(node, m->root);
+        if (!name || node->dzxid != 0 || node->czxid >= m->czxid ||
+            !zkl_name_parse(name, &m->naming, &place))
+            continue;
+        must(place.sequence <= at.sequence || place.sequence >= own.sequence ||
+             !zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name));
+    }
+}
+
+static bool is_among(const struct zkl_watch *watch, const char *path)
+{
+    while (watch && strcmp(watch->path, path) != 0)
+        watch = watch->next;
+    return watch != NULL;
+}
+
+static bool is_known(const struct zkl_core *core, const char *path)
+{
+    for (int i = 0; i < ZKL_WATCH_BUCKETS; i++) {
+        if (core->watches[i] && is_among(core->watches[i], path))
+            return true;
+    }
+    return is_among(core->removing, path);
+}
+
+/* Every watch on the server is one that the core knows of, and of those each that is armed is
+ * somebody's who waits. */
+static void check_watches(const struct proc *p)
+{
+    const struct fake_handle *h = p->current;
+    for (size_t i = 0; h && i < h->armed.count; i++)
+        must(is_known(&p->core, h->armed.list[i].path));
+    for (int i = 0; p->core.watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
+        for (const struct zkl_watch *watch = p->core.watches[i]; watch; watch = watch->next)
+            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED);
+    }
+}
+
+static void check_subscriptions(const struct proc *p)
+{
+    for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
+        enum zkl_contender_state state = c->machine.state;
+        const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
+        must(!watch || state == ZKL_WAITING || state == ZKL_LISTING ||
+             !fake_find(&p->world->fake, watch->path)); /* that ends it */
+    }
+}
+
+static void check_pending(const struct proc *p)
+{
+    size_t awaited = 0;
+    for (int i = 0; i < ZKL_PENDING_BUCKETS; i++) {
+        for (const struct zkl_pending *slot = p->core.pending[i]; slot; slot = slot->next)
+            awaited++;
+    }
+    must(awaited == p->core.pending_count);
+}
+
+static void check_counts(const struct proc *p)
+{
+    size_t contenders = 0, window = 0, waiting = 0;
+    for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
+        contenders++;
+        window += zkl_contender_needs_window(&c->machine);
+        waiting += zkl_contender_waits(&c->machine);
+        must(c->machine.state != ZKL_ENDED);
+        check_predecessor(p, c);
+    }
+    must(contenders == p->core.contenders);
+    must(window == p->core.need_window);
+    must(waiting + queries_out(p) == p->core.waiting);
+    must(!p->core.refused);
+}
+
+void check_process(const struct proc *p)
+{
+    if (p->dead_until_ms != 0)
+        return;
+    check_group(p);
+    check_counts(p);
+    check_subscriptions(p);
+    queries_check(p);
+    if (p->world->core_steps % 8 != 0)
+        return; /* the tables are large: what is wrong with them stays so for a while */
+    check_pending(p);
+    check_watches(p);
+}
+
+/* --- at the end ----------------------------------------------------------- */
+
+static bool is_done(const struct proc *p)
+{
+    if (p->dead_until_ms != 0)
+        return false;
+    if (p->core.due_groups || p->core.due_batches || p->core.due_permits || !permits_done(p))
+        return false;
+    if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
+        p->core.watch_count)
+        return false;
+    for (int i = 0; i < ALL_APPS; i++) {
+        if (p->apps[i].phase != IDLE)
+            return false;
+    }
+    return true;
+}
+
+/* Nobody waits for anything any more. Modes: F6, F21. */
+bool check_done(const struct world *w)
+{
+    for (int i = 0; i < PROCS; i++) {
+        if (!is_done(&w->procs[i]))
+            return false;
+    }
+    return true;
+}
+
+void check_complain(struct world *w)
+{
+    for (int i = 0; i < PROCS; i++) {
+        struct proc *p = &w->procs[i];
+        say("process %d: session %lld %s, %zu pending, %zu watches%s", i,
+            (long long)p->core.session.id, zkl_session_state_name(p->core.session.state),
+            p->core.pending_count, p->core.watch_count, p->core.removing ? ", removals" : "");
+        for (struct zkl_contender *c = p->core.first; c; c = c->next)
+            say("  #%llu %s %s", (unsigned long long)c->number,
+                zkl_contender_state_name(c->machine.state), c->machine.root);
+    }
+    for (size_t i = 0; i < w->fake.node_count; i++)
+        say("  node %s of %lld %s", w->fake.nodes[i].path, (long long)w->fake.nodes[i].owner,
+            w->fake.nodes[i].dzxid ? "(deleted)" : "");
+    wrong("somebody does not get through");
+}
+
+/* No node of a session that lives, and no watch. Modes: F2, F18, F19, F40. */
+void check_nothing_left(struct world *w)
+{
+    fake_pass(&w->fake, 2 * FAKE_TIMEOUT_MS); /* sessions that were closed without a link expire */
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        if (node->dzxid != 0 || node->owner == 0 || !fake_alive(&w->fake, node->owner))
+            continue;
+        say("%s", node->path);
+        wrong("a node is left behind");
+    }
+    for (int i = 0; i < PROCS; i++) {
+        const struct fake_handle *h = w->procs[i].current;
+        /* An answer that was held back may still be on its way. */
+        if (!h || h->in.first || h->held.first || h->known.count + h->armed.count == 0)
+            continue;
+        say("%s", h->known.count ? h->known.list[0].path : h->armed.list[0].path);
+        wrong("a watch is left behind");
+    }
+}

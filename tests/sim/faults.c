@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What happens to processes, links, servers and nodes. */
+#include <stdio.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+/* --- links and servers ---------------------------------------------------- */
+
+static void cut(struct proc *p)
+{
+    if (p->current)
+        fake_break(p->current);
+}
+
+static void cut_probe(struct proc *p)
+{
+    if (!p->probe)
+        return;
+    happened(p->world, SIM_PROBE_CUT);
+    fake_break(p->probe);
+}
+
+static void hole(struct fake_handle *h)
+{
+    if (!h || !h->linked || h->stuck)
+        return;
+    h->stuck = true;
+    h->stuck_ms = h->fake->now_ms;
+}
+
+static void stall(struct proc *p)
+{
+    if (!p->current || !p->current->linked)
+        return;
+    happened(p->world, SIM_STALL);
+    p->current->stalled = true;
+}
+
+static void isolate(struct proc *p)
+{
+    struct world *w = p->world;
+    bool deposed = chance(w, 2);
+    if (!p->current || !p->current->linked || p->current->isolated)
+        return;
+    happened(w, deposed ? SIM_DEPOSED : SIM_ISOLATED);
+    say("[%6lld] %d's server is alone", (long long)w->fake.now_ms, name_of(p));
+    fake_isolate(p->current, deposed);
+    p->alone_ms = w->fake.now_ms;
+    p->quiet = chance(w, 2);
+}
+
+/* The old leader is gone, with the links of some. */
+static void elect(struct world *w)
+{
+    happened(w, SIM_ELECTION);
+    say("[%6lld] a leader is elected", (long long)w->fake.now_ms);
+    w->elected = true;
+    for (int i = 0; i < PROCS; i++) {
+        if (chance(w, 2))
+            cut(&w->procs[i]);
+    }
+    fake_elect(&w->fake);
+}
+
+static void begin_outage(struct world *w)
+{
+    happened(w, SIM_OUTAGE);
+    say("[%6lld] all servers are gone", (long long)w->fake.now_ms);
+    w->outage_until_ms = w->fake.now_ms + rnd(w, 4 * FAKE_TIMEOUT_MS);
+    for (int i = 0; i < PROCS; i++) {
+        cut(&w->procs[i]);
+        cut_probe(&w->procs[i]);
+    }
+    fake_elect(&w->fake);
+}
+
+/* --- processes ------------------------------------------------------------ */
+
+/* The machine, with all of the process's links: nobody answers, nobody notices. */
+static void halt(struct proc *p, int64_t ms)
+{
+    struct world *w = p->world;
+    bool suspend = chance(w, 3);
+    if (!proc_is_awake(p) || p->dead_until_ms != 0)
+        return;
+    happened(w, suspend ? SIM_SUSPEND : SIM_PAUSE);
+    say("[%6lld] %d sleeps %lld ms", (long long)w->fake.now_ms, name_of(p), (long long)ms);
+    p->asleep_until_ms = w->fake.now_ms + ms;
+    p->suspended_ms += suspend ? ms : 0;
+    hole(p->current);
+    hole(p->probe);
+}
+
+static void kill_some(struct proc *p)
+{
+    if (p->closed || p->dead_until_ms != 0)
+        return;
+    happened(p->world, SIM_KILL);
+    proc_kill(p);
+}
+
+static void refuse_credential(struct proc *p)
+{
+    struct zkl_session_event event = {.type = ZKL_SE_AUTH_FAILED, .now = now_of(p)};
+    if (p->closed || p->dead_until_ms != 0 || !proc_is_awake(p))
+        return;
+    happened(p->world, SIM_REFUSED);
+    p->refused = true;
+    zkl_core_session_event(core_of(p), &event);
+}
+
+static void disturb(struct proc *p)
+{
+    struct world *w = p->world;
+    w->fault_seen = true;
+    switch (rnd(w, 8)) {
+    case 0:
+    case 1:
+        cut(p);
+        break;
+    case 2:
+        if (p->current && p->current->linked)
+            happened(w, SIM_HOLE);
+        hole(p->current);
+        break;
+    case 3:
+        halt(p, chance(w, 2) ? rnd(w, 300) : rnd(w, 3 * FAKE_TIMEOUT_MS));
+        break;
+    case 4:
+        cut_probe(p);
+        break;
+    case 5:
+        isolate(p);
+        break;
+    case 6:
+        if (chance(w, 4))
+            kill_some(p);
+        else if (chance(w, 4))
+            begin_outage(w);
+        else
+            elect(w);
+        break;
+    default:
+        stall(p);
+        break;
+    }
+}
+
+/* --- where it is rare ----------------------------------------------------- */
+
+/* The state of some reader under a write lock, where what may happen takes long to come by itself. */
+static enum zkl_contender_state state_under(const struct proc *p)
+{
+    for (int i = 0; i < APPS; i++) {
+        const struct app *app = &p->apps[i];
+        enum zkl_contender_state state = app->contender.machine.state;
+        if (app->in_core && app->writer && (state == ZKL_RECOVERING || state == ZKL_CONFIRMING))
+            return state;
+    }
+    return ZKL_NEW;
+}
+
+static void aim(struct proc *p)
+{
+    struct world *w = p->world;
+    enum zkl_session_state session = p->core.session.state;
+    enum zkl_contender_state under = state_under(p);
+    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000)
+        return;
+    if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
+        fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));
+    else if (under == ZKL_CONFIRMING && chance(w, 2))
+        halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));
+    else if (session == ZKL_SESSION_STARTING && p->current && p->current->linked && chance(w, 6))
+        halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));
+    else if (session == ZKL_SESSION_PROBED && chance(w, 20))
+        refuse_credential(p);
+}
+
+/* --- strangers ------------------------------------------------------------ */
+
+static struct fake_node *some_node(struct world *w)
+{
+    if (w->fake.node_count == 0)
+        return NULL;
+    struct fake_node *node = &w->fake.nodes[rnd(w, (unsigned)w->fake.node_count)];
+    return node->dzxid == 0 && node->owner != 0 ? node : NULL;
+}
+
+static void note_deletion(struct world *w, const struct fake_node *node)
+{
+    permits_note_deletion(w, node->path);
+    for (int i = 0; i < PROCS * ALL_APPS; i++) {
+        struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+        const char *guid = app->contender.machine.guid;
+        if (app->in_core && guid[0] && strstr(node->path, guid))
+            memcpy(app->deleted_guid, guid, sizeof app->deleted_guid);
+    }
+}
+
+static void delete_node(struct world *w, struct fake_node *node)
+{
+    happened(w, SIM_DELETED);
+    say("[%6lld] a stranger deletes %s", (long long)w->fake.now_ms, node->path);
+    note_deletion(w, node);
+    fake_delete(&w->fake, node);
+}
+
+static void write_node(struct world *w, struct fake_node *node)
+{
+    bool revoke = chance(w, 2);
+    happened(w, revoke ? SIM_REVOKED : SIM_OVERWRITTEN);
+    fake_write(&w->fake, node, revoke ? ZKL_REVOCATION : "");
+}
+
+/* The server removes empty containers. */
+static void collect(struct world *w, struct fake_node *root)
+{
+    if (fake_has_children(&w->fake, root->path))
+        return;
+    happened(w, SIM_COLLECTED);
+    fake_delete(&w->fake, root);
+}
+
+static void add_stranger(struct world *w, const struct fake_node *root)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/note", root->path);
+    if (fake_find(&w->fake, path))
+        return;
+    happened(w, SIM_STRANGER);
+    w->foreign_seen = true;
+    fake_create(&w->fake, path, 0, 0);
+}
+
+static void use_up_counter(struct world *w, struct fake_node *root)
+{
+    bool end = chance(w, 2);
+    if (root->counter >= ZKL_SEQUENCE_HARD - 16)
+        return;
+    happened(w, end ? SIM_COUNTER_END : SIM_COUNTER_ZONE);
+    w->counter_moved = true;
+    root->counter = end ? INT32_MAX - (int)rnd(w, 6) : ZKL_SEQUENCE_HARD - (int)rnd(w, 6);
+}
+
+static void interfere(struct world *w)
+{
+    struct fake_node *node = some_node(w);
+    struct fake_node *root = fake_find(&w->fake, root_paths[rnd(w, ROOTS)]);
+    w->fault_seen = true;
+    switch (rnd(w, 6)) {
+    case 0:
+        if (node)
+            delete_node(w, node);
+        break;
+    case 1:
+    case 2:
+        if (node)
+            write_node(w, node);
+        break;
+    case 3:
+        if (root)
+            collect(w, root);
+        break;
+    case 4:
+        if (root && chance(w, 4))
+            add_stranger(w, root);
+        break;
+    default:
+        if (root && chance(w, 3))
+            use_up_counter(w, root);
+        break;
+    }
+}
+
+/* --- when ----------------------------------------------------------------- */
+
+void faults_maybe(struct world *w)
+{
+    struct proc *p = &w->procs[rnd(w, PROCS)];
+    if (chance(w, w->fault_rate))
+        disturb(p);
+    else
+        aim(p);
+    if (w->strangers && chance(w, 20))
+        interfere(w);
+    if (w->limit_changes && chance(w, 20))
+        permits_interfere(w);
+    if (w->fault_rate < 30 && chance(w, 3000) && !w->wiped) {
+        say("[%6lld] the data is lost", (long long)w->fake.now_ms);
+        happened(w, SIM_DATA_LOSS);
+        w->wiped = true;
+        fake_wipe(&w->fake);
+    }
+    if (chance(w, 2000) && !p->closed && p->dead_until_ms == 0) {
+        happened(w, SIM_CLOSE);
+        proc_close(p);
+    }
+}
+
+/* A dead link is noticed after two thirds of the timeout, and a server that is alone ends its links
+ * some time after it was cut off. */
+static void notice(struct proc *p, struct fake_handle *h)
+{
+    struct world *w = p->world;
+    if (h && h->stuck && proc_is_awake(p) && w->fake.now_ms - h->stuck_ms > FAKE_TIMEOUT_MS * 2 / 3)
+        fake_break(h);
+    if (h && h->isolated && (w->calm || w->fake.now_ms - p->alone_ms > 2 * FAKE_TIMEOUT_MS))
+        fake_break(h);
+}
+
+/* Of what is rare otherwise: the create under a write lock is carried out, and not answered. */
+static void cut_now(struct proc *p)
+{
+    if (!p->cut_soon || !p->current)
+        return;
+    p->cut_soon = false;
+    p->world->fault_seen = true;
+    while (p->current->out.first && fake_serve(p->current))
+        ;
+    fake_break(p->current);
+}
+
+void faults_notice(struct proc *p)
+{
+    cut_now(p);
+    notice(p, p->current);
+    notice(p, p->probe);
+}
+
+static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
+{
+    struct world *w = p->world;
+    if (!h || h->linked)
+        return;
+    if (w->fault_rate < 1000 && !w->calm && chance(w, 150)) {
+        refuse_credential(p);
+        return;
+    }
+    succeeds = succeeds && (w->calm || w->fake.now_ms >= w->outage_until_ms);
+    if (!succeeds)
+        happened(w, SIM_CONNECT_FAILED);
+    fake_connect(h, succeeds);
+    if (h == p->current && w->fault_rate < 1000 && !w->calm && chance(w, 20))
+        isolate(p); /* it came to a server that is alone */
+}
+
+void faults_mend(struct proc *p)
+{
+    struct world *w = p->world;
+    if (w->calm || chance(w, 10)) {
+        reconnect(p, p->current, w->calm || chance(w, 2));
+        reconnect(p, p->probe, w->calm || chance(w, 2));
+    }
+    if (p->current && p->current->linked && (w->calm || chance(w, 6)))
+        fake_catch_up(p->current, w->fake.zxid);
+}

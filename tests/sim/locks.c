@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owners of mutexes and read-write locks: they lock, try, lose patience, renew leases, downgrade,
+ * unlock, or exit holding. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+/* --- what is told --------------------------------------------------------- */
+
+static void on_granted(struct world *w, struct app *app)
+{
+    must(app->phase == WAITING);
+    check_grant(w, app);
+    app->session = app->proc->core.session.id;
+    w->tally->grants++;
+    app->phase = GRANTED;
+    /* A member of a multi-lock may have been told nothing of it. */
+    app->suspect = app->contender.machine.suspect;
+    bool writer = app->contender.machine.naming.role == ZKL_ROLE_WRITE; /* may downgrade */
+    app->until_ms = w->fake.now_ms + rnd(w, chance(w, writer ? 2 : 6) ? FAKE_TIMEOUT_MS : 60);
+}
+
+static bool may_fail_with(const struct world *w, const struct app *app, int code)
+{
+    const struct proc *p = app->proc;
+    if (code == app->stop_code || (code == ZKL_EBUSY && app->try_only))
+        return true;
+    if ((code == ZKL_EEXHAUSTED && w->foreign_seen) || (code == ZKL_ENOMEM && w->out_of_memory) ||
+        (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_ECLOSED && p->closed) ||
+        (code == ZKL_EAUTH && p->refused))
+        return true;
+    if (code != ZKL_ELOST)
+        return false;
+    return (app_is_member(app) && p->group.lost) ||
+           (app->writer && (w->fault_seen || app->writer->contender.machine.lease_end_boot != 0));
+}
+
+static void on_failed(struct world *w, struct app *app, const struct zkl_news *news)
+{
+    must(app->phase == WAITING);
+    must(news->code < 0 && news->code > -TALLY_CODES);
+    w->tally->failures[-news->code]++;
+    if (news->code == ZKL_ESYSTEM)
+        happened(w, SIM_NO_WATCH);
+    if (!may_fail_with(w, app, news->code)) {
+        say("failed with %d: %s", news->code, news->detail ? news->detail : "");
+        wrong("a lock failed for no reason");
+    }
+    app->phase = ANSWERED;
+}
+
+static void on_released(struct app *app, const struct zkl_news *news)
+{
+    must(app->phase == UNLOCKING);
+    must(news->code == ZKL_OK || news->code == ZKL_EUNCONFIRMED || news->code == ZKL_ELOST);
+    must((news->code == ZKL_ELOST) == app->lost);
+    app->phase = ANSWERED;
+}
+
+static void on_state(struct world *w, struct app *app, const struct zkl_news *news)
+{
+    must(app->phase == GRANTED || app->phase == UNLOCKING || app->phase == ORPHANED);
+    must(!app->lost);
+    if (news->state == ZKL_LOST) {
+        app->lost = true;
+        check_loss(w, app, news->reason);
+        w->tally->losses++;
+        if (news->reason == ZKL_REASON_LEASE_ENDED)
+            happened(w, SIM_LEASE_ENDED);
+        return;
+    }
+    if (news->state == ZKL_REVOKED) {
+        must(!app->revoked);
+        app->revoked = true;
+        return;
+    }
+    must(app->suspect == (news->state == ZKL_HELD));
+    app->suspect = !app->suspect;
+}
+
+void locks_news(struct app *app, const struct zkl_news *news)
+{
+    struct world *w = app->proc->world;
+    must(app->in_core);
+    switch (news->type) {
+    case ZKL_NEWS_GRANTED:
+        on_granted(w, app);
+        break;
+    case ZKL_NEWS_FAILED:
+        on_failed(w, app, news);
+        break;
+    case ZKL_NEWS_RELEASED:
+        on_released(app, news);
+        break;
+    case ZKL_NEWS_STATE:
+        on_state(w, app, news);
+        break;
+    case ZKL_NEWS_ENDED:
+        must(app->phase == ANSWERED || app->phase == ORPHANED);
+        app->in_core = false;
+        break;
+    }
+}
+
+/* --- what they do --------------------------------------------------------- */
+
+/* Some hold of the write lock, by the same process; its owner, a thread, now asks for the read lock
+ * too. */
+static struct app *some_writer(struct proc *p)
+{
+    for (int i = 0; i < APPS; i++) {
+        struct app *app = &p->apps[i];
+        if (app->phase == GRANTED && app->in_core &&
+            app->contender.machine.naming.role == ZKL_ROLE_WRITE)
+            return app;
+    }
+    return NULL;
+}
+
+static bool is_busy(const struct app *writer)
+{
+    for (int i = 0; i < APPS; i++) {
+        const struct app *app = &writer->proc->apps[i];
+        if (app->writer == writer && app->phase == WAITING)
+            return true;
+    }
+    return false;
+}
+
+static void choose_role(struct app *app, struct zkl_wish *wish)
+{
+    struct world *w = app->proc->world;
+    if (app->root != RW_ROOT)
+        return;
+    struct app *writer = some_writer(app->proc);
+    wish->naming.role = writer || chance(w, 2) ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
+    if (!writer || chance(w, 6))
+        return;
+    happened(w, SIM_DOWNGRADE);
+    app->writer = writer;
+    memcpy(app->writer_guid, writer->contender.machine.guid, sizeof app->writer_guid);
+    wish->under = &writer->contender;
+}
+
+static void start(struct app *app)
+{
+    struct proc *p = app->proc;
+    struct world *w = p->world;
+    struct zkl_wish wish = {.data = "owner"};
+    *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
+    app->root = some_writer(p) && !chance(w, 3) ? RW_ROOT : (int)rnd(w, ROOTS);
+    app->try_only = wish.try_only = chance(w, 5);
+    wish.try_sync = chance(w, 2);
+    wish.watch_own = chance(w, 3);
+    wish.root = root_paths[app->root];
+    wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
+    choose_role(app, &wish);
+    if (wish.try_only)
+        happened(w, SIM_TRY);
+    if (wish.lease_ns)
+        happened(w, SIM_LEASE);
+    app->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
+    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), wish.root,
+        wish.try_only ? " (try)" : "");
+    zkl_core_acquire(core_of(p), now_of(p), &app->contender, &wish);
+}
+
+static void end_wish(struct app *app)
+{
+    struct proc *p = app->proc;
+    struct world *w = p->world;
+    app->stop_code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
+    happened(w, app->stop_code == ZKL_ETIMEDOUT ? SIM_DEADLINE : SIM_CANCEL);
+    say("[%6lld] %d #%llu stops", (long long)w->fake.now_ms, name_of(p),
+        (unsigned long long)app->contender.number);
+    zkl_core_stop(core_of(p), now_of(p), &app->contender, app->stop_code);
+    must(app->phase != WAITING);
+}
+
+void app_end_hold(struct app *app)
+{
+    struct proc *p = app->proc;
+    bool exits = chance(p->world, 6);
+    say("[%6lld] %d #%llu %s", (long long)p->world->fake.now_ms, name_of(p),
+        (unsigned long long)app->contender.number, exits ? "exits" : "unlocks");
+    app->phase = exits ? ORPHANED : UNLOCKING;
+    if (exits) {
+        happened(p->world, SIM_THREAD_EXIT);
+        zkl_core_abandon(core_of(p), now_of(p), &app->contender, ZKL_REASON_OWNER_EXITED);
+    } else {
+        zkl_core_release(core_of(p), now_of(p), &app->contender);
+    }
+}
+
+static void renew(struct app *app)
+{
+    struct proc *p = app->proc;
+    happened(p->world, SIM_LEASE_RENEWED);
+    (void)zkl_core_renew(core_of(p), now_of(p), &app->contender, (1 + rnd(p->world, 100)) * MS);
+}
+
+/* What the owner does, if it is time. */
+static void run(struct app *app)
+{
+    struct world *w = app->proc->world;
+    bool due = app->until_ms <= w->fake.now_ms;
+    if (app->phase == WAITING && (due || (w->calm && app->until_ms != INT64_MAX)))
+        end_wish(app);
+    else if (app->phase == GRANTED && due && !is_busy(app))
+        app_end_hold(app);
+    else if (app->phase == GRANTED && !app->lost && chance(w, 20))
+        renew(app);
+    else if (!app->in_core && (app->phase == ANSWERED || app->phase == ORPHANED))
+        app->phase = IDLE;
+    else if (app->phase == IDLE && proc_is_lively(app->proc) && chance(w, 8))
+        start(app);
+}
+
+void locks_run(struct proc *p)
+{
+    for (int i = 0; i < APPS; i++)
+        run(&p->apps[i]);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owners of a semaphore's permits: in each process a handle on one semaphore, and some who acquire a
+ * few permits at once. A request gets all of them or none, in the order of the inner mutex. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+#define PATH "/s"
+#define GATE PATH "/locks"
+#define LEASES PATH "/leases"
+#define USUAL 3
+
+void permits_init(struct world *w)
+{
+    w->semaphores = chance(w, 2);
+    if (!w->semaphores)
+        return;
+    w->mismatch = chance(w, 6);
+    if (w->mismatch)
+        happened(w, SIM_MISMATCH);
+    w->limit_changes = chance(w, 3);
+    w->limit_max = USUAL + w->mismatch;
+    if (chance(w, 3)) { /* as Curator makes it */
+        fake_create(&w->fake, PATH, 0, 0);
+        fake_create(&w->fake, LEASES, 0, 0);
+    }
+    for (int i = 0; i < PROCS; i++)
+        w->procs[i].view.permits = USUAL + (w->mismatch && i == 0);
+}
+
+bool permits_is_one(const struct zkl_contender *contender)
+{
+    return contender->machine.naming.role == ZKL_ROLE_PERMIT;
+}
+
+/* --- what is told --------------------------------------------------------- */
+
+static struct permit *permit_of(struct zkl_contender *contender)
+{
+    return (struct permit *)contender;
+}
+
+static void on_granted(struct ask *ask)
+{
+    struct world *w = ask->proc->world;
+    must(ask->phase == WAITING);
+    for (size_t i = 0; i < ask->permits.count; i++) {
+        struct permit *permit = permit_of(ask->members[i]);
+        must(permit->contender.machine.state == ZKL_HOLDING);
+        permit->in_core = true; /* by itself, from here on */
+        permit->suspect = permit->contender.machine.suspect;
+    }
+    /* First come, first served, unless the place of one was taken away. */
+    must(w->strangers || w->wiped || ask->permits.gate.machine.czxid > w->last_gate);
+    if (ask->permits.gate.machine.czxid > w->last_gate)
+        w->last_gate = ask->permits.gate.machine.czxid;
+    w->tally->grants++;
+    ask->phase = GRANTED;
+    ask->until_ms = w->fake.now_ms + rnd(w, chance(w, 3) ? FAKE_TIMEOUT_MS : 60);
+}
+
+static void on_failed(struct ask *ask, int code)
+{
+    struct world *w = ask->proc->world;
+    must(ask->phase == WAITING);
+    must(code < 0 && code > -TALLY_CODES);
+    w->tally->failures[-code]++;
+    bool right =
+        code == ask->stop_code || (code == ZKL_EBUSY && ask->permits.wish.try_only) ||
+        (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
+        (code == ZKL_ECLOSED && ask->proc->closed) || (code == ZKL_EAUTH && ask->proc->refused) ||
+        (code == ZKL_EMISMATCH && w->mismatch) ||
+        (code == ZKL_EMISMATCH && w->limit_changes && !ask->proc->view.agreed) ||
+        (code == ZKL_EINVAL && w->limit_changes);
+    if (!right) {
+        say("failed with %d: %s", code, ask->permits.detail);
+        wrong("permits failed for no reason");
+    }
+    ask->phase = ANSWERED;
+}
+
+static void told(struct zkl_permits *permits, const struct zkl_news *news)
+{
+    struct ask *ask = (struct ask *)permits;
+    if (ask->proc->dead_until_ms != 0)
+        return; /* nobody hears it */
+    must(!ask->over);
+    if (news->type == ZKL_NEWS_ENDED) {
+        must(ask->phase != WAITING);
+        ask->over = true;
+        return;
+    }
+    if (news->type == ZKL_NEWS_GRANTED)
+        on_granted(ask);
+    else
+        on_failed(ask, news->code);
+}
+
+void permits_news(struct proc *p, struct zkl_contender *contender, const struct zkl_news *news)
+{
+    struct permit *permit = permit_of(contender);
+    must(permit->in_core && news->type != ZKL_NEWS_GRANTED && news->type != ZKL_NEWS_FAILED);
+    if (news->type == ZKL_NEWS_ENDED) {
+        permit->in_core = false;
+    } else if (news->type == ZKL_NEWS_RELEASED) {
+        must(permit->released && (news->code == ZKL_ELOST) == permit->lost);
+    } else if (news->state == ZKL_LOST) {
+        must(!permit->lost);
+        permit->lost = true;
+        p->world->tally->losses++;
+    } else if (news->state != ZKL_REVOKED) {
+        must(!permit->lost && permit->suspect == (news->state == ZKL_HELD));
+        permit->suspect = !permit->suspect;
+    }
+}
+
+/* --- what they do --------------------------------------------------------- */
+
+static void start(struct ask *ask)
+{
+    struct proc *p = ask->proc;
+    struct world *w = p->world;
+    size_t count = 1 + rnd(w, chance(w, 2) ? 1 : AT_ONCE_MAX);
+    *ask = (struct ask){.proc = p, .phase = WAITING};
+    for (size_t i = 0; i < count; i++)
+        ask->members[i] = &ask->list[i].contender;
+    ask->permits.gate_root = GATE;
+    ask->permits.members = ask->members;
+    ask->permits.count = count;
+    ask->permits.view = &p->view;
+    ask->permits.told = told;
+    ask->permits.wish = (struct zkl_wish){.root = LEASES,
+                                          .data = "owner",
+                                          .naming.role = ZKL_ROLE_PERMIT,
+                                          .try_only = chance(w, 5),
+                                          .try_sync = chance(w, 2),
+                                          .watch_own = chance(w, 3),
+                                          .lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0};
+    if (ask->permits.wish.try_only)
+        ask->stop_code = ZKL_EBUSY;
+    if (count > 1)
+        happened(w, SIM_SEVERAL_PERMITS);
+    ask->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 600) : INT64_MAX;
+    say("[%6lld] %d acquires %zu permits%s", (long long)w->fake.now_ms, name_of(p), count,
+        ask->permits.wish.try_only ? " (try)" : "");
+    zkl_permits_acquire(core_of(p), now_of(p), &ask->permits);
+}
+
+static void stop(struct ask *ask)
+{
+    struct world *w = ask->proc->world;
+    ask->stop_code = chance(w, 2) ? ZKL_ETIMEDOUT : ZKL_ECANCELED;
+    happened(w, ask->stop_code == ZKL_ETIMEDOUT ? SIM_DEADLINE : SIM_CANCEL);
+    say("[%6lld] %d stops its permits", (long long)w->fake.now_ms, name_of(ask->proc));
+    zkl_permits_stop(core_of(ask->proc), now_of(ask->proc), &ask->permits, ask->stop_code);
+    must(ask->phase != WAITING);
+}
+
+/* One by one; true: all of them are. */
+static bool release(struct ask *ask)
+{
+    struct world *w = ask->proc->world;
+    bool all = true;
+    for (size_t i = 0; i < ask->permits.count; i++) {
+        struct permit *permit = &ask->list[i];
+        if (!permit->released && (w->calm || chance(w, 2))) {
+            permit->released = true;
+            if (permit->in_core)
+                zkl_core_release(core_of(ask->proc), now_of(ask->proc), &permit->contender);
+        }
+        all = all && permit->released;
+    }
+    return all;
+}
+
+static bool is_gone(const struct ask *ask)
+{
+    bool gone = ask->over;
+    for (size_t i = 0; i < ask->permits.count; i++)
+        gone = gone && !ask->list[i].in_core;
+    return gone;
+}
+
+void permits_run(struct proc *p)
+{
+    struct world *w = p->world;
+    for (int i = 0; w->semaphores && i < ASKS; i++) {
+        struct ask *ask = &p->asks[i];
+        bool due = ask->until_ms <= w->fake.now_ms;
+        due = due || (ask->permits.state == ZKL_PERMITS_BACKING && chance(w, 4));
+        if (ask->phase == WAITING && (due || (w->calm && ask->until_ms != INT64_MAX)))
+            stop(ask);
+        else if (ask->phase == GRANTED && due && release(ask))
+            ask->phase = ANSWERED;
+        else if (ask->phase == ANSWERED && is_gone(ask))
+            ask->phase = IDLE;
+        else if (ask->phase == IDLE && proc_is_lively(p) && chance(w, 8))
+            start(ask);
+    }
+}
+
+bool permits_done(const struct proc *p)
+{
+    bool done = true;
+    for (int i = 0; i < ASKS; i++)
+        done = done && p->asks[i].phase == IDLE;
+    return done;
+}
+
+int permits_out(const struct proc *p, const struct ask *ask)
+{
+    int out = 0;
+    for (size_t i = 0; ask->phase == GRANTED && i < ask->permits.count; i++) {
+        const struct permit *permit = &ask->list[i];
+        const char *guid = permit->contender.machine.guid;
+        out += permit->in_core && !permit->lost && !permit->released &&
+               strcmp(permit->deleted_guid, guid) != 0 && is_proved(p, &permit->contender);
+    }
+    return out;
+}
+
+/* --- what others do ------------------------------------------------------- */
+
+void permits_note_deletion(struct world *w, const char *path)
+{
+    for (int i = 0; i < PROCS * ASKS * AT_ONCE_MAX; i++) {
+        struct ask *ask = &w->procs[i / (ASKS * AT_ONCE_MAX)].asks[i / AT_ONCE_MAX % ASKS];
+        struct permit *permit = &ask->list[i % AT_ONCE_MAX];
+        const char *guid = permit->contender.machine.guid;
+        if (ask->phase != IDLE && guid[0] && strstr(path, guid))
+            memcpy(permit->deleted_guid, guid, sizeof permit->deleted_guid);
+    }
+}
+
+static void remove_empty(struct world *w, struct fake_node *node)
+{
+    happened(w, SIM_COLLECTED);
+    fake_delete(&w->fake, node);
+}
+
+void permits_interfere(struct world *w)
+{
+    static const char *const numbers[] = {"1", "2", "3", "4", "5", "", "note"};
+    struct fake_node *leases = fake_find(&w->fake, LEASES);
+    struct fake_node *gate = fake_find(&w->fake, GATE);
+    const char *number = numbers[rnd(w, sizeof numbers / sizeof *numbers)];
+    if (leases && chance(w, 2)) {
+        happened(w, SIM_LIMIT_CHANGED);
+        say("[%6lld] the number of permits is \"%s\" now", (long long)w->fake.now_ms, number);
+        fake_write(&w->fake, leases, number);
+        w->limit_max = atoi(number) > w->limit_max ? atoi(number) : w->limit_max;
+    } else if (leases && !fake_has_children(&w->fake, LEASES)) {
+        remove_empty(w, leases);
+    } else if (gate && !fake_has_children(&w->fake, GATE)) {
+        remove_empty(w, gate);
+    }
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What stands in for the driver: the port, handles, the timer. One callback at a time, as the client's
+ * mutex has it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+int name_of(const struct proc *p)
+{
+    return (int)(p - p->world->procs);
+}
+
+struct zkl_time now_of(const struct proc *p)
+{
+    int64_t ms = p->world->fake.now_ms;
+    return (struct zkl_time){(ms - p->suspended_ms) * MS, (ms + BOOT_AHEAD_MS) * MS};
+}
+
+struct zkl_core *core_of(struct proc *p)
+{
+    p->world->core_steps++;
+    return &p->core;
+}
+
+static struct proc *proc_of(struct zkl_port *port)
+{
+    return (struct proc *)((char *)port - offsetof(struct proc, port));
+}
+
+/* --- the port ------------------------------------------------------------- */
+
+static const char *const kinds[ZKL_REQUEST_KINDS] = {
+    [ZKL_REQ_CREATE] = "create",
+    [ZKL_REQ_MAKE] = "make",
+    [ZKL_REQ_LIST] = "list",
+    [ZKL_REQ_LIST_ROOT] = "list root",
+    [ZKL_REQ_SYNC] = "sync",
+    [ZKL_REQ_STAT] = "stat",
+    [ZKL_REQ_GET] = "get",
+    [ZKL_REQ_SET] = "set",
+    [ZKL_REQ_WATCH] = "watch",
+    [ZKL_REQ_UNWATCH] = "unwatch",
+    [ZKL_REQ_DELETE] = "delete",
+    [ZKL_REQ_CREATE_ALL] = "create all",
+    [ZKL_REQ_DELETE_ALL] = "delete all",
+    [ZKL_REQ_RENEW] = "renew",
+    [ZKL_REQ_HEARTBEAT] = "heartbeat",
+    [ZKL_REQ_NUDGE] = "nudge",
+};
+
+static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
+{
+    struct proc *p = proc_of(port);
+    struct world *w = p->world;
+    enum zkl_answer answer = ZKL_ANSWER_LINK;
+    if (w->out_of_memory && !w->healing && chance(w, 12)) {
+        answer = ZKL_ANSWER_NOMEM;
+        happened(w, SIM_NO_MEMORY);
+    } else if (p->current) {
+        answer = fake_send(p->current, request);
+    }
+    if (request->kind == ZKL_REQ_CREATE && request->check_count > 0 && w->fault_rate < 1000)
+        p->cut_soon = !chance(w, 3);
+    say("  %d > %s %s%s (%llu)%s", name_of(p), kinds[request->kind],
+        request->path ? request->path : "", request->check_count ? "..." : "",
+        (unsigned long long)request->id, answer == ZKL_ANSWER_OK ? "" : " refused");
+    return answer;
+}
+
+static void port_news(struct zkl_port *port, struct zkl_contender *contender,
+                      const struct zkl_news *news)
+{
+    static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
+    struct proc *p = proc_of(port);
+    if (p->dead_until_ms != 0)
+        return; /* nobody hears it */
+    say("  %d #%llu: %s %d %d", name_of(p), (unsigned long long)contender->number,
+        names[news->type], news->code, news->state);
+    if (permits_is_one(contender))
+        permits_news(p, contender, news);
+    else
+        locks_news((struct app *)contender, news);
+}
+
+static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *h))
+{
+    if (*h)
+        how(*h);
+    *h = NULL;
+}
+
+static void port_session(struct zkl_port *port, unsigned actions)
+{
+    struct proc *p = proc_of(port);
+    if (actions & (ZKL_SA_REPLACE_HANDLE | ZKL_SA_ADOPT_PROBE | ZKL_SA_CLOSED))
+        drop_handle(&p->current, fake_close);
+    if (actions & ZKL_SA_FAIL)
+        drop_handle(&p->current, fake_kill); /* libzookeeper ends without the session's end */
+    if (actions & ZKL_SA_REPLACE_HANDLE)
+        p->open_current = true;
+    if (actions & ZKL_SA_ADOPT_PROBE) {
+        p->current = p->probe;
+        p->probe = NULL;
+    }
+    if (actions & ZKL_SA_DROP_PROBE) {
+        drop_handle(&p->probe, fake_close);
+        p->open_probe = false;
+    }
+    if (actions & ZKL_SA_OPEN_PROBE)
+        p->open_probe = true;
+}
+
+static void port_random(struct zkl_port *port, unsigned char bytes[16])
+{
+    for (int i = 0; i < 16; i++)
+        bytes[i] = (unsigned char)rnd(proc_of(port)->world, 256);
+}
+
+static void note_move(void *arg, const struct zkl_contender_machine *m,
+                      enum zkl_contender_state from, const char *why)
+{
+    struct proc *p = arg;
+    p->world->tally->contender[from][m->state]++;
+    say("%d #%llu %s -> %s: %s", name_of(p),
+        (unsigned long long)((const struct zkl_contender *)m)->number,
+        zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
+    if (m->state == ZKL_HOLDING && from != ZKL_CONFIRMING)
+        check_hold(p, m);
+}
+
+/* "[time] WHO FROM -> TO..." of the machines that have no tracer. */
+static void port_trace(struct zkl_port *port, const char *line)
+{
+    struct proc *p = proc_of(port);
+    char who[16], from[16], to[16];
+    say("%d %s", name_of(p), line);
+    if (sscanf(line, "[%*d] %15s %15s -> %15[A-Z]", who, from, to) == 3)
+        tally_move(p->world->tally, who, from, to);
+}
+
+/* --- handles -------------------------------------------------------------- */
+
+static void tell_link(struct proc *p, struct fake_handle *h, int type)
+{
+    static const enum zkl_session_event_type main[] = {
+        [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
+    struct zkl_session_event event = {.type = main[type],
+                                      .now = now_of(p),
+                                      .session = h->session,
+                                      .timeout_ms = fake_timeout_ms(&p->world->fake, h->session)};
+    if (h == p->probe)
+        event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
+    say("[%6lld] %d %s%s", (long long)p->world->fake.now_ms, name_of(p),
+        type == FAKE_UP     ? "up"
+        : type == FAKE_DOWN ? "down"
+                            : "expired",
+        h == p->probe ? " (probe)" : "");
+    if (type != FAKE_EXPIRED && h->expired && chance(p->world, 2))
+        return; /* of a session that has ended, the end is all that is told for sure */
+    zkl_core_session_event(core_of(p), &event);
+    if (type == FAKE_EXPIRED && h == p->probe) {
+        drop_handle(&p->probe, fake_close);
+        p->open_probe = true;
+    }
+}
+
+/* libzookeeper's completion thread calls back once. */
+static bool deliver(struct proc *p, struct fake_handle *h)
+{
+    struct fake_message *message = h ? fake_next(h) : NULL;
+    if (!message)
+        return false;
+    if (message->type == FAKE_REPLY && h == p->current) {
+        say("[%6lld] %d < (%llu) %d %s", (long long)p->world->fake.now_ms, name_of(p),
+            (unsigned long long)message->reply.id, message->reply.answer,
+            message->reply.name ? message->reply.name : "");
+        zkl_core_reply(core_of(p), now_of(p), &message->reply);
+    } else if (message->type == FAKE_FIRED && h == p->current) {
+        say("[%6lld] %d < fired %s", (long long)p->world->fake.now_ms, name_of(p), message->path);
+        for (size_t i = 0; i < message->id_count; i++)
+            zkl_core_fired(core_of(p), now_of(p), message->ids[i], message->fired);
+    } else if (message->type != FAKE_REPLY && message->type != FAKE_FIRED) {
+        tell_link(p, h, (int)message->type);
+    }
+    fake_message_free(message);
+    return true;
+}
+
+static void open_handles(struct proc *p)
+{
+    if (p->closed)
+        return;
+    if (p->open_current && !p->current)
+        p->current = fake_open(&p->world->fake);
+    p->open_current = false;
+    if (p->open_probe && !p->probe)
+        p->probe = fake_open(&p->world->fake);
+    p->open_probe = false;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+void proc_init(struct world *w, struct proc *p)
+{
+    struct zkl_semaphore_view view = p->view;
+    *p = (struct proc){.world = w, .view = view, .spin_ms = -1};
+    p->port = (struct zkl_port){.send = port_send,
+                                .news = port_news,
+                                .session = port_session,
+                                .random = port_random,
+                                .trace = port_trace};
+    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS);
+    if (w->few_watches)
+        p->core.watch_bytes_max = 500 + rnd(w, 500);
+    p->core.tracer = (struct zkl_tracer){note_move, p};
+    p->current = fake_open(&w->fake);
+    for (int i = 0; i < ALL_APPS; i++)
+        p->apps[i].proc = p;
+    for (int i = 0; i < ASKS; i++)
+        p->asks[i].proc = p;
+    for (int i = 0; i < QUESTIONS; i++)
+        p->questions[i].proc = p;
+}
+
+void proc_close(struct proc *p)
+{
+    if (p->closed || p->dead_until_ms != 0)
+        return;
+    say("[%6lld] %d closes", (long long)p->world->fake.now_ms, name_of(p));
+    p->closed = p->world->fault_seen = true;
+    zkl_core_close(core_of(p), now_of(p));
+    drop_handle(&p->current, fake_close);
+    drop_handle(&p->probe, fake_close);
+}
+
+void proc_kill(struct proc *p)
+{
+    struct world *w = p->world;
+    int64_t until_ms = w->fake.now_ms + 1 + rnd(w, 2 * FAKE_TIMEOUT_MS);
+    if (p->closed || p->dead_until_ms != 0)
+        return;
+    say("[%6lld] %d is killed", (long long)w->fake.now_ms, name_of(p));
+    drop_handle(&p->current, fake_kill);
+    drop_handle(&p->probe, fake_kill);
+    p->dead_until_ms = until_ms; /* what follows only frees its memory */
+    zkl_core_close(&p->core, now_of(p));
+    while (p->core.first)
+        zkl_core_abandon(&p->core, now_of(p), p->core.first, ZKL_REASON_OWNER_EXITED);
+    zkl_core_fini(&p->core);
+    *p = (struct proc){.world = w, .view = p->view, .dead_until_ms = until_ms};
+}
+
+void proc_fini(struct proc *p)
+{
+    if (p->dead_until_ms != 0)
+        return;
+    proc_close(p);
+    zkl_core_fini(&p->core);
+}
+
+bool proc_is_awake(const struct proc *p)
+{
+    return p->asleep_until_ms <= p->world->fake.now_ms;
+}
+
+bool proc_is_lively(const struct proc *p)
+{
+    bool quiet = p->quiet && p->current && p->current->isolated;
+    return !p->world->healing && !p->closed && !quiet;
+}
+
+static void wake_up(struct proc *p)
+{
+    struct world *w = p->world;
+    if (p->asleep_until_ms == 0)
+        return;
+    p->asleep_until_ms = 0; /* its links are broken or not */
+    if (p->current && p->current->stuck && chance(w, 2) &&
+        fake_alive(&w->fake, p->current->session))
+        p->current->stuck = false;
+}
+
+static void run_timer(struct proc *p)
+{
+    struct zkl_time now = now_of(p);
+    if (p->closed || zkl_core_next_timeout(&p->core, now) > now.mono_ns)
+        return;
+    p->spins = p->spin_ms == p->world->fake.now_ms ? p->spins + 1 : 0;
+    p->spin_ms = p->world->fake.now_ms;
+    must(p->spins < 20); /* the service thread would spin */
+    zkl_core_timer(core_of(p), now);
+}
+
+bool proc_step(struct proc *p)
+{
+    struct world *w = p->world;
+    bool busy = false;
+    if (p->dead_until_ms != 0) {
+        if (!w->calm && p->dead_until_ms > w->fake.now_ms)
+            return false;
+        happened(w, SIM_REBIRTH);
+        proc_init(w, p);
+    }
+    faults_notice(p);
+    if (!proc_is_awake(p))
+        return false;
+    wake_up(p);
+    open_handles(p);
+    if (p->current && (w->calm || !chance(w, 3)))
+        busy |= fake_serve(p->current);
+    if (w->calm || !chance(w, 3))
+        busy |= deliver(p, p->current);
+    busy |= deliver(p, p->probe);
+    if (w->calm || chance(w, 2))
+        run_timer(p);
+    locks_run(p);
+    group_run(p);
+    permits_run(p);
+    queries_run(p);
+    faults_mend(p);
+    return busy;
+}

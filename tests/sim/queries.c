@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who asks this and that, about roots and about nodes of others, and loses patience now and then.
+ * Each query is answered once, with what can be true; who waits for a node's end hears of it, and not
+ * before; no watch stays. */
+#include <stdio.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_REQ_LIST_ROOT,
+                                              ZKL_REQ_SYNC, ZKL_REQ_SET,  ZKL_REQ_WATCH};
+
+/* Is the node that was asked about there, in the leader's eyes? */
+static bool is_there(const struct question *q)
+{
+    const struct fake_node *node = fake_find(&q->proc->world->fake, q->path);
+    return node && node->czxid == q->query.czxid;
+}
+
+static void answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
+{
+    struct question *q = (struct question *)query;
+    struct world *w = q->proc->world;
+    if (q->proc->dead_until_ms != 0)
+        return; /* nobody hears it */
+    must(q->out);
+    q->out = false;
+    say("  %d query %s: %d %d", name_of(q->proc), q->path, code, reply ? (int)reply->answer : -1);
+    if (!reply) {
+        must((code == ZKL_ECLOSED && q->proc->closed) || (code == ZKL_EAUTH && q->proc->refused));
+        return;
+    }
+    must(code == 0);
+    switch ((int)reply->answer) {
+    case ZKL_ANSWER_OK:
+        must(query->kind != ZKL_REQ_WATCH);
+        break;
+    case ZKL_ANSWER_NONODE:
+        must(query->kind != ZKL_REQ_SYNC);
+        must(query->kind != ZKL_REQ_WATCH || w->wiped || !is_there(q));
+        break;
+    case ZKL_ANSWER_LINK:
+        must(query->once);
+        break;
+    case ZKL_ANSWER_NOMEM:
+        must(w->out_of_memory);
+        break;
+    case ZKL_ANSWER_FULL:
+        must(w->few_watches);
+        break;
+    default:
+        wrong("a query has an answer of another kind");
+    }
+}
+
+/* A contender's, which its server has shown to this process. */
+static const struct fake_node *some_node(const struct proc *p)
+{
+    const struct fake *fake = &p->world->fake;
+    if (fake->node_count == 0 || !p->current)
+        return NULL;
+    const struct fake_node *node = &fake->nodes[rnd(p->world, (unsigned)fake->node_count)];
+    return node->dzxid == 0 && node->owner != 0 && node->czxid <= p->current->seen ? node : NULL;
+}
+
+static void ask(struct question *q)
+{
+    struct proc *p = q->proc;
+    struct world *w = p->world;
+    const struct fake_node *node = some_node(p);
+    enum zkl_request_kind kind = kinds[rnd(w, sizeof kinds / sizeof *kinds)];
+    if (kind == ZKL_REQ_WATCH && !node)
+        return;
+    *q = (struct question){.proc = p, .out = true, .until_ms = INT64_MAX};
+    snprintf(q->path, sizeof q->path, "%s",
+             node && (kind == ZKL_REQ_WATCH || chance(w, 2)) ? node->path : "/a");
+    q->query = (struct zkl_query){.kind = kind, .path = q->path, .data = "", .answered = answered};
+    q->query.once = kind == ZKL_REQ_SET && chance(w, 2);
+    q->query.czxid = kind == ZKL_REQ_WATCH ? node->czxid : 0;
+    happened(w, SIM_QUERY);
+    if (chance(w, 3))
+        q->until_ms = w->fake.now_ms + rnd(w, 400);
+    say("[%6lld] %d asks %d of %s", (long long)w->fake.now_ms, name_of(p), (int)kind, q->path);
+    zkl_core_ask(core_of(p), now_of(p), &q->query);
+}
+
+void queries_run(struct proc *p)
+{
+    struct world *w = p->world;
+    for (int i = 0; i < QUESTIONS; i++) {
+        struct question *q = &p->questions[i];
+        if (q->out && q->until_ms <= w->fake.now_ms) {
+            say("[%6lld] %d withdraws %s", (long long)w->fake.now_ms, name_of(p), q->path);
+            zkl_core_withdraw(core_of(p), now_of(p), &q->query);
+            q->out = false;
+        } else if (!q->out && !w->healing && !p->closed && chance(w, 10)) {
+            ask(q);
+        }
+    }
+}
+
+size_t queries_out(const struct proc *p)
+{
+    size_t out = 0;
+    for (int i = 0; i < QUESTIONS; i++)
+        out += p->questions[i].out;
+    return out;
+}
+
+void queries_check(const struct proc *p)
+{
+    size_t asked = 0, parked = 0;
+    for (const struct zkl_query *q = p->core.queries; q; q = q->next) {
+        asked++;
+        parked += q->parked;
+        /* Something of it is under way, or it goes out with the next link. */
+        must(q->parked || q->slot.id != 0 || q->sub.watch);
+    }
+    must(asked == queries_out(p));
+    must(parked == p->core.parked);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One seed: chaos, in which everything may happen, then a calm in which everybody must get through
+ * and nothing may be left. Each step of chaos draws its numbers from a generator of its own, so that
+ * the others stay what they are when one is left out. */
+#include <stdlib.h>
+
+#include "world.h"
+
+const char *const root_paths[ROOTS] = {"/a", "/b/c", "/x/y/z"};
+static struct world *the_world;
+
+unsigned rnd(struct world *w, unsigned n)
+{
+    return fake_random(&w->prng, n);
+}
+
+bool chance(struct world *w, unsigned n)
+{
+    return fake_chance(&w->prng, n);
+}
+
+void happened(struct world *w, enum sim_fault fault)
+{
+    w->tally->faults[fault]++;
+}
+
+int schedule_step(void)
+{
+    return the_world ? the_world->step : 0;
+}
+
+static void reseed(struct world *w)
+{
+    struct fake_prng mixer = {.state = w->seed * UINT64_C(0x2545f4914f6cdd1d) + (uint64_t)w->step};
+    w->prng.state = fake_random64(&mixer);
+}
+
+static void world_init(struct world *w)
+{
+    static const unsigned rates[] = {8, 25, 100, 1000000};
+    w->step = -1;
+    reseed(w);
+    w->fault_rate = rates[rnd(w, 4)];
+    w->pace = chance(w, 4) ? 120 : 12;
+    w->out_of_memory = chance(w, 5);
+    w->strangers = chance(w, 2);
+    w->few_watches = chance(w, 10);
+    fake_init(&w->fake, &w->prng);
+    w->fake.no_containers = chance(w, 4);
+    if (w->fake.no_containers)
+        happened(w, SIM_NO_CONTAINERS);
+    permits_init(w);
+    for (int i = 0; i < PROCS; i++)
+        proc_init(w, &w->procs[i]);
+}
+
+static void chaos(struct world *w, const bool *skip)
+{
+    for (w->step = 0; w->step < CHAOS_STEPS; w->step++) {
+        if (skip && skip[w->step])
+            continue;
+        reseed(w);
+        say("step %d", w->step);
+        faults_maybe(w);
+        struct proc *p = &w->procs[rnd(w, PROCS)];
+        proc_step(p);
+        check_process(p);
+        check_world(w);
+        if (chance(w, 3)) {
+            fake_pass(&w->fake, rnd(w, chance(w, 30) ? 300 : w->pace));
+            check_world(w);
+        }
+    }
+    reseed(w);
+}
+
+/* No more faults but stalls: every wish and every unlock must end. Waiters without a deadline
+ * stay until they are granted: the others unlock. */
+static void heal(struct world *w)
+{
+    int64_t began_ms = w->fake.now_ms;
+    w->healing = w->calm = true;
+    while (!check_done(w) && w->fake.now_ms - began_ms < HEAL_MS) {
+        bool busy = false;
+        for (int i = 0; i < PROCS; i++) {
+            busy |= proc_step(&w->procs[i]);
+            check_process(&w->procs[i]);
+        }
+        check_world(w);
+        if (chance(w, 50) && w->procs[0].current && w->procs[0].current->linked)
+            w->procs[0].current->stalled = true;
+        fake_pass(&w->fake, busy ? chance(w, 10) : 5);
+        check_world(w);
+    }
+    if (!check_done(w))
+        check_complain(w);
+    uint64_t ms = (uint64_t)(w->fake.now_ms - began_ms);
+    if (ms > w->tally->longest_heal_ms)
+        w->tally->longest_heal_ms = ms;
+}
+
+static void add_up(const struct world *w)
+{
+    struct tally *tally = w->tally;
+    size_t steps = w->core_steps < TALLY_STEPS ? w->core_steps : TALLY_STEPS - 1;
+    tally->schedules++;
+    tally->steps[steps]++;
+    for (int i = 0; i < FAKE_FAULTS; i++)
+        tally->fake[i] += w->fake.tally[i];
+}
+
+void schedule_run(uint64_t seed, const bool *skip, struct tally *tally)
+{
+    struct world *w = calloc(1, sizeof *w);
+    if (!w)
+        abort();
+    the_world = w;
+    w->seed = seed;
+    w->tally = tally;
+    world_init(w);
+    chaos(w, skip);
+    bool close_early = chance(w, 4);
+    if (!close_early) {
+        heal(w);
+        check_nothing_left(w);
+    }
+    for (int i = 0; i < PROCS; i++)
+        proc_close(&w->procs[i]);
+    if (close_early)
+        heal(w);
+    for (int i = 0; i < PROCS; i++)
+        proc_fini(&w->procs[i]);
+    add_up(w);
+    fake_fini(&w->fake);
+    free(w);
+    the_world = NULL;
+}

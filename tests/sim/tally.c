@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tally.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const fake_names[FAKE_FAULTS] = {
+    [FAKE_REQUEST_LOST] = "request lost",
+    [FAKE_ANSWER_LOST] = "answer lost",
+    [FAKE_EVENT_LOST] = "watch event caught up",
+    [FAKE_CUT] = "link cut",
+    [FAKE_LAG] = "connected to a lagging server",
+    [FAKE_EXPIRY] = "session expired",
+    [FAKE_STALE_READ] = "read answered without quorum",
+    [FAKE_STALE_SYNC] = "sync answered by a deposed leader",
+    [FAKE_NEVER_WRITTEN] = "write kept by a server without quorum",
+    [FAKE_COUNTER_STUCK] = "sequence counter stuck",
+    [FAKE_COUNTER_BELOW] = "negative sequence number",
+};
+
+static const char *const names[SIM_FAULTS] = {
+    [SIM_HOLE] = "link that loses everything",
+    [SIM_STALL] = "server sits on its answers",
+    [SIM_ISOLATED] = "server cut off from the others",
+    [SIM_DEPOSED] = "deposed leader",
+    [SIM_ELECTION] = "leader elected",
+    [SIM_OUTAGE] = "no server for a while",
+    [SIM_PROBE_CUT] = "second handle cut",
+    [SIM_CONNECT_FAILED] = "connection refused",
+    [SIM_REFUSED] = "credential refused",
+    [SIM_DATA_LOSS] = "data lost",
+    [SIM_PAUSE] = "process paused",
+    [SIM_SUSPEND] = "machine suspended",
+    [SIM_KILL] = "process killed",
+    [SIM_REBIRTH] = "process started again",
+    [SIM_CLOSE] = "client closed",
+    [SIM_NO_MEMORY] = "request without memory",
+    [SIM_NO_WATCH] = "no more watches",
+    [SIM_TRY] = "try",
+    [SIM_DEADLINE] = "deadline passed",
+    [SIM_CANCEL] = "cancelled",
+    [SIM_THREAD_EXIT] = "owner exits holding",
+    [SIM_LEASE] = "lease",
+    [SIM_LEASE_RENEWED] = "lease renewed",
+    [SIM_LEASE_ENDED] = "lease ended",
+    [SIM_DOWNGRADE] = "read lock under the write lock",
+    [SIM_SEVERAL_PERMITS] = "several permits at once",
+    [SIM_MULTI] = "multi-lock",
+    [SIM_MULTI_STOPPED] = "multi-lock stopped",
+    [SIM_QUERY] = "query",
+    [SIM_REVOKED] = "request to let go",
+    [SIM_OVERWRITTEN] = "node's data overwritten",
+    [SIM_DELETED] = "node deleted by an administrator",
+    [SIM_COLLECTED] = "empty container removed",
+    [SIM_STRANGER] = "child that is no contender",
+    [SIM_COUNTER_ZONE] = "counter in the zone not granted",
+    [SIM_COUNTER_END] = "counter at its end",
+    [SIM_NO_CONTAINERS] = "server without containers",
+    [SIM_LIMIT_CHANGED] = "number of permits changed",
+    [SIM_MISMATCH] = "other number of permits",
+};
+
+/* --- counting ------------------------------------------------------------- */
+
+static void add_move(uint64_t *counts, int states, const char *(*name)(int), const char *from,
+                     const char *to)
+{
+    int a = 0, b = 0;
+    while (a < states && strcmp(name(a), from) != 0)
+        a++;
+    while (b < states && strcmp(name(b), to) != 0)
+        b++;
+    if (a < states && b < states)
+        counts[a * states + b]++;
+}
+
+static const char *contender_name(int state)
+{
+    return zkl_contender_state_name((enum zkl_contender_state)state);
+}
+
+static const char *session_name(int state)
+{
+    return zkl_session_state_name((enum zkl_session_state)state);
+}
+
+static const char *permits_name(int state)
+{
+    return zkl_permits_state_name((enum zkl_permits_state)state);
+}
+
+static bool contender_may(int from, int to)
+{
+    return zkl_contender_may_move((enum zkl_contender_state)from, (enum zkl_contender_state)to);
+}
+
+static bool session_may(int from, int to)
+{
+    return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
+}
+
+static bool permits_may(int from, int to)
+{
+    return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
+}
+
+void tally_move(struct tally *tally, const char *who, const char *from, const char *to)
+{
+    if (strcmp(who, "session") == 0)
+        add_move(&tally->session[0][0], ZKL_SESSION_STATES, session_name, from, to);
+    else if (strcmp(who, "permits") == 0)
+        add_move(&tally->permits[0][0], ZKL_PERMITS_STATES, permits_name, from, to);
+}
+
+static void add(uint64_t *to, const uint64_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+#define ADD(field)                                                                                 \
+    add((uint64_t *)sum->field, (const uint64_t *)one->field, sizeof one->field / sizeof(uint64_t))
+
+void tally_add(struct tally *sum, const struct tally *one)
+{
+    sum->schedules += one->schedules;
+    sum->grants += one->grants;
+    sum->losses += one->losses;
+    if (one->longest_heal_ms > sum->longest_heal_ms)
+        sum->longest_heal_ms = one->longest_heal_ms;
+    ADD(faults);
+    ADD(fake);
+    ADD(failures);
+    ADD(contender);
+    ADD(session);
+    ADD(permits);
+    for (int i = 0; i < TALLY_STEPS; i++)
+        sum->steps[i] += one->steps[i];
+}
+
+unsigned tally_median(const struct tally *tally)
+{
+    uint64_t below = 0;
+    unsigned steps = 0;
+    while (steps < TALLY_STEPS - 1 && (below += tally->steps[steps]) * 2 < tally->schedules)
+        steps++;
+    return steps;
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+struct report {
+    const struct tally *tally;
+    unsigned at_least;
+    int rare;
+};
+
+static void print_one(struct report *r, uint64_t count, const char *what)
+{
+    double per_million =
+        r->tally->schedules ? 1e6 * (double)count / (double)r->tally->schedules : 0;
+    bool rare = per_million < r->at_least;
+    r->rare += rare;
+    printf("%12.0f  %s%s\n", per_million, what, rare ? "  (rare)" : "");
+}
+
+static void print_moves(struct report *r, const char *who, const uint64_t *counts, int states,
+                        const char *(*name)(int), bool (*may)(int from, int to))
+{
+    char what[64];
+    for (int i = 0; i < states * states; i++) {
+        snprintf(what, sizeof what, "%s %s -> %s", who, name(i / states), name(i % states));
+        if (may(i / states, i % states))
+            print_one(r, counts[i], what);
+    }
+}
+
+int tally_print(const struct tally *tally, unsigned at_least)
+{
+    struct report r = {tally, at_least, 0};
+    printf("how often in a million schedules (of %" PRIu64 "):\n", tally->schedules);
+    for (int i = 0; i < FAKE_FAULTS; i++)
+        print_one(&r, tally->fake[i], fake_names[i]);
+    for (int i = 0; i < SIM_FAULTS; i++)
+        print_one(&r, tally->faults[i], names[i]);
+    print_moves(&r, "contender", &tally->contender[0][0], ZKL_CONTENDER_STATES, contender_name,
+                contender_may);
+    print_moves(&r, "session", &tally->session[0][0], ZKL_SESSION_STATES, session_name,
+                session_may);
+    print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
+                permits_may);
+    return r.rare;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What was tried, and how often: over all schedules, in memory that the workers share. */
+#ifndef ZKL_SIM_TALLY_H
+#define ZKL_SIM_TALLY_H
+
+#include <stdint.h>
+
+#include "core/contender.h"
+#include "core/permits.h"
+#include "core/session.h"
+#include "fake.h"
+
+/* What happens to clients, or what their owners do to the core, besides enum fake_fault. */
+enum sim_fault {
+    SIM_HOLE, /* packets get lost both ways, nobody knows yet */
+    SIM_STALL,
+    SIM_ISOLATED,
+    SIM_DEPOSED,
+    SIM_ELECTION,
+    SIM_OUTAGE,
+    SIM_PROBE_CUT,
+    SIM_CONNECT_FAILED,
+    SIM_REFUSED, /* the credential */
+    SIM_DATA_LOSS,
+    SIM_PAUSE,
+    SIM_SUSPEND, /* of the machine: CLOCK_MONOTONIC stands still */
+    SIM_KILL,
+    SIM_REBIRTH,
+    SIM_CLOSE,
+    SIM_NO_MEMORY,
+    SIM_NO_WATCH,
+    SIM_TRY,
+    SIM_DEADLINE,
+    SIM_CANCEL,
+    SIM_THREAD_EXIT,
+    SIM_LEASE,
+    SIM_LEASE_RENEWED,
+    SIM_LEASE_ENDED,
+    SIM_DOWNGRADE,
+    SIM_SEVERAL_PERMITS,
+    SIM_MULTI,
+    SIM_MULTI_STOPPED,
+    SIM_QUERY,
+    SIM_REVOKED,
+    SIM_OVERWRITTEN,
+    SIM_DELETED, /* a node, by an administrator */
+    SIM_COLLECTED,
+    SIM_STRANGER, /* a child that is no contender */
+    SIM_COUNTER_ZONE,
+    SIM_COUNTER_END,
+    SIM_NO_CONTAINERS,
+    SIM_LIMIT_CHANGED,
+    SIM_MISMATCH,
+    SIM_FAULTS
+};
+
+#define TALLY_STEPS 4096 /* core steps per schedule are counted up to here */
+#define TALLY_CODES 32
+
+struct tally {
+    uint64_t schedules, grants, losses, longest_heal_ms;
+    uint64_t faults[SIM_FAULTS], fake[FAKE_FAULTS], failures[TALLY_CODES];
+    uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];
+    uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];
+    uint64_t permits[ZKL_PERMITS_STATES][ZKL_PERMITS_STATES];
+    uint32_t steps[TALLY_STEPS];
+};
+
+/* A move of the session or of a request for permits, by its names in a trace. */
+void tally_move(struct tally *tally, const char *who, const char *from, const char *to);
+void tally_add(struct tally *sum, const struct tally *one);
+/* What was tried how often per million schedules; returns how many kinds or allowed transitions came
+ * less often than at_least. */
+int tally_print(const struct tally *tally, unsigned at_least);
+/* Core steps per schedule. */
+unsigned tally_median(const struct tally *tally);
+
+#endif

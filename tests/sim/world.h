@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One schedule: some processes, each the real core with its owners, on one ensemble in memory. The
+ * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c (what
+ * owners do), faults.c (what happens to them), check.c (what must be true all the time), schedule.c
+ * (one seed from begin to end), tally.c (what was tried how often), main.c. */
+#ifndef ZKL_SIM_WORLD_H
+#define ZKL_SIM_WORLD_H
+
+#include "core/group.h"
+#include "core/permits.h"
+#include "fake.h"
+#include "tally.h"
+
+#define MS INT64_C(1000000)
+#define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
+#define PROCS 3
+#define APPS 4
+#define ROOTS 3
+#define RW_ROOT 1               /* a read-write lock is there, at the others a mutex */
+#define ALL_APPS (APPS + ROOTS) /* the last ones are members of the process's multi-lock, by root */
+#define CHAOS_STEPS 500
+#define HEAL_MS 60000 /* after which everybody must have got through */
+
+enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED };
+
+/* What owns a contender: the contender is its first member. */
+struct app {
+    struct zkl_contender contender;
+    struct proc *proc;
+    enum phase phase;
+    int root;
+    bool in_core, try_only, lost, suspect, revoked;
+    struct app *writer;                  /* a reader's that has the write lock already */
+    char writer_guid[ZKL_GUID_LEN + 1];  /* its node's */
+    char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
+    int64_t session;                     /* of its grant */
+    int stop_code;
+    int64_t until_ms; /* the owner's plan: give up or unlock then */
+};
+
+#define ASKS 2
+#define AT_ONCE_MAX 3
+
+/* What owns a permit's contender, its first member. */
+struct permit {
+    struct zkl_contender contender;
+    bool in_core, lost, suspect, released;
+    char deleted_guid[ZKL_GUID_LEN + 1];
+};
+
+/* Who acquires some permits at once. */
+struct ask {
+    struct zkl_permits permits; /* first */
+    struct proc *proc;
+    enum phase phase;
+    struct permit list[AT_ONCE_MAX];
+    struct zkl_contender *members[AT_ONCE_MAX];
+    bool over; /* the core is done with the request */
+    int stop_code;
+    int64_t until_ms;
+};
+
+#define QUESTIONS 3
+
+struct question {
+    struct zkl_query query; /* first */
+    struct proc *proc;
+    bool out;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    int64_t until_ms;
+};
+
+/* A process: a core, its handles, its owners. */
+struct proc {
+    struct zkl_core core;
+    struct zkl_port port;
+    struct world *world;
+    struct fake_handle *current, *probe;
+    struct app apps[ALL_APPS];
+    struct zkl_group group;
+    struct zkl_group_member members[ROOTS];
+    int64_t group_until_ms;
+    struct ask asks[ASKS];
+    struct zkl_semaphore_view view; /* its handle's */
+    struct question questions[QUESTIONS];
+    int64_t asleep_until_ms;
+    int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
+    int64_t dead_until_ms; /* killed; 0: it lives */
+    int64_t alone_ms;      /* since when its server is cut off from the others */
+    bool quiet; /* its owners want nothing new while its server is alone, which answers reads so */
+    bool cut_soon; /* something is under way whose answer had better be lost now and then */
+    bool closed, refused, open_current, open_probe;
+    int64_t spin_ms;
+    int spins;
+};
+
+struct world {
+    uint64_t seed;
+    struct fake_prng prng;
+    struct fake fake;
+    struct proc procs[PROCS];
+    struct tally *tally;
+    int step; /* of chaos, then CHAOS_STEPS */
+    size_t core_steps;
+    int64_t last_token[ROOTS], last_writer[ROOTS];
+    bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
+    bool counter_moved;      /* some root's, to its end */
+    bool few_watches;        /* a client may have */
+    bool elected;            /* a new leader was, at least once */
+    unsigned pace;           /* how fast time goes: the usual step */
+    int64_t outage_until_ms; /* no server can be reached */
+    unsigned fault_rate;     /* the smaller, the more faults */
+    bool semaphores, mismatch, limit_changes;
+    int limit_max; /* the largest number of permits there ever was */
+    int64_t last_gate;
+};
+
+extern const char *const root_paths[ROOTS];
+
+unsigned rnd(struct world *w, unsigned n);
+bool chance(struct world *w, unsigned n);
+void happened(struct world *w, enum sim_fault fault);
+
+/* --- schedule.c ----------------------------------------------------------- */
+
+/* One seed, without the steps of chaos for which skip is set (NULL: with all). Does not return if
+ * something is wrong. */
+void schedule_run(uint64_t seed, const bool *skip, struct tally *tally);
+/* Of the schedule that runs now, also when it went wrong. */
+int schedule_step(void);
+
+/* --- main.c --------------------------------------------------------------- */
+
+/* A line of the trace, if there is one. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The schedule broke a promise: where and which, in words without figures that change as it is
+ * made shorter; the details go to the trace. */
+void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#define must(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
+    } while (0)
+
+/* --- process.c ------------------------------------------------------------ */
+
+void proc_init(struct world *w, struct proc *p);
+/* The core, for an entry point: each is a step. */
+struct zkl_core *core_of(struct proc *p);
+struct zkl_time now_of(const struct proc *p);
+int name_of(const struct proc *p);
+bool proc_is_awake(const struct proc *p);
+/* Do its owners begin something new now and then? */
+bool proc_is_lively(const struct proc *p);
+/* Something of it runs; true: something was done. */
+bool proc_step(struct proc *p);
+void proc_close(struct proc *p);
+/* All of it ends at once, and its session is left behind; another one begins in its place at
+ * dead_until_ms. */
+void proc_kill(struct proc *p);
+void proc_fini(struct proc *p);
+
+/* --- what owners do ------------------------------------------------------- */
+
+void locks_news(struct app *app, const struct zkl_news *news);
+void locks_run(struct proc *p);
+void app_end_hold(struct app *app);
+
+struct app *member_app(struct proc *p, size_t i);
+bool app_is_member(const struct app *app);
+void group_run(struct proc *p);
+
+/* The semaphore as this world begins: there, made by somebody else, or not there. */
+void permits_init(struct world *w);
+bool permits_is_one(const struct zkl_contender *contender);
+void permits_news(struct proc *p, struct zkl_contender *contender, const struct zkl_news *news);
+void permits_run(struct proc *p);
+void permits_note_deletion(struct world *w, const char *path);
+/* Somebody changes the number, or the server collects what is empty. */
+void permits_interfere(struct world *w);
+bool permits_done(const struct proc *p);
+/* How many of the request are out, as far as can be proved now. */
+int permits_out(const struct proc *p, const struct ask *ask);
+
+void queries_run(struct proc *p);
+void queries_check(const struct proc *p);
+/* Those that are not answered yet. */
+size_t queries_out(const struct proc *p);
+
+/* --- faults.c ------------------------------------------------------------- */
+
+void faults_maybe(struct world *w);
+/* A link that does not work is noticed in time. */
+void faults_notice(struct proc *p);
+/* Links come back, followers catch up. */
+void faults_mend(struct proc *p);
+
+/* --- check.c -------------------------------------------------------------- */
+
+/* Does the session's window, and the lease if there is one, prove it now? */
+bool is_proved(const struct proc *p, const struct zkl_contender *c);
+/* At the moment of a grant. */
+void check_grant(struct world *w, const struct app *app);
+/* When a contender gets to HOLDING by what its server has just shown it. */
+void check_hold(const struct proc *p, const struct zkl_contender_machine *m);
+/* When a hold is told to be lost. */
+void check_loss(struct world *w, const struct app *app, int reason);
+void check_process(const struct proc *p);
+void check_world(struct world *w);
+bool check_done(const struct world *w);
+void check_nothing_left(struct world *w);
+/* Print who has not got through, and give up. */
+void check_complain(struct world *w) __attribute__((noreturn));
+
+#endif
