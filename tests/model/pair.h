@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same script on both sides, the simulated ensemble and a real server: each step is done to
+ * both, and what the clients are told has to be the same, as text. One line for each thing told:
+ *
+ *     create /a/x- ok x-0000000003 z2 s0     a reply: kind, path, answer, then what is not 0 or NULL:
+ *                                            name, z.. czxid, s.. whose session owns the node,
+ *                                            v.. version, n.. number of children, "data",
+ *                                            [children], @.. the part of a transaction to blame
+ *     fired deleted data /a/x                a watch, or "fired changed"
+ *     up s0, down, expired                   the session
+ *
+ * czxids and sessions are numbered as they turn up; that czxids are in the same order on both sides
+ * is checked apart. Children are sorted: a server has no order. */
+#ifndef ZKTEST_MODEL_PAIR_H
+#define ZKTEST_MODEL_PAIR_H
+
+#include "side.h"
+
+struct pair;
+
+/* A world of its own: an empty simulated ensemble, and an empty node of the real server. */
+struct pair *pair_new(void);
+void pair_free(struct pair *pair);
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+void pair_open(struct pair *pair, size_t client);
+void pair_close(struct pair *pair, size_t client);
+void pair_cut(struct pair *pair, size_t client);
+void pair_join(struct pair *pair, size_t client);
+void pair_hold(struct pair *pair, size_t client, bool hold);
+void pair_wipe(struct pair *pair);
+void pair_expire(struct pair *pair, size_t client);
+void pair_set_counter(struct pair *pair, const char *path, int32_t number);
+void pair_collect(struct pair *pair, const char *path);
+/* Requests get their id here. False: it was not sent, which is told as "KIND PATH refused: ANSWER"
+ * before all else. */
+bool pair_send(struct pair *pair, size_t client, struct zkl_request request);
+void pair_lose(struct pair *pair, size_t client, struct zkl_request request, bool carried_out);
+/* Wait until everything was told, and compare. False: they differ, and both texts are printed. */
+bool pair_agrees(struct pair *pair);
+/* Wait only, where a server has a choice; what is told is the server's. */
+void pair_settle(struct pair *pair);
+
+/* --- what was told, since the step before the last pair_agrees -------------------------------- */
+
+const char *pair_told(const struct pair *pair, size_t client);
+/* That it agrees, and that the client was told this. */
+#define pair_expect(pair, client, text)                                                            \
+    do {                                                                                           \
+        check_true(pair_agrees(pair));                                                             \
+        check_text(pair_told(pair, client), text);                                                 \
+    } while (0)
+/* One request, answered by this and nothing else. */
+#define pair_ask(pair, client, request, text)                                                      \
+    do {                                                                                           \
+        pair_send(pair, client, request);                                                          \
+        pair_expect(pair, client, text);                                                           \
+    } while (0)
+/* The names that the nth reply of the last comparison told, n from 0: a created one, or children.
+ * NULL: none. */
+const char *pair_name(const struct pair *pair, size_t client, size_t n);
+
+const char *pair_kind(enum zkl_request_kind kind);
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+#define LIST_OF(...)                                                                               \
+    .checks = (const char *const[]){__VA_ARGS__},                                                  \
+    .check_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+#define ASK(which, at, ...)                                                                        \
+    (struct zkl_request)                                                                           \
+    {                                                                                              \
+        .kind = ZKL_REQ_##which, .path = (at), __VA_ARGS__                                         \
+    }
+
+#endif

@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the simulated ensemble assumes, each piece as a script that a real server answers alike. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "pair.h"
+#include "sim/fake.h"
+
+#define SILENT_MS 1000
+#define TICK_MS 100 /* the server's */
+
+static struct pair *p;
+
+/* Goal: names carry the parent's count of creations, in ten digits, and grow with czxid.
+ * Method: two sessions create by turns; a third node is made and deleted in between. */
+static void numbers_count_creations(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = "me"), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 1, ASK(CREATE, "/a/y-", .data = "you"), "create /a/y- ok y-0000000001 z2\n");
+    pair_ask(p, 0, ASK(DELETE, "/a/x-0000000000"), "delete /a/x-0000000000 ok\n");
+    pair_ask(p, 1, ASK(MAKE, "/a/stranger", .flag = true), "make /a/stranger ok stranger z3\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = "me"), "create /a/x- ok x-0000000003 z4\n");
+    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [stranger x-0000000003 y-0000000001]\n");
+    pair_ask(p, 1, ASK(GET, "/a/x-0000000003"), "get /a/x-0000000003 ok z4 s0 \"me\"\n");
+}
+
+/* Goal: what can't be made or found says so: no parent, there already, an ephemeral parent.
+ * Method: every kind of request, at a path where it fails. */
+static void failures_are_told_apart(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- nonode\n");
+    pair_ask(p, 0, ASK(MAKE, "/a/b"), "make /a/b nonode\n");
+    pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
+    pair_ask(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1), "list-root /a nonode\n");
+    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a nonode\n");
+    pair_ask(p, 0, ASK(NUDGE, "/a"), "nudge /a nonode\n");
+    pair_ask(p, 0, ASK(GET, "/a"), "get /a nonode\n");
+    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a nonode\n");
+    pair_ask(p, 0, ASK(SET, "/a", .data = "x"), "set /a nonode\n");
+    pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a nonode\n");
+    pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a nonode\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
+    pair_ask(p, 0, ASK(SYNC, "/a"), "sync /a ok\n");
+    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a")), "heartbeat nonode\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a")), "delete-all nonode\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true), "make /a/x-0000000000/b other\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-0000000000/y-", .data = ""),
+             "create /a/x-0000000000/y- other\n");
+    pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
+    pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a notempty\n");
+    pair_ask(p, 0, ASK(LIST_ROOT, "/a"), "list-root /a ok z0 n1 [x-0000000000]\n");
+}
+
+/* Goal: versions count writes of data, and guard writes and deletions; a new node starts again.
+ * Method: right and wrong versions by turns. */
+static void versions_guard(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true, .data = "3"), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true, .version = 1), "set /a notempty\n");
+    pair_ask(p, 0, ASK(SET, "/a", .data = "4", .flag = true), "set /a ok z0 v1\n");
+    pair_ask(p, 0, ASK(SET, "/a", .data = "5"), "set /a ok z0 v2\n");
+    pair_ask(p, 0, ASK(GET, "/a"), "get /a ok z0 v2 \"5\"\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a ok z0 v2 n1\n");
+    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 1), "delete /a notempty\n");
+    pair_ask(p, 0, ASK(DELETE, "/a/x-0000000000", .flag = true), "delete /a/x-0000000000 ok\n");
+    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 1), "delete /a notempty\n");
+    pair_ask(p, 0, ASK(DELETE, "/a", .flag = true, .version = 2), "delete /a ok\n");
+    pair_ask(p, 0, ASK(MAKE, "/a"), "make /a ok a z2\n");
+    pair_ask(p, 0, ASK(GET, "/a"), "get /a ok z2\n");
+}
+
+/* --- watches ---------------------------------------------------------------------------------- */
+
+/* Goal: a watch tells one thing, once: a data watch deletion and new data, a child watch the coming
+ * and going of children and the node's own deletion; and it tells before the answer to what caused
+ * it.
+ * Method: one session watches and does, another one watches the same. */
+static void watches_tell_once(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 1, ASK(WATCH, "/a", .watch_id = 1));
+    pair_expect(p, 0, "list-root /a ok z0\n");
+    pair_send(p, 0, ASK(CREATE, "/a/x-", .data = "me"));
+    pair_expect(p, 0, "fired changed child /a\ncreate /a/x- ok x-0000000000 z1\n");
+    check_text(pair_told(p, 1), "fired changed child /a\n");
+    pair_send(p, 0, ASK(CREATE, "/a/x-", .data = "me"));
+    pair_expect(p, 0, "create /a/x- ok x-0000000001 z2\n");
+    check_text(pair_told(p, 1), "");
+    pair_send(p, 0, ASK(SET, "/a", .data = "new"));
+    pair_expect(p, 0, "set /a ok z0 v1 n2\n");
+    check_text(pair_told(p, 1), "fired changed data /a\n");
+
+    pair_send(p, 0, ASK(WATCH, "/a/x-0000000000", .watch_id = 1));
+    pair_send(p, 0, ASK(WATCH, "/a/x-0000000000", .watch_id = 1)); /* two that want to know */
+    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(DELETE, "/a/x-0000000000"));
+    pair_expect(p, 0,
+                "watch /a/x-0000000000 ok z1 s0 \"me\"\n"
+                "watch /a/x-0000000000 ok z1 s0 \"me\"\n"
+                "list-root /a ok z0 v1 n2 [x-0000000000 x-0000000001]\n"
+                "fired deleted data /a/x-0000000000\n"
+                "fired deleted data /a/x-0000000000\n"
+                "fired changed child /a\n"
+                "delete /a/x-0000000000 ok\n");
+    pair_send(p, 0, ASK(DELETE, "/a/x-0000000001"));
+    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(DELETE, "/a"));
+    pair_expect(p, 0,
+                "delete /a/x-0000000001 ok\n"
+                "list-root /a ok z0 v1\n"
+                "watch /a ok z0 v1 \"new\"\n"
+                "fired deleted data /a\n"
+                "fired deleted child /a\n"
+                "delete /a ok\n");
+}
+
+/* Goal: a watch that is taken back tells nothing, for all of its path and type together; where there
+ * is none the client says so itself.
+ * Method: two watches of one type and one of the other on one path. */
+static void watches_are_taken_back(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
+    pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_expect(p, 0, "watch /a ok z0\nwatch /a ok z0\nlist-root /a ok z0\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a ok\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
+    pair_send(p, 1, ASK(SET, "/a", .data = ""));
+    pair_expect(p, 0, "");
+    pair_send(p, 1, ASK(CREATE, "/a/x-", .data = ""));
+    pair_expect(p, 0, "fired changed child /a\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a nowatcher\n");
+    pair_ask(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1),
+             "list-root /a ok z0 v1 n1 [x-0000000000]\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a ok\n");
+    pair_send(p, 1, ASK(DELETE, "/a/x-0000000000"));
+    pair_expect(p, 0, "");
+}
+
+/* Goal: after a broken link the new one tells what was missed: deleted; deleted and made again:
+ * changed; new data, children: changed; and the rest stays armed.
+ * Method: one session watches nodes, each suffers one of these while it is away. */
+static void reconnect_catches_up(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    static const char *const paths[] = {"/a/gone", "/a/again", "/a/new", "/a/same", "/a/child"};
+    for (size_t i = 0; i < 5; i++) {
+        pair_send(p, 0, ASK(MAKE, paths[i], .flag = true));
+        pair_send(p, 0, ASK(WATCH, paths[i], .watch_id = 1));
+        pair_send(p, 0, ASK(LIST_ROOT, paths[i], .watch_id = 1));
+    }
+    check_true(pair_agrees(p));
+    pair_cut(p, 0);
+    pair_expect(p, 0, "down\n");
+    pair_send(p, 1, ASK(DELETE, "/a/gone"));
+    pair_send(p, 1, ASK(DELETE, "/a/again"));
+    pair_send(p, 1, ASK(MAKE, "/a/again", .flag = true));
+    pair_send(p, 1, ASK(SET, "/a/new", .data = "x"));
+    pair_send(p, 1, ASK(MAKE, "/a/child/x", .flag = true));
+    pair_send(p, 1, ASK(DELETE, "/a/child/x"));
+    check_true(pair_agrees(p));
+    pair_join(p, 0);
+    pair_expect(p, 0,
+                "up s0\n"
+                "fired deleted data /a/gone\n"
+                "fired changed data /a/again\n"
+                "fired changed data /a/new\n"
+                "fired deleted child /a/gone\n"
+                "fired changed child /a/again\n"
+                "fired changed child /a/child\n");
+    pair_send(p, 1, ASK(DELETE, "/a/same"));
+    pair_send(p, 1, ASK(DELETE, "/a/child"));
+    pair_send(p, 1, ASK(SET, "/a/again", .data = "x"));
+    pair_expect(p, 0,
+                "fired deleted data /a/same\n"
+                "fired deleted child /a/same\n"
+                "fired deleted data /a/child\n");
+}
+
+/* Goal: a watch that has fired is not the server's any more, though the client does not know yet: to
+ * take it back fails, after the event. An event that is lost on its way comes after the next link,
+ * one that was told does not come again.
+ * Method: the server's words to one client are held while another one acts. */
+static void an_event_on_its_way(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 1, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 1, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
+    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
+    pair_hold(p, 0, true);
+    pair_ask(p, 1, ASK(SET, "/a", .data = "1"), "set /a ok z0 v1\n");
+    pair_send(p, 0, ASK(UNWATCH, "/a"));
+    pair_hold(p, 0, false);
+    pair_expect(p, 0, "fired changed data /a\nunwatch /a nowatcher\n");
+
+    pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(WATCH, "/b", .watch_id = 1));
+    pair_expect(p, 0, "watch /a ok z0 v1 \"1\"\nwatch /b ok z1\n");
+    pair_ask(p, 1, ASK(DELETE, "/a"), "delete /a ok\n");
+    check_text(pair_told(p, 0), "fired deleted data /a\n");
+    pair_hold(p, 0, true);
+    pair_ask(p, 1, ASK(DELETE, "/b"), "delete /b ok\n");
+    check_text(pair_told(p, 0), "");
+    pair_cut(p, 0);
+    pair_join(p, 0);
+    pair_expect(p, 0, "down\nup s0\nfired deleted data /b\n");
+}
+
+/* --- transactions ----------------------------------------------------------------------------- */
+
+/* Goal: nodes that are made together have consecutive numbers in one parent, and one zxid.
+ * Method: three in two parents, then a look at each. */
+static void one_transaction_has_one_zxid(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
+    pair_ask(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1), "list-root /a ok z0\n");
+    pair_ask(p, 1, ASK(LIST_ROOT, "/b", .watch_id = 1), "list-root /b ok z1\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/b/x-", "/a/y-", "/b/z-"),
+                 .texts = (const char *const[]){"1", "2", "3"}),
+             "create-all ok [x-0000000000 y-0000000000 z-0000000001]\n");
+    check_text(pair_told(p, 1), "fired changed child /b\nfired changed child /a\n");
+    pair_ask(p, 0, ASK(GET, "/b/x-0000000000"), "get /b/x-0000000000 ok z2 s0 \"1\"\n");
+    pair_ask(p, 0, ASK(GET, "/a/y-0000000000"), "get /a/y-0000000000 ok z2 s0 \"2\"\n");
+    pair_ask(p, 0, ASK(GET, "/b/z-0000000001"), "get /b/z-0000000001 ok z2 s0 \"3\"\n");
+    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/b/x-0000000000", "/a/y-0000000000")),
+             "heartbeat ok\n");
+    pair_ask(p, 1, ASK(WATCH, "/b/x-0000000000", .watch_id = 1),
+             "watch /b/x-0000000000 ok z2 s0 \"1\"\n");
+    pair_ask(p, 1, ASK(LIST_ROOT, "/b", .watch_id = 1),
+             "list-root /b ok z1 n2 [x-0000000000 z-0000000001]\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/y-0000000000", "/b/x-0000000000", "/a")),
+             "delete-all ok\n");
+    check_text(pair_told(p, 1), "fired deleted data /b/x-0000000000\nfired changed child /b\n");
+}
+
+/* Goal: a transaction that fails says which part was to blame, and leaves nothing, no number taken.
+ * Method: each kind with the fault at the first, a middle and the last part. */
+static void a_failed_transaction_leaves_nothing(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/a/x-", "/a/y-", "/none/z-"),
+                 .texts = (const char *const[]){"", "", ""}),
+             "create-all nonode @2\n");
+    pair_ask(
+        p, 0,
+        ASK(CREATE_ALL, NULL, LIST_OF("/none/x-", "/a/y-"), .texts = (const char *const[]){"", ""}),
+        "create-all nonode\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/none", "/a")),
+             "delete-all nonode @1\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/x-0000000000")),
+             "delete-all nonode @1\n");
+    pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a", "/a/x-0000000000")),
+             "delete-all notempty\n");
+    pair_ask(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a", "/a/x-0000000000", "/a/none", "/none")),
+             "heartbeat nonode @2\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-0000000001 z2\n");
+    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [x-0000000000 y-0000000001]\n");
+}
+
+/* Goal: a node under a write node is made, with its exact name, only while that one is there; it
+ * takes a number that nobody sees.
+ * Method: with the node to check and without; with a node of the name. */
+static void creation_under_a_write_node(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000000 z1\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000")),
+             "create /a/r-0000000000 ok\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/r-0000000000", .data = "r", LIST_OF("/a/w-0000000000")),
+             "create /a/r-0000000000 exists @1\n");
+    pair_ask(p, 0, ASK(CREATE, "/none/r", .data = "r", LIST_OF("/a/w-0000000000")),
+             "create /none/r nonode @1\n");
+    pair_ask(p, 0, ASK(STAT, "/a/r-0000000000"), "stat /a/r-0000000000 ok z2 s0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z3\n");
+    pair_ask(p, 0, ASK(DELETE, "/a/w-0000000000"), "delete /a/w-0000000000 ok\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/r-x", .data = "r", LIST_OF("/a/w-0000000000")),
+             "create /a/r-x nonode\n");
+}
+
+/* --- lost answers, sessions ------------------------------------------------------------------- */
+
+/* Goal: a request whose answer is lost was carried out, one that is lost itself was not; both are
+ * answered by LINK, after the news of the broken link; the session goes on.
+ * Method: each lost once, for each kind that the library has to clear up after. */
+static void lost_answers(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    for (int carried_out = 0; carried_out < 2; carried_out++) {
+        pair_lose(p, 0, ASK(CREATE, "/a/x-", .data = "me"), carried_out);
+        pair_expect(p, 0, "down\ncreate /a/x- link\n");
+        pair_ask(p, 1, ASK(LIST, "/a"),
+                 carried_out ? "list /a ok [x-0000000000]\n" : "list /a ok\n");
+        pair_join(p, 0);
+        pair_expect(p, 0, "up s0\n");
+    }
+    pair_ask(p, 0, ASK(STAT, "/a/x-0000000000"), "stat /a/x-0000000000 ok z1 s0\n");
+    pair_lose(
+        p, 0,
+        ASK(CREATE_ALL, NULL, LIST_OF("/a/y-", "/a/z-"), .texts = (const char *const[]){"", ""}),
+        true);
+    pair_expect(p, 0, "down\ncreate-all link\n");
+    pair_join(p, 0);
+    pair_ask(p, 0, ASK(LIST, "/a"), "up s0\nlist /a ok [x-0000000000 y-0000000001 z-0000000002]\n");
+    pair_lose(p, 0, ASK(DELETE, "/a/x-0000000000"), true);
+    pair_expect(p, 0, "down\ndelete /a/x-0000000000 link\n");
+    pair_join(p, 0);
+    pair_lose(p, 0, ASK(WATCH, "/a/y-0000000001", .watch_id = 1), true);
+    pair_join(p, 0);
+    pair_expect(p, 0, "up s0\ndown\nwatch /a/y-0000000001 link\nup s0\n");
+    pair_ask(p, 0, ASK(UNWATCH, "/a/y-0000000001"), "unwatch /a/y-0000000001 nowatcher\n");
+    pair_send(p, 1, ASK(DELETE, "/a/y-0000000001"));
+    pair_expect(p, 0, "");
+    pair_lose(p, 0, ASK(HEARTBEAT, NULL, LIST_OF("/a", "/a/y-0000000001")), true);
+    pair_expect(p, 0, "down\nheartbeat link\n");
+}
+
+/* Goal: requests that are sent while the link is down end with LINK at the next try that fails.
+ * Method: two of them, with the server out of reach. */
+static void requests_without_a_link(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a ok z0\n");
+    pair_cut(p, 0);
+    pair_expect(p, 0, "down\n");
+    pair_send(p, 0, ASK(STAT, "/a"));
+    pair_send(p, 0, ASK(MAKE, "/b", .flag = true));
+    pair_send(p, 0, ASK(UNWATCH, "/a"));
+    pair_send(p, 0, ASK(UNWATCH, "/b"));
+    pair_expect(p, 0, "stat /a link\nmake /b link\nunwatch /a link\nunwatch /b link\n");
+    pair_join(p, 0);
+    pair_ask(p, 0, ASK(STAT, "/b"), "up s0\nstat /b nonode\n");
+}
+
+/* Goal: with a session its ephemeral nodes go, all in one transaction; whoever watches them hears;
+ * the client hears when it comes back, and nothing can be sent any more; its watches tell nothing.
+ * Method: a session with nodes is ended while its client is away. */
+static void expiry_takes_the_nodes(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 1, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000001 z2\n");
+    pair_ask(p, 0, ASK(WATCH, "/a/x-0000000001", .watch_id = 1),
+             "watch /a/x-0000000001 ok z2 s1\n");
+    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
+             "watch /a/x-0000000000 ok z1 s0\n");
+    pair_ask(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1),
+             "list-root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
+    pair_cut(p, 0);
+    pair_expire(p, 0);
+    pair_expect(p, 0, "down\n");
+    check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\nfired changed child /a\n");
+    pair_ask(p, 1, ASK(LIST, "/a"), "list /a ok [x-0000000001]\n");
+    pair_ask(p, 1, ASK(DELETE, "/a/x-0000000001"), "delete /a/x-0000000001 ok\n");
+    pair_join(p, 0);
+    pair_expect(p, 0, "expired\n");
+    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a refused: link\n");
+    pair_close(p, 0);
+    pair_open(p, 0);
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000002 z3\n");
+}
+
+/* Goal: a session that is closed takes its nodes at once; one that is left without a link does not.
+ * Method: both, watched by another one. */
+static void closing_takes_the_nodes(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
+             "watch /a/x-0000000000 ok z1 s0\n");
+    pair_close(p, 0);
+    pair_expect(p, 1, "fired deleted data /a/x-0000000000\n");
+    pair_open(p, 0);
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000001 z2\n");
+    pair_cut(p, 0);
+    pair_close(p, 0);
+    pair_ask(p, 1, ASK(STAT, "/a/x-0000000001"), "stat /a/x-0000000001 ok z2 s2\n");
+}
+
+/* --- roots ------------------------------------------------------------------------------------ */
+
+/* Goal: an empty container that was used goes; what is created there finds no parent; made again, its
+ * numbers begin at 0 while czxids go on. Watches on it tell its end.
+ * Method: the server collects one. */
+static void containers_vanish(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/c"), "make /c ok c z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z1\n");
+    pair_ask(p, 0, ASK(WATCH, "/c", .watch_id = 1), "watch /c ok z0 n1\n");
+    pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on it may go */
+    pair_collect(p, "/c");
+    pair_expect(p, 0, "delete /c/x-0000000000 ok\nfired deleted data /c\n");
+    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- nonode\n");
+    pair_ask(p, 1, ASK(MAKE, "/c"), "make /c ok c z2\n");
+    pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z3\n");
+}
+
+/* Goal: a renewed root is another node, whose numbers begin at 0; it keeps its data.
+ * Method: one without data, one with, one that is not empty. */
+static void a_renewed_root_counts_from_0(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/plain", .flag = true), "make /plain ok plain z0\n");
+    pair_ask(p, 0, ASK(MAKE, "/data", .flag = true, .data = "kept"), "make /data ok data z1\n");
+    static const char *const roots[] = {"/plain", "/data"};
+    for (size_t i = 0; i < 2; i++) {
+        char prefix[32], node[32];
+
+        snprintf(prefix, sizeof prefix, "%s/x-", roots[i]);
+        snprintf(node, sizeof node, "%s/x-0000000000", roots[i]);
+        pair_send(p, 0, ASK(CREATE, prefix, .data = ""));
+        pair_send(p, 0, ASK(RENEW, roots[i]));
+        check_true(pair_agrees(p));
+        pair_send(p, 0, ASK(DELETE, node));
+        check_true(pair_agrees(p));
+        pair_send(p, 1, ASK(WATCH, roots[i], .watch_id = 1));
+        pair_send(p, 1, ASK(LIST_ROOT, roots[i], .watch_id = 1));
+        check_true(pair_agrees(p));
+        pair_send(p, 0, ASK(RENEW, roots[i]));
+        check_true(pair_agrees(p));
+        pair_send(p, 0, ASK(CREATE, prefix, .data = ""));
+        check_true(pair_agrees(p));
+        check_text(pair_name(p, 0, 0), "x-0000000000");
+        pair_send(p, 0, ASK(GET, roots[i]));
+        check_true(pair_agrees(p));
+    }
+    check_text(pair_told(p, 0), "get /data ok z7 n1 \"kept\"\n");
+}
+
+/* Goal: at its end the counter sticks: the last number is given again and again, to names that are
+ * not there yet.
+ * Method: the counter patched to its last but one number, then one creation after another. */
+static void the_counter_sticks_at_its_end(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_expect(p, 0, "down\nup s0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483646 z1\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z2\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- exists\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/y-", .data = ""), "create /a/y- ok y-2147483647 z3\n");
+    pair_ask(p, 0, ASK(DELETE, "/a/x-2147483647"), "delete /a/x-2147483647 ok\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-2147483647 z4\n");
+    pair_ask(p, 0, ASK(CREATE_ALL, NULL, LIST_OF("/a/v-"), .texts = (const char *const[]){""}),
+             "create-all ok [v-2147483647]\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/a/t-", "/a/t-", "/a/t-"),
+                 .texts = (const char *const[]){"", "", ""}),
+             "create-all ok [t-2147483647 t--2147483648 t--2147483647]\n");
+}
+
+/* Goal: a burst of creations may get past the end, to the smallest number and further, and fall back:
+ * what the simulation draws at random; none fails while the names differ.
+ * Method: 60 creations in one go, the numbers read out of the answers. */
+static void a_burst_gets_past_the_counters_end(void **state)
+{
+    char line[64], prefix[32];
+    int last = 0;
+
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_set_counter(p, "/a", INT32_MAX - 1);
+    pair_expect(p, 0, "down\nup s0\n");
+    for (int i = 0; i < 60; i++) {
+        snprintf(prefix, sizeof prefix, "/a/%d-", i);
+        pair_send(p, 0, ASK(CREATE, prefix, .data = ""));
+    }
+    pair_settle(p);
+    for (int i = 0; i < 60; i++) {
+        snprintf(line, sizeof line, "create /a/%d- ok %d-", i, i);
+        const char *told = strstr(pair_told(p, 0), line);
+        if (!told)
+            fail_msg("no \"%s\" in\n%s", line, pair_told(p, 0));
+        long number = strtol(told + strlen(line), NULL, 10);
+        if (number < INT32_MAX - 1 && number >= INT32_MIN + 60L)
+            fail_msg("the number %ld in a burst", number);
+        last += number == INT32_MAX;
+    }
+    check_num(last, >=, 1);
+}
+
+/* --- the server ------------------------------------------------------------------------------- */
+
+/* Goal: a server that lost its data lets nobody in who has seen newer data than it has: such a client
+ * hears nothing, not that its session is gone; others begin anew.
+ * Method: the data is wiped under a client, which tries to come back three times. */
+static void a_wiped_server_tells_nothing(void **state)
+{
+    (void)state;
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
+    pair_wipe(p);
+    pair_expect(p, 0, "down\n");
+    pair_ask(p, 0, ASK(STAT, "/a"), "stat /a link\n");
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 1, ASK(LIST, "/a"), "list /a nonode\n");
+    check_text(pair_told(p, 0), "");
+}
+
+/* Goal: an event does not say which state of the server it is from, so a client may meet an older one
+ * behind it, after a broken link.
+ * Method: the newest zxid that a raw client was told, before and after an event. */
+static void an_event_has_no_zxid(void **state)
+{
+    const char *path = cluster_path("event");
+    struct wire *w;
+
+    (void)state;
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_ok(wire_watch(w, path));
+    int64_t before = wire_last_zxid(w);
+    check_ok(wire_set(raw, path, "x", -1));
+    check_num(wire_wait_event(w, WAIT_MS, NULL, 0), ==, WIRE_CHANGED);
+    check_num(wire_last_zxid(w), ==, before);
+    check_ok(wire_exists(w, path, NULL));
+    check_num(wire_last_zxid(w), >, before);
+    wire_close(w);
+
+    struct fake_prng prng = {.plain = true};
+    struct fake fake;
+    fake_init(&fake, &prng);
+    struct fake_handle *h = fake_open(&fake);
+    fake_connect(h, true);
+    fake_create(&fake, "/a", 0, 0);
+    fake_catch_up(h, fake.zxid);
+    fake_send(h, &ASK(WATCH, "/a", .watch_id = 1));
+    check_true(fake_serve(h));
+    struct fake_message *message;
+    while ((message = fake_next(h)))
+        fake_message_free(message);
+    before = h->seen;
+    fake_write(&fake, fake_find(&fake, "/a"), "x");
+    fake_catch_up(h, fake.zxid);
+    message = fake_next(h);
+    check_true(message && message->type == FAKE_FIRED);
+    fake_message_free(message);
+    check_num(h->seen, ==, before);
+    check_num(h->view, >, before);
+    fake_close(h);
+    fake_fini(&fake);
+}
+
+/* Goal: a silent session ends a timeout after its last sign of life, at the next tick; the simulated
+ * one within a quarter of it.
+ * Method: a raw client creates an ephemeral node and falls silent; the same with many seeds on the
+ * simulated ensemble. The real one's upper bound has room for a busy machine. */
+static void a_silent_session_expires_in_time(void **state)
+{
+    const char *path = cluster_path("silent");
+    struct wire *w;
+
+    (void)state;
+    check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SILENT_MS));
+    check_num(wire_session_ms(w), ==, SILENT_MS);
+    int64_t sent_ms = net_now_ms();
+    check_ok(wire_create(w, path, "", WIRE_EPHEMERAL, NULL, 0));
+    int64_t answered_ms = net_now_ms();
+    check_wait(wire_exists(raw, path, NULL) == WIRE_NONODE, WAIT_MS);
+    int64_t gone_ms = net_now_ms();
+    wire_abandon(w);
+    check_num(gone_ms - sent_ms, >=, SILENT_MS);
+    check_num(gone_ms - answered_ms, <=, SILENT_MS + TICK_MS + 5000);
+
+    for (unsigned seed = 0; seed < 200; seed++) {
+        struct fake_prng prng = {.state = seed};
+        struct fake fake;
+        int64_t ms = 0;
+
+        fake_init(&fake, &prng);
+        struct fake_handle *h = fake_open(&fake);
+        fake_connect(h, true);
+        int64_t session = h->session, timeout_ms = fake_timeout_ms(&fake, session);
+        fake_pass(&fake, 10 * timeout_ms); /* a link that works is a sign of life */
+        check_true(fake_alive(&fake, session));
+        fake_break(h);
+        for (; fake_alive(&fake, session); ms++)
+            fake_pass(&fake, 1);
+        check_num(ms, >=, timeout_ms * 3 / 4);
+        check_num(ms, <=, timeout_ms * 5 / 4);
+        fake_close(h);
+        fake_fini(&fake);
+    }
+}
+
+static int open_pair(void **state)
+{
+    if (cluster_raw_open(state) != 0)
+        return -1;
+    p = pair_new();
+    pair_open(p, 0);
+    pair_expect(p, 0, "up s0\n");
+    return 0;
+}
+
+static int close_pair(void **state)
+{
+    pair_free(p);
+    return cluster_raw_close(state);
+}
+
+#define pair_test(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        pair_test(numbers_count_creations),
+        pair_test(failures_are_told_apart),
+        pair_test(versions_guard),
+        pair_test(watches_tell_once),
+        pair_test(watches_are_taken_back),
+        pair_test(reconnect_catches_up),
+        pair_test(an_event_on_its_way),
+        pair_test(one_transaction_has_one_zxid),
+        pair_test(a_failed_transaction_leaves_nothing),
+        pair_test(creation_under_a_write_node),
+        pair_test(lost_answers),
+        pair_test(requests_without_a_link),
+        pair_test(expiry_takes_the_nodes),
+        pair_test(closing_takes_the_nodes),
+        pair_test(containers_vanish),
+        pair_test(a_renewed_root_counts_from_0),
+        pair_test(the_counter_sticks_at_its_end),
+        pair_test(a_burst_gets_past_the_counters_end),
+        pair_test(a_wiped_server_tells_nothing),
+        cluster_test(an_event_has_no_zxid),
+        cluster_test(a_silent_session_expires_in_time),
+    };
+
+    cluster_server.no_digest = true; /* for the counters */
+    return CLUSTER_MAIN(argc, argv, "model", tests);
+}
