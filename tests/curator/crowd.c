@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crowd.h"
+
+void crowd_begin_sized(struct crowd *crowd, actor_fn fn, void *members, size_t size, size_t count)
+{
+    check_num(count, <=, CROWD_MAX);
+    crowd->count = count;
+    for (size_t i = 0; i < count; i++) {
+        crowd->actors[i] = actor_new();
+        actor_begin(crowd->actors[i], fn, (char *)members + i * size);
+    }
+}
+
+void crowd_end(struct crowd *crowd)
+{
+    int64_t ms = cluster_length(30, 3) * WAIT_MS;
+
+    for (size_t i = 0; i < crowd->count; i++) {
+        check_wait(actor_is_done(crowd->actors[i]), ms);
+        check_ok(actor_result(crowd->actors[i]));
+    }
+    for (size_t i = 0; i < crowd->count; i++)
+        actor_end(crowd->actors[i]);
+}
+
+bool some_is_done(struct actor **actors, int n, int *which)
+{
+    for (int i = 0; i < n; i++) {
+        if (actor_is_done(actors[i])) {
+            *which = i;
+            return true;
+        }
+    }
+    return false;
+}

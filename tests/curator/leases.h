@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Semaphores that are sure to be there, and a look at their nodes. */
+#ifndef ZKTEST_LEASES_H
+#define ZKTEST_LEASES_H
+
+#include "cluster.h"
+
+/* Nodes below path/leases: of permits that are out and of the one who asks next. */
+int leases(const char *path);
+struct zkl_semaphore *semaphore_of(struct zkl_client *client, const char *path, int permits);
+
+/* An acquire, for actors: do_permits(ask). */
+struct ask {
+    struct zkl_semaphore *semaphore;
+    int count;
+    int64_t ms;
+    struct zkl_cancel *cancel;
+    struct zkl_permit *permits[ZKL_PERMITS_AT_ONCE_MAX];
+};
+int do_permits(void *ask);
+/* One permit, and no waiting for longer. */
+int one_permit(struct zkl_semaphore *semaphore, int64_t ms, struct zkl_permit **permit);
+
+#endif

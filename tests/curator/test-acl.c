@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TestLockACLs. There a function gives each path its ACL; here a client has one for all nodes and
+ * parents that it makes. */
+#include "creator.h"
+#include "leases.h"
+
+#include <stdio.h>
+
+/* The node and all below it. Some may go meanwhile: the server removes what has become empty. */
+static void check_tree(const char *path)
+{
+    struct wire_names names;
+    char child[512];
+
+    if (!check_creators_if_there(path))
+        return;
+    int rc = wire_children(raw, path, &names);
+    if (rc == WIRE_NONODE)
+        return;
+    check_ok(rc);
+    for (size_t i = 0; i < names.n; i++) {
+        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+        check_tree(child);
+    }
+    wire_names_free(&names);
+}
+
+/* Goal: the root and the nodes of a read-write lock, of each half, have the client's ACL. */
+static void a_read_write_locks_nodes_have_the_clients_acl(void **state)
+{
+    struct zkl_client *client = creator_client(CREDENTIAL);
+    const char *path = cluster_path("rwlock");
+    struct zkl_rwlock *rwlock = NULL;
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
+    check_ok(zkl_mutex_lock(zkl_rwlock_write(rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_read(rwlock)));
+    check_num(cluster_children(path), ==, 2);
+    check_tree(cluster_at(path));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_write(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_rwlock_free(rwlock));
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: so have the parents that are made on the way, and all that a semaphore consists of. */
+static void parents_that_are_made_have_the_clients_acl(void **state)
+{
+    struct zkl_client *client = creator_client(CREDENTIAL);
+    const char *parent = cluster_path("parents");
+    struct zkl_permit *permit = NULL;
+    char path[128];
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    snprintf(path, sizeof path, "%s/deep/lock", parent);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    snprintf(path, sizeof path, "%s/deep/semaphore", parent);
+    struct zkl_semaphore *semaphore = semaphore_of(client, path, 3);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(one_permit(semaphore, WAIT_MS, &permit));
+    check_num(leases(path), ==, 1);
+    check_tree(cluster_at(parent));
+    check_ok(zkl_permit_release(permit));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, mutex);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_read_write_locks_nodes_have_the_clients_acl),
+    cluster_test(parents_that_are_made_have_the_clients_acl),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "curator-acl", tests);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TestInterProcessSemaphoreCluster: a semaphore with one permit, many clients, and three servers
+ * that all go. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crowd.h"
+#include "leases.h"
+#include "outage.h"
+
+#define NODES 3
+#define GUEST_SESSION_MS 2000
+#define LONG_MS (3 * WAIT_MS) /* an outage, two session timeouts, a new session */
+
+struct house {
+    atomic_bool closing;
+    atomic_int holders; /* guests with a permit whose link is up, as they see it */
+    atomic_int most;
+    atomic_long acquired;
+    atomic_long operations;
+    atomic_long overlaps;
+    atomic_int inside;
+};
+
+struct guest {
+    struct house *house;
+    struct zkl_client *client;
+    struct zkl_semaphore *semaphore;
+};
+
+static void operate(struct house *house)
+{
+    house->overlaps += house->inside++ != 0;
+    house->operations++;
+    house->inside--;
+}
+
+/* While the link is up. */
+static void stay(struct guest *guest, struct zkl_permit *permit)
+{
+    struct house *house = guest->house;
+
+    house->acquired++;
+    house->holders++;
+    while (!house->closing && zkl_client_state(guest->client) == ZKL_CLIENT_CONNECTED) {
+        if (zkl_permit_still_held(permit, GUEST_SESSION_MS / 4))
+            operate(house);
+        net_nap_ms(5);
+    }
+    house->holders--;
+}
+
+/* To the end: one stay after the other. */
+static int be_a_guest(void *arg)
+{
+    struct guest *guest = arg;
+
+    while (!guest->house->closing) {
+        struct zkl_permit *permit = NULL;
+        int rc = one_permit(guest->semaphore, LONG_MS, &permit);
+        if (rc != 0)
+            return rc;
+        stay(guest, permit);
+        rc = zkl_permit_release(permit);
+        if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+            return rc;
+    }
+    return 0;
+}
+
+static void guests_come(struct crowd *crowd, struct guest *guests, size_t n, struct house *house)
+{
+    const char *path = cluster_path("foo/bar/lock");
+
+    for (size_t i = 0; i < n; i++) {
+        struct zkl_client *client = client_of(GUEST_SESSION_MS);
+        guests[i] = (struct guest){house, client, semaphore_of(client, path, 1)};
+    }
+    crowd_begin_sized(crowd, be_a_guest, guests, sizeof guests[0], n);
+    check_wait(house->holders == 1, WAIT_MS);
+}
+
+static void guests_go(struct crowd *crowd, struct guest *guests, struct house *house)
+{
+    house->closing = true;
+    for (size_t i = 0; i < crowd->count; i++)
+        check_wait(actor_is_done(crowd->actors[i]), LONG_MS);
+    crowd_end(crowd);
+    for (size_t i = 0; i < crowd->count; i++) {
+        check_ok(zkl_semaphore_free(guests[i].semaphore));
+        check_ok(zkl_client_free(guests[i].client));
+    }
+    check_num(house->overlaps, ==, 0);
+}
+
+static bool all_are_cut_off(const struct guest *guests, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (zkl_client_state(guests[i].client) == ZKL_CLIENT_CONNECTED)
+            return false;
+    return true;
+}
+
+/* The last change that the server has; -1: it does not say. */
+static long long zxid_of(int node)
+{
+    char *text = flw_ask(zks_host(), zks_port(server, (size_t)node), "srvr");
+    const char *at = text ? strstr(text, "Zxid: ") : NULL;
+    long long zxid = at ? strtoll(at + strlen("Zxid: "), NULL, 0) : -1;
+
+    free(text);
+    return zxid;
+}
+
+/* The leader first, and the others when they have the same: of two servers alone, one that has to
+ * catch up does not get in with the other one in some of the cases (ZOOKEEPER-4685). Its number. */
+static int kill_all(void)
+{
+    int leader = zks_wait_leader(server, ZKS_READY_MS);
+    int others[] = {(leader + 1) % NODES, (leader + 2) % NODES};
+
+    check_num(leader, >=, 0);
+    check_ok(zks_pause_node(server, (size_t)leader));
+    check_wait(zxid_of(others[0]) == zxid_of(others[1]), WAIT_MS);
+    for (int i = 0; i < 2; i++)
+        check_ok(zks_kill_node(server, (size_t)others[i]));
+    check_ok(zks_kill_node(server, (size_t)leader));
+    return leader;
+}
+
+/* All of them; the number of the one that led. */
+static int servers_go(const struct guest *guests, size_t n, const struct house *house)
+{
+    int leader = kill_all();
+
+    check_wait(all_are_cut_off(guests, n), WAIT_MS);
+    check_wait(house->holders == 0, WAIT_MS);
+    return leader;
+}
+
+static void servers_come(int without)
+{
+    for (int i = 0; i < NODES; i++)
+        if (i != without)
+            check_ok(zks_start_node(server, (size_t)i));
+    check_ok(zks_wait_ready(server, ZKS_READY_MS));
+}
+
+/* Exactly one again, and it stays the one. */
+static void check_one_holds_again(struct house *house, long acquired)
+{
+    check_wait(house->acquired > acquired && house->holders == 1, LONG_MS);
+    long operations = house->operations;
+    check_wait(house->operations > operations + 20, WAIT_MS);
+    check_num(house->holders, ==, 1);
+}
+
+/* Goal: ten clients, one of which has the permit; the ensemble goes, and nobody has it; another
+ * ensemble comes in its place, that knows nothing of the first one, and one of them has it again.
+ * There an ensemble provider gives the new addresses; here the new servers have the old ones. */
+static void a_semaphore_moves_to_another_ensemble(void **state)
+{
+    struct guest guests[10];
+    struct house house = {0};
+    struct crowd crowd;
+
+    (void)state;
+    guests_come(&crowd, guests, 10, &house);
+    long acquired = house.acquired;
+    (void)servers_go(guests, 10, &house);
+    for (size_t i = 0; i < NODES; i++)
+        check_ok(zks_wipe_node(server, i));
+    servers_come(-1);
+    check_one_holds_again(&house, acquired);
+    guests_go(&crowd, guests, &house);
+}
+
+/* Goal: twenty clients work one at a time; without servers nothing is done; with two of three it
+ * goes on. */
+static void a_semaphore_goes_on_with_two_servers_of_three(void **state)
+{
+    struct guest guests[20];
+    struct house house = {0};
+    struct crowd crowd;
+
+    (void)state;
+    guests_come(&crowd, guests, 20, &house);
+    check_wait(house.operations > 10, WAIT_MS);
+    int leader = servers_go(guests, 20, &house);
+    long operations = house.operations, acquired = house.acquired;
+    net_nap_ms(200); /* would do for some operations */
+    check_num(house.operations, ==, operations);
+    servers_come(leader);
+    check_one_holds_again(&house, acquired);
+    guests_go(&crowd, guests, &house);
+}
+
+/* All serve again, for the next test. */
+static int tear_down(void **state)
+{
+    cluster_raw_close(state);
+    for (size_t i = 0; i < NODES; i++)
+        zks_start_node(server, i);
+    return zks_wait_ready(server, ZKS_READY_MS);
+}
+
+#define ensemble_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, tear_down)
+
+static const struct CMUnitTest tests[] = {
+    ensemble_test(a_semaphore_moves_to_another_ensemble),
+    ensemble_test(a_semaphore_goes_on_with_two_servers_of_three),
+};
+
+int main(int argc, char **argv)
+{
+    cluster_server.nodes = NODES;
+    return CLUSTER_MAIN(argc, argv, "curator-ensemble", tests);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TestLockCleanlinessWithFaults, TestLockInternals: an acquire that fails after its node was made
+ * leaves none, and says what went wrong first. */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "bytes.h"
+#include "doomed.h"
+#include "outage.h"
+#include "proxy.h"
+
+enum { ANSWER_HEADER = 16, ANSWER_ERROR_AT = 12 };
+
+struct fault {
+    int error;        /* of the answer to a list */
+    atomic_int lists; /* which one: the next is 1; 0: it is done */
+};
+
+/* In the proxy. */
+static size_t list_fails(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    struct fault *fault = arg;
+
+    if (dir != PROXY_TO_CLIENT || op != PROXY_CHILDREN || size < ANSWER_HEADER ||
+        fault->lists == 0 || --fault->lists != 0)
+        return size;
+    bytes_put32(frame + ANSWER_ERROR_AT, fault->error);
+    return ANSWER_HEADER;
+}
+
+static const struct {
+    int answer, code;
+} faults[] = {
+    {WIRE_NOAUTH, ZKL_EACCES},
+    {-5, ZKL_EPROTO}, /* what the server says for a failure of its own */
+    {-6, ZKL_EPROTO}, /* of a server that does not know the request */
+};
+
+static int lock_in_time(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, WAIT_MS);
+}
+
+/* A parent that does not go, with a child for each recipe. */
+static void make_roots(const char *path)
+{
+    static const char *const below[] = {"", "/mutex", "/rw", "/s", "/s/locks", "/s/leases"};
+    char node[128];
+
+    for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
+        snprintf(node, sizeof node, "%s%s", cluster_at(path), below[i]);
+        check_ok(wire_create(raw, node, "", WIRE_PERSISTENT, NULL, 0));
+    }
+}
+
+/* The nth list of this call fails in each way: the call says why, and the nodes that it had made
+ * below path go. Then it succeeds. */
+static void check_list_fails(struct doomed *doomed, const char *path, int nth, void *lock)
+{
+    struct wire_stat before, after;
+
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct fault fault = {faults[i].answer, nth};
+        check_ok(wire_exists(raw, cluster_at(path), &before));
+        proxy_set_hook(doomed_proxy(doomed), list_fails, &fault);
+        check_num(lock_in_time(lock), ==, faults[i].code);
+        proxy_set_hook(doomed_proxy(doomed), NULL, NULL);
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+        check_ok(wire_exists(raw, cluster_at(path), &after));
+        check_num(after.cversion, ==, before.cversion + 2); /* one was there, once */
+    }
+    check_ok(lock_in_time(lock));
+    check_ok(zkl_mutex_unlock(lock));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+}
+
+/* Goal: the node is made and the list after it fails: the call says why, and the node goes. So it
+ * is with a mutex, with each half of a read-write lock, and with both queues of a semaphore. */
+static void a_list_that_fails_leaves_no_node(void **state)
+{
+    const char *path = cluster_path("faults");
+    struct doomed *doomed = doomed_open();
+    struct zkl_client *client = doomed_client(doomed);
+    struct zkl_rwlock *rwlock = NULL;
+    struct zkl_mutex *permit = NULL;
+    char root[96];
+
+    (void)state;
+    make_roots(path);
+    snprintf(root, sizeof root, "%s/mutex", path);
+    struct zkl_mutex *mutex = cluster_mutex(client, root);
+    check_list_fails(doomed, root, 1, mutex);
+    snprintf(root, sizeof root, "%s/rw", path);
+    check_ok(zkl_rwlock_new(&rwlock, client, root, NULL));
+    check_list_fails(doomed, root, 1, zkl_rwlock_read(rwlock));
+    check_list_fails(doomed, root, 1, zkl_rwlock_write(rwlock));
+    snprintf(root, sizeof root, "%s/s", path);
+    check_ok(zkl_semaphore_mutex_new(&permit, client, root, NULL));
+    snprintf(root, sizeof root, "%s/s/locks", path);
+    check_list_fails(doomed, root, 1, permit);
+    snprintf(root, sizeof root, "%s/s/leases", path);
+    check_list_fails(doomed, root, 2, permit);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_mutex_free(permit));
+    check_ok(zkl_rwlock_free(rwlock));
+    doomed_free(doomed);
+    check_ok(wire_delete_tree(raw, cluster_at(path)));
+}
+
+static int lock_for_a_second(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, 1000);
+}
+
+/* Goal: the server goes while the list is on its way, and the session ends: the call says what
+ * became of the call (its time was up), not what became of cleaning up; once the server is back
+ * nothing is left and the same handle locks. */
+static void what_went_wrong_first_is_what_is_said(void **state)
+{
+    const char *path = cluster_path("first");
+    struct doomed *doomed = doomed_open();
+    struct zkl_mutex *mutex = cluster_mutex(doomed_client(doomed), path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(proxy_hold_reply(doomed_proxy(doomed), PROXY_CHILDREN, 1));
+    actor_begin(actor, lock_for_a_second, mutex);
+    check_ok(proxy_wait_held(doomed_proxy(doomed), WAIT_MS));
+    check_num(cluster_children(path), ==, 1);
+    server_down();
+    check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
+    server_back();
+    doomed_kill(doomed);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(cluster_children(path), ==, 0);
+    actor_end(actor);
+    check_ok(zkl_mutex_free(mutex));
+    doomed_free(doomed);
+    check_ok(wire_delete(raw, cluster_at(path), -1));
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_list_that_fails_leaves_no_node),
+    cluster_test(what_went_wrong_first_is_what_is_said),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "curator-internals", tests);
+}
