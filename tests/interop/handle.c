@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handle.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static struct handle handles[HANDLES_MAX]; /* under mu; name "": unused */
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+/* The value of "name=value", or NULL. */
+static const char *option(const char *const *options, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; options[i] != NULL; i++) {
+        if (strncmp(options[i], name, length) == 0 && options[i][length] == '=')
+            return options[i] + length + 1;
+    }
+    return NULL;
+}
+
+static bool is(const char *value, const char *text)
+{
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+static struct zkl_lock_options lock_options(const char *const *options)
+{
+    struct zkl_lock_options o = ZKL_LOCK_OPTIONS_INIT;
+
+    o.name = option(options, "name");
+    if (o.name != NULL)
+        o.names = ZKL_NAMES_NAMED;
+    else if (is(option(options, "names"), "kazoo"))
+        o.names = ZKL_NAMES_KAZOO;
+    o.owner = option(options, "owner");
+    o.revocable = is(option(options, "revocable"), "poll");
+    return o;
+}
+
+static void count_requests(const struct zkl_hold_event *event, void *arg)
+{
+    struct handle *h = arg;
+
+    h->asked += event->state == ZKL_REVOKED;
+}
+
+/* To be told of requests to let go by a callback. */
+static int listen_to(struct handle *h, const char *const *options)
+{
+    h->has_callback = is(option(options, "revocable"), "callback");
+    if (!h->has_callback)
+        return 0;
+    return h->semaphore != NULL ? zkl_semaphore_set_callback(h->semaphore, count_requests, h)
+                                : zkl_mutex_set_callback(h->mutex, count_requests, h);
+}
+
+/* --- mutex ------------------------------------------------------------------------------------ */
+
+static int mutex_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    struct zkl_lock_options o = lock_options(options);
+
+    h->access = 'x';
+    int rc = zkl_mutex_new(&h->mutex, client, h->paths[0], &o);
+    return rc == 0 ? listen_to(h, options) : rc;
+}
+
+static int mutex_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
+{
+    (void)held;
+    return zkl_mutex_acquire(h->mutex, wait, NULL);
+}
+
+static int mutex_unlock(struct handle *h, struct held *held)
+{
+    (void)held;
+    return zkl_mutex_unlock(h->mutex);
+}
+
+static int mutex_free(struct handle *h)
+{
+    return zkl_mutex_free(h->mutex);
+}
+
+/* --- read-write lock: two handles, freed with the first one ------------------------------------ */
+
+static int read_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    struct zkl_lock_options o = lock_options(options);
+
+    h->access = 'r';
+    int rc = zkl_rwlock_new(&h->rwlock, client, h->paths[0], &o);
+    if (rc != 0)
+        return rc;
+    h->mutex = zkl_rwlock_read(h->rwlock);
+    return listen_to(h, options);
+}
+
+static int write_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    (void)client;
+    h->access = 'x';
+    h->mutex = zkl_rwlock_write(h->rwlock);
+    return listen_to(h, options);
+}
+
+static int read_free(struct handle *h)
+{
+    return zkl_rwlock_free(h->rwlock);
+}
+
+/* --- semaphore, and the mutex made of one ------------------------------------------------------ */
+
+static int number(const char *value, int otherwise)
+{
+    return value != NULL ? atoi(value) : otherwise;
+}
+
+static int semaphore_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    struct zkl_lock_options o = lock_options(options);
+
+    h->access = 'p';
+    h->count = number(option(options, "count"), 1);
+    if (h->count > HANDLE_PERMITS_MAX)
+        return ZKL_EINVAL;
+    int rc = zkl_semaphore_new(&h->semaphore, client, h->paths[0],
+                               number(option(options, "permits"), 1), &o);
+    return rc == 0 ? listen_to(h, options) : rc;
+}
+
+static int semaphore_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
+{
+    return zkl_semaphore_acquire(h->semaphore, h->count, wait, held->permits);
+}
+
+static int semaphore_unlock(struct handle *h, struct held *held)
+{
+    int rc = 0;
+
+    for (int i = 0; i < h->count; i++) {
+        int each = zkl_permit_release(held->permits[i]);
+        rc = rc == 0 ? each : rc;
+    }
+    return rc;
+}
+
+static int semaphore_free(struct handle *h)
+{
+    return zkl_semaphore_free(h->semaphore);
+}
+
+static int single_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    struct zkl_lock_options o = lock_options(options);
+
+    h->access = 'x';
+    return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
+}
+
+/* --- multi-lock of mutexes -------------------------------------------------------------------- */
+
+static int free_members(struct handle *h)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < h->paths_count; i++)
+        rc = rc == 0 ? zkl_mutex_free(h->members[i]) : rc;
+    return rc;
+}
+
+/* The mutex at one of the paths; the last one can be made of a semaphore: "last=single". */
+static int make_member(struct handle *h, size_t i, struct zkl_client *client,
+                       const char *const *options)
+{
+    struct zkl_lock_options o = lock_options(options);
+
+    if (i == h->paths_count - 1 && is(option(options, "last"), "single"))
+        return zkl_semaphore_mutex_new(&h->members[i], client, h->paths[i], &o);
+    return zkl_mutex_new(&h->members[i], client, h->paths[i], &o);
+}
+
+/* The last path is named first: the order of the names is not to matter. */
+static int multi_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    struct zkl_member members[HANDLE_PATHS_MAX];
+    int rc = 0;
+
+    h->access = 'x';
+    for (size_t i = 0; rc == 0 && i < h->paths_count; i++) {
+        rc = make_member(h, i, client, options);
+        members[h->paths_count - 1 - i] = zkl_member_mutex(h->members[i]);
+    }
+    if (rc == 0)
+        rc = zkl_multi_new(&h->multi, client, members, h->paths_count);
+    if (rc != 0)
+        free_members(h);
+    return rc;
+}
+
+static int multi_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
+{
+    (void)held;
+    return zkl_multi_acquire(h->multi, wait, NULL);
+}
+
+static int multi_unlock(struct handle *h, struct held *held)
+{
+    (void)held;
+    return zkl_multi_unlock(h->multi, NULL);
+}
+
+static int multi_free(struct handle *h)
+{
+    int rc = zkl_multi_free(h->multi);
+
+    return rc == 0 ? free_members(h) : rc;
+}
+
+/* --- nothing: lets everybody in --------------------------------------------------------------- */
+
+static int none_make(struct handle *h, struct zkl_client *client, const char *const *options)
+{
+    (void)client, (void)options;
+    h->access = 'x';
+    return 0;
+}
+
+static int none_lock(struct handle *h, const struct zkl_wait *wait, struct held *held)
+{
+    (void)h, (void)wait, (void)held;
+    return 0;
+}
+
+static int none_unlock(struct handle *h, struct held *held)
+{
+    (void)h, (void)held;
+    return 0;
+}
+
+static int none_free(struct handle *h)
+{
+    (void)h;
+    return 0;
+}
+
+static const struct handle_kind write_half = {"write", write_make, mutex_lock, mutex_unlock,
+                                              none_free};
+
+static const struct handle_kind kinds[] = {
+    {"mutex", mutex_make, mutex_lock, mutex_unlock, mutex_free},
+    {"rwlock", read_make, mutex_lock, mutex_unlock, read_free},
+    {"semaphore", semaphore_make, semaphore_lock, semaphore_unlock, semaphore_free},
+    {"single", single_make, mutex_lock, mutex_unlock, mutex_free},
+    {"multi", multi_make, multi_lock, multi_unlock, multi_free},
+    {"none", none_make, none_lock, none_unlock, none_free},
+};
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static const struct handle_kind *kind_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+/* "/a,/b" */
+static void split_paths(struct handle *h, const char *paths)
+{
+    while (*paths != '\0' && h->paths_count < HANDLE_PATHS_MAX) {
+        size_t length = strcspn(paths, ",");
+        char *path = h->paths[h->paths_count++];
+        snprintf(path, sizeof h->paths[0], "%.*s", (int)length, paths);
+        paths += length + (paths[length] == ',');
+    }
+}
+
+static struct handle *find(const char *name)
+{
+    for (size_t i = 0; i < HANDLES_MAX; i++) {
+        if (strcmp(handles[i].name, name) == 0)
+            return &handles[i];
+    }
+    return NULL;
+}
+
+struct handle *handle_find(const char *name)
+{
+    pthread_mutex_lock(&mu);
+    struct handle *h = find(name);
+    pthread_mutex_unlock(&mu);
+    return h;
+}
+
+/* With a name that has nothing after it, or ".read" and the like. */
+static int make(struct handle *h, const struct handle_kind *kind, const char *name,
+                const char *half, struct zkl_client *client, const char *const *options)
+{
+    h->kind = kind;
+    h->count = 1;
+    int rc = kind->make(h, client, options);
+    if (rc == 0)
+        snprintf(h->name, sizeof h->name, "%s%s", name, half);
+    else
+        *h = (struct handle){.name = ""};
+    return rc;
+}
+
+static int make_halves(struct handle *read, const char *name, struct zkl_client *client,
+                       const char *const *options)
+{
+    int rc = make(read, read->kind, name, ".read", client, options);
+    struct handle *write = find("");
+
+    if (rc != 0 || write == NULL)
+        return rc != 0 ? rc : ZKL_ENOMEM;
+    memcpy(write->paths, read->paths, sizeof write->paths);
+    write->paths_count = read->paths_count;
+    write->rwlock = read->rwlock;
+    return make(write, &write_half, name, ".write", client, options);
+}
+
+int handle_new(struct zkl_client *client, const char *name, const char *kind, const char *paths,
+               const char *const *options)
+{
+    int rc = ZKL_EINVAL;
+
+    pthread_mutex_lock(&mu);
+    struct handle *h = find("");
+    if (h != NULL && (h->kind = kind_named(kind)) != NULL) {
+        split_paths(h, paths);
+        rc = h->kind->make == read_make ? make_halves(h, name, client, options)
+                                        : make(h, h->kind, name, "", client, options);
+    }
+    pthread_mutex_unlock(&mu);
+    return rc;
+}
+
+static int drop(struct handle *h)
+{
+    int rc = h->kind->free(h);
+
+    if (rc == 0)
+        *h = (struct handle){.name = ""};
+    return rc;
+}
+
+int handle_drop(const char *name)
+{
+    static const char *const halves[] = {"", ".write", ".read"}; /* read, which frees both, last */
+    int rc = 0, dropped = 0;
+
+    pthread_mutex_lock(&mu);
+    for (size_t i = 0; rc == 0 && i < 3; i++) {
+        char whole[40];
+        snprintf(whole, sizeof whole, "%s%s", name, halves[i]);
+        struct handle *h = find(whole);
+        rc = h != NULL ? drop(h) : 0;
+        dropped += h != NULL;
+    }
+    pthread_mutex_unlock(&mu);
+    return rc == 0 && dropped == 0 ? ZKL_EINVAL : rc;
+}

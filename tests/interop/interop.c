@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "interop.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAW_SESSION_MS 60000
+#define CONTAINER_CHECK_MS 200
+#define GONE_MS 10000
+
+struct zks *server;
+struct wire *raw;
+
+static struct journal journal;
+static char journal_path[512];
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+static int start_server(void **state)
+{
+    struct zks_options options = {.container_check_ms = CONTAINER_CHECK_MS};
+    char err[512] = "";
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN); /* a peer that has ended */
+    if (zks_start(&server, &options, err, sizeof err) != 0) {
+        print_error("%s\n", err);
+        return -1;
+    }
+    snprintf(journal_path, sizeof journal_path, "%s/journal", zks_dir(server));
+    if (journal_open(&journal, journal_path) != 0)
+        return -1;
+    return wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    peers_stop();
+    wire_close(raw);
+    journal_close(&journal);
+    zks_stop(server);
+    return 0;
+}
+
+int interop_setup(void **state)
+{
+    char why[512];
+
+    (void)state;
+    journal_read(&journal);
+    journal.fault[0] = '\0';
+    wire_ping(raw);
+    if (peers_start(zks_connect_string(server), journal_path, zks_dir(server), why, sizeof why) ==
+        0)
+        return 0;
+    print_error("%s\n", why);
+    return -1;
+}
+
+/* A test that fails leaves workers in the middle of something. */
+int interop_teardown(void **state)
+{
+    (void)state;
+    if (!peers_idle())
+        peers_kill();
+    return 0;
+}
+
+int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
+{
+    char why[512];
+
+    if (zks_available(why, sizeof why) != 0 || !peers_available(why, sizeof why)) {
+        fprintf(stderr, "skipped: %s\n", why);
+        return 77;
+    }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
+}
+
+/* --- a race ----------------------------------------------------------------------------------- */
+
+static size_t sides_of(const struct race *r)
+{
+    size_t n = 0;
+
+    while (n < RACE_SIDES_MAX && r->sides[n] != NULL)
+        n++;
+    return n;
+}
+
+static int rounds_of(const struct race *r)
+{
+    return r->rounds > 0 ? r->rounds : RACE_ROUNDS;
+}
+
+/* The nth path of "/a,/b"; NULL: there are fewer. Good until the next call. */
+static const char *path_of(const struct race *r, size_t n)
+{
+    static char path[64];
+    const char *at = r->paths;
+
+    for (; n > 0 && at != NULL; n--) {
+        at = strchr(at, ',');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ","), at);
+    return path;
+}
+
+/* The value of "name=value" in "c mutex name=value", up to a blank; NULL: there is none. */
+static const char *option_of(const char *side, const char *name, char *value, size_t size)
+{
+    const char *at = strstr(side, name);
+
+    if (at == NULL)
+        return NULL;
+    at += strlen(name);
+    snprintf(value, size, "%.*s", (int)strcspn(at, " "), at);
+    return value;
+}
+
+/* "c mutex names=kazoo" as "c1 new L mutex PATHS names=kazoo permits=N". */
+static void make_handle(const struct race *r, const char *side)
+{
+    size_t kind = 2 + strcspn(side + 2, " ");
+    char at[64];
+
+    check_ok_of("%c1 new L %.*s %s %s permits=%d", side[0], (int)kind - 2, side + 2,
+                option_of(side, "at=", at, sizeof at) != NULL ? at : r->paths,
+                side[kind] == ' ' ? side + kind + 1 : "", r->permits);
+}
+
+/* "c1" and so on: what a worker is told. */
+#define each_worker(r, side, worker)                                                               \
+    for (size_t side = 0; side < sides_of(r); side++)                                              \
+        for (int worker = 1; worker <= RACE_WORKERS; worker++)
+
+/* Once through, so that the run begins with everybody connected, compiled and loaded. */
+static void warm_up(const struct race *r)
+{
+    each_worker(r, side, worker)
+        check_says("ok", "%c%d run L 1 %d", r->sides[side][0], worker, r->writers);
+}
+
+static const char *name_of(const struct race *r, size_t side, int worker)
+{
+    static char name[8];
+
+    snprintf(name, sizeof name, "%c%d", r->sides[side][0], worker);
+    return name;
+}
+
+static const char *judge_to_the_end(const struct race *r)
+{
+    int64_t end_ms = net_now_ms() + RACE_MS;
+    const char *text = NULL;
+
+    each_worker(r, side, worker)
+    {
+        const char *name = name_of(r, side, worker);
+        while ((text = answer_within(name, 50)) == NULL && net_now_ms() < end_ms) {
+            if (!journal_read(&journal))
+                return journal.fault;
+        }
+        if (text == NULL)
+            peers_print_logs();
+        if (text == NULL || strcmp(text, "ok") != 0)
+            fail_msg("%s: %s", name_of(r, side, worker), text != NULL ? text : "no end");
+    }
+    return journal_read(&journal) ? NULL : journal.fault;
+}
+
+static void drop_handles(const struct race *r)
+{
+    for (size_t side = 0; side < sides_of(r); side++)
+        check_says("ok", "%c1 drop L", r->sides[side][0]);
+}
+
+const char *race_run(const struct race *r)
+{
+    const char *path;
+
+    for (size_t i = 0; (path = path_of(r, i)) != NULL; i++)
+        journal_place(&journal, path)->permits = r->permits > 0 ? r->permits : 1;
+    for (size_t side = sides_of(r); side-- > 0;)
+        make_handle(r, r->sides[side]);
+    warm_up(r);
+    each_worker(r, side, worker)
+        say("%c%d run L %d %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS, r->writers);
+    const char *fault = judge_to_the_end(r);
+    if (fault == NULL)
+        drop_handles(r);
+    return fault;
+}
+
+static void print_figures(const struct race *r, const struct place *place, int64_t ms)
+{
+    print_message(
+        "%s, %s: %d visits (C %d, Java %d, Python %d) in %.1f s, %.1f %% of the hand-offs "
+        "between languages",
+        r->title, place->path, place->visits, place->visits_of[0], place->visits_of[1],
+        place->visits_of[2], (double)ms / 1000, journal_share(place));
+    if (place->crowd_max > 1)
+        print_message(", at most %d inside, %d visits beside another language", place->crowd_max,
+                      place->mixed);
+    print_message("\n");
+}
+
+/* What one side is to have left at a place: visits, several for one that takes several permits. */
+static int visits_due(const struct race *r, const char *side, const struct place *place)
+{
+    int rounds = rounds_of(r) + RACE_WORKERS; /* and the warm-up */
+    char value[64];
+
+    if (option_of(side, "at=", value, sizeof value) != NULL && strcmp(value, place->path) != 0)
+        return 0;
+    return option_of(side, "count=", value, sizeof value) != NULL ? rounds * atoi(value) : rounds;
+}
+
+static void check_place(const struct race *r, const struct place *place)
+{
+    size_t languages = 0;
+
+    check_num(place->crowd, ==, 0);
+    for (size_t side = 0; side < sides_of(r); side++) {
+        const char *language = strchr(journal_languages, r->sides[side][0]);
+        int due = visits_due(r, r->sides[side], place);
+        check_num(place->visits_of[language - journal_languages], ==, due);
+        languages += due > 0;
+    }
+    double share_min = r->share_min > 0 ? r->share_min : RACE_SHARE_MIN;
+    if (languages > 1 && journal_share(place) < share_min)
+        fail_msg("%.1f %% of the hand-offs between languages, %.1f are due", journal_share(place),
+                 share_min);
+    if (r->together > 0) {
+        check_num(place->crowd_max, >=, r->together);
+        check_num(place->mixed, >, 0);
+    }
+}
+
+void race(const struct race *r)
+{
+    int64_t begin_ms = net_now_ms();
+    const char *fault = race_run(r);
+    int64_t ms = net_now_ms() - begin_ms;
+    const char *path;
+
+    if (fault != NULL)
+        fail_msg("%s: %s", r->title, fault);
+    for (size_t i = 0; (path = path_of(r, i)) != NULL; i++) {
+        const struct place *place = journal_place(&journal, path);
+        print_figures(r, place, ms);
+        check_place(r, place);
+        check_no_contender(path);
+    }
+}
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+/* Ephemeral nodes below path, at any depth. */
+static int count_ephemerals(const char *path)
+{
+    struct wire_names names;
+    struct wire_stat stat;
+    int n = 0;
+
+    if (wire_exists(raw, path, &stat) != 0 || wire_children(raw, path, &names) != 0)
+        return 0;
+    for (size_t i = 0; i < names.n; i++) {
+        char child[200];
+        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+        n += count_ephemerals(child);
+    }
+    wire_names_free(&names);
+    return n + (stat.ephemeral_owner != 0);
+}
+
+void check_no_contender(const char *path)
+{
+    check_wait(count_ephemerals(path) == 0, GONE_MS);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of this suite share: one private server, the three peers, and the witness. */
+#ifndef ZKINTEROP_INTEROP_H
+#define ZKINTEROP_INTEROP_H
+
+#include "check.h"
+#include "journal.h"
+#include "peers.h"
+#include "wire.h"
+#include "zkserver.h"
+
+extern struct zks *server;
+extern struct wire *raw; /* a session of the test's own */
+
+/* For main: skip when anything is missing, else start server and peers and run the tests (those
+ * that a wildcard in argv[1] names). */
+int interop_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+#define INTEROP_MAIN(argc, argv, name, tests)                                                      \
+    interop_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
+/* A test that finds all peers idle. */
+#define interop_test(f) cmocka_unit_test_setup_teardown(f, interop_setup, interop_teardown)
+int interop_setup(void **state);
+int interop_teardown(void **state);
+
+/* --- a race ----------------------------------------------------------------------------------- */
+
+#define RACE_SIDES_MAX 3
+#define RACE_WORKERS 2      /* of each side */
+#define RACE_ROUNDS 2000    /* of each side */
+#define RACE_SHARE_MIN 30.0 /* percent of the visits that follow one of another language */
+#define RACE_MS 120000
+
+/* Two or three languages on one lock. */
+struct race {
+    const char *title;
+    const char *paths;                 /* of a multi-lock several, with commas */
+    const char *sides[RACE_SIDES_MAX]; /* "c mutex names=kazoo": language, kind, options; one of
+                                          them can be at=PATH, for one that locks but that path */
+    int writers;                       /* percent, of a rwlock */
+    int permits;                       /* of a semaphore; 0: it is none */
+    int together;                      /* how many must have been seen inside at a time; 0: one */
+    int rounds;                        /* 0: RACE_ROUNDS */
+    double share_min;                  /* 0: RACE_SHARE_MIN */
+};
+
+/* Everybody makes a handle and goes in once; then all run at the same time. Ends with the first
+ * rule that is broken: NULL, or that rule. */
+const char *race_run(const struct race *race);
+/* The same, and the test fails if a rule was broken, if the languages did not take turns, or if a
+ * node was left behind. Prints the figures. */
+void race(const struct race *race);
+
+/* No contender is left below path. */
+void check_no_contender(const char *path);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C, Java and Python exclude each other on one path: each side goes in 2,000 times, as fast as it
+ * gets the lock, and a journal that has nothing to do with ZooKeeper tells who was inside. */
+#include "interop.h"
+
+#include <string.h>
+
+/* The witness tells: who comes in where somebody is, readers beside a writer, one permit too many,
+ * and who leaves without having come in. */
+static void test_witness(void **state)
+{
+    static const struct {
+        const char *lines[4];
+        const char *fault;
+    } cases[] = {
+        {{"+x c1 /w", "-x c1 /w", "+x j1 /w", "-x j1 /w"}, ""},
+        {{"+x c1 /w", "+x j1 /w"}, "visit 1 of /w: j1 (x) comes in beside c1"},
+        {{"+r c1 /w", "+r j1 /w", "-r c1 /w", "-r j1 /w"}, ""},
+        {{"+r c1 /w", "+x j1 /w"}, "visit 1 of /w: j1 (x) comes in beside c1"},
+        {{"+x c1 /w", "+r j1 /w"}, "visit 1 of /w: j1 (r) comes in beside c1"},
+        {{"+p c1 /w", "+p j1 /w", "-p c1 /w", "-p j1 /w"}, ""},
+        {{"+p c1 /w", "+p j1 /w", "+p k1 /w"}, "visit 2 of /w: k1 (p) comes in beside c1"},
+        {{"+x c1 /w", "-x j1 /w"}, "visit 1 of /w: j1 (x) leaves without having come in"},
+        {{"*x c1 /w"}, "not a line of the journal: *x c1 /w"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct journal j = {.fd = -1};
+        journal_place(&j, "/w")->permits = 2;
+        for (size_t line = 0; line < 4 && cases[i].lines[line] != NULL; line++)
+            journal_line(&j, cases[i].lines[line]);
+        check_text(j.fault, cases[i].fault);
+    }
+}
+
+static void test_mutex_java(void **state)
+{
+    (void)state;
+    race(&(struct race){
+        .title = "mutex, Curator", .paths = "/mutex-cj", .sides = {"c mutex", "j mutex"}});
+}
+
+/* Kazoo's Lock that is told Curator's names: it sees ours, and ours see Kazoo's. */
+static void test_mutex_python(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "mutex, Kazoo with a pattern",
+                        .paths = "/mutex-ck",
+                        .sides = {"c mutex", "k mutex pattern=-lock-"}});
+}
+
+/* For Curator, Kazoo must have Curator's names itself. */
+static void test_mutex_three(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "mutex, Curator, Kazoo as a subclass",
+                        .paths = "/mutex-cjk",
+                        .sides = {"c mutex", "j mutex", "k mutex names=curator"}});
+}
+
+/* Kazoo's Lock as it is, ours with its names. */
+static void test_mutex_kazoo_names(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "mutex with Kazoo's names, plain Kazoo",
+                        .paths = "/mutex-kk",
+                        .sides = {"c mutex names=kazoo", "k mutex"}});
+}
+
+static void test_rwlock_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "read-write lock, Curator",
+                        .paths = "/rwlock-cj",
+                        .sides = {"c rwlock", "j rwlock"},
+                        .writers = 50,
+                        .together = 2});
+}
+
+/* Kazoo's lock as a subclass with Curator's names. */
+static void test_rwlock_python(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "read-write lock, Kazoo as a subclass",
+                        .paths = "/rwlock-ck",
+                        .sides = {"c rwlock", "k rwlock names=curator"},
+                        .writers = 50,
+                        .together = 2});
+}
+
+/* Kazoo's own, but for what makes its reader stand still (test-facts.c); ours with its names. */
+static void test_rwlock_kazoo_names(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "read-write lock with Kazoo's names, Kazoo",
+                        .paths = "/rwlock-kk",
+                        .sides = {"c rwlock names=kazoo", "k rwlock names=mended"},
+                        .writers = 50,
+                        .together = 2});
+}
+
+/* Three permits; ours take two at a time, Curator's one. */
+static void test_semaphore_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "semaphore of 3, Curator",
+                        .paths = "/semaphore-cj",
+                        .sides = {"c semaphore count=2", "j semaphore"},
+                        .permits = 3,
+                        .together = 3});
+}
+
+static void test_semaphore_mutex_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "semaphore mutex, Curator",
+                        .paths = "/single-cj",
+                        .sides = {"c single", "j single"}});
+}
+
+static void test_multi_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "multi-lock, Curator",
+                        .paths = "/multi-a,/multi-b,/multi-c",
+                        .sides = {"c multi", "j multi"}});
+}
+
+static void test_multi_of_semaphores_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "multi-lock with a semaphore mutex, Curator",
+                        .paths = "/members-a,/members-b",
+                        .sides = {"c multi last=single", "j multi last=single"},
+                        .rounds = 1000});
+}
+
+/* Ours over three paths, while others lock single ones of them, more often than ours can. */
+static void test_multi_and_single(void **state)
+{
+    (void)state;
+    race(&(struct race){
+        .title = "multi-lock and single locks",
+        .paths = "/mixed-a,/mixed-b,/mixed-c",
+        .sides = {"c multi", "j mutex at=/mixed-b", "k mutex names=curator at=/mixed-c"},
+        .rounds = 1000,
+        .share_min = 10});
+}
+
+static void check_lost(const struct race *r)
+{
+    const char *fault = race_run(r);
+
+    assert_non_null(fault);
+    print_message("%s: %s\n", r->title, fault);
+    assert_non_null(strstr(fault, "comes in beside"));
+    peers_kill(); /* they are in the middle of it */
+}
+
+/* A race is lost when one side does not lock, */
+static void test_no_lock(void **state)
+{
+    (void)state;
+    check_lost(&(struct race){
+        .title = "no lock", .paths = "/open", .sides = {"c mutex", "j mutex", "k none"}});
+}
+
+/* and when one does not see the other's names, as Kazoo's Lock without a pattern. */
+static void test_plain_kazoo(void **state)
+{
+    (void)state;
+    check_lost(
+        &(struct race){.title = "plain Kazoo", .paths = "/plain", .sides = {"c mutex", "k mutex"}});
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_witness),
+        interop_test(test_mutex_java),
+        interop_test(test_mutex_python),
+        interop_test(test_mutex_three),
+        interop_test(test_mutex_kazoo_names),
+        interop_test(test_rwlock_java),
+        interop_test(test_rwlock_python),
+        interop_test(test_rwlock_kazoo_names),
+        interop_test(test_semaphore_java),
+        interop_test(test_semaphore_mutex_java),
+        interop_test(test_multi_java),
+        interop_test(test_multi_of_semaphores_java),
+        interop_test(test_multi_and_single),
+        interop_test(test_no_lock), /* these last, as the peers are new afterwards */
+        interop_test(test_plain_kazoo),
+    };
+
+    return INTEROP_MAIN(argc, argv, "exclusion", tests);
+}

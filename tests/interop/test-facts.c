@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who excludes whom on one path, measured, and what the peers do that a user of theirs would not
+ * expect. These tests are to fail when a peer's release changes that: docs/wire-format.md and
+ * docs/testing.md tell users what is found here. */
+#include "interop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STILL_MS 300 /* how long somebody who waits is watched */
+
+static int children(const char *path)
+{
+    int n = wire_count(raw, path);
+
+    return n < 0 ? 0 : n;
+}
+
+/* --- who excludes whom ------------------------------------------------------------------------ */
+
+struct contender {
+    char language;
+    const char *handle; /* as "new" has it */
+    const char *kind;   /* likewise, with options */
+    const char *half;
+    const char *title;
+};
+
+static const struct contender contenders[] = {
+    {'c', "A", "mutex", "", "zklock mutex"},
+    {'c', "B", "rwlock", ".read", "zklock reader"},
+    {'c', "B", "rwlock", ".write", "zklock writer"},
+    {'c', "C", "mutex names=kazoo", "", "zklock mutex, Kazoo's names"},
+    {'c', "D", "rwlock names=kazoo", ".read", "zklock reader, Kazoo's names"},
+    {'c', "D", "rwlock names=kazoo", ".write", "zklock writer, Kazoo's names"},
+    {'c', "E", "mutex name=report", "", "zklock mutex named report"},
+    {'j', "A", "mutex", "", "Curator mutex"},
+    {'j', "B", "rwlock", ".read", "Curator reader"},
+    {'j', "B", "rwlock", ".write", "Curator writer"},
+    {'k', "A", "mutex", "", "Kazoo Lock"},
+    {'k', "B", "rwlock", ".read", "Kazoo ReadLock"},
+    {'k', "B", "rwlock", ".write", "Kazoo WriteLock"},
+    {'k', "C", "mutex pattern=-lock-", "", "Kazoo Lock with pattern -lock-"},
+    {'k', "D", "mutex names=curator", "", "Kazoo named -lock-"},
+    {'k', "E", "rwlock names=curator", ".read", "Kazoo named __READ__"},
+    {'k', "E", "rwlock names=curator", ".write", "Kazoo named __WRIT__"},
+    {'k', "F", "mutex pattern=-lock-,__WRIT__,__READ__,__rlock__", "", "Kazoo Lock, all patterns"},
+    {'k', "G", "rwlock pattern=-lock-,__WRIT__", ".read", "Kazoo ReadLock, all patterns"},
+    {'k', "H", "rwlock pattern=-lock-,__WRIT__,__READ__", ".write",
+     "Kazoo WriteLock, all patterns"},
+    {'c', "F", "single", "", "zklock semaphore mutex"},
+    {'j', "C", "single", "", "Curator semaphore mutex"},
+};
+
+#define CONTENDERS (sizeof contenders / sizeof contenders[0])
+
+/* A row for each holder, a column for each that comes later, both in the order above. 'x': it has
+ * to wait; '.': it gets in beside the holder. Two exclude each other if both fields have an 'x'. In
+ * short: ours wait for every known name (a named mutex for its own only), Curator and Kazoo for what
+ * they make themselves, Kazoo's plain Lock not even for its readers. */
+static const char *const excludes[CONTENDERS] = {
+    // clang-format off
+    "xxxxxx.x.....xx..xxx..", /* zklock mutex */
+    "x.xx.x...x......xx.x..", /* zklock reader */
+    "xxxxxx..xx.....xxxxx..", /* zklock writer */
+    "xxxxxx....xxxx...xxx..", /* zklock mutex, Kazoo's names */
+    "x.xx.x......x....x.x..", /* zklock reader, Kazoo's names */
+    "xxxxxx....xxxx...xxx..", /* zklock writer, Kazoo's names */
+    "......x...............", /* zklock mutex named report */
+    "xxxxxx.x.....xx..xxx..", /* Curator mutex */
+    "x.xx.x...x......xx.x..", /* Curator reader */
+    "xxxxxx..xx.....xxxxx..", /* Curator writer */
+    "xxxxxx....xxxx...xxx..", /* Kazoo Lock */
+    "x.xx.x......x....x.x..", /* Kazoo ReadLock */
+    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock */
+    "xxxxxx....xxxx...xxx..", /* Kazoo Lock with pattern -lock- */
+    "xxxxxx.x.....xx..xxx..", /* Kazoo named -lock- */
+    "x.xx.x...x......xx.x..", /* Kazoo named __READ__ */
+    "xxxxxx..xx.....xxxxx..", /* Kazoo named __WRIT__ */
+    "xxxxxx....xxxx...xxx..", /* Kazoo Lock, all patterns */
+    "x.xx.x......x....x.x..", /* Kazoo ReadLock, all patterns */
+    "xxxxxx....xxxx...xxx..", /* Kazoo WriteLock, all patterns */
+    "....................xx", /* zklock semaphore mutex */
+    "....................xx", /* Curator semaphore mutex */
+    // clang-format on
+};
+
+static void try_beside(const struct contender *holder, const struct contender *later, char *cell)
+{
+    check_says("ok", "%c1 lock %s%s 0", holder->language, holder->handle, holder->half);
+    const char *text = ask("%c2 lock %s%s 0", later->language, later->handle, later->half);
+    *cell = strcmp(text, "ok") == 0 ? '.' : strcmp(text, "no") == 0 ? 'x' : '?';
+    if (*cell == '?')
+        print_error("%s beside %s: %s\n", later->title, holder->title, text);
+    if (*cell == '.')
+        check_says("ok", "%c2 unlock %s%s", later->language, later->handle, later->half);
+    check_says("ok", "%c1 unlock %s%s", holder->language, holder->handle, holder->half);
+}
+
+/* Two halves of a lock come from one handle. */
+static bool is_first_half(size_t i)
+{
+    const struct contender *c = &contenders[i];
+
+    return i == 0 || c->language != c[-1].language || strcmp(c->handle, c[-1].handle) != 0;
+}
+
+static void make_contenders(const char *path)
+{
+    for (size_t i = CONTENDERS; i-- > 0;) { /* Kazoo first, as it makes a path that stays */
+        const struct contender *c = &contenders[i];
+        if (is_first_half(i)) {
+            size_t kind = strcspn(c->kind, " ");
+            check_says("ok", "%c1 new %s %.*s %s%s", c->language, c->handle, (int)kind, c->kind,
+                       path, c->kind + kind);
+        }
+    }
+}
+
+static void drop_contenders(void)
+{
+    for (size_t i = 0; i < CONTENDERS; i++) {
+        if (is_first_half(i))
+            check_says("ok", "%c1 drop %s", contenders[i].language, contenders[i].handle);
+    }
+}
+
+static void test_who_excludes_whom(void **state)
+{
+    char seen[CONTENDERS][CONTENDERS + 1];
+    int wrong = 0;
+
+    (void)state;
+    make_contenders("/facts");
+    for (size_t row = 0; row < CONTENDERS; row++) {
+        for (size_t column = 0; column < CONTENDERS; column++)
+            try_beside(&contenders[row], &contenders[column], &seen[row][column]);
+        seen[row][CONTENDERS] = '\0';
+        bool same = strcmp(seen[row], excludes[row]) == 0;
+        print_message("%s  %s%s%s\n", seen[row], contenders[row].title,
+                      same ? "" : ", not as expected: ", same ? "" : excludes[row]);
+        wrong += !same;
+    }
+    drop_contenders();
+    check_no_contender("/facts");
+    check_num(wrong, ==, 0);
+}
+
+/* --- Curator ---------------------------------------------------------------------------------- */
+
+/* A child that is no contender, but sorts before the contenders' numbers, keeps everybody out. */
+static void test_curator_counts_strangers(void **state)
+{
+    (void)state;
+    check_says("ok", "k1 new L mutex /stranger names=curator");
+    check_says("ok", "j1 new L mutex /stranger");
+    check_says("ok", "c1 new L mutex /stranger");
+    check_ok(wire_create(raw, "/stranger/0", "", WIRE_PERSISTENT, NULL, 0));
+    check_says("no", "j1 lock L %d", STILL_MS);
+    check_says("ok", "c1 lock L 0");
+    check_says("ok", "c1 unlock L");
+    check_says("ok", "k1 lock L 0");
+    check_says("ok", "k1 unlock L");
+    check_ok(wire_delete(raw, "/stranger/0", -1));
+    check_says("ok", "j1 lock L 0");
+    check_says("ok", "j1 unlock L");
+    check_says("ok", "c1 drop L");
+}
+
+/* Curator 5.4.0: the reader that its writer becomes has a number of its own, behind the writers that
+ * wait already, and one of them is let in beside it. Mended in 5.5. */
+static void test_curator_loses_its_place_in_a_downgrade(void **state)
+{
+    (void)state;
+    check_says("ok", "j1 new L rwlock /downgrade-j");
+    check_says("ok", "c1 new L rwlock /downgrade-j");
+    check_says("ok", "j1 lock L.write 0");
+    say("c1 lock L.write 20000");
+    check_wait(children("/downgrade-j") == 2, ANSWER_MS);
+    check_says("ok", "j1 lock L.read 0");
+    check_says("ok", "j1 unlock L.write");
+    check_answers("ok", "c1"); /* beside Curator's reader */
+    check_says("ok", "j1 unlock L.read");
+    check_says("ok", "c1 unlock L.write");
+    check_says("ok", "c1 drop L");
+}
+
+/* Ours keeps its place, in Curator's eyes and Kazoo's too. Modes: F36. */
+static void test_our_downgrade_keeps_its_place(void **state)
+{
+    static const char *const waiters[] = {"j1", "k1"};
+
+    (void)state;
+    check_says("ok", "k1 new L rwlock /downgrade-c names=curator");
+    check_says("ok", "j1 new L rwlock /downgrade-c");
+    check_says("ok", "c1 new L rwlock /downgrade-c");
+    for (size_t i = 0; i < 2; i++) {
+        check_says("ok", "c1 lock L.write 0");
+        say("%s lock L.write 20000", waiters[i]);
+        check_wait(children("/downgrade-c") == 2, ANSWER_MS);
+        check_says("ok", "c1 lock L.read 0");
+        check_says("ok", "c1 unlock L.write");
+        assert_null(answer_within(waiters[i], STILL_MS));
+        check_says("ok", "c1 unlock L.read");
+        check_answers("ok", waiters[i]);
+        check_says("ok", "%s unlock L.write", waiters[i]);
+    }
+    check_says("ok", "c1 drop L");
+}
+
+/* Curator's semaphore has no number but the one each client was given. Ours go by what stands
+ * there. */
+static void test_curator_semaphores_disagree(void **state)
+{
+    (void)state;
+    check_says("ok", "j1 new L semaphore /permits permits=3");
+    check_says("ok", "c1 new L semaphore /permits permits=2");
+    check_says("ok", "c1 lock L 0");
+    check_says("ok", "c2 lock L 0");
+    check_says("no", "c3 lock L 0");
+    check_says("ok", "j1 lock L 0"); /* a third one */
+    check_says("no", "j2 lock L 0");
+    check_says("ok", "c1 unlock L");
+    check_says("no", "c3 lock L 0"); /* two are still out */
+    check_says("ok", "j1 unlock L");
+    check_says("ok", "c3 lock L 0");
+    check_says("ok", "c3 unlock L");
+    check_says("ok", "c2 unlock L");
+    check_says("ok", "c1 drop L");
+}
+
+/* A holder of Curator's or Kazoo's does not hear that its node was deleted: it goes on, and gives back
+ * what it has not any more, beside ours. */
+static void test_peers_miss_a_deleted_node(void **state)
+{
+    static const char *const holders[] = {"j1", "k1"};
+    struct wire_names names;
+    char node[200];
+
+    (void)state;
+    check_says("ok", "k1 new L mutex /deleted names=curator");
+    check_says("ok", "j1 new L mutex /deleted");
+    check_says("ok", "c1 new L mutex /deleted");
+    for (size_t i = 0; i < 2; i++) {
+        check_says("ok", "%s lock L 0", holders[i]);
+        check_ok(wire_children(raw, "/deleted", &names));
+        check_num(names.n, ==, 1);
+        snprintf(node, sizeof node, "/deleted/%s", names.name[0]);
+        wire_names_free(&names);
+        check_ok(wire_delete(raw, node, -1));
+        check_says("ok", "c1 lock L 0");
+        check_says("ok", "%s unlock L", holders[i]);
+        check_says("ok", "c1 unlock L");
+    }
+    check_says("ok", "c1 drop L");
+}
+
+/* --- Kazoo ------------------------------------------------------------------------------------ */
+
+/* Kazoo 2.8.0: a ReadLock waits for the last writer in the list, though that one came after it and
+ * waits for it: neither ever gets in. Ours in its place does. Mended in 2.9. Modes: F35. */
+static void test_kazoo_reader_waits_for_later_writers(void **state)
+{
+    (void)state;
+    check_says("ok", "k1 new L rwlock /reader-k");
+    check_says("ok", "c1 new L rwlock /reader-k names=kazoo");
+    check_says("ok", "k1 lock L.write 0");
+    say("k2 lock L.read 3000");
+    check_wait(children("/reader-k") == 2, ANSWER_MS);
+    say("c1 lock L.write 20000");
+    check_wait(children("/reader-k") == 3, ANSWER_MS);
+    check_says("ok", "k1 unlock L.write");
+    assert_null(answer_within("c1", STILL_MS)); /* the reader is before it */
+    check_answers("no", "k2");                  /* and waits for it, until its time is up */
+    check_answers("ok", "c1");
+    check_says("ok", "c1 unlock L.write");
+
+    check_says("ok", "k1 lock L.write 0");
+    say("c1 lock L.read 20000");
+    check_wait(children("/reader-k") == 2, ANSWER_MS);
+    say("k2 lock L.write 20000");
+    check_wait(children("/reader-k") == 3, ANSWER_MS);
+    check_says("ok", "k1 unlock L.write");
+    check_answers("ok", "c1");
+    check_says("ok", "c1 unlock L.read");
+    check_answers("ok", "k2");
+    check_says("ok", "k2 unlock L.write");
+    check_says("ok", "c1 drop L");
+}
+
+/* Kazoo makes the path once for each Lock object. If it was a container, as ours and Curator's are,
+ * and went while nobody was there, the object can't be used any more. */
+static void test_kazoo_misses_a_container(void **state)
+{
+    struct wire_stat stat;
+
+    (void)state;
+    check_says("ok", "k1 new L mutex /container bare=1 pattern=-lock-");
+    check_says("ok", "c1 new L mutex /container");
+    check_says("ok", "c1 lock L 0"); /* the path is a container now */
+    check_says("no", "k1 lock L 0");
+    check_says("ok", "c1 unlock L");
+    check_says("ok", "k1 lock L 0");
+    check_says("ok", "k1 unlock L");
+    check_wait(wire_exists(raw, "/container", &stat) == WIRE_NONODE, ANSWER_MS);
+    check_begins(ask("k1 lock L 0"), "error NoNodeError");
+    check_says("ok", "k1 drop L");
+    check_says("ok", "k1 new L mutex /container pattern=-lock-"); /* that stays */
+    check_says("ok", "k1 lock L 0");
+    check_says("no", "c1 lock L 0");
+    check_says("ok", "k1 unlock L");
+    check_says("ok", "c1 drop L");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        interop_test(test_who_excludes_whom),
+        interop_test(test_curator_counts_strangers),
+        interop_test(test_curator_loses_its_place_in_a_downgrade),
+        interop_test(test_our_downgrade_keeps_its_place),
+        interop_test(test_curator_semaphores_disagree),
+        interop_test(test_peers_miss_a_deleted_node),
+        interop_test(test_kazoo_reader_waits_for_later_writers),
+        interop_test(test_kazoo_misses_a_container),
+    };
+
+    return INTEROP_MAIN(argc, argv, "facts", tests);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "board.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+struct board *board_new(void)
+{
+    void *at =
+        mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void board_free(struct board *b)
+{
+    munmap(b, sizeof *b);
+}
+
+void board_fail(struct board *b, const char *format, ...)
+{
+    int none = 0;
+    va_list args;
+
+    if (atomic_compare_exchange_strong(&b->failed, &none, 1)) {
+        va_start(args, format);
+        vsnprintf(b->why, sizeof b->why, format, args);
+        va_end(args);
+        b->failed = 2;
+    }
+    b->stop = true;
+}
+
+bool board_failed(const struct board *b)
+{
+    return b->failed == 2;
+}
+
+long board_sum(const struct board *b, int first_seat, int seats, enum tally tally)
+{
+    long sum = 0;
+
+    for (int i = first_seat; i < first_seat + seats; i++)
+        sum += b->seat[i].tally[tally];
+    return sum;
+}
+
+const char *soak_path(int path)
+{
+    static const char *const paths[SOAK_PATHS] = {"/soak/0", "/soak/1", "/soak/2",
+                                                  "/soak/3", "/soak/4", "/soak/5"};
+    return paths[path];
+}
+
+const char *half_name(int path, enum access access)
+{
+    if (path < SOAK_MUTEXES)
+        return "";
+    return access == READING ? ":read" : ":write";
+}
+
+/* --- the witness ------------------------------------------------------------------------------ */
+
+static unsigned long long writer_word(int seat)
+{
+    return (unsigned long long)(seat + 1) << 32;
+}
+
+static bool has_writer(unsigned long long word)
+{
+    return word >> 32 != 0;
+}
+
+static int print_visitor(char *text, size_t size, const struct board *b, int seat, int path)
+{
+    const struct seat *s = &b->seat[seat];
+
+    return snprintf(text, size, " process %d (pid %d, thread %d) as a %s;", seat / SOAK_THREADS,
+                    s->pid, s->tid, s->access[path] == WRITING ? "writer" : "reader");
+}
+
+static bool overlap(struct board *b, int seat, int path, const char *does)
+{
+    char inside[250] = "";
+    size_t n = 0;
+
+    for (int i = 0; i < SOAK_SEATS && n < sizeof inside; i++) {
+        if (i != seat && b->seat[i].access[path] != OUTSIDE)
+            n += (size_t)print_visitor(inside + n, sizeof inside - n, b, i, path);
+    }
+    b->overlap = true;
+    board_fail(b, "overlap on %s: process %d (pid %d, thread %d) %s; inside:%s", soak_path(path),
+               seat / SOAK_THREADS, b->seat[seat].pid, b->seat[seat].tid, does, inside);
+    return false;
+}
+
+static bool come_in(struct board *b, int seat, int path, enum access as)
+{
+    atomic_ullong *word = &b->path[path].word;
+    unsigned long long now = 0;
+
+    if (as == WRITING)
+        return atomic_compare_exchange_strong(word, &now, writer_word(seat)) ||
+               overlap(b, seat, path, "comes in as a writer");
+    now = *word;
+    do {
+        if (has_writer(now))
+            return overlap(b, seat, path, "comes in as a reader");
+    } while (!atomic_compare_exchange_weak(word, &now, now + 1));
+    return true;
+}
+
+static bool go_out(struct board *b, int seat, int path, enum access from)
+{
+    if (from == READING)
+        atomic_fetch_sub(&b->path[path].word, 1);
+    else if (atomic_exchange(&b->path[path].word, 0) != writer_word(seat))
+        return overlap(b, seat, path, "goes out as a writer and was not alone");
+    return true;
+}
+
+static void keep_newest(atomic_ullong *newest, unsigned long long token)
+{
+    unsigned long long before = *newest;
+
+    while (before < token && !atomic_compare_exchange_weak(newest, &before, token))
+        continue;
+}
+
+/* A writer's is newer than all before; a reader's only than the writers'. */
+static bool check_token(struct board *b, int seat, int path, enum access as,
+                        unsigned long long token)
+{
+    struct witness_path *p = &b->path[path];
+    unsigned long long before = as == WRITING ? p->newest : p->newest_write;
+
+    if (token <= before) {
+        board_fail(b, "%s: process %d comes in with token %llx after %llx", soak_path(path),
+                   seat / SOAK_THREADS, token, before);
+        return false;
+    }
+    keep_newest(&p->newest, token);
+    if (as == WRITING)
+        p->newest_write = token;
+    return true;
+}
+
+static bool step(struct board *b, int seat, int path, enum access to, uint64_t token)
+{
+    enum access from = (enum access)b->seat[seat].access[path];
+
+    if (from == OUTSIDE)
+        return come_in(b, seat, path, to) && (token == 0 || check_token(b, seat, path, to, token));
+    if (to == OUTSIDE)
+        return go_out(b, seat, path, from);
+    if (atomic_exchange(&b->path[path].word, 1) != writer_word(seat))
+        return overlap(b, seat, path, "becomes a reader and was not alone");
+    return true;
+}
+
+bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token)
+{
+    if (!step(b, seat, path, to, token))
+        return false;
+    b->seat[seat].access[path] = (int)to;
+    return true;
+}

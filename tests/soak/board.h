@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of the soak share, made before the first fork: the witness, which knows who is
+ * inside which path by no means of the library; what each thread is doing, for the watchdog; and
+ * the figures. */
+#ifndef ZKSOAK_BOARD_H
+#define ZKSOAK_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SOAK_MUTEXES 4 /* the first paths */
+#define SOAK_PATHS 6   /* the others are read-write locks */
+#define SOAK_PROCESSES 8
+#define SOAK_SINGLES 2 /* the last processes lock one by one */
+#define SOAK_THREADS 3 /* of each process */
+#define SOAK_SEATS (SOAK_PROCESSES * SOAK_THREADS)
+
+enum access { OUTSIDE, READING, WRITING };
+
+enum tally {
+    MULTI,      /* multi-locks that were granted */
+    SINGLE,     /* single locks that were granted */
+    MEMBERS,    /* members of those multi-locks, those entered again included */
+    AGAIN,      /* what was held already when its multi-lock was granted */
+    DOWNGRADED, /* visits that went on as a reader */
+    REFUSED,    /* multi-locks that would have made a reader a writer */
+    TIMED_OUT,
+    CANCELED,
+    BUSY,
+    UNPROVED, /* grants whose window was over before the thread ran */
+    TALLIES
+};
+
+/* One thread. It alone writes here. */
+struct seat {
+    atomic_int pid, tid;
+    atomic_llong call_since_ms; /* 0: in no call that can wait */
+    char doing[160];            /* that call, in words */
+    atomic_int access[SOAK_PATHS];
+    atomic_long tally[TALLIES];
+    atomic_llong longest_ms; /* of a wait without an end */
+};
+
+struct witness_path {
+    atomic_ullong word;         /* SEAT + 1 of the writer << 32, or the number of readers */
+    atomic_ullong newest;       /* token of all that came in */
+    atomic_ullong newest_write; /* of the writers */
+};
+
+struct board {
+    char servers[64];
+    uint64_t seed;
+    int trespassers;            /* so many threads do not lock */
+    atomic_bool open;           /* the server is there */
+    atomic_bool go, stop, quit; /* lock; come to an end; close and exit */
+    atomic_int ready, rested;   /* processes */
+    atomic_int failed;          /* 1: why is being written; 2: it is there */
+    atomic_bool overlap;        /* that is why */
+    char why[400];              /* the first failure */
+    atomic_long asked, started; /* places in queues, in one process: wanted, and begun */
+    struct witness_path path[SOAK_PATHS];
+    struct seat seat[SOAK_SEATS];
+};
+
+struct board *board_new(void);
+void board_free(struct board *b);
+
+/* Keep the sentence if it is the first, and stop all. */
+void board_fail(struct board *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool board_failed(const struct board *b);
+long board_sum(const struct board *b, int first_seat, int seats, enum tally tally);
+
+/* "/soak/4" */
+const char *soak_path(int path);
+/* ":read", ":write"; "" for a mutex. */
+const char *half_name(int path, enum access access);
+
+/* From what its access is to another: in, out, or from WRITING to READING. False, and a failure: not
+ * alone. The token counts for who comes in; under_write: a reader that has the writer's. */
+bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token);
+
+#endif

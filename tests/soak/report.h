@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the soak has to say: its figures, and, when it got stuck, who holds and who waits for what. */
+#ifndef ZKSOAK_REPORT_H
+#define ZKSOAK_REPORT_H
+
+#include <stdio.h>
+
+#include "board.h"
+#include "wire.h"
+
+const char *tally_name(enum tally tally);
+/* Of one process. */
+long granted(const struct board *b, int process);
+
+void report_figures(FILE *to, const struct board *b, double seconds, double requests);
+/* Each thread, as the witness and its own seat have it; nobody runs meanwhile. */
+void report_threads(FILE *to, const struct board *b);
+/* The queue of each path, as the server has it. */
+void report_queues(FILE *to, struct wire *wire);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* soak [OPTION...]: the multi-lock's soak.
+ *
+ * Goal: many processes that lock the same paths all at once, in whatever order they name them, with
+ * cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for each other
+ * in a circle, are never inside together, and leave nothing behind. Method: six processes take
+ * random sets of paths by multi-locks, two take them singly in the order of the paths; a witness in
+ * shared memory knows who is inside, a watchdog how long each call takes; at the end, while all
+ * sessions live, the server has no contender and no watch. */
+#include "worker.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fourlw.h"
+#include "net.h"
+#include "report.h"
+#include "wire.h"
+#include "zkserver.h"
+
+#define READY_MS 60000
+#define REST_MS 10000 /* for deletes that go on behind the back of who timed out */
+#define LOOK_MS 20
+
+struct soak {
+    struct board *board;
+    struct zks *server;
+    pid_t pids[SOAK_PROCESSES];
+    int seconds, bound_s;
+    double ran_s, requests;
+};
+
+static const char usage_text[] =
+    "usage: soak [OPTION...]\n"
+    "  --seconds N   how long (8; with ZKL_TEST_LONG=1 60)\n"
+    "  --bound N     seconds that one call may take before the watchdog ends it all (20)\n"
+    "  --seed N      of all random choices (the clock)\n"
+    "  --no-lock N   so many threads (1 to 7) do not lock: the witness must see it, or the soak "
+    "fails\n"
+    "  --help        this text\n";
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static long number(const char *option, const char *text, long low, long high)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end != '\0' || n < low || n > high) {
+        fprintf(stderr, "soak: --%s takes a number from %ld to %ld, not '%s'\n", option, low, high,
+                text);
+        exit(2);
+    }
+    return n;
+}
+
+static void set_option(struct soak *soak, int option, const char *value)
+{
+    switch (option) {
+    case 's':
+        soak->seconds = (int)number("seconds", value, 1, 1000000);
+        break;
+    case 'b':
+        soak->bound_s = (int)number("bound", value, 1, 100000);
+        break;
+    case 'r':
+        soak->board->seed = (uint64_t)number("seed", value, 0, 1000000000000);
+        break;
+    case 'n':
+        soak->board->trespassers = (int)number("no-lock", value, 1, SOAK_PROCESSES - 1);
+        break;
+    case 'h':
+        fputs(usage_text, stdout);
+        exit(0);
+    default:
+        fputs(usage_text, stderr);
+        exit(2);
+    }
+}
+
+static void parse(struct soak *soak, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seconds", required_argument, NULL, 's'}, {"bound", required_argument, NULL, 'b'},
+        {"seed", required_argument, NULL, 'r'},    {"no-lock", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    };
+    const char *full = getenv("ZKL_TEST_LONG");
+    int option;
+
+    soak->seconds = full != NULL && strcmp(full, "1") == 0 ? 60 : 8;
+    soak->bound_s = 20;
+    soak->board->seed = (uint64_t)net_now_ms() * 1000;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        set_option(soak, option, optarg);
+    if (optind < argc)
+        set_option(soak, '?', NULL);
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+static void fork_all(struct soak *soak)
+{
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        soak->pids[i] = fork();
+        if (soak->pids[i] == 0)
+            _exit(process_run(soak->board, i));
+        if (soak->pids[i] < 0)
+            board_fail(soak->board, "process %d was not forked", i);
+    }
+}
+
+static void signal_all(const struct soak *soak, int sig)
+{
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        if (soak->pids[i] > 0)
+            kill(soak->pids[i], sig);
+    }
+}
+
+/* Those that have ended; any but a clean end is a failure. */
+static int reap(struct soak *soak)
+{
+    int running = 0;
+
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        int status = 0;
+        if (soak->pids[i] > 0 && waitpid(soak->pids[i], &status, WNOHANG) == soak->pids[i]) {
+            soak->pids[i] = 0;
+            if (status != 0 || !soak->board->quit)
+                board_fail(soak->board, "process %d ended with status 0x%x", i, (unsigned)status);
+        }
+        running += soak->pids[i] > 0;
+    }
+    return running;
+}
+
+static void kill_all(struct soak *soak)
+{
+    signal_all(soak, SIGKILL);
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        if (soak->pids[i] > 0)
+            waitpid(soak->pids[i], NULL, 0);
+        soak->pids[i] = 0;
+    }
+}
+
+/* --- the watchdog ----------------------------------------------------------------------------- */
+
+/* No call takes that long: a deadlock leaves those in it in their calls for ever, whatever all the
+ * others still get done with deadlines and cancels. */
+static void check_calls(struct soak *soak)
+{
+    int64_t now_ms = net_now_ms();
+
+    for (int i = 0; i < SOAK_SEATS; i++) {
+        long long since_ms = soak->board->seat[i].call_since_ms;
+        if (since_ms != 0 && now_ms - since_ms > 1000LL * soak->bound_s)
+            board_fail(soak->board,
+                       "no progress: process %d (pid %d, thread %d) is in one call for "
+                       "more than %d s",
+                       i / SOAK_THREADS, soak->board->seat[i].pid, soak->board->seat[i].tid,
+                       soak->bound_s);
+    }
+}
+
+/* Wait until *sign is at least n, or time is up, or something fails. */
+static bool watch(struct soak *soak, const atomic_int *sign, int n, int ms)
+{
+    int64_t end_ms = net_now_ms() + ms;
+
+    while ((!sign || *sign < n) && net_now_ms() < end_ms && !board_failed(soak->board)) {
+        net_nap_ms(LOOK_MS);
+        reap(soak);
+        check_calls(soak);
+    }
+    return sign && *sign >= n && !board_failed(soak->board);
+}
+
+/* --- at rest ---------------------------------------------------------------------------------- */
+
+static int children(struct wire *wire)
+{
+    int all = 0;
+
+    for (int i = 0; i < SOAK_PATHS; i++) {
+        int n = wire_count(wire, soak_path(i));
+        if (n < 0 && n != WIRE_NONODE)
+            return n;
+        all += n > 0 ? n : 0;
+    }
+    return all;
+}
+
+/* All sessions live still, so it was the library that removed everything. */
+static void check_rest(struct soak *soak, struct wire *wire)
+{
+    int port = zks_port(soak->server, 0), nodes, watches, sessions;
+    int64_t end_ms = net_now_ms() + REST_MS;
+
+    do {
+        net_nap_ms(LOOK_MS);
+        nodes = children(wire);
+        watches = flw_watch_count(zks_host(), port, NULL);
+    } while ((nodes != 0 || watches != 0) && net_now_ms() < end_ms);
+    sessions = flw_connections(zks_host(), port);
+    if (nodes != 0 || watches != 0)
+        board_fail(soak->board, "left behind: %d nodes and %d watches", nodes, watches);
+    else if (sessions != SOAK_PROCESSES + 1)
+        board_fail(soak->board, "%d sessions instead of %d", sessions, SOAK_PROCESSES + 1);
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+static int64_t requests(const struct soak *soak)
+{
+    int64_t n = 0;
+
+    flw_requests_received(zks_host(), zks_port(soak->server, 0), &n);
+    return n;
+}
+
+static void let_go(struct soak *soak)
+{
+    struct board *b = soak->board;
+
+    snprintf(b->servers, sizeof b->servers, "%s", zks_connect_string(soak->server));
+    b->open = true;
+    if (!watch(soak, &b->ready, SOAK_PROCESSES, READY_MS)) {
+        board_fail(b, "%d of %d processes are ready", b->ready, SOAK_PROCESSES);
+        return;
+    }
+    int64_t before = requests(soak), begun_ms = net_now_ms();
+    b->go = true;
+    watch(soak, NULL, 0, 1000 * soak->seconds);
+    soak->ran_s = (double)(net_now_ms() - begun_ms) / 1000;
+    soak->requests = (double)(requests(soak) - before);
+    b->stop = true;
+    if (!watch(soak, &b->rested, SOAK_PROCESSES, 2000 * soak->bound_s))
+        board_fail(b, "%d of %d processes have come to an end", b->rested, SOAK_PROCESSES);
+}
+
+static void close_all(struct soak *soak)
+{
+    int64_t end_ms = net_now_ms() + READY_MS;
+
+    soak->board->quit = true;
+    while (reap(soak) > 0 && net_now_ms() < end_ms)
+        net_nap_ms(LOOK_MS);
+    if (reap(soak) > 0)
+        board_fail(soak->board, "not all processes have closed and exited");
+}
+
+/* All stand still, so what is said fits together. Their sessions live on meanwhile. */
+static void report_failure(struct soak *soak, struct wire *wire)
+{
+    if (soak->board->trespassers > 0 && soak->board->overlap) {
+        printf("soak: the witness says: %s\n", soak->board->why);
+        kill_all(soak);
+        return;
+    }
+    printf("soak: FAILED: %s\n", soak->board->why);
+    signal_all(soak, SIGSTOP);
+    report_threads(stdout, soak->board);
+    report_queues(stdout, wire);
+    kill_all(soak);
+}
+
+/* A soak in which something never happened has not shown much. */
+static void check_figures(struct soak *soak)
+{
+    const struct board *b = soak->board;
+
+    for (int i = 0; i < SOAK_PROCESSES; i++) {
+        if (granted(b, i) == 0)
+            board_fail(soak->board, "process %d was never granted anything", i);
+    }
+    for (enum tally tally = MULTI; tally <= CANCELED; tally++) {
+        if (board_sum(b, 0, SOAK_SEATS, tally) == 0)
+            board_fail(soak->board, "%s: none", tally_name(tally));
+    }
+}
+
+static void run(struct soak *soak)
+{
+    struct wire *wire = NULL;
+
+    let_go(soak);
+    if (wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS) != 0)
+        board_fail(soak->board, "the server does not answer");
+    if (!board_failed(soak->board))
+        check_rest(soak, wire);
+    if (!board_failed(soak->board))
+        check_figures(soak);
+    if (!board_failed(soak->board))
+        close_all(soak);
+    if (board_failed(soak->board))
+        report_failure(soak, wire);
+    if (soak->ran_s > 0)
+        report_figures(stdout, soak->board, soak->ran_s, soak->requests);
+    wire_close(wire);
+}
+
+static int verdict(const struct board *b)
+{
+    if (b->trespassers == 0)
+        return board_failed(b) ? 1 : 0;
+    printf("soak: who did not lock was %s\n", b->overlap ? "seen, as is right" : "NOT SEEN");
+    return b->overlap ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct zks_options options = {.container_check_ms = 300}; /* so that paths go and come again */
+    struct soak soak = {.board = board_new()};
+    char err[512];
+    int rc = zks_available(err, sizeof err);
+
+    if (soak.board == NULL)
+        return 1;
+    parse(&soak, argc, argv);
+    if (rc != 0) {
+        fprintf(stderr, "skipped: %s\n", err);
+        return 77;
+    }
+    fork_all(&soak); /* before anything that has threads */
+    if (zks_start(&soak.server, &options, err, sizeof err) == 0) {
+        run(&soak);
+        zks_stop(soak.server);
+        rc = verdict(soak.board);
+    } else {
+        fprintf(stderr, "soak: %s\n", err);
+        rc = 1;
+    }
+    kill_all(&soak);
+    board_free(soak.board);
+    return rc;
+}
