@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The owners of fuzz target core: they keep to what core.h asks of them, and check what they are told. */
+#include <string.h>
+
+#include "stream.h"
+
+static const char *const roots[] = {"/a", "/b/c", "/d"}; /* sorted, as a group wants them */
+#define LEASES "/s/leases"
+#define GATE "/s/locks"
+
+static struct owner *owner_of(struct zkl_contender *contender)
+{
+    return (struct owner *)contender;
+}
+
+static bool is_single(const struct stream *s, const struct owner *owner)
+{
+    return owner - s->owners < SINGLES;
+}
+
+/* --- what they are told -------------------------------------------------- */
+
+static void on_granted(struct stream *s, struct owner *owner)
+{
+    const struct zkl_contender_machine *m = &owner->contender.machine;
+    struct zkl_place place;
+    must(owner->phase == WAITING && m->state == ZKL_HOLDING);
+    must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
+    must(!is_single(s, owner) || s->now.boot_ns < zkl_session_window_end(&s->core.session));
+    owner->phase = GRANTED;
+    owner->suspect = m->suspect; /* a member may have been told nothing of it */
+    owner->revoked = owner->revoked || (!is_single(s, owner) && m->revoked);
+}
+
+static bool may_fail(const struct stream *s, const struct owner *owner, int code)
+{
+    bool stopped = code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED;
+    bool allowed = !stopped || owner->stopped;
+    allowed = allowed && (code != ZKL_EBUSY || owner->contender.machine.try_only);
+    allowed = allowed && (code != ZKL_ECLOSED || s->closed);
+    allowed = allowed && (code != ZKL_EAUTH || s->failed);
+    return allowed && code < 0;
+}
+
+static void on_state(struct owner *owner, const struct zkl_news *news)
+{
+    must(owner->phase == GRANTED || owner->phase == UNLOCKING || owner->abandoned);
+    must(!owner->lost);
+    if (news->state == ZKL_LOST) {
+        owner->lost = true;
+    } else if (news->state == ZKL_REVOKED) {
+        must(!owner->revoked);
+        owner->revoked = true;
+    } else {
+        must(owner->suspect == (news->state == ZKL_HELD));
+        owner->suspect = !owner->suspect;
+    }
+}
+
+void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news)
+{
+    struct owner *owner = owner_of(contender);
+    say(s, "  #%llu: news %d, code %d, state %d", (unsigned long long)contender->number, news->type,
+        news->code, news->state);
+    must(owner->phase != IDLE);
+    switch (news->type) {
+    case ZKL_NEWS_GRANTED:
+        on_granted(s, owner);
+        break;
+    case ZKL_NEWS_FAILED:
+        must(owner->phase == WAITING && may_fail(s, owner, news->code));
+        owner->phase = ANSWERED;
+        break;
+    case ZKL_NEWS_RELEASED:
+        must(owner->phase == UNLOCKING && (news->code == ZKL_ELOST) == owner->lost);
+        must(news->code == ZKL_OK || news->code == ZKL_ELOST || news->code == ZKL_EUNCONFIRMED ||
+             news->code == ZKL_EACCES);
+        owner->phase = ANSWERED;
+        break;
+    case ZKL_NEWS_STATE:
+        on_state(owner, news);
+        break;
+    case ZKL_NEWS_ENDED:
+        must(owner->phase == ANSWERED);
+        owner->phase = IDLE;
+        break;
+    }
+}
+
+/* Of a request for permits: all of them or none. */
+static void told(struct zkl_permits *permits, const struct zkl_news *news)
+{
+    struct ask *ask = (struct ask *)permits;
+    if (news->type == ZKL_NEWS_ENDED) {
+        must(ask->phase == ANSWERED);
+        ask->phase = IDLE;
+        return;
+    }
+    must(ask->phase == WAITING);
+    ask->phase = ANSWERED;
+    for (size_t i = 0; news->type == ZKL_NEWS_GRANTED && i < permits->count; i++) {
+        const struct zkl_contender_machine *m = &ask->owners[i].contender.machine;
+        must(ask->owners[i].phase == IDLE && m->state == ZKL_HOLDING);
+        ask->owners[i] = (struct owner){.contender = ask->owners[i].contender,
+                                        .before = ask->owners[i].before,
+                                        .phase = GRANTED,
+                                        .suspect = m->suspect,
+                                        .revoked = m->revoked};
+    }
+    must(news->type == ZKL_NEWS_GRANTED || news->code < 0);
+}
+
+static void on_query(struct zkl_query *query, int code, const struct zkl_reply *reply)
+{
+    struct question *question = (struct question *)query;
+    must(question->out && (reply != NULL) == (code == 0));
+    must(reply || code == ZKL_ECLOSED || code == ZKL_EAUTH);
+    must(!reply || reply->answer != ZKL_ANSWER_LINK || query->once);
+    memset(question, 0xee, sizeof *question); /* the core has no use for it any more */
+    question->out = false;
+}
+
+/* --- what they must have seen -------------------------------------------- */
+
+void owners_note_states(struct stream *s)
+{
+    for (size_t i = 0; i < OWNERS; i++)
+        s->owners[i].before = s->owners[i].contender.machine.state;
+    s->listed = NULL;
+}
+
+static bool is_first_state(enum zkl_contender_state state)
+{
+    return state == ZKL_CONFIRMING || state == ZKL_HOLDING;
+}
+
+static bool was_shown(const struct stream *s, const struct zkl_contender_machine *m)
+{
+    if (!s->listed || strcmp(s->listed_root, m->root) != 0)
+        return false;
+    struct zkl_look look =
+        zkl_queue_look(&m->naming, s->listed->children, s->listed->child_count, m->node);
+    if (m->naming.role == ZKL_ROLE_PERMIT)
+        return look.present && look.contenders <= (size_t)m->quota.limit;
+    return look.present && look.before == 0;
+}
+
+void owners_check(struct stream *s)
+{
+    for (size_t i = 0; i < OWNERS; i++) {
+        const struct owner *owner = &s->owners[i];
+        const struct zkl_contender_machine *m = &owner->contender.machine;
+        if (is_first_state(m->state) && !is_first_state(owner->before))
+            must(m->under[0] || was_shown(s, m));
+    }
+    owners_note_states(s);
+}
+
+/* --- what they do -------------------------------------------------------- */
+
+static struct zkl_naming take_naming(struct fuzz_bytes *in)
+{
+    static const struct zkl_naming namings[] = {
+        {ZKL_ROLE_LOCK, ZKL_NAMES_CURATOR, ""},   {ZKL_ROLE_READ, ZKL_NAMES_CURATOR, ""},
+        {ZKL_ROLE_WRITE, ZKL_NAMES_CURATOR, ""},  {ZKL_ROLE_LOCK, ZKL_NAMES_KAZOO, ""},
+        {ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "mine"},
+    };
+    return namings[fuzz_below(in, sizeof namings / sizeof *namings)];
+}
+
+/* Somebody's held write lock, for a reader of the same owner. */
+static const struct zkl_contender *find_writer(const struct stream *s, const char *root)
+{
+    for (size_t i = 0; i < SINGLES; i++) {
+        const struct zkl_contender *c = &s->owners[i].contender;
+        if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_HOLDING &&
+            c->machine.naming.role == ZKL_ROLE_WRITE && strcmp(c->machine.root, root) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+static struct zkl_wish take_wish(struct stream *s, const char *root)
+{
+    unsigned how = fuzz_byte(&s->in);
+    return (struct zkl_wish){.root = root,
+                             .data = "owner",
+                             .naming = take_naming(&s->in),
+                             .try_only = (how & 3) == 3,
+                             .try_sync = how & 4,
+                             .watch_own = how & 8,
+                             .lease_ns = (how & 48) == 48 ? (1 + how / 64) * 400 * MS : 0};
+}
+
+static void acquire(struct stream *s, struct owner *owner)
+{
+    struct zkl_wish wish = take_wish(s, roots[fuzz_below(&s->in, 2)]);
+    *owner = (struct owner){.phase = WAITING};
+    if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
+        wish.under = find_writer(s, wish.root);
+    zkl_core_acquire(&s->core, s->now, &owner->contender, &wish);
+}
+
+static void release(struct stream *s, struct owner *owner)
+{
+    owner->phase = UNLOCKING;
+    zkl_core_release(&s->core, s->now, &owner->contender);
+    must(owner->phase != UNLOCKING || owner->contender.machine.state == ZKL_RELEASING);
+}
+
+static void stop(struct stream *s, struct owner *owner)
+{
+    owner->stopped = true;
+    zkl_core_stop(&s->core, s->now, &owner->contender,
+                  fuzz_flag(&s->in) ? ZKL_ETIMEDOUT : ZKL_ECANCELED);
+    must(owner->phase != WAITING);
+}
+
+static void abandon(struct stream *s, struct owner *owner)
+{
+    owner->abandoned = true;
+    owner->phase = ANSWERED;
+    zkl_core_abandon(&s->core, s->now, &owner->contender, ZKL_REASON_OWNER_EXITED);
+}
+
+static void renew(struct stream *s, struct owner *owner)
+{
+    int64_t end = owner->contender.machine.lease_end_boot;
+    bool held = owner->contender.machine.state == ZKL_HOLDING;
+    bool renewed = zkl_core_renew(&s->core, s->now, &owner->contender, 500 * MS);
+    must(renewed == (held && (end == 0 || s->now.boot_ns < end)));
+}
+
+static void act_as_owner(struct stream *s, struct owner *owner)
+{
+    unsigned how = fuzz_below(&s->in, 6);
+    if (owner->phase == IDLE && is_single(s, owner))
+        acquire(s, owner);
+    else if (owner->phase == WAITING && is_single(s, owner))
+        stop(s, owner);
+    else if (owner->phase == GRANTED && how == 5)
+        abandon(s, owner);
+    else if (owner->phase == GRANTED && how == 4)
+        renew(s, owner);
+    else if (owner->phase == GRANTED)
+        release(s, owner);
+}
+
+/* --- the group ----------------------------------------------------------- */
+
+static struct owner *group_owner(struct stream *s, size_t i)
+{
+    return &s->owners[SINGLES + i];
+}
+
+static void acquire_group(struct stream *s)
+{
+    s->group = (struct zkl_group){.count = 1 + fuzz_below(&s->in, MEMBERS), .members = s->members};
+    s->group.lease_ns = fuzz_below(&s->in, 4) == 3 ? 500 * MS : 0;
+    for (size_t i = 0; i < s->group.count; i++) {
+        struct owner *owner = group_owner(s, i);
+        *owner = (struct owner){.phase = WAITING, .stopped = true};
+        s->members[i] = (struct zkl_group_member){.contender = &owner->contender,
+                                                  .wish = take_wish(s, roots[i])};
+        s->members[i].wish.lease_ns = 0; /* it counts from the grant of all */
+        s->members[i].wish.try_only = s->members[0].wish.try_only;
+    }
+    if (zkl_group_acquire(&s->core, s->now, &s->group) == 0)
+        return;
+    for (size_t i = 0; i < s->group.count; i++)
+        group_owner(s, i)->phase = IDLE; /* no memory: nothing was begun */
+    s->group.count = 0;
+}
+
+/* Those that are held, of the group or of a request for permits, in one go. */
+static void release_some(struct stream *s, size_t first, size_t count)
+{
+    struct zkl_contender *list[MEMBERS];
+    size_t n = 0;
+    for (size_t i = first; i < first + count; i++) {
+        if (s->owners[i].phase != GRANTED)
+            continue;
+        s->owners[i].phase = UNLOCKING;
+        list[n++] = &s->owners[i].contender;
+    }
+    if (n > 0)
+        zkl_group_release(&s->core, s->now, list, n);
+}
+
+static void act_as_group(struct stream *s)
+{
+    bool idle = true, waiting = false;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        idle = idle && group_owner(s, i)->phase == IDLE;
+        waiting = waiting || group_owner(s, i)->phase == WAITING;
+    }
+    if (idle)
+        acquire_group(s);
+    else if (waiting)
+        zkl_group_stop(&s->core, s->now, &s->group, ZKL_ETIMEDOUT);
+    else
+        release_some(s, SINGLES, MEMBERS);
+    for (size_t i = 0; i < MEMBERS && waiting; i++)
+        must(group_owner(s, i)->phase != WAITING);
+}
+
+/* --- permits ------------------------------------------------------------- */
+
+static void acquire_permits(struct stream *s, struct ask *ask)
+{
+    *ask = (struct ask){.owners = ask->owners, .phase = WAITING};
+    for (size_t i = 0; i < MEMBERS; i++)
+        ask->members[i] = &ask->owners[i].contender;
+    ask->permits = (struct zkl_permits){.gate_root = GATE,
+                                        .wish = take_wish(s, LEASES),
+                                        .members = ask->members,
+                                        .count = 1 + fuzz_below(&s->in, MEMBERS),
+                                        .view = &s->view,
+                                        .told = told};
+    ask->permits.wish.naming = (struct zkl_naming){.role = ZKL_ROLE_PERMIT};
+    for (size_t i = 0; i < MEMBERS; i++)
+        ask->owners[i] = (struct owner){.phase = IDLE};
+    zkl_permits_acquire(&s->core, s->now, &ask->permits);
+}
+
+static void act_as_ask(struct stream *s, struct ask *ask)
+{
+    bool idle = ask->phase == IDLE;
+    for (size_t i = 0; i < MEMBERS; i++)
+        idle = idle && ask->owners[i].phase == IDLE;
+    if (idle)
+        acquire_permits(s, ask);
+    else if (ask->phase == WAITING)
+        zkl_permits_stop(&s->core, s->now, &ask->permits, ZKL_ECANCELED);
+    else
+        release_some(s, (size_t)(ask->owners - s->owners), MEMBERS);
+    (void)zkl_permits_is_behind(&ask->permits);
+}
+
+/* --- queries ------------------------------------------------------------- */
+
+static void withdraw(struct stream *s, struct question *question)
+{
+    zkl_core_withdraw(&s->core, s->now, &question->query);
+    memset(question, 0xee, sizeof *question);
+    question->out = false;
+}
+
+static void act_as_question(struct stream *s, struct question *question)
+{
+    static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT,  ZKL_REQ_LIST_ROOT,
+                                                  ZKL_REQ_SYNC, ZKL_REQ_SET,   ZKL_REQ_DELETE,
+                                                  ZKL_REQ_MAKE, ZKL_REQ_WATCH, ZKL_REQ_WATCH};
+    if (question->out) {
+        withdraw(s, question);
+        return;
+    }
+    const struct zkl_contender_machine *m =
+        &s->owners[fuzz_below(&s->in, OWNERS)].contender.machine;
+    *question = (struct question){.out = true};
+    question->query =
+        (struct zkl_query){.kind = kinds[fuzz_below(&s->in, sizeof kinds / sizeof *kinds)],
+                           .path = m->root ? m->root : "/a",
+                           .data = "text",
+                           .flag = fuzz_flag(&s->in),
+                           .version = (int32_t)fuzz_below(&s->in, 3),
+                           .czxid = fuzz_below(&s->in, 3),
+                           .once = fuzz_flag(&s->in),
+                           .answered = on_query};
+    zkl_core_ask(&s->core, s->now, &question->query);
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+void owners_act(struct stream *s)
+{
+    unsigned who = fuzz_below(&s->in, OWNERS + 1 + ASKS + QUERIES);
+    if (who < OWNERS)
+        act_as_owner(s, &s->owners[who]);
+    else if (who == OWNERS)
+        act_as_group(s);
+    else if (who <= OWNERS + ASKS)
+        act_as_ask(s, &s->asks[who - OWNERS - 1]);
+    else
+        act_as_question(s, &s->questions[who - OWNERS - 1 - ASKS]);
+}
+
+void owners_go(struct stream *s)
+{
+    if (s->group.count > 0)
+        zkl_group_stop(&s->core, s->now, &s->group, ZKL_ECANCELED);
+    for (size_t i = 0; i < ASKS; i++) {
+        if (s->asks[i].phase == WAITING)
+            zkl_permits_stop(&s->core, s->now, &s->asks[i].permits, ZKL_ECANCELED);
+    }
+    for (size_t i = 0; i < OWNERS; i++) {
+        if (s->owners[i].phase == GRANTED)
+            release(s, &s->owners[i]);
+        else if (s->owners[i].phase == WAITING)
+            stop(s, &s->owners[i]);
+    }
+    for (size_t i = 0; i < QUERIES; i++) {
+        if (s->questions[i].out)
+            withdraw(s, &s->questions[i]);
+    }
+}
+
+bool owners_are_gone(const struct stream *s)
+{
+    bool gone = true;
+    for (size_t i = 0; i < OWNERS; i++)
+        gone = gone && s->owners[i].phase == IDLE;
+    for (size_t i = 0; i < ASKS; i++)
+        gone = gone && s->asks[i].phase == IDLE;
+    for (size_t i = 0; i < QUERIES; i++)
+        gone = gone && !s->questions[i].out;
+    return gone;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fuzz target core: one core, its owners, and a server that may answer anything. What the three files
+ * of it share: server.c has the requests and their answers, owners.c who acquires and what he is told,
+ * core.c the events. */
+#ifndef ZKL_FUZZ_STREAM_H
+#define ZKL_FUZZ_STREAM_H
+
+#include <zklock/zklock.h>
+
+#include "core/group.h"
+#include "core/permits.h"
+#include "core/query.h"
+#include "fuzz.h"
+
+#define MS INT64_C(1000000)
+#define TIMEOUT_MS 1000
+#define SINGLES 5
+#define MEMBERS 3 /* of the group, and of a request for permits */
+#define ASKS 2
+#define OWNERS (SINGLES + MEMBERS + ASKS * MEMBERS)
+#define QUERIES 3
+
+/* --- server.c ------------------------------------------------------------ */
+
+#define PATH_ROOM 192
+#define CHECKS_KEPT MEMBERS
+#define REQUESTS 256
+#define NODES 48
+#define WATCHES 16
+
+struct request {
+    uint64_t id;
+    enum zkl_request_kind kind;
+    bool lost;
+    char path[PATH_ROOM];
+    size_t check_count;
+    char checks[CHECKS_KEPT][PATH_ROOM];
+};
+
+struct node {
+    char path[PATH_ROOM];
+    int64_t czxid, session;
+};
+
+struct server {
+    struct request requests[REQUESTS]; /* the oldest first */
+    size_t request_count;
+    struct node nodes[NODES];
+    size_t node_count;
+    int64_t zxid;
+    int32_t counter;
+    uint64_t watches[WATCHES], watch_count; /* the last that were armed, or asked for */
+    uint64_t answered;                      /* some request that was */
+    enum zkl_answer refuse;                 /* OK: requests are taken */
+};
+
+struct stream;
+
+enum zkl_answer server_send(struct stream *s, const struct zkl_request *request);
+/* The next of the awaited answers; honest: a true one. */
+void server_answer(struct stream *s, bool honest);
+/* The link broke: no other answer comes to what is out. It is told at once, or before the next link.
+ * What is sent without a link waits for the next one. */
+void server_lose(struct stream *s);
+void server_tell_lost(struct stream *s);
+/* The session is over: nobody answers. */
+void server_forget(struct stream *s);
+/* A contender of somebody else's, or a node that goes. */
+void server_interfere(struct stream *s);
+void server_fire(struct stream *s);
+
+/* --- owners.c ------------------------------------------------------------ */
+
+enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED };
+
+struct owner {
+    struct zkl_contender contender; /* first */
+    enum phase phase;
+    bool lost, suspect, revoked, stopped, abandoned;
+    enum zkl_contender_state before; /* of the event that happens now */
+};
+
+/* A request for permits. */
+struct ask {
+    struct zkl_permits permits; /* first */
+    struct owner *owners;       /* MEMBERS of them */
+    struct zkl_contender *members[MEMBERS];
+    enum phase phase; /* of the whole; ANSWERED until the core is done with it */
+    bool stopped;
+};
+
+struct question {
+    struct zkl_query query; /* first */
+    bool out;
+};
+
+void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news);
+void owners_note_states(struct stream *s);
+/* Who got the lock by this event had it shown by this list, if not before. */
+void owners_check(struct stream *s);
+void owners_act(struct stream *s); /* one of them does something */
+void owners_go(struct stream *s);  /* all of them give up, or give back */
+bool owners_are_gone(const struct stream *s);
+
+/* --- core.c -------------------------------------------------------------- */
+
+struct stream {
+    struct zkl_core core;
+    struct zkl_port port;
+    struct fuzz_bytes in;
+    struct zkl_time now;
+    int64_t session;
+    bool closed, failed, verbose;
+    struct server server;
+    struct owner owners[OWNERS]; /* singles, the group's, the requests' for permits */
+    struct zkl_group group;
+    struct zkl_group_member members[MEMBERS];
+    struct ask asks[ASKS];
+    struct zkl_semaphore_view view;
+    struct question questions[QUERIES];
+    unsigned guids;
+    /* The list that is being told, if one is. */
+    const char *listed_root;
+    const struct zkl_reply *listed;
+};
+
+/* In a replay that is to be read. */
+void say(const struct stream *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
