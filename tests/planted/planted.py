@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planted bugs: tests/planted/bugs/NAME.patch, each with a sentence of what it breaks and a line
+"Caught by:" with "sim", and with the programs of other suites that are asked when the simulation misses
+it: "fault replies races" are tests/fault/test-replies and test-races."""
+import re
+
+from tree import Broken
+
+SUITES = ("unit", "demo", "sim", "cluster", "fault")
+LEAST = 25  # planted bugs in all,
+LEAST_BY_SIM = 18  # and of those by the simulation alone
+
+
+class Bug:
+    def __init__(self, patch):
+        self.name = patch.stem
+        self.patch = patch
+        text = patch.read_text()
+        self.says = " ".join(text.partition("\nCaught by:")[0].split())
+        self.by_sim = False
+        self.tests = []
+        for part in re.search(r"^Caught by: (.*)$", text, re.M).group(1).split(", "):
+            suite, *names = part.split()
+            self.by_sim = self.by_sim or suite == "sim"
+            self.tests += [(suite, name) for name in names]
+        self.of_core = "\n+++ b/src/core/" in text
+        self.found = {suite: "" for suite in SUITES}
+        self.fault = ""  # why it does not count
+
+    def caught_by(self):
+        return [suite for suite in ("sim", "cluster", "fault") if self.found[suite] not in ("", "-")]
+
+
+def load(folder):
+    return [Bug(patch) for patch in sorted(folder.glob("*.patch"))]
+
+
+def look_with_sim(tree, bug, schedules):
+    if not bug.of_core:
+        return
+    found = tree.fails_sim(schedules)
+    bug.found["sim"] = f"{found[0]}: {found[1]}" if found else "-"
+
+
+def look_with_servers(tree, bug):
+    tree.build(*(f"tests/{suite}/test-{name}" for suite, name in bug.tests))
+    for suite, name in bug.tests:
+        found = tree.fails_test(suite, name)
+        bug.found[suite] = found or bug.found[suite] or "-"
+        if found:
+            return
+
+
+def judge(bug):
+    for suite in ("unit", "demo"):
+        if bug.found[suite] != "passes":
+            bug.fault = f"{suite} catches it: it does not count"
+            return
+    if not bug.caught_by():
+        bug.fault = "not caught"
+    elif bug.by_sim and "sim" not in bug.caught_by():
+        bug.fault = "the simulation was to catch it"
+
+
+def try_one(tree, bug, schedules):
+    try:
+        tree.apply(bug.patch)
+        bug.found["unit"] = tree.fails_unit() or "passes"
+        tree.build("tests/sim/sim", "examples/contention", "tests/lib/zk-private")
+        bug.found["demo"] = tree.fails_demo() or "passes"
+        look_with_sim(tree, bug, schedules)
+        if "sim" not in bug.caught_by():
+            look_with_servers(tree, bug)
+        judge(bug)
+    except Broken as why:
+        bug.fault = "does not apply or build: " + str(why)[-400:]
+    finally:
+        tree.restore()
+
+
+def try_short(tree, bug, schedules):
+    """Does it still apply and build? A bug of the core is shown to the simulation for a moment."""
+    try:
+        tree.apply(bug.patch)
+        if bug.of_core:
+            tree.build("tests/sim/sim")
+            look_with_sim(tree, bug, schedules)
+        else:
+            tree.build("src/libzklock.so.0.1.0")
+    except Broken as why:
+        bug.fault = "does not apply or build: " + str(why)[-400:]
+    finally:
+        tree.restore()
+
+
+def shorten(text, room):
+    return text if len(text) <= room else text[:room - 3] + "..."
+
+
+def table(bugs):
+    """As Markdown, for docs/testing.md."""
+    lines = ["| bug | simulation, at schedule | cluster or fault |", "|---|---|---|"]
+    for bug in bugs:
+        schedule = bug.found["sim"].partition(":")[0] or "-"
+        others = [f"{suite} {bug.found[suite]}" for suite in ("cluster", "fault")
+                  if suite in bug.caught_by()]
+        lines.append(f"| `{bug.name}`: {bug.says} | {schedule} | {'; '.join(others) or '-'} |")
+    return "\n".join(lines)
+
+
+def report(bugs, short):
+    for bug in bugs:
+        found = [f"{suite} {bug.found[suite]}" for suite in SUITES if bug.found[suite]]
+        print(f"{bug.name:34} {shorten('; '.join(found), 150)}")
+    faults = [bug for bug in bugs if bug.fault]
+    for bug in faults:
+        print(f"FAILED: {bug.name}: {bug.fault}")
+    by_sim = sum("sim" in bug.caught_by() for bug in bugs)
+    caught = sum(bool(bug.caught_by()) for bug in bugs)
+    print(f"{len(bugs)} planted bugs: {caught} caught, {by_sim} of them by the simulation alone, "
+          f"{len(faults)} failed")
+    few = not short and (len(bugs) - len(faults) < LEAST or by_sim < LEAST_BY_SIM)
+    return not faults and not few

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of the sources in a temporary folder, to break and to test: patching, building, and running the
+suites of one copy."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import threading
+
+# Bounds of one command in seconds, with room for a busy machine: they only end a hang.
+BUILD_SECONDS = 1200
+UNIT_SECONDS = 120
+SIM_SECONDS = 300
+SERVER_SECONDS = 300
+
+BUSY_UNIT = ("test-contender", "test-held", "test-group", "test-permits", "test-query")
+
+servers = threading.Lock()  # one private ZooKeeper at a time
+live = set()  # processes
+stopping = threading.Event()
+
+
+class Broken(Exception):
+    """A patch that does not apply, a copy that does not build."""
+
+
+class Stopped(Exception):
+    """This program was told to end."""
+
+
+def stop():
+    stopping.set()
+    for process in list(live):
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
+
+def run(command, seconds, **options):
+    """Its exit status and output; None as the status: it did not end in time."""
+    if stopping.is_set():
+        raise Stopped
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True, **options)
+    live.add(process)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        status = None
+    live.discard(process)
+    if stopping.is_set():
+        raise Stopped
+    return status, output.decode("utf-8", "replace")
+
+
+def must(command, seconds, **options):
+    status, output = run(command, seconds, **options)
+    if status != 0:
+        raise Broken(output)
+
+
+class Tree:
+    def __init__(self, root, folder, *options):
+        self.root = root
+        self.path = pathlib.Path(folder)
+        self.build_path = self.path / "build"
+        self.touched = set()
+        skip = shutil.ignore_patterns("build*", ".git", "__pycache__")
+        shutil.copytree(root, self.path, ignore=skip)
+        must(["meson", "setup", str(self.build_path), "-Ddebug=false", *options], BUILD_SECONDS, cwd=self.path,
+             env=dict(os.environ, CC="gcc"))
+        names = {path.stem for path in (root / "tests/unit").glob("test-*.c")}
+        first = [name for name in BUSY_UNIT if name in names]
+        self.unit = ["tests/unit/" + name for name in first + sorted(names - set(first))]
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def apply(self, patch):
+        self.touched |= set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.M))
+        must(["patch", "-p1", "--no-backup-if-mismatch", "-r", "-", "-i", str(patch)], UNIT_SECONDS,
+             cwd=self.path)
+
+    def write(self, name, text):
+        self.touched.add(name)
+        (self.path / name).write_text(text)
+
+    def restore(self):
+        """As it was. The new times make ninja build it again."""
+        for name in self.touched:
+            (self.path / name).write_text((self.root / name).read_text())
+        self.touched = set()
+
+    def build(self, *targets):
+        must(["ninja", "-C", str(self.build_path), "-j", "1", *targets], BUILD_SECONDS)
+
+    # --- suites: what fails, or None ------------------------------------------------------------
+
+    def program(self, name, *arguments, seconds=SERVER_SECONDS):
+        return run([str(self.build_path / name), *arguments], seconds)
+
+    def fails_unit(self):
+        """Each is built only if those before it pass: most bugs are seen by the first ones."""
+        for name in self.unit:
+            self.build(name)
+            status, _ = self.program(name, seconds=UNIT_SECONDS)
+            if status != 0:
+                return name.rpartition("test-")[2]
+        return None
+
+    def fails_sim(self, schedules, at_once=500):
+        """The number of the first schedule that fails, and what was said."""
+        for first in range(1, schedules + 1, at_once):
+            count = min(at_once, schedules + 1 - first)
+            status, output = self.program("tests/sim/sim", "--jobs", "1", "--schedules", str(count),
+                                          "--seed", str(first), seconds=SIM_SECONDS)
+            if status == 0:
+                continue
+            found = re.search(r"^seed (\d+): (.*)$", output, re.M)
+            if found:
+                return found.groups()
+            return f"{first}..{first + count - 1}", "it hangs" if status is None else "it crashes"
+        return None
+
+    def fails_demo(self):
+        contention = str(self.build_path / "examples/contention")
+        with servers:
+            status, _ = self.program("tests/lib/zk-private", "--quiet", "--", contention,
+                                     "--processes", "2", "--threads", "2", "--seconds", "3")
+        return None if status == 0 else "demo"
+
+    def fails_test(self, suite, name):
+        with servers:
+            status, output = self.program(f"tests/{suite}/test-{name}")
+        if status == 0:
+            return None
+        found = re.findall(r"^\[  FAILED  \] (\w+)$", output, re.M)
+        return f"{name}: {found[0]}" if found else name
