@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "board.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define HEAD ((sizeof(struct board) + PAGE - 1) / PAGE * PAGE)
+
+struct board *board_map(int fd)
+{
+    void *at = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+struct board *board_new(int *fd)
+{
+    *fd = memfd_create("chaos", 0);
+    if (*fd < 0 || ftruncate(*fd, HEAD) != 0 || fcntl(*fd, F_SETFL, O_APPEND) != 0)
+        return NULL;
+    return board_map(*fd);
+}
+
+void board_odd(struct board *b, const char *format, ...)
+{
+    int none = 0;
+    va_list args;
+
+    b->odd++;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    if (!atomic_compare_exchange_strong(&b->failed, &none, 1))
+        return;
+    va_start(args, format);
+    vsnprintf(b->why, sizeof b->why, format, args);
+    va_end(args);
+    b->failed = 2;
+}
+
+/* --- the journal ------------------------------------------------------------------------------ */
+
+void journal_write(int fd, const struct record *record)
+{
+    if (write(fd, record, sizeof *record) != sizeof *record)
+        abort();
+}
+
+struct record *journal_read(int fd, size_t *n)
+{
+    struct stat st;
+    struct record *records;
+
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    size_t size = (size_t)st.st_size - HEAD;
+    records = malloc(size + 1);
+    for (size_t at = 0; records != NULL && at < size;) {
+        ssize_t got = pread(fd, (char *)records + at, size - at, (off_t)(HEAD + at));
+        if (got <= 0)
+            abort();
+        at += (size_t)got;
+    }
+    *n = size / sizeof *records;
+    return records;
+}
+
+void seat_bury(struct seat *seat, int fd)
+{
+    for (int i = 0; i < CHAOS_SLOTS; i++) {
+        struct record *r = &seat->hold[i];
+        if (!seat->open[i])
+            continue;
+        r->code = NEVER_UNLOCKED;
+        if (r->left_ns != 0 && r->left_ns < r->until_ns)
+            r->until_ns = r->left_ns;
+        journal_write(fd, r);
+        seat->open[i] = false;
+    }
+    seat->call_since_ms = 0;
+}

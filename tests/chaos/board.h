@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of the chaos share: a file in memory that the conductor makes and its clients
+ * inherit. What a client that is killed had written there stays. */
+#ifndef ZKCHAOS_BOARD_H
+#define ZKCHAOS_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "history.h"
+
+#define CHAOS_PROCESSES 8
+#define CHAOS_THREADS SEATS_OF_PROCESS
+#define CHAOS_SEATS (CHAOS_PROCESSES * CHAOS_THREADS)
+#define CHAOS_SLOTS 4   /* holds that a seat can have at a time */
+#define CHAOS_LASTING 2 /* the first processes are never killed: to see that they do not grow */
+
+enum tally {
+    GRANTED,   /* acquisitions; a multi-lock, and several permits at once, are one each */
+    TOLD_LOST, /* callbacks */
+    STALE_REFUSED,
+    TIMED_OUT,
+    CANCELED,
+    TOLD_BUSY,
+    UNREACHED, /* tries without a server */
+    UNPROVED,  /* grants whose window was over before the thread ran */
+    DOWNGRADED,
+    ASKED, /* requests to let go */
+    UNCONFIRMED,
+    TALLIES
+};
+
+/* RUN: lock. REST: one more grant each, without faults, and then nothing. END: close and exit. */
+enum phase { RUN, REST, END };
+
+/* What to do wrong, so that the witness can be seen to see it. */
+enum breakage { BREAK_NOTHING, BREAK_WINDOW, BREAK_LOCK };
+
+/* One thread. It alone writes here, but for rested. */
+struct seat {
+    atomic_int rested; /* the round of rest that it has come to */
+    atomic_llong call_since_ms;
+    atomic_int doing; /* role */
+    atomic_uint serial;
+    long busy; /* tries that found somebody */
+    atomic_bool open[CHAOS_SLOTS];
+    struct record hold[CHAOS_SLOTS];
+};
+
+struct process {
+    atomic_int told[PLACES], owed[PLACES]; /* losses, by callbacks and by unlock; of this life */
+    atomic_int threads;                    /* of the process, at rest */
+    atomic_llong heap;                     /* bytes in use, at rest */
+    atomic_llong clock_ns;                 /* what its wall clock is off by */
+    char servers[128];
+    int session_ms;
+};
+
+struct board {
+    uint64_t seed;
+    atomic_int phase, round; /* of rest */
+    atomic_int era, broken;
+    atomic_int failed; /* 1: why is being written; 2: it is there */
+    char why[500];     /* the first thing that should not have been, but for the history */
+    atomic_long odd;   /* such things */
+    atomic_long tally[TALLIES];
+    atomic_ullong newest[PLACES]; /* what the resource behind each lock has seen */
+    struct process process[CHAOS_PROCESSES];
+    struct seat seat[CHAOS_SEATS];
+};
+
+/* The conductor's. The descriptor is inherited. NULL: errno. */
+struct board *board_new(int *fd);
+struct board *board_map(int fd);
+void board_odd(struct board *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- the journal: records at the end of the same file ------------------------------------------- */
+
+void journal_write(int fd, const struct record *record);
+/* All records, to be freed. */
+struct record *journal_read(int fd, size_t *n);
+
+/* What a killed process had open is as its windows said. */
+void seat_bury(struct seat *seat, int fd);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chaos [OPTION...]: real servers, real faults.
+ *
+ * Goal: whatever happens to servers, links, processes and clocks, no two proved holders are inside
+ * together, tokens grow, losses are told, everybody goes on afterwards, and nothing is left. Method:
+ * three servers, clients of every kind behind proxies, faults by a seed; now and then all is healed
+ * and everybody comes to rest; the history is judged at the end. */
+#include "canary.h"
+#include "rest.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chance.h"
+#include "net.h"
+#include "worker.h"
+
+#define EPISODE_S 60          /* of faults, and then rest */
+#define HEAP_MAX (256 * 1024) /* what the heap of a client at rest may grow by */
+#define EPILOGUE_MS 2000
+
+struct chaos {
+    struct stage stage;
+    struct canary canary;
+    int seconds;
+    int64_t begun_ms;
+    long leftovers;
+    long long heap[CHAOS_LASTING]; /* at the first rest */
+};
+
+static const char usage_text[] =
+    "usage: chaos [OPTION...]\n"
+    "  --minutes N  how long (1; with ZKL_TEST_LONG=1 30)\n"
+    "  --seconds N  the same in seconds\n"
+    "  --seed N     of all choices (the clock)\n"
+    "  --trace      say each fault\n"
+    "  --break WHAT do something wrong, which must be seen: window (holders do not look at their\n"
+    "               window) or lock (one does not lock)\n"
+    "  --help       this text\n";
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+struct options {
+    long seconds, seed, client, board;
+    bool trace;
+    enum breakage broken;
+};
+
+static long number(const char *option, const char *text, long low, long high)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end != '\0' || n < low || n > high) {
+        fprintf(stderr, "chaos: --%s takes a number from %ld to %ld, not '%s'\n", option, low, high,
+                text);
+        exit(2);
+    }
+    return n;
+}
+
+static enum breakage breakage(const char *text)
+{
+    if (strcmp(text, "window") == 0)
+        return BREAK_WINDOW;
+    if (strcmp(text, "lock") == 0)
+        return BREAK_LOCK;
+    fprintf(stderr, "chaos: --break takes window or lock, not '%s'\n", text);
+    exit(2);
+}
+
+static void set_option(struct options *o, int option, const char *value)
+{
+    switch (option) {
+    case 'm':
+        o->seconds = 60 * number("minutes", value, 1, 100000);
+        break;
+    case 's':
+        o->seconds = number("seconds", value, 10, 6000000);
+        break;
+    case 'r':
+        o->seed = number("seed", value, 0, 1000000000000);
+        break;
+    case 't':
+        o->trace = true;
+        break;
+    case 'b':
+        o->broken = breakage(value);
+        break;
+    case 'c':
+        o->client = number("client", value, 0, CHAOS_PROCESSES - 1);
+        break;
+    case 'f':
+        o->board = number("board", value, 0, 1000000);
+        break;
+    case 'h':
+        fputs(usage_text, stdout);
+        exit(0);
+    default:
+        fputs(usage_text, stderr);
+        exit(2);
+    }
+}
+
+/* client and board: what the conductor starts a client with. */
+static struct options parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"minutes", required_argument, NULL, 'm'},
+        {"seconds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 'r'},
+        {"trace", no_argument, NULL, 't'},
+        {"break", required_argument, NULL, 'b'},
+        {"client", required_argument, NULL, 'c'},
+        {"board", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *full = getenv("ZKL_TEST_LONG");
+    struct options o = {.seconds = full != NULL && strcmp(full, "1") == 0 ? 1800 : 60,
+                        .seed = net_now_ms(),
+                        .client = -1};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        set_option(&o, option, optarg);
+    if (optind < argc)
+        set_option(&o, '?', NULL);
+    return o;
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+/* Nothing but a violation ends it early. */
+static bool goes_on(const struct chaos *c, int64_t end_ms)
+{
+    return net_now_ms() < end_ms && !c->stage.board->failed;
+}
+
+/* Mostly the next fault strikes while the last one lasts; sometimes its effects come about alone. */
+static int draw_pause_ms(struct stage *s)
+{
+    return s->board->broken == BREAK_NOTHING && chance(&s->chance, 75)
+               ? chance_between(&s->chance, 300, 1700)
+               : chance_between(&s->chance, 3000, 6000);
+}
+
+static void do_faults(struct chaos *c, int64_t end_ms)
+{
+    struct stage *s = &c->stage;
+
+    s->board->phase = RUN;
+    for (int64_t next_ms = 0; goes_on(c, end_ms); net_nap_ms(10)) {
+        stage_tick(s);
+        if (net_now_ms() >= next_ms) {
+            stage_fault(s);
+            next_ms = net_now_ms() + draw_pause_ms(s);
+        }
+    }
+}
+
+static void check_heap(struct chaos *c, bool last)
+{
+    for (int i = 0; i < CHAOS_LASTING; i++) {
+        long long now = c->stage.board->process[i].heap;
+        if (c->heap[i] == 0)
+            c->heap[i] = now;
+        if (last)
+            printf("chaos: heap of process %d at rest: %lld bytes, at first %lld\n", i, now,
+                   c->heap[i]);
+        if (now - c->heap[i] > HEAP_MAX)
+            board_odd(c->stage.board, "the heap of process %d has grown from %lld to %lld bytes", i,
+                      c->heap[i], now);
+    }
+}
+
+static void come_to_rest(struct chaos *c, bool last)
+{
+    struct stage *s = &c->stage;
+
+    if (stage_heal(s) != 0)
+        board_odd(s->board, "the servers do not come back");
+    else if (rest_reached(s)) {
+        canary_wait_still(&c->canary);
+        struct remains r = rest_remains(s, CHAOS_PROCESSES);
+        c->leftovers += rest_count(&r);
+        rest_check_losses(s);
+        check_heap(c, last);
+    }
+}
+
+/* The ensemble comes back without what it knew. */
+static void epilogue(struct chaos *c)
+{
+    struct stage *s = &c->stage;
+    int64_t end_ms = net_now_ms() + EPILOGUE_MS;
+
+    s->board->phase = RUN;
+    while (goes_on(c, end_ms))
+        net_nap_ms(10);
+    if (stage_wipe_all(s) != 0)
+        board_odd(s->board, "the servers do not come back without their data");
+    come_to_rest(c, true);
+}
+
+static void close_all(struct chaos *c)
+{
+    struct stage *s = &c->stage;
+    int64_t end_ms = net_now_ms() + 60000;
+
+    s->board->phase = END;
+    while (crowd_reap(s) > 0 && net_now_ms() < end_ms)
+        net_nap_ms(20);
+    if (crowd_reap(s) > 0) {
+        board_odd(s->board, "not all processes have closed and exited");
+        return;
+    }
+    struct remains r = rest_remains(s, 0);
+    c->leftovers += rest_count(&r);
+}
+
+static void run(struct chaos *c)
+{
+    const struct board *b = c->stage.board;
+    int64_t end_ms = net_now_ms() + 1000 * (int64_t)c->seconds;
+    int episode_s = c->seconds < 3 * EPISODE_S ? c->seconds / 3 : EPISODE_S;
+
+    c->begun_ms = net_now_ms();
+    while (goes_on(c, end_ms)) {
+        do_faults(c, net_now_ms() + 1000 * (int64_t)episode_s);
+        if (!b->failed)
+            come_to_rest(c, false);
+    }
+    if (!b->failed)
+        epilogue(c);
+    if (!b->failed)
+        close_all(c);
+}
+
+/* --- what came out ---------------------------------------------------------------------------- */
+
+static long faults(const struct chaos *c, int first, int last)
+{
+    long n = 0;
+
+    for (int i = first; i <= last; i++)
+        n += c->stage.count[i];
+    return n;
+}
+
+static void report(const struct chaos *c, const struct verdict *v, long violations)
+{
+    static const char *const names[TALLIES] = {"acquisitions",
+                                               "losses told",
+                                               "stale writes refused",
+                                               "timeouts",
+                                               "cancels",
+                                               "told busy",
+                                               "tries without a server",
+                                               "grants that were over at once",
+                                               "downgrades",
+                                               "asked to let go",
+                                               "unlocks not confirmed"};
+    const struct board *b = c->stage.board;
+
+    for (int i = 0; i < FAULTS; i++)
+        printf("  %s: %ld\n", fault_name(i), c->stage.count[i]);
+    for (int i = 0; i < TALLIES; i++)
+        printf("  %s: %ld\n", names[i], (long)b->tally[i]);
+    printf("  writes of the canary: %ld\n", c->canary.counted);
+    printf("  losses told of members that a multi-lock had not got together: %zu\n",
+           v->told_on_the_way);
+    printf("  holds in the history: %zu, proved for a time: %zu\n", v->holds, v->proved);
+    if (b->failed)
+        printf("chaos: FAILED: %s\n", b->why);
+    if (v->first[0] != '\0')
+        printf("chaos: FAILED: %s\n", v->first);
+    printf("chaos: %.0f s, seed %llu: servers killed or paused %ld, clients killed or paused %ld, "
+           "cuts and other faults of links %ld, acquisitions %ld, losses told %ld, stale writes "
+           "refused %ld, violations %ld, leftovers %ld\n",
+           (double)(net_now_ms() - c->begun_ms) / 1000, (unsigned long long)b->seed,
+           faults(c, SERVER_KILL, SERVER_WIPE), faults(c, CLIENT_KILL, CLIENT_PAUSE),
+           faults(c, LINK_CUT, NODE_CUT), (long)b->tally[GRANTED], (long)b->tally[TOLD_LOST],
+           (long)b->tally[STALE_REFUSED], violations, c->leftovers);
+}
+
+static int judge(struct chaos *c)
+{
+    struct board *b = c->stage.board;
+    size_t n = 0;
+    struct record *records = journal_read(c->stage.fd, &n);
+    struct verdict v = history_judge(records, n);
+    long violations = b->odd + (long)history_violations(&v);
+
+    free(records);
+    report(c, &v, violations);
+    if (b->broken != BREAK_NOTHING) {
+        bool seen = violations > 0;
+        printf("chaos: what was done wrong was %s\n", seen ? "seen, as is right" : "NOT SEEN");
+        return seen ? 0 : 1;
+    }
+    return violations == 0 ? 0 : 1;
+}
+
+static int conduct(const struct options *o)
+{
+    struct chaos c = {.seconds = (int)o->seconds};
+    char err[512];
+    int rc = zks_available(err, sizeof err);
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (rc != 0) {
+        fprintf(stderr, "skipped: %s\n", err);
+        return 77;
+    }
+    if (nets_start(&c.stage.nets, CHAOS_NODES, err, sizeof err) != 0)
+        printf("chaos: skipped: no cuts between the servers: %s\n", err);
+    c.stage.board = board_new(&c.stage.fd);
+    if (c.stage.board == NULL)
+        return 1;
+    c.stage.trace = o->trace;
+    c.stage.chance = c.stage.board->seed = (uint64_t)o->seed;
+    c.stage.board->broken = o->broken;
+    printf("chaos: %ld s, seed %ld\n", o->seconds, o->seed);
+    if (stage_start(&c.stage, err, sizeof err) != 0) {
+        fprintf(stderr, "chaos: %s\n", err);
+        return 1;
+    }
+    if (canary_start(&c.canary, c.stage.board, c.stage.zks) == 0) {
+        run(&c);
+        canary_stop(&c.canary);
+    }
+    stage_stop(&c.stage);
+    return judge(&c);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+
+    if (o.client >= 0)
+        return client_run((int)o.board, (int)o.client);
+    return conduct(&o);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A program of its own, not a fork: the conductor has threads. */
+static void become_client(int fd, int client)
+{
+    char descriptor[16], number[16];
+
+    snprintf(descriptor, sizeof descriptor, "%d", fd);
+    snprintf(number, sizeof number, "%d", client);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl("/proc/self/exe", "chaos", "--client", number, "--board", descriptor, NULL);
+    _exit(127);
+}
+
+void crowd_start(struct stage *s, int client)
+{
+    struct body *body = &s->client[client];
+    struct process *p = &s->board->process[client];
+
+    for (int i = 0; i < PLACES; i++)
+        p->told[i] = p->owed[i] = 0;
+    p->threads = 0;
+    body->pid = fork();
+    if (body->pid == 0)
+        become_client(s->fd, client);
+    body->condition = FINE;
+    if (body->pid < 0)
+        board_odd(s->board, "process %d was not forked", client);
+}
+
+static void bury(struct stage *s, int client)
+{
+    for (int i = 0; i < CHAOS_THREADS; i++)
+        seat_bury(&s->board->seat[client * CHAOS_THREADS + i], s->fd);
+    s->client[client].pid = 0;
+    s->client[client].condition = DEAD;
+}
+
+void crowd_kill(struct stage *s, int client)
+{
+    if (s->client[client].pid <= 0)
+        return;
+    kill(s->client[client].pid, SIGKILL);
+    waitpid(s->client[client].pid, NULL, 0);
+    bury(s, client);
+}
+
+void crowd_pause(struct stage *s, int client)
+{
+    kill(s->client[client].pid, SIGSTOP);
+    s->client[client].condition = STOPPED;
+}
+
+void crowd_resume(struct stage *s, int client)
+{
+    kill(s->client[client].pid, SIGCONT);
+    s->client[client].condition = FINE;
+}
+
+int crowd_reap(struct stage *s)
+{
+    int running = 0;
+
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        int status = 0;
+        pid_t pid = s->client[i].pid;
+        if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid) {
+            if (s->board->phase != END || status != 0)
+                board_odd(s->board, "process %d ended with status 0x%x", i, (unsigned)status);
+            bury(s, i);
+        }
+        running += s->client[i].pid > 0;
+    }
+    return running;
+}

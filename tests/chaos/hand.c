@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker.h"
+
+#include "chance.h"
+#include "net.h"
+
+#define MS INT64_C(1000000)
+
+void count_in(struct worker *w, enum tally tally)
+{
+    w->board->tally[tally]++;
+}
+
+int64_t call_begin(struct worker *w)
+{
+    w->seat->call_since_ms = net_now_ms();
+    return net_boot_ns();
+}
+
+void call_end(struct worker *w)
+{
+    w->seat->call_since_ms = 0;
+}
+
+void call_odd(struct worker *w, const char *what, int rc)
+{
+    board_odd(w->board, "seat %d (%s): %s: %d, %s: %s", w->number, role_name(w->role), what, rc,
+              zkl_strerror(rc), zkl_error_detail());
+}
+
+struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
+                        uint64_t token)
+{
+    struct seat *seat = h->w->seat;
+    int64_t now = net_boot_ns();
+    int slot = 0;
+
+    while (seat->open[slot])
+        slot++;
+    seat->hold[slot] = (struct record){.asked_ns = asked_ns,
+                                       .begun_ns = now,
+                                       .until_ns = now,
+                                       .token = token,
+                                       .serial = ++seat->serial,
+                                       .seat = (int16_t)h->w->number,
+                                       .place = (uint8_t)place,
+                                       .access = (uint8_t)access,
+                                       .era = (uint8_t)h->w->board->era};
+    seat->open[slot] = true;
+    h->slots[h->count++] = slot;
+    return &seat->hold[slot];
+}
+
+static struct record *held(const struct hand *h, int i)
+{
+    return &h->w->seat->hold[h->slots[i]];
+}
+
+/* --- the window ------------------------------------------------------------------------------- */
+
+static int64_t permits_window_ms(const struct hand *h)
+{
+    int64_t least = zkl_permit_window_ms(h->permits[0]);
+
+    for (int i = 1; i < h->count; i++) {
+        int64_t one = zkl_permit_window_ms(h->permits[i]);
+        least = one < least ? one : least;
+    }
+    return least;
+}
+
+static int64_t window_ms(const struct hand *h)
+{
+    if (h->multi != NULL)
+        return zkl_multi_window_ms(h->multi);
+    return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : permits_window_ms(h);
+}
+
+/* For this test's own test: what does not look believes that it holds until now, and writes. */
+static bool looks(const struct hand *h)
+{
+    return h->w->board->broken != BREAK_WINDOW || held(h, 0)->place == LEASE;
+}
+
+/* Proved from before the look on, for as long as the window then was: until when, or 0. */
+static int64_t prove(struct hand *h)
+{
+    int64_t now = net_boot_ns(), window = looks(h) ? window_ms(h) : 0;
+
+    for (int i = 0; !looks(h) && i < h->count; i++)
+        held(h, i)->until_ns = now;
+    if (!looks(h))
+        return INT64_MAX;
+    if (window < 0)
+        call_odd(h->w, "window", (int)window);
+    for (int i = 0; window > 0 && i < h->count; i++)
+        held(h, i)->until_ns = now + window * MS;
+    return window > 0 ? now + window * MS : 0;
+}
+
+/* --- what the lock protects ------------------------------------------------------------------- */
+
+/* It keeps the largest token that it has seen and refuses smaller ones. */
+static bool resource_takes(struct board *b, const struct record *r)
+{
+    unsigned long long newest = b->newest[r->place];
+
+    do {
+        if (r->token < newest || r->era != b->era)
+            return false;
+    } while (!atomic_compare_exchange_weak(&b->newest[r->place], &newest, r->token));
+    return true;
+}
+
+/* Nobody newer can have written while the window is open. Modes: F9. */
+static void write_all(struct hand *h, int64_t proved_until_ns)
+{
+    for (int i = 0; i < h->count; i++) {
+        const struct record *r = held(h, i);
+        if (r->access != ALONE || resource_takes(h->w->board, r))
+            continue;
+        count_in(h->w, STALE_REFUSED);
+        if (net_boot_ns() < proved_until_ns)
+            board_odd(h->w->board,
+                      "%s: the write of seat %d was refused while its window was open, token %llx "
+                      "after %llx",
+                      place_name(r->place), h->w->number, (unsigned long long)r->token,
+                      (unsigned long long)h->w->board->newest[r->place]);
+    }
+}
+
+void hand_write_late(struct hand *h)
+{
+    write_all(h, 0);
+}
+
+bool hand_use(struct hand *h)
+{
+    int64_t until_ns = prove(h);
+
+    if (until_ns == 0)
+        return false;
+    if (chance(&h->w->chance, 20)) /* whatever may come between the look and the write */
+        net_nap_ms(chance_between(&h->w->chance, 0, 5));
+    write_all(h, until_ns);
+    return true;
+}
+
+void hand_work(struct hand *h, int most_ms)
+{
+    int times = chance_between(&h->w->chance, 1, 3);
+    bool ever = false;
+
+    for (int i = 0; i < times; i++) {
+        ever = hand_use(h) || ever;
+        net_nap_ms(chance_between(&h->w->chance, 0, most_ms / times));
+    }
+    hand_use(h);
+    if (!ever)
+        count_in(h->w, UNPROVED);
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+
+/* 0: the node had stood to the end, so nobody else was in between. */
+static void close_hold(struct hand *h, int i, int rc)
+{
+    struct worker *w = h->w;
+    struct record *r = held(h, i);
+
+    if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+        call_odd(w, "unlock", rc);
+    if (rc == ZKL_EUNCONFIRMED)
+        count_in(w, UNCONFIRMED);
+    if (rc == ZKL_ELOST)
+        w->client->process->owed[r->place]++;
+    r->code = (int16_t)rc;
+    if (rc == 0 || !looks(h) || r->left_ns < r->until_ns)
+        r->until_ns = r->left_ns;
+    journal_write(w->client->fd, r);
+    w->seat->open[h->slots[i]] = false;
+}
+
+static void unlock(struct hand *h, int *codes)
+{
+    int of_members[8];
+
+    call_begin(h->w);
+    if (h->multi != NULL) {
+        zkl_multi_unlock(h->multi, of_members);
+        for (int i = 0; i < h->count; i++)
+            codes[i] = of_members[h->members[i]];
+    } else if (h->mutex != NULL) {
+        codes[0] = zkl_mutex_unlock(h->mutex);
+    } else {
+        for (int i = 0; i < h->count; i++)
+            codes[i] = zkl_permit_release(h->permits[i]);
+    }
+    call_end(h->w);
+}
+
+void hand_leave(struct hand *h)
+{
+    int codes[CHAOS_SLOTS] = {0};
+    int64_t now = net_boot_ns();
+
+    for (int i = 0; i < h->count; i++)
+        held(h, i)->left_ns = now;
+    unlock(h, codes);
+    for (int i = 0; i < h->count; i++) {
+        if (codes[i] == ZKL_ELOST && chance(&h->w->chance, 50))
+            hand_write_late(h);
+        close_hold(h, i, codes[i]);
+    }
+    h->count = 0;
+}

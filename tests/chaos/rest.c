@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fourlw.h"
+#include "net.h"
+#include "wire.h"
+#include "worker.h"
+
+#define GRANT_MS 90000
+#define CLEAN_MS 30000
+#define LOOK_MS 20
+
+#define DEPTH_MAX 5
+
+/* --- everybody -------------------------------------------------------------------------------- */
+
+static int waiting_seat(const struct board *b)
+{
+    for (int i = 0; i < CHAOS_SEATS; i++) {
+        if (b->seat[i].rested != b->round)
+            return i;
+    }
+    return -1;
+}
+
+/* Who has what, and who waits for whom: on the servers, and in each seat. */
+static void report_seat(const struct board *b, int seat)
+{
+    const struct seat *at = &b->seat[seat];
+    int64_t since_ms = at->call_since_ms;
+
+    fprintf(stderr, "  seat %d (%s)%s, in a call for %lld ms, has", seat, role_name(at->doing),
+            at->rested == b->round ? ", at rest" : "",
+            since_ms != 0 ? (long long)(net_now_ms() - since_ms) : 0);
+    for (int i = 0; i < CHAOS_SLOTS; i++) {
+        if (at->open[i])
+            fprintf(stderr, " %s (token %llx)", place_name(at->hold[i].place),
+                    (unsigned long long)at->hold[i].token);
+    }
+    fprintf(stderr, "\n");
+}
+
+static void report_node(struct wire *wire, const char *path, int depth)
+{
+    struct wire_names names = {0};
+    struct wire_stat stat = {0};
+    char data[100] = "";
+
+    if (wire_get(wire, path, data, sizeof data, &stat) != 0)
+        return;
+    fprintf(stderr, "  %s czxid %llx of session %llx: %s\n", path, (long long)stat.czxid,
+            (long long)stat.ephemeral_owner, data);
+    if (depth < DEPTH_MAX && wire_children(wire, path, &names) == 0) {
+        for (size_t i = 0; i < names.n; i++) {
+            char child[400];
+            snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+            report_node(wire, child, depth + 1);
+        }
+    }
+    wire_names_free(&names);
+}
+
+static void report_standstill(struct stage *s)
+{
+    struct wire *wire = NULL;
+
+    for (int i = 0; i < CHAOS_PROCESSES; i++)
+        fprintf(stderr, "  process %d: pid %d, clock off by %lld s, %d threads\n", i,
+                s->client[i].pid, (long long)s->board->process[i].clock_ns / 1000000000,
+                s->board->process[i].threads);
+    for (int i = 0; i < CHAOS_SEATS; i++)
+        report_seat(s->board, i);
+    if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) == 0)
+        report_node(wire, "/chaos", 0);
+    wire_close(wire);
+}
+
+/* Once there are no faults everybody gets through. Modes: F6, F21. */
+bool rest_reached(struct stage *s)
+{
+    int64_t end_ms = net_now_ms() + GRANT_MS;
+    int seat;
+
+    s->board->round++;
+    s->board->phase = REST;
+    while ((seat = waiting_seat(s->board)) >= 0 && net_now_ms() < end_ms) {
+        net_nap_ms(LOOK_MS);
+        crowd_reap(s);
+    }
+    if (seat >= 0) {
+        board_odd(s->board, "seat %d (%s) is granted nothing in %d s without faults", seat,
+                  role_name(s->board->seat[seat].doing), GRANT_MS / 1000);
+        report_standstill(s);
+    }
+    return seat < 0;
+}
+
+/* What unlock called lost was told. Modes: F7. */
+void rest_check_losses(struct stage *s)
+{
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        const struct process *p = &s->board->process[i];
+        for (int k = 0; k < PLACES; k++) {
+            if (p->told[k] < p->owed[k])
+                board_odd(s->board,
+                          "process %d, %s: only %d losses were told by callbacks, %d by unlock", i,
+                          place_name(k), p->told[k], p->owed[k]);
+        }
+    }
+}
+
+/* --- what is left ----------------------------------------------------------------------------- */
+
+/* Ephemeral nodes at path and below. -1: no answer. */
+static int ephemerals(struct wire *wire, const char *path, int depth)
+{
+    struct wire_names names = {0};
+    struct wire_stat stat = {0};
+    int n = 0, rc = wire_exists(wire, path, &stat);
+
+    if (rc == WIRE_NONODE)
+        return 0;
+    if (rc != 0)
+        return -1;
+    if (stat.ephemeral_owner != 0)
+        return 1;
+    rc = depth < DEPTH_MAX ? wire_children(wire, path, &names) : WIRE_NONODE;
+    for (size_t i = 0; rc == 0 && n >= 0 && i < names.n; i++) {
+        char child[400];
+        snprintf(child, sizeof child, "%s/%s", path, names.name[i]);
+        int below = ephemerals(wire, child, depth + 1);
+        n = below < 0 ? -1 : n + below;
+    }
+    wire_names_free(&names);
+    return rc == 0 || rc == WIRE_NONODE ? n : -1;
+}
+
+static int count_nodes(struct stage *s)
+{
+    struct wire *wire = NULL;
+    int n = -1;
+
+    if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) != 0)
+        return -1;
+    if (wire_sync(wire, "/") == 0)
+        n = ephemerals(wire, "/chaos", 0);
+    wire_close(wire);
+    return n;
+}
+
+/* Of all servers; -1: one did not answer. */
+static int sum(struct stage *s, bool watches)
+{
+    int all = 0;
+
+    for (int i = 0; i < CHAOS_NODES; i++) {
+        const char *host = zks_node_host(s->zks, (size_t)i);
+        int port = zks_port(s->zks, (size_t)i);
+        int n = watches ? flw_watch_count(host, port, NULL) : flw_connections(host, port);
+        if (n < 0)
+            return -1;
+        all += n;
+    }
+    return all;
+}
+
+static int more_threads(const struct stage *s)
+{
+    int n = 0;
+
+    for (int i = 0; i < CHAOS_PROCESSES; i++)
+        n += s->board->process[i].threads != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
+    return n;
+}
+
+int rest_count(const struct remains *r)
+{
+    return r->nodes + r->watches + r->connections + r->threads;
+}
+
+static bool is_clean(const struct remains *r)
+{
+    return r->nodes == 0 && r->watches == 0 && r->connections == 0 && r->threads == 0;
+}
+
+/* Of all clients, by the servers themselves. Modes: F18, F19. */
+struct remains rest_remains(struct stage *s, int clients)
+{
+    int64_t end_ms = net_now_ms() + CLEAN_MS;
+    struct remains r;
+
+    do {
+        net_nap_ms(LOOK_MS);
+        r.nodes = count_nodes(s);
+        r.watches = sum(s, true);
+        r.connections = sum(s, false) - clients;
+        r.threads = clients > 0 ? more_threads(s) : 0;
+    } while (!is_clean(&r) && net_now_ms() < end_ms);
+    if (!is_clean(&r))
+        board_odd(s->board,
+                  "left behind: %d nodes, %d watches, %d connections, %d processes with other "
+                  "threads than %d",
+                  r.nodes, r.watches, r.connections, r.threads, CHAOS_THREADS + 5);
+    return r;
+}

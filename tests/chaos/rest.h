@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* At rest: the faults are over, everybody gets the lock once more, and then nothing is left. */
+#ifndef ZKCHAOS_REST_H
+#define ZKCHAOS_REST_H
+
+#include "stage.h"
+
+struct remains {
+    int nodes, watches, connections; /* beyond those of the clients that rest */
+    int threads;                     /* processes that have more of them than the first had */
+};
+
+/* Everybody is granted something within the bound and rests. False, and said: not so. */
+bool rest_reached(struct stage *s);
+/* What is left, once it is nothing or time is up. clients: so many are connected. */
+struct remains rest_remains(struct stage *s, int clients);
+int rest_count(const struct remains *r);
+/* Callbacks have told of each loss that unlock said. */
+void rest_check_losses(struct stage *s);
+
+#endif

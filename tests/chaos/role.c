@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker.h"
+
+#include <string.h>
+
+#include <zklock/inspect.h>
+
+#include "chance.h"
+#include "net.h"
+
+#define MS INT64_C(1000000)
+#define RARELY 3000
+#define LINGER_NS (INT64_C(30) * 1000 * MS) /* of a node whose session has to end first */
+
+const char *role_name(int role)
+{
+    static const char *const names[ROLES] = {
+        "lock",  "lock with a deadline", "try",      "read and write", "permits", "multi-lock",
+        "lease", "semaphore's mutex",    "revocable"};
+    return names[role];
+}
+
+/* --- acquiring -------------------------------------------------------------------------------- */
+
+static bool is_expected(const struct zkl_wait *wait, int rc)
+{
+    bool try = (wait->flags & ZKL_WAIT_TRY) != 0;
+
+    return rc == 0 || (rc == ZKL_ETIMEDOUT && wait->deadline_ns != ZKL_NO_DEADLINE) ||
+           (rc == ZKL_ECANCELED && wait->cancel != NULL) ||
+           ((rc == ZKL_EBUSY || rc == ZKL_EDISCONNECTED) && try);
+}
+
+static bool answered(struct worker *w, const struct zkl_wait *wait, const char *what, int rc)
+{
+    call_end(w);
+    if (!is_expected(wait, rc))
+        call_odd(w, what, rc);
+    w->seat->busy += rc == ZKL_EBUSY;
+    count_in(w, rc == 0                   ? GRANTED
+                : rc == ZKL_ETIMEDOUT     ? TIMED_OUT
+                : rc == ZKL_ECANCELED     ? CANCELED
+                : rc == ZKL_EDISCONNECTED ? UNREACHED
+                                          : TOLD_BUSY);
+    return rc == 0;
+}
+
+static bool take(struct worker *w, struct hand *h, struct zkl_mutex *mutex, enum place place,
+                 enum access access, const struct zkl_wait *wait)
+{
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+
+    if (w->board->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
+        mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
+    *h = (struct hand){.w = w, .mutex = mutex};
+    int64_t asked_ns = call_begin(w);
+    if (!answered(w, wait, "acquire", zkl_mutex_acquire(mutex, wait, &grant)))
+        return false;
+    hand_add(h, place, access, asked_ns, grant.token);
+    return true;
+}
+
+static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
+                  const struct zkl_wait *wait, int most_ms)
+{
+    struct hand h;
+
+    if (!take(w, &h, mutex, place, ALONE, wait))
+        return false;
+    hand_work(&h, most_ms);
+    hand_leave(&h);
+    return true;
+}
+
+/* Now and then a long one, so that what stops a process meets holders. */
+static int length_ms(struct worker *w)
+{
+    return chance(&w->chance, 20) ? chance_between(&w->chance, 50, 400) : 10;
+}
+
+static struct zkl_wait wait_for_ms(int ms)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.deadline_ns = zkl_now_ns() + ms * MS;
+    return wait;
+}
+
+/* --- the roles -------------------------------------------------------------------------------- */
+
+static bool play_plain(struct worker *w)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+}
+
+/* A deadline, or a cancel object that is set beforehand or not at all. */
+static bool play_hurried(struct worker *w)
+{
+    struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 1, 400));
+    struct zkl_cancel *cancel = NULL;
+
+    if (chance(&w->chance, 20) && zkl_cancel_new(&cancel) == 0) {
+        wait.cancel = cancel;
+        if (chance(&w->chance, 50))
+            zkl_cancel_set(cancel);
+    }
+    bool granted = visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+    zkl_cancel_free(cancel);
+    return granted;
+}
+
+/* What a node of this call may stand for: until its session has ended for sure, unless unlock said
+ * that it is gone. */
+static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
+{
+    struct record r = {.kind = (uint8_t)kind,
+                       .place = RARE,
+                       .seat = (int16_t)w->number,
+                       .serial = w->seat->serial,
+                       .asked_ns = from_ns,
+                       .begun_ns = net_boot_ns(),
+                       .until_ns = until_ns};
+
+    journal_write(w->client->fd, &r);
+}
+
+/* Where nearly nobody ever is: whoever is told "busy" has to have met somebody. Said before, for the
+ * case that the process is killed. */
+static bool try_rare(struct worker *w, const struct zkl_wait *wait)
+{
+    int64_t from_ns = net_boot_ns();
+    long busy = w->board->seat[w->number].busy;
+
+    w->seat->serial++;
+    stands(w, THERE, from_ns, from_ns + LINGER_NS);
+    bool granted = visit(w, w->client->mutex[RARE], RARE, wait, 5);
+    if (w->seat->busy > busy)
+        stands(w, BUSY, from_ns, 0);
+    return granted;
+}
+
+static bool play_try(struct worker *w)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.flags = ZKL_WAIT_TRY | (chance(&w->chance, 30) ? ZKL_WAIT_SYNC : 0);
+    if (chance_between(&w->chance, 1, RARELY) == 1)
+        return try_rare(w, &wait);
+    return visit(w, w->client->mutex[MUTEX], MUTEX, &wait, length_ms(w));
+}
+
+/* A writer that becomes a reader: nobody writes in between. */
+static void downgrade(struct worker *w, struct hand *writer)
+{
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct hand reader = {.w = w, .mutex = zkl_rwlock_read(w->client->rwlock)};
+    int64_t asked_ns = call_begin(w);
+    int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
+
+    call_end(w);
+    if (rc != 0 && rc != ZKL_ELOST)
+        call_odd(w, "downgrade", rc);
+    if (rc == 0) {
+        count_in(w, DOWNGRADED);
+        hand_add(&reader, RWLOCK, READING, asked_ns, grant.token)->below = 1;
+        hand_use(&reader);
+    }
+    hand_leave(writer);
+    if (rc == 0) {
+        hand_work(&reader, length_ms(w));
+        hand_leave(&reader);
+    }
+}
+
+static bool play_reads(struct worker *w)
+{
+    bool reads = chance(&w->chance, 60);
+    struct zkl_rwlock *rwlock = w->client->rwlock;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct hand h;
+
+    if (chance(&w->chance, 20))
+        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
+    if (!take(w, &h, reads ? zkl_rwlock_read(rwlock) : zkl_rwlock_write(rwlock), RWLOCK,
+              reads ? READING : ALONE, &wait))
+        return false;
+    hand_work(&h, length_ms(w));
+    if (!reads && chance(&w->chance, 40))
+        downgrade(w, &h);
+    else
+        hand_leave(&h);
+    return true;
+}
+
+static bool play_permits(struct worker *w)
+{
+    int count = chance_between(&w->chance, 1, 2);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct hand h = {.w = w};
+
+    if (chance(&w->chance, 20))
+        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
+    int64_t asked_ns = call_begin(w);
+    if (!answered(w, &wait, "permits",
+                  zkl_semaphore_acquire(w->client->semaphore, count, &wait, h.permits)))
+        return false;
+    for (int i = 0; i < count; i++)
+        hand_add(&h, PERMITS, PERMIT, asked_ns, zkl_permit_token(h.permits[i]));
+    hand_work(&h, length_ms(w));
+    hand_leave(&h);
+    return true;
+}
+
+static bool play_several(struct worker *w)
+{
+    struct client *c = w->client;
+    bool reads = chance(&w->chance, 50);
+    const enum place places[] = {MUTEX, RWLOCK, PERMITS};
+    const enum access accesses[] = {ALONE, reads ? READING : ALONE, PERMIT};
+    struct zkl_member members[] = {
+        zkl_member_mutex(c->mutex[MUTEX]),
+        zkl_member_mutex(reads ? zkl_rwlock_read(c->rwlock) : zkl_rwlock_write(c->rwlock)),
+        zkl_member_semaphore(c->semaphore, 1)};
+    size_t first = (size_t)chance_between(&w->chance, 0, 1);
+    size_t count = (size_t)chance_between(&w->chance, 2, 3 - (int)first);
+    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct hand h = {.w = w};
+
+    int rc = zkl_multi_new(&h.multi, c->client, members + first, count);
+    if (rc != 0) {
+        call_odd(w, "new multi-lock", rc);
+        return false;
+    }
+    if (chance(&w->chance, 30))
+        wait = wait_for_ms(chance_between(&w->chance, 1, 300));
+    int64_t asked_ns = call_begin(w);
+    bool granted = answered(w, &wait, "multi-lock", zkl_multi_acquire(h.multi, &wait, grants));
+    for (size_t i = 0; granted && i < count; i++) {
+        h.members[i] = i;
+        hand_add(&h, places[first + i], accesses[first + i], asked_ns, grants[i].token);
+    }
+    if (granted) {
+        hand_work(&h, length_ms(w));
+        hand_leave(&h);
+    }
+    rc = zkl_multi_free(h.multi);
+    if (rc != 0)
+        call_odd(w, "free multi-lock", rc);
+    return granted;
+}
+
+/* Shorter or longer than the work; renewed or not. */
+static bool play_leases(struct worker *w)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct hand h;
+
+    wait.lease_ms = chance_between(&w->chance, 20, 400);
+    if (!take(w, &h, w->client->mutex[LEASE], LEASE, ALONE, &wait))
+        return false;
+    hand_work(&h, chance_between(&w->chance, 10, 100));
+    if (chance(&w->chance, 50)) {
+        int rc = zkl_mutex_renew(h.mutex, chance_between(&w->chance, 20, 400));
+        if (rc != 0 && rc != ZKL_ELOST)
+            call_odd(w, "renew", rc);
+        hand_work(&h, chance_between(&w->chance, 10, 300));
+    }
+    hand_leave(&h);
+    return true;
+}
+
+static bool play_single(struct worker *w)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    return visit(w, w->single, SINGLE, &wait, length_ms(w));
+}
+
+static bool may_be_asked(int rc)
+{
+    return rc == 0 || rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED || rc == ZKL_ENONODE;
+}
+
+/* Ask who holds to let go, if anybody does. */
+static void ask_to_go(struct worker *w, const char *path)
+{
+    const struct zkl_inspection *seen = NULL;
+    struct zkl_wait wait = wait_for_ms(chance_between(&w->chance, 100, 1000));
+
+    call_begin(w);
+    int rc = zkl_inspect(w->client->client, path, 500, &seen);
+    if (rc == 0 && seen->count > 0 && seen->entries[0].role == ZKL_ROLE_HOLDER) {
+        rc = zkl_revoke(w->client->client, seen->entries[0].node_path, &wait, 0);
+        count_in(w, ASKED);
+    }
+    call_end(w);
+    if (!may_be_asked(rc))
+        call_odd(w, "revoke", rc);
+    zkl_inspection_free(seen);
+}
+
+static bool play_asked_to_go(struct worker *w)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    int64_t end_ms = net_now_ms() + chance_between(&w->chance, 20, 1500);
+    struct hand h;
+
+    if (chance(&w->chance, 30))
+        ask_to_go(w, "/chaos/revoked");
+    if (!take(w, &h, w->client->mutex[REVOKED], REVOKED, ALONE, &wait))
+        return false;
+    do {
+        hand_use(&h);
+        net_nap_ms(2);
+    } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.mutex) == 0);
+    hand_leave(&h);
+    return true;
+}
+
+bool role_play(struct worker *w)
+{
+    static bool (*const plays[ROLES])(struct worker *) = {
+        play_plain,   play_hurried, play_try,    play_reads,      play_permits,
+        play_several, play_leases,  play_single, play_asked_to_go};
+
+    return plays[w->role](w);
+}

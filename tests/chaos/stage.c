@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chance.h"
+#include "fourlw.h"
+#include "net.h"
+
+#define TICK_MS 100
+#define SYNC_LIMIT_MS 3000 /* a follower that is not heard of for so long is out */
+#define PROBE_MS 50        /* one that does not answer is asked again */
+#define DRAWS_MAX 10
+#define CALM_MS 2000 /* before a server is killed */
+
+const char *fault_name(int fault)
+{
+    static const char *const names[FAULTS] = {
+        "server killed",     "server paused", "server's data wiped", "client killed",
+        "client paused",     "link cut",      "link with a hole",    "link delayed",
+        "answer lost",       "request lost",  "link half open",      "link trickling",
+        "servers cut apart", "clock stepped"};
+    return names[fault];
+}
+
+static void say(struct stage *s, enum fault fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct stage *s, enum fault fault, const char *format, ...)
+{
+    va_list args;
+
+    s->count[fault]++;
+    if (!s->trace)
+        return;
+    printf("[%lld] %s: ", (long long)(net_boot_ns() / 1000000), fault_name(fault));
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+}
+
+static int64_t until(struct stage *s, int least_ms, int most_ms)
+{
+    return net_now_ms() + chance_between(&s->chance, least_ms, most_ms);
+}
+
+/* --- start and stop --------------------------------------------------------------------------- */
+
+int stage_start(struct stage *s, char *err, size_t size)
+{
+    struct zks_options options = {.nodes = CHAOS_NODES,
+                                  .tick_ms = TICK_MS,
+                                  .sync_limit_ms = SYNC_LIMIT_MS,
+                                  .container_check_ms = 1000};
+    for (size_t i = 0; i < s->nets.nodes; i++) {
+        options.hosts[i] = s->nets.host[i];
+        options.nets[i] = s->nets.file[i];
+    }
+    int rc = zks_start(&s->zks, &options, err, size);
+
+    if (rc != 0)
+        return rc;
+    if (links_start(s) != 0) {
+        snprintf(err, size, "a proxy does not start");
+        return -1;
+    }
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        s->board->process[i].session_ms = 1500 + 500 * (i % 4);
+        crowd_start(s, i);
+    }
+    return 0;
+}
+
+void stage_stop(struct stage *s)
+{
+    for (int i = 0; i < CHAOS_PROCESSES; i++)
+        crowd_kill(s, i);
+    links_stop(s);
+    zks_stop(s->zks);
+    nets_stop(&s->nets);
+}
+
+/* --- servers ---------------------------------------------------------------------------------- */
+
+static int nodes_in_trouble(const struct stage *s)
+{
+    int n = 0;
+
+    for (int i = 0; i < CHAOS_NODES; i++) {
+        n += s->node[i].condition != FINE;
+        n += s->cut_until_ms[i] != 0;
+    }
+    return n;
+}
+
+static bool only_pauses(const struct stage *s)
+{
+    bool only = true;
+
+    for (int i = 0; i < CHAOS_NODES; i++)
+        only &= s->node[i].condition <= STOPPED && s->cut_until_ms[i] == 0;
+    return only;
+}
+
+/* May a server be struck now? Two may stand still at a time: nobody serves then. But while one comes back,
+ * with its data or without, the others stay: ZooKeeper 3.8.0 loses committed writes if another one is
+ * killed meanwhile, as the canary shows. */
+static bool may_strike(struct stage *s, enum fault fault)
+{
+    if (nodes_in_trouble(s) == 0)
+        return fault == SERVER_PAUSE || net_now_ms() >= s->calm_since_ms + CALM_MS;
+    return fault == SERVER_PAUSE && nodes_in_trouble(s) == 1 && only_pauses(s) &&
+           chance(&s->chance, 30);
+}
+
+/* Often the leader, if there is one; never to lose its data. -1: nobody. */
+static int draw_node(struct stage *s, enum fault fault, int leader)
+{
+    int any = chance_between(&s->chance, 0, CHAOS_NODES - 1);
+    bool wipe = fault == SERVER_WIPE;
+
+    if (!may_strike(s, fault) || (wipe && leader < 0))
+        return -1;
+    if (!wipe && leader >= 0 && chance(&s->chance, 30))
+        any = leader;
+    if (wipe && any == leader)
+        any = (any + 1) % CHAOS_NODES;
+    return s->node[any].condition == FINE ? any : -1;
+}
+
+static void kill_node(struct stage *s, int node, bool wipe)
+{
+    struct body *body = &s->node[node];
+
+    if (zks_kill_node(s->zks, (size_t)node) != 0 ||
+        (wipe && zks_wipe_node(s->zks, (size_t)node) != 0))
+        board_odd(s->board, "server %d was not killed", node);
+    body->condition = DEAD;
+    body->until_ms = until(s, 100, 2500);
+}
+
+static void pause_node(struct stage *s, int node)
+{
+    if (zks_pause_node(s->zks, (size_t)node) != 0)
+        board_odd(s->board, "server %d was not stopped", node);
+    s->node[node].condition = STOPPED;
+    s->node[node].until_ms = until(s, 200, 4000);
+}
+
+static void start_node(struct stage *s, int node)
+{
+    if (zks_start_node(s->zks, (size_t)node) != 0)
+        board_odd(s->board, "server %d was not started", node);
+    s->node[node].condition = COMING;
+}
+
+static bool serves(const struct stage *s, int node)
+{
+    enum flw_mode mode =
+        flw_mode(zks_node_host(s->zks, (size_t)node), zks_port(s->zks, (size_t)node), PROBE_MS);
+
+    return mode == FLW_LEADER || mode == FLW_FOLLOWER;
+}
+
+static void node_tick(struct stage *s, int node, int64_t now_ms)
+{
+    struct body *body = &s->node[node];
+
+    if (body->condition == COMING && serves(s, node)) {
+        body->condition = FINE;
+    } else if (body->condition == COMING && zks_pid(s->zks, (size_t)node) == 0) {
+        start_node(s, node); /* somebody else had its port */
+    } else if (body->condition == DEAD && now_ms >= body->until_ms) {
+        start_node(s, node);
+    } else if (body->condition == STOPPED && now_ms >= body->until_ms) {
+        zks_resume_node(s->zks, (size_t)node);
+        body->condition = COMING;
+    }
+}
+
+/* --- between servers -------------------------------------------------------------------------- */
+
+static void cut(struct stage *s, int node, bool apart)
+{
+    int next = (node + 1) % CHAOS_NODES;
+
+    if (nets_cut(&s->nets, (size_t)node, (size_t)next, apart) != 0)
+        board_odd(s->board, "servers %d and %d: the cut was not %s", node, next,
+                  apart ? "made" : "mended");
+    if (apart)
+        return;
+    s->cut_until_ms[node] = 0;
+    for (int i = 0; i < CHAOS_NODES; i++) { /* whoever was out has to come in again */
+        if ((i == node || i == next) && s->node[i].condition == FINE)
+            s->node[i].condition = COMING;
+    }
+}
+
+/* Two that do not hear each other, or one that is alone. */
+static bool cut_fault(struct stage *s)
+{
+    int node = chance_between(&s->chance, 0, CHAOS_NODES - 1);
+    int before = (node + CHAOS_NODES - 1) % CHAOS_NODES;
+    bool alone = chance(&s->chance, 60);
+
+    if (s->nets.nodes == 0 || nodes_in_trouble(s) > 0)
+        return false;
+    s->cut_until_ms[node] = until(s, 500, 5000);
+    cut(s, node, true);
+    if (alone) {
+        s->cut_until_ms[before] = s->cut_until_ms[node];
+        cut(s, before, true);
+    }
+    say(s, NODE_CUT, "%d from %s", node, alone ? "both others" : "the next one");
+    return true;
+}
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+static bool server_fault(struct stage *s, enum fault fault)
+{
+    int leader = zks_leader(s->zks), node = draw_node(s, fault, leader);
+
+    if (node < 0)
+        return false;
+    say(s, fault, "%d%s", node, node == leader ? ", the leader" : "");
+    if (fault == SERVER_PAUSE)
+        pause_node(s, node);
+    else
+        kill_node(s, node, fault == SERVER_WIPE);
+    return true;
+}
+
+static bool holds_something(const struct stage *s, int client)
+{
+    bool open = false;
+
+    for (int i = 0; i < CHAOS_THREADS * CHAOS_SLOTS; i++) {
+        const struct seat *seat = &s->board->seat[client * CHAOS_THREADS + i / CHAOS_SLOTS];
+        const struct record *hold = &seat->hold[i % CHAOS_SLOTS];
+        open |= seat->open[i % CHAOS_SLOTS] && hold->access == ALONE && hold->left_ns == 0;
+    }
+    return open;
+}
+
+/* Mostly one that has a lock just now. */
+static int draw_client(struct stage *s, int first)
+{
+    int client = chance_between(&s->chance, first, CHAOS_PROCESSES - 1);
+    bool any = s->board->broken == BREAK_NOTHING && chance(&s->chance, 30);
+
+    for (int i = 0; !any && i < CHAOS_PROCESSES; i++) {
+        int at = first + (client - first + i) % (CHAOS_PROCESSES - first);
+        if (s->client[at].condition == FINE && holds_something(s, at))
+            return at;
+    }
+    return client;
+}
+
+static bool client_fault(struct stage *s, enum fault fault)
+{
+    int client = draw_client(s, fault == CLIENT_KILL ? CHAOS_LASTING : 0);
+    struct body *body = &s->client[client];
+    int session_ms = s->board->process[client].session_ms;
+
+    if (body->condition != FINE)
+        return false;
+    if (fault == CLIENT_KILL) {
+        body->until_ms = until(s, 50, 2000);
+        crowd_kill(s, client);
+    } else { /* past its session, or not */
+        bool past = s->board->broken != BREAK_NOTHING || chance(&s->chance, 75);
+        body->until_ms = past ? until(s, session_ms + session_ms / 4, 5 * session_ms / 2)
+                              : until(s, session_ms / 4, session_ms);
+        crowd_pause(s, client);
+    }
+    say(s, fault, "%d for %lld ms", client, (long long)(body->until_ms - net_now_ms()));
+    return true;
+}
+
+/* A second or a year, to and fro. */
+static void step_clock(struct stage *s)
+{
+    static const long long seconds[] = {0, 1, -1, 60, -3600, 86400, -31536000};
+    int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
+    long long by = seconds[chance_between(&s->chance, 0, 6)];
+
+    s->board->process[client].clock_ns = by * 1000000000;
+    say(s, CLOCK_STEP, "%d: %lld s", client, by);
+}
+
+static enum fault draw_fault(struct stage *s)
+{
+    static const int often[FAULTS] = {
+        [SERVER_KILL] = 18,     [SERVER_PAUSE] = 13,     [SERVER_WIPE] = 4,    [CLIENT_KILL] = 14,
+        [CLIENT_PAUSE] = 18,    [LINK_CUT] = 4,          [LINK_HOLE] = 6,      [LINK_DELAY] = 3,
+        [LINK_LOSE_ANSWER] = 6, [LINK_LOSE_REQUEST] = 3, [LINK_HALF_OPEN] = 3, [NODE_CUT] = 10,
+        [LINK_TRICKLE] = 3,     [CLOCK_STEP] = 5};
+    int all = 0, drawn;
+
+    if (s->board->broken != BREAK_NOTHING) /* what shows it best */
+        return CLIENT_PAUSE;
+    for (int i = 0; i < FAULTS; i++)
+        all += often[i];
+    drawn = chance_between(&s->chance, 1, all);
+    for (int i = 0; i < FAULTS; i++) {
+        drawn -= often[i];
+        if (drawn <= 0)
+            return (enum fault)i;
+    }
+    return CLOCK_STEP;
+}
+
+static bool strike(struct stage *s, enum fault fault)
+{
+    if (fault <= SERVER_WIPE)
+        return server_fault(s, fault);
+    if (fault <= CLIENT_PAUSE)
+        return client_fault(s, fault);
+    if (fault == NODE_CUT)
+        return cut_fault(s);
+    if (fault == CLOCK_STEP) {
+        step_clock(s);
+        return true;
+    }
+    int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
+    say(s, fault, "of client %d", client);
+    links_fault(s, fault, client);
+    return true;
+}
+
+/* What would be too much just now is left out. */
+void stage_fault(struct stage *s)
+{
+    for (int i = 0; i < DRAWS_MAX && !strike(s, draw_fault(s)); i++)
+        continue;
+}
+
+/* --- the end of faults ------------------------------------------------------------------------ */
+
+static void end_due(struct stage *s, int64_t now_ms)
+{
+    for (int i = 0; i < CHAOS_NODES; i++) {
+        if (s->cut_until_ms[i] != 0 && now_ms >= s->cut_until_ms[i])
+            cut(s, i, false);
+        node_tick(s, i, now_ms);
+    }
+    if (nodes_in_trouble(s) > 0)
+        s->calm_since_ms = net_now_ms();
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        struct body *body = &s->client[i];
+        if (body->condition == DEAD && now_ms >= body->until_ms)
+            crowd_start(s, i);
+        else if (body->condition == STOPPED && now_ms >= body->until_ms)
+            crowd_resume(s, i);
+        for (int k = 0; k < CHAOS_NODES; k++) {
+            if (s->link_until_ms[i][k] != 0 && now_ms >= s->link_until_ms[i][k])
+                links_heal(s, i, k);
+        }
+    }
+}
+
+void stage_tick(struct stage *s)
+{
+    crowd_reap(s);
+    end_due(s, net_now_ms());
+}
+
+int stage_heal(struct stage *s)
+{
+    int64_t end_ms = net_now_ms() + ZKS_READY_MS;
+
+    end_due(s, INT64_MAX);
+    while (nodes_in_trouble(s) > 0 && net_now_ms() < end_ms) {
+        net_nap_ms(20);
+        end_due(s, INT64_MAX);
+    }
+    return zks_wait_ready(s->zks, ZKS_READY_MS);
+}
+
+int stage_wipe_all(struct stage *s)
+{
+    int64_t longest_ms = 0;
+
+    for (int i = 0; i < CHAOS_NODES; i++)
+        kill_node(s, i, false);
+    for (int i = 0; i < CHAOS_PROCESSES; i++) {
+        if (s->board->process[i].session_ms > longest_ms)
+            longest_ms = s->board->process[i].session_ms;
+    }
+    for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms; crowd_reap(s))
+        net_nap_ms(20);
+    s->board->era++;
+    for (int i = 0; i < PLACES; i++)
+        s->board->newest[i] = 0;
+    for (int i = 0; i < CHAOS_NODES; i++) {
+        if (zks_wipe_node(s->zks, (size_t)i) != 0)
+            return -1;
+    }
+    return stage_heal(s);
+}

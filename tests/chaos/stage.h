@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the faults strike: three servers, the clients, a proxy on each link between them, and the
+ * clients' wall clocks. Every choice comes from one seed. Every fault ends by itself when its time
+ * is over. */
+#ifndef ZKCHAOS_STAGE_H
+#define ZKCHAOS_STAGE_H
+
+#include <sys/types.h>
+
+#include "board.h"
+#include "nets.h"
+#include "proxy.h"
+#include "zkserver.h"
+
+#define CHAOS_NODES 3
+
+enum fault {
+    SERVER_KILL,
+    SERVER_PAUSE,
+    SERVER_WIPE, /* killed, and its data are gone */
+    CLIENT_KILL,
+    CLIENT_PAUSE,
+    LINK_CUT,
+    LINK_HOLE, /* either way, or both */
+    LINK_DELAY,
+    LINK_LOSE_ANSWER,
+    LINK_LOSE_REQUEST,
+    LINK_HALF_OPEN,
+    LINK_TRICKLE,
+    NODE_CUT, /* between two servers, or one and both others */
+    CLOCK_STEP,
+    FAULTS
+};
+
+/* COMING: started, and not serving yet. */
+enum condition { FINE, STOPPED, DEAD, COMING };
+
+struct body {
+    enum condition condition;
+    int64_t until_ms; /* of STOPPED and DEAD */
+    pid_t pid;        /* of a client */
+};
+
+struct stage {
+    struct board *board;
+    int fd;
+    uint64_t chance;
+    struct zks *zks;
+    struct body node[CHAOS_NODES];
+    struct body client[CHAOS_PROCESSES];
+    struct proxy *link[CHAOS_PROCESSES][CHAOS_NODES];
+    int64_t link_until_ms[CHAOS_PROCESSES][CHAOS_NODES]; /* 0: nothing is wrong with it */
+    struct nets nets;                  /* no nodes: this machine does not allow it */
+    int64_t cut_until_ms[CHAOS_NODES]; /* of a node and the next one; 0: they are not cut apart */
+    int64_t calm_since_ms;             /* of the servers */
+    long count[FAULTS];
+    bool trace; /* say each fault */
+};
+
+/* Servers, proxies and clients. 0, or -1: err says why. */
+int stage_start(struct stage *s, char *err, size_t size);
+void stage_stop(struct stage *s);
+
+const char *fault_name(int fault);
+/* One fault, by chance. */
+void stage_fault(struct stage *s);
+/* End what is due, see who has ended without being told. */
+void stage_tick(struct stage *s);
+/* End all. -1: the servers do not come back. */
+int stage_heal(struct stage *s);
+/* All servers lose their data, when all windows are over. -1: they do not come back. */
+int stage_wipe_all(struct stage *s);
+
+/* --- clients (crowd.c) -------------------------------------------------------------------------- */
+
+void crowd_start(struct stage *s, int client);
+void crowd_kill(struct stage *s, int client);
+void crowd_pause(struct stage *s, int client);
+void crowd_resume(struct stage *s, int client);
+/* Who has ended by itself is told of. Returns how many run. */
+int crowd_reap(struct stage *s);
+
+/* --- links (links.c) ---------------------------------------------------------------------------- */
+
+int links_start(struct stage *s);
+void links_stop(struct stage *s);
+void links_fault(struct stage *s, enum fault fault, int client);
+void links_heal(struct stage *s, int client, int node);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of the history: each rule, kept and broken. Times are in seconds. */
+#include "history.h"
+
+#include "check.h"
+
+#include <zklock/zklock.h>
+
+#define S INT64_C(1000000000)
+#define JUDGE(...)                                                                                 \
+    judge((struct record[]){__VA_ARGS__},                                                          \
+          sizeof(struct record[]){__VA_ARGS__} / sizeof(struct record))
+
+static struct verdict judge(struct record *records, size_t n)
+{
+    return history_judge(records, n);
+}
+
+static struct record hold(int seat, enum access access, int64_t begun, int64_t until,
+                          uint64_t token)
+{
+    static uint32_t serial;
+
+    return (struct record){.kind = HOLD,
+                           .place = access == PERMIT ? PERMITS : RWLOCK,
+                           .access = (uint8_t)access,
+                           .seat = (int16_t)seat,
+                           .asked_ns = begun * S - 1,
+                           .begun_ns = begun * S,
+                           .until_ns = until * S,
+                           .token = token,
+                           .serial = ++serial};
+}
+
+static struct record told(int seat, uint64_t token)
+{
+    return (struct record){
+        .kind = TOLD, .place = RWLOCK, .seat = (int16_t)seat, .token = token, .begun_ns = 9 * S};
+}
+
+static struct record at_rare(enum record_kind kind, int seat, int64_t from, int64_t until)
+{
+    struct record r = hold(seat, ALONE, from, until, 0);
+
+    r.kind = (uint8_t)kind;
+    r.place = RARE;
+    return r;
+}
+
+/* Goal: one after the other is right, and the moment of the change is nobody's; any shared time is an
+ * overlap, unless all read. */
+static void alone_is_alone(void **state)
+{
+    (void)state;
+    struct verdict v = JUDGE(hold(1, ALONE, 1, 3, 10), hold(2, ALONE, 3, 5, 11));
+    check_num(history_violations(&v), ==, 0);
+    check_num(v.proved, ==, 2);
+    v = JUDGE(hold(1, ALONE, 1, 4, 10), hold(2, ALONE, 3, 5, 11));
+    check_num(v.overlaps, ==, 1);
+    v = JUDGE(hold(1, ALONE, 1, 4, 10), hold(2, READING, 3, 5, 11));
+    check_num(v.overlaps, ==, 1);
+    v = JUDGE(hold(1, READING, 1, 4, 10), hold(2, ALONE, 3, 5, 11));
+    check_num(v.overlaps, ==, 1);
+    v = JUDGE(hold(1, READING, 1, 4, 10), hold(2, READING, 3, 5, 11));
+    check_num(history_violations(&v), ==, 0);
+    v = JUDGE(hold(1, ALONE, 1, 9, 10), hold(2, ALONE, 3, 3, 11), hold(3, ALONE, 5, 6, 12));
+    check_num(v.overlaps, ==, 1);
+}
+
+/* Goal: a writer that becomes a reader is with itself, and with nobody else. */
+static void a_downgrade_is_with_itself(void **state)
+{
+    struct record below = hold(1, READING, 2, 5, 10);
+
+    (void)state;
+    below.below = 1;
+    struct verdict v = JUDGE(hold(1, ALONE, 1, 3, 10), below, hold(2, READING, 4, 5, 11));
+    check_num(history_violations(&v), ==, 0);
+    v = JUDGE(hold(1, ALONE, 1, 3, 10), below, hold(2, ALONE, 4, 5, 11));
+    check_num(v.overlaps, ==, 1);
+    below.seat = 2;
+    v = JUDGE(hold(1, ALONE, 1, 3, 10), below);
+    check_num(v.overlaps, ==, 1);
+}
+
+/* Goal: so many permits and not one more; those of one transaction share a token. */
+static void permits_are_counted(void **state)
+{
+    struct record four[] = {hold(1, PERMIT, 1, 5, 10), hold(1, PERMIT, 1, 5, 10),
+                            hold(2, PERMIT, 1, 5, 11), hold(3, PERMIT, 5, 6, 12)};
+
+    (void)state;
+    struct verdict v = judge(four, 4);
+    check_num(history_violations(&v), ==, 0);
+    four[3].begun_ns = 4 * S;
+    v = judge(four, 4);
+    check_num(v.overlaps, ==, 1);
+}
+
+/* Goal: tokens grow in the order of holders, and of questions behind grants; not where all data were
+ * lost. */
+static void tokens_grow(void **state)
+{
+    (void)state;
+    struct verdict v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(2, ALONE, 3, 5, 10));
+    check_num(v.disorders, >=, 1);
+    v = JUDGE(hold(1, PERMIT, 1, 2, 10), hold(2, PERMIT, 3, 5, 9));
+    check_num(v.disorders, ==, 1);
+    struct record late = hold(2, ALONE, 3, 5, 9);
+    late.era = 1;
+    v = JUDGE(hold(1, ALONE, 1, 2, 10), late);
+    check_num(history_violations(&v), ==, 0);
+    struct record waited = hold(2, PERMIT, 3, 5, 9); /* asked before the other was granted */
+    waited.asked_ns = 0;
+    v = JUDGE(hold(1, PERMIT, 1, 2, 10), waited);
+    check_num(history_violations(&v), ==, 0);
+}
+
+/* Goal: "busy" is right while somebody may be there, and for a while after. */
+static void busy_has_a_reason(void **state)
+{
+    (void)state;
+    struct verdict v = JUDGE(at_rare(THERE, 1, 1, 2), at_rare(BUSY, 2, 11, 0));
+    check_num(history_violations(&v), ==, 0);
+    v = JUDGE(at_rare(THERE, 1, 1, 2), at_rare(BUSY, 2, 13, 0));
+    check_num(v.wrong_busy, ==, 1);
+    v = JUDGE(at_rare(BUSY, 2, 11, 0), at_rare(THERE, 1, 12, 20));
+    check_num(v.wrong_busy, ==, 1);
+    struct record busy = at_rare(BUSY, 2, 11, 0), own = at_rare(THERE, 2, 11, 41);
+    own.serial = busy.serial;
+    v = JUDGE(busy, own);
+    check_num(v.wrong_busy, ==, 1);
+}
+
+/* Goal: who was told of a loss hears the same from unlock, or was killed before. */
+static void losses_agree(void **state)
+{
+    struct record lost = hold(1, ALONE, 1, 2, 10);
+
+    (void)state;
+    struct verdict v = JUDGE(lost, told(0, 10));
+    check_num(v.wrong_told, ==, 1);
+    lost.code = ZKL_ELOST;
+    v = JUDGE(lost, told(0, 10));
+    check_num(history_violations(&v), ==, 0);
+    lost.code = NEVER_UNLOCKED;
+    v = JUDGE(lost, told(0, 10), told(0, 11));
+    check_num(history_violations(&v), ==, 0);
+    check_num(v.told, ==, 2);
+    check_num(v.told_on_the_way, ==, 1);
+}
+
+/* Goal: what a killed process left, and had written down already, counts once. */
+static void told_of_twice_counts_once(void **state)
+{
+    struct record one = hold(1, ALONE, 1, 2, 10), again = one;
+
+    (void)state;
+    again.until_ns = 3 * S;
+    struct verdict v = JUDGE(one, again);
+    check_num(history_violations(&v), ==, 0);
+    check_num(v.holds, ==, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone_is_alone),
+        cmocka_unit_test(a_downgrade_is_with_itself),
+        cmocka_unit_test(permits_are_counted),
+        cmocka_unit_test(tokens_grow),
+        cmocka_unit_test(busy_has_a_reason),
+        cmocka_unit_test(losses_agree),
+        cmocka_unit_test(told_of_twice_counts_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

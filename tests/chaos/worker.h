@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One client process of the chaos, and what its threads have in hand. */
+#ifndef ZKCHAOS_WORKER_H
+#define ZKCHAOS_WORKER_H
+
+#include <zklock/zklock.h>
+
+#include "board.h"
+
+/* What a thread does all its life. */
+enum role {
+    PLAIN,
+    HURRIED,
+    TRIES,
+    READS,
+    PERMIT_USER,
+    SEVERAL,
+    LEASES,
+    ONE_PERMIT,
+    ASKED_TO_GO,
+    ROLES
+};
+
+struct client {
+    struct board *board;
+    int fd; /* of the journal */
+    int number;
+    struct process *process;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex[PLACES]; /* of the places that are mutexes */
+    struct zkl_rwlock *rwlock;
+    struct zkl_semaphore *semaphore;
+};
+
+struct worker {
+    struct client *client;
+    struct board *board;
+    struct seat *seat;
+    int number; /* its seat's */
+    enum role role;
+    uint64_t chance;
+    struct zkl_mutex *single; /* of a semaphore's mutex: its holds are the handle's */
+};
+
+/* Returns the exit status. */
+int client_run(int fd, int number);
+
+/* One thing of its role, from asking to giving back. True if something was granted. */
+bool role_play(struct worker *w);
+const char *role_name(int role);
+
+/* --- what is in hand ---------------------------------------------------------------------------- */
+
+/* What one call got: a mutex, a multi-lock, or permits. */
+struct hand {
+    struct worker *w;
+    struct zkl_mutex *mutex;
+    struct zkl_multi *multi;
+    struct zkl_permit *permits[2];
+    int count;
+    int slots[CHAOS_SLOTS];      /* its holds in the seat */
+    size_t members[CHAOS_SLOTS]; /* of a multi-lock */
+};
+
+void count_in(struct worker *w, enum tally tally);
+/* The call begins, returns its time; it is over. */
+int64_t call_begin(struct worker *w);
+void call_end(struct worker *w);
+void call_odd(struct worker *w, const char *what, int rc);
+
+/* One hold more, granted now; alone: a write lock too. */
+struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
+                        uint64_t token);
+/* Look at the window, write to what the lock protects, take some time; a few times over. */
+void hand_work(struct hand *h, int most_ms);
+/* Once. False: not proved now. */
+bool hand_use(struct hand *h);
+/* Give all back. */
+void hand_leave(struct hand *h);
+/* The write of somebody who did not look. */
+void hand_write_late(struct hand *h);
+
+#endif
