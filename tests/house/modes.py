@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""modes.py ROOT [--write]: each known way to fail has a test that shows that we don't.
+
+Goal: the table of docs/testing.md is what the tests say of themselves. Method: modes.txt beside this file has the
+modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
+table is made of both and compared with the one between the two marks in docs/testing.md; --write puts it there. The
+tests that docs/guarantees.md names for its promises are there as well."""
+import pathlib
+import re
+import sys
+
+DOCUMENT = 'docs/testing.md'
+BEGIN, END = '<!-- modes: made by tests/house/modes.py ROOT --write -->', '<!-- modes: end -->'
+TAG = re.compile(r'\bModes: ([^.]*)\.')
+NUMBER = re.compile(r'F[1-9]\d*b?')
+# A comment and the function that it stands before; a cast in the line above or attributes do no harm.
+COMMENTED = re.compile(r'/\*((?:[^*]|\*(?!/))*)\*/\s*((?:static )?[\w ]+[ *](\w+)\([^;{}]*\)\s*\{)?')
+REASONS = ('not ours: ', 'open: ')
+
+
+def read_modes(text, problems):
+    """Number: (sentence, reason why there is no test, or '')."""
+    modes = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith('#'):
+            continue
+        number, sentence, *reason = [part.strip() for part in line.split(' | ')]
+        if not NUMBER.fullmatch(number) or number in modes:
+            problems.append(f'modes.txt: {number} is no number, or there twice')
+        if not sentence.endswith('.') or len(reason) > 1 or (reason and not reason[0].startswith(REASONS)):
+            problems.append(f'modes.txt: the line of {number} is not NUMBER | sentence. | reason')
+        modes[number] = (sentence, reason[0] if reason else '')
+    return modes
+
+
+class Folder:
+    """The sources of one folder below tests/, and what of them is run."""
+
+    def __init__(self, path):
+        self.name = path.name
+        self.sources = {p: p.read_text(encoding='utf-8') for p in sorted(path.glob('*.[ch]'))}
+        self.build = (path / 'meson.build').read_text(encoding='utf-8')
+        self.text = '\n'.join(self.sources.values())
+        # In the lists of cmocka's tests, and in macros that are parts of such lists.
+        lists = re.findall(r'\bstruct CMUnitTest \w+\[\] = \{(.*?)\};', self.text, re.DOTALL)
+        lists += re.findall(r'^#define \w+TESTS\b((?:.*\\\n)*.*)', self.text, re.MULTILINE)
+        self.listed = set(re.findall(r'\w+\((\w+)\)', '\n'.join(lists)))
+
+    def is_built(self, path):
+        name = re.escape(path.stem.removeprefix('test-'))
+        return bool(re.search(rf"'(test-)?{name}(\.c)?'", self.build))
+
+    def is_run(self, function, head):
+        """A test of cmocka is in a list; what checks in another program is called from somewhere."""
+        if 'void **state' in head:
+            return function in self.listed
+        return len(re.findall(rf'\b{function}\b', self.text)) > 1
+
+    def tags(self, problems):
+        """(mode, file, function) of each."""
+        for path, text in self.sources.items():
+            found = 0
+            for comment, head, function in COMMENTED.findall(text):
+                numbers = [n for tag in TAG.findall(' '.join(comment.replace(' * ', ' ').split()))
+                           for n in tag.split(', ')]
+                if not numbers:
+                    continue
+                found += 1
+                if not function:
+                    problems.append(f'{self.name}/{path.name}: modes {numbers} stand before no function')
+                elif not self.is_built(path):
+                    problems.append(f'{self.name}/{path.name} is not in meson.build')
+                elif not self.is_run(function, head):
+                    problems.append(f'{self.name}/{path.name}: {function} has modes and is not run')
+                else:
+                    yield from ((number, path, function) for number in numbers)
+            if found != text.count('Modes:'):
+                problems.append(f'{self.name}/{path.name}: {text.count("Modes:")} times "Modes:", but {found} read')
+
+
+def collect(root, modes, problems):
+    """Number: [(file as the table says it, function)]."""
+    shown = {number: [] for number in modes}
+    for build in sorted((root / 'tests').glob('*/meson.build')):
+        for number, path, function in Folder(build.parent).tags(problems):
+            test = (f'{path.parent.name}/{path.stem.removeprefix("test-")}', function)
+            if number not in modes:
+                problems.append(f'{path.name}: {function} names {number}, which is no mode')
+            elif test in shown[number]:
+                problems.append(f'{path.name}: {function} names {number} twice')
+            else:
+                shown[number].append(test)
+    for number, (_, reason) in modes.items():
+        if not shown[number] and not reason:
+            problems.append(f'{number} has no test, and no reason in modes.txt')
+        if shown[number] and reason:
+            problems.append(f'{number} has a test: its reason can leave modes.txt')
+    return shown
+
+
+def check_promises(root, problems):
+    """Each test that guarantees.md names is there, in the file it is said to be in, and run."""
+    text = (root / 'docs/guarantees.md').read_text(encoding='utf-8')
+    named = 0
+    for file, functions in re.findall(r'\b(\w+/[\w-]+): ((?:`\w+`(?:, )?)+)', text):
+        folder = Folder(root / 'tests' / file.split('/')[0])
+        bodies = '\n'.join(text for path, text in folder.sources.items()
+                           if path.stem.removeprefix('test-') == file.split('/')[1])
+        for function in re.findall(r'`(\w+)`', functions):
+            named += 1
+            head = re.search(rf'^\w[\w ]*[ *]{function}\(([^;{{}}]*)\)\n\{{', bodies, re.MULTILINE)
+            if not head or not folder.is_run(function, head.group(1)):
+                problems.append(f'docs/guarantees.md: {file} has no {function} that is run')
+    if named == 0:
+        problems.append('docs/guarantees.md names no test')
+
+
+def cell(tests, reason):
+    """The tests, file by file."""
+    files = {}
+    for file, function in tests:
+        files.setdefault(file, []).append(f'`{function}`')
+    return '; '.join(f'{file}: {", ".join(functions)}' for file, functions in files.items()) or reason
+
+
+def table(modes, shown):
+    lines = ['| mode | what goes wrong | shown by (below tests/) |', '|---|---|---|']
+    lines += [f'| {number} | {sentence} | {cell(shown[number], reason)} |'
+              for number, (sentence, reason) in modes.items()]
+    return '\n'.join(lines)
+
+
+def main():
+    root, write = pathlib.Path(sys.argv[1]), sys.argv[2:] == ['--write']
+    if len(sys.argv) < 2 or (sys.argv[2:] and not write):
+        sys.exit('usage: modes.py ROOT [--write]')
+    problems = []
+    modes = read_modes((pathlib.Path(__file__).parent / 'modes.txt').read_text(encoding='utf-8'), problems)
+    shown = collect(root, modes, problems)
+
+    document = root / DOCUMENT
+    text = document.read_text(encoding='utf-8')
+    before, begin, rest = text.partition(BEGIN)
+    old, end, after = rest.partition(END)
+    new = f'\n{table(modes, shown)}\n'
+    if not end:
+        problems.append(f'{DOCUMENT} has not both of the marks {BEGIN} and {END}')
+    elif write:
+        document.write_text(before + begin + new + end + after, encoding='utf-8')
+    elif old != new:
+        problems.append(f'the table of {DOCUMENT} is not what the tests say: run modes.py ROOT --write')
+    check_promises(root, problems)
+    if not modes:
+        problems.append('modes.txt has no mode')
+
+    for problem in problems:
+        print('modes:', problem)
+    reasons = [reason for _, reason in modes.values()]
+    print(f'modes: {len(modes)}, {sum(1 for tests in shown.values() if tests)} shown by '
+          f'{len({test for tests in shown.values() for test in tests})} tests, '
+          + ', '.join(f'{sum(r.startswith(kind) for r in reasons)} {kind[:-2]}' for kind in REASONS)
+          + f', {len(problems)} problems')
+    return 1 if problems else 0
+
+
+sys.exit(main())
