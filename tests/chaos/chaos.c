@@ -16,6 +16,7 @@
 
 #include "chance.h"
 #include "net.h"
+#include "option.h"
 #include "worker.h"
 
 #define EPISODE_S 60          /* of faults, and then rest */
@@ -49,19 +50,6 @@ struct options {
     enum breakage broken;
 };
 
-static long number(const char *option, const char *text, long low, long high)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    if (*text == '\0' || *end != '\0' || n < low || n > high) {
-        fprintf(stderr, "chaos: --%s takes a number from %ld to %ld, not '%s'\n", option, low, high,
-                text);
-        exit(2);
-    }
-    return n;
-}
-
 static enum breakage breakage(const char *text)
 {
     if (strcmp(text, "window") == 0)
@@ -76,13 +64,13 @@ static void set_option(struct options *o, int option, const char *value)
 {
     switch (option) {
     case 'm':
-        o->seconds = 60 * number("minutes", value, 1, 100000);
+        o->seconds = 60 * option_number("minutes", value, 1, 100000);
         break;
     case 's':
-        o->seconds = number("seconds", value, 10, 6000000);
+        o->seconds = option_number("seconds", value, 10, 6000000);
         break;
     case 'r':
-        o->seed = number("seed", value, 0, 1000000000000);
+        o->seed = option_number("seed", value, 0, 1000000000000);
         break;
     case 't':
         o->trace = true;
@@ -91,10 +79,10 @@ static void set_option(struct options *o, int option, const char *value)
         o->broken = breakage(value);
         break;
     case 'c':
-        o->client = number("client", value, 0, CHAOS_PROCESSES - 1);
+        o->client = option_number("client", value, 0, CHAOS_PROCESSES - 1);
         break;
     case 'f':
-        o->board = number("board", value, 0, 1000000);
+        o->board = option_number("board", value, 0, 1000000);
         break;
     case 'h':
         fputs(usage_text, stdout);

@@ -19,6 +19,7 @@
 
 #include "fourlw.h"
 #include "net.h"
+#include "option.h"
 #include "report.h"
 #include "wire.h"
 #include "zkserver.h"
@@ -46,33 +47,20 @@ static const char usage_text[] =
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static long number(const char *option, const char *text, long low, long high)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    if (*text == '\0' || *end != '\0' || n < low || n > high) {
-        fprintf(stderr, "soak: --%s takes a number from %ld to %ld, not '%s'\n", option, low, high,
-                text);
-        exit(2);
-    }
-    return n;
-}
-
 static void set_option(struct soak *soak, int option, const char *value)
 {
     switch (option) {
     case 's':
-        soak->seconds = (int)number("seconds", value, 1, 1000000);
+        soak->seconds = (int)option_number("seconds", value, 1, 1000000);
         break;
     case 'b':
-        soak->bound_s = (int)number("bound", value, 1, 100000);
+        soak->bound_s = (int)option_number("bound", value, 1, 100000);
         break;
     case 'r':
-        soak->board->seed = (uint64_t)number("seed", value, 0, 1000000000000);
+        soak->board->seed = (uint64_t)option_number("seed", value, 0, 1000000000000);
         break;
     case 'n':
-        soak->board->trespassers = (int)number("no-lock", value, 1, SOAK_PROCESSES - 1);
+        soak->board->trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
         break;
     case 'h':
         fputs(usage_text, stdout);
