@@ -7,6 +7,7 @@
 
 #include <zklock/zklock.h>
 
+#include "kinds.h"
 #include "world.h"
 
 int name_of(const struct proc *p)
@@ -33,25 +34,6 @@ static struct proc *proc_of(struct zkl_port *port)
 
 /* --- the port ------------------------------------------------------------- */
 
-static const char *const kinds[ZKL_REQUEST_KINDS] = {
-    [ZKL_REQ_CREATE] = "create",
-    [ZKL_REQ_MAKE] = "make",
-    [ZKL_REQ_LIST] = "list",
-    [ZKL_REQ_LIST_ROOT] = "list root",
-    [ZKL_REQ_SYNC] = "sync",
-    [ZKL_REQ_STAT] = "stat",
-    [ZKL_REQ_GET] = "get",
-    [ZKL_REQ_SET] = "set",
-    [ZKL_REQ_WATCH] = "watch",
-    [ZKL_REQ_UNWATCH] = "unwatch",
-    [ZKL_REQ_DELETE] = "delete",
-    [ZKL_REQ_CREATE_ALL] = "create all",
-    [ZKL_REQ_DELETE_ALL] = "delete all",
-    [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_HEARTBEAT] = "heartbeat",
-    [ZKL_REQ_NUDGE] = "nudge",
-};
-
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
 {
     struct proc *p = proc_of(port);
@@ -65,7 +47,7 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     }
     if (request->kind == ZKL_REQ_CREATE && request->check_count > 0 && w->fault_rate < 1000)
         p->cut_soon = !chance(w, 3);
-    say("  %d > %s %s%s (%llu)%s", name_of(p), kinds[request->kind],
+    say("  %d > %s %s%s (%llu)%s", name_of(p), request_kinds[request->kind],
         request->path ? request->path : "", request->check_count ? "..." : "",
         (unsigned long long)request->id, answer == ZKL_ANSWER_OK ? "" : " refused");
     return answer;

@@ -7,6 +7,7 @@
 
 #include <zklock/zklock.h>
 
+#include "../sim/kinds.h"
 #include "core/watch.h"
 
 #define MS INT64_C(1000000)
@@ -87,25 +88,6 @@ void script_forget(struct script *s)
 
 /* --- the port ------------------------------------------------------------- */
 
-static const char *const kind_names[ZKL_REQUEST_KINDS] = {
-    [ZKL_REQ_CREATE] = "create",
-    [ZKL_REQ_MAKE] = "make",
-    [ZKL_REQ_LIST] = "list",
-    [ZKL_REQ_LIST_ROOT] = "list root",
-    [ZKL_REQ_SYNC] = "sync",
-    [ZKL_REQ_STAT] = "stat",
-    [ZKL_REQ_GET] = "get",
-    [ZKL_REQ_SET] = "set",
-    [ZKL_REQ_WATCH] = "watch",
-    [ZKL_REQ_UNWATCH] = "unwatch",
-    [ZKL_REQ_DELETE] = "delete",
-    [ZKL_REQ_CREATE_ALL] = "create all",
-    [ZKL_REQ_DELETE_ALL] = "delete all",
-    [ZKL_REQ_RENEW] = "renew",
-    [ZKL_REQ_HEARTBEAT] = "heartbeat",
-    [ZKL_REQ_NUDGE] = "nudge",
-};
-
 static struct script *script_of(struct zkl_port *port)
 {
     return (struct script *)((char *)port - offsetof(struct script, port));
@@ -133,7 +115,7 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
         snprintf(text + strlen(text), sizeof text - strlen(text), " to %s", r->data);
     if ((r->kind == ZKL_REQ_SET || r->kind == ZKL_REQ_DELETE) && r->flag)
         snprintf(text + strlen(text), sizeof text - strlen(text), " (version %d)", r->version);
-    record(s, "  > %s %s%s%s", kind_names[r->kind], text,
+    record(s, "  > %s %s%s%s", request_kinds[r->kind], text,
            r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", how);
 }
 
@@ -477,7 +459,7 @@ static size_t oldest(struct script *s, enum zkl_request_kind kind)
         if (s->requests[i].kind == kind)
             return i;
     }
-    fail_msg("nothing was asked for by %s; recorded:\n%s", kind_names[kind], s->text);
+    fail_msg("nothing was asked for by %s; recorded:\n%s", request_kinds[kind], s->text);
     return 0;
 }
 
