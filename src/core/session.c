@@ -157,6 +157,15 @@ static unsigned on_down(struct step *step)
     return ZKL_SA_LINK_DOWN;
 }
 
+/* The second handle is connected already: it is the next session. */
+static unsigned adopt_probe(struct step *step, const char *why)
+{
+    int64_t id = step->s->probe_id;
+    int timeout_ms = step->s->probe_timeout_ms;
+    start_over(step, 0, why);
+    return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
+}
+
 static unsigned on_expired(struct step *step)
 {
     unsigned flags = probe_drop(step->s) | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE;
@@ -168,13 +177,8 @@ static unsigned on_expired(struct step *step)
     case ZKL_SESSION_SUSPENDED:
     case ZKL_SESSION_PROBING:
         break;
-    case ZKL_SESSION_PROBED: {
-        /* The second handle is connected already: it is the next session. */
-        int64_t id = step->s->probe_id;
-        int timeout_ms = step->s->probe_timeout_ms;
-        start_over(step, 0, "expired");
-        return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
-    }
+    case ZKL_SESSION_PROBED:
+        return adopt_probe(step, "expired");
     case ZKL_SESSION_FAILED:
     case ZKL_SESSION_CLOSED:
     case ZKL_SESSION_STATES:
@@ -218,10 +222,7 @@ static unsigned on_timer(struct step *step)
     if (step->s->state == ZKL_SESSION_PROBING)
         return ZKL_SA_DROP_PROBE | ZKL_SA_OPEN_PROBE;
     assert(step->s->state == ZKL_SESSION_PROBED); /* no other state has a timer */
-    int64_t id = step->s->probe_id;
-    int timeout_ms = step->s->probe_timeout_ms;
-    start_over(step, 0, "server does not know the session");
-    return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
+    return adopt_probe(step, "server does not know the session");
 }
 
 static unsigned stop(struct step *step, enum zkl_session_state to, unsigned flags, const char *why)
@@ -257,8 +258,9 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
     case ZKL_SE_AUTH_FAILED:
         return stop(&step, ZKL_SESSION_FAILED, ZKL_SA_FAIL, "credential refused");
     case ZKL_SE_CLOSE:
-    case ZKL_SESSION_EVENT_TYPES: /* no event */
+        return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
+    case ZKL_SESSION_EVENT_TYPES: /* not reached: it is their number */
         break;
     }
-    return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
+    return 0; /* not reached: likewise */
 }

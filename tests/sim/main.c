@@ -7,14 +7,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -257,7 +255,7 @@ static void explain(const struct worker *worker)
         return;
     }
     for (int i = s.worker->step + 1; i < CHAOS_STEPS; i++)
-        s.skip[i] = i >= 0; /* they came after it */
+        s.skip[i] = true; /* they came after it */
     shrink(&s);
     printf("%d of %d steps are enough (found in %u tries); their trace:\n", kept(&s), CHAOS_STEPS,
            s.tries);
