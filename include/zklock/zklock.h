@@ -287,6 +287,7 @@ struct zkl_lock_options {
     const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
     int revocable;     /* 1: ask the server to tell of requests to let go (see
                           zkl_mutex_revoke_requested); a lock with a callback always does */
+    int posted_unlock; /* 1: unlock does not wait for the server's answer (see zkl_mutex_unlock) */
 };
 
 static inline struct zkl_lock_options zkl_lock_options_init(void)
@@ -354,7 +355,9 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 
 /* Give one hold of the calling thread back; the last one deletes the node and waits for the
- * server's answer, at most until the link breaks or the window ends.
+ * server's answer, at most until the link breaks or the window ends. With the option posted_unlock it
+ * sends the delete and does not wait: 0 says that the hold was good when it was given back, and a
+ * deletion by somebody else, or a denied one, may go unnoticed.
  * 0: given back. EUNCONFIRMED: not held any more, but no answer came: the library deletes the node
  * as soon as it can. ELOST: the hold had been lost before; it counts as given back. EACCES: not
  * held any more, but the ACL denies DELETE: the node blocks the path until this client's session

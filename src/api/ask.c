@@ -103,6 +103,7 @@ static struct zkl_wish wish_of(const struct zkl_ask *ask, const struct zkl_wait 
                              .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                              .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                              .watch_own = base->fn != NULL || base->revocable,
+                             .posted = base->posted_unlock,
                              .lease_ns = wait->lease_ms * MS};
 }
 

@@ -50,6 +50,7 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
     if (o && o->name)
         strcpy(mutex->naming.name, o->name);
     mutex->revocable = o && o->revocable;
+    mutex->posted_unlock = o && o->posted_unlock;
     mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
     bool copied = !o || !o->owner == !mutex->owner;
     mutex->root = copied ? zkl_root_get(client, path) : NULL;

@@ -20,35 +20,100 @@ static bool is_contenders(const struct zkl_subscription *sub, int which)
     return !sub->query && sub == &sub->contender->subs[which];
 }
 
+/* Armed over the link that is up now: the server tells of it in order with everything else. */
+static bool is_reliable(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    return watch && watch->state == ZKL_WATCH_ARMED && watch->link == core->link;
+}
+
+/* A list is not needed where it could show nothing else. gone: the predecessor's node was deleted, in
+ * a session that lives. */
+static void feed_succession(struct zkl_core *core, struct zkl_contender *c, bool gone, bool held)
+{
+    gone = gone && is_reliable(core, c->subs[ZKL_SUB_OWN].watch);
+    zkl_core_feed(core, c,
+                  (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .gone = gone, .held = held});
+}
+
+void zkl_answer_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
+{
+    feed_succession(core, heir, given_back, true);
+}
+
+/* One of ours that had the lock and whose node, which the watch is on, is being deleted. */
+static struct zkl_contender *departing_holder(const struct zkl_watch *watch)
+{
+    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = sub->next) {
+        if (is_contenders(sub, ZKL_SUB_OWN) && sub->contender->machine.was_first &&
+            sub->contender->machine.delete_out)
+            return sub->contender;
+    }
+    return NULL;
+}
+
+/* A node of our own session may have gone with that, and ours too, in any order: whether it did, only
+ * the answer to our own delete tells, which comes next. */
+static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
+                              const struct zkl_watch *watch, struct zkl_contender *holder)
+{
+    if (holder && !holder->heir && c->machine.state == ZKL_WAITING) {
+        holder->heir = c;
+        c->heir_of = holder;
+        return;
+    }
+    bool others = watch->node_session != core->session.id && is_reliable(core, watch);
+    feed_succession(core, c, others, false);
+}
+
+/* What a watch that is over tells each of its subscribers. */
+struct fate {
+    struct zkl_event pred, own, root;
+    bool deleted;
+};
+
 static void feed_subscription(struct zkl_core *core, struct zkl_subscription *sub,
-                              struct zkl_event pred, struct zkl_event own, struct zkl_event root)
+                              const struct zkl_watch *watch, struct zkl_contender *holder,
+                              struct fate fate)
 {
     struct zkl_contender *c = sub->contender;
-    if (sub->query)
-        zkl_query_watched(core, sub->query, own.type == ZKL_EV_OWN_DELETED, &pred);
-    else if (is_contenders(sub, ZKL_SUB_PRED))
-        zkl_core_feed(core, c, pred);
-    else if (is_contenders(sub, ZKL_SUB_OWN))
-        zkl_core_feed(core, c, own);
-    else if (is_contenders(sub, ZKL_SUB_ROOT))
-        zkl_core_feed(core, c, root);
-    else {
-        pred.type = pred.type == ZKL_EV_PRED_FIRED ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
-        zkl_core_feed(core, c, pred);
+    if (sub->query) {
+        zkl_query_watched(core, sub->query, fate.own.type == ZKL_EV_OWN_DELETED, &fate.pred);
+    } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
+        feed_pred_deleted(core, c, watch, holder);
+    } else if (is_contenders(sub, ZKL_SUB_PRED)) {
+        zkl_core_feed(core, c, fate.pred);
+    } else if (is_contenders(sub, ZKL_SUB_OWN)) {
+        zkl_core_feed(core, c, fate.own);
+    } else if (is_contenders(sub, ZKL_SUB_ROOT)) {
+        zkl_core_feed(core, c, fate.root);
+    } else {
+        bool fired = fate.pred.type == ZKL_EV_PRED_FIRED;
+        fate.pred.type = fired ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
+        zkl_core_feed(core, c, fate.pred);
     }
 }
 
-void zkl_answer_disperse(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event pred,
-                         struct zkl_event own, struct zkl_event root)
+static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct fate fate)
 {
+    struct zkl_contender *holder = fate.deleted ? departing_holder(watch) : NULL;
     zkl_watch_detach(core, watch);
     zkl_watch_gone(core, watch);
     while (watch->subscribers) {
         struct zkl_subscription *sub = watch->subscribers;
         zkl_watch_unlink(sub);
-        feed_subscription(core, sub, pred, own, root);
+        feed_subscription(core, sub, watch, holder, fate);
     }
     free(watch);
+}
+
+void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what)
+{
+    bool deleted = what == ZKL_FIRED_DELETED;
+    disperse(core, watch,
+             (struct fate){.pred = {.type = ZKL_EV_PRED_FIRED},
+                           .own = {.type = deleted ? ZKL_EV_OWN_DELETED : ZKL_EV_OWN_CHANGED},
+                           .root = {.type = ZKL_EV_ROOT_FIRED},
+                           .deleted = deleted});
 }
 
 /* --- answers ------------------------------------------------------------ */
@@ -97,6 +162,8 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
                           const struct zkl_reply *reply)
 {
     if (reply->answer == ZKL_ANSWER_OK) {
+        watch->link = core->link;
+        watch->node_session = reply->node_session;
         if (asks_to_let_go(reply))
             feed_revoked(core, watch);
         feed_limit(core, watch, reply);
@@ -109,7 +176,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
      */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
                                                                        : ZKL_EV_WATCHED};
-    zkl_answer_disperse(core, watch, pred, own, own);
+    disperse(core, watch, (struct fate){.pred = pred, .own = own, .root = own});
 }
 
 /* A list is good for everybody who waits at this root, a failure only for those who asked. */
@@ -136,7 +203,7 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
     bool stays =
         reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
     if (!stays) {
-        zkl_answer_disperse(core, watch, event, event, event);
+        disperse(core, watch, (struct fate){.pred = event, .own = event, .root = event});
         return;
     }
     watch->armed = true;

@@ -104,6 +104,8 @@ struct zkl_event {
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
     int number; /* of ZooKeeper's, for messages */
+    bool gone;  /* PRED_FIRED: its node was deleted while ours was there, in a live session */
+    bool held;  /* PRED_FIRED: until then it had the lock */
 };
 
 enum zkl_action_type {
@@ -195,6 +197,9 @@ struct zkl_contender_machine {
     bool suspect;         /* HOLDING, and told so */
     bool revoked;         /* somebody asked us to let go */
     bool pred_is_next;    /* WAITING: only one contender is before us */
+    bool pred_is_plain;   /* WAITING: that is surely for a mutex, and so are we */
+    bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
+    bool posted;    /* unlock does not wait for the answer: set before START */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
     int64_t czxid;                    /* the token */

@@ -361,6 +361,23 @@ static void count(struct zkl_core *core, const struct zkl_contender_machine *m, 
     core->stranded += zkl_contender_is_stranded(m) ? by : 0;
 }
 
+static void no_heir_of(struct zkl_contender *c)
+{
+    if (c->heir_of)
+        c->heir_of->heir = NULL;
+    c->heir_of = NULL;
+}
+
+/* Who waits to hear how this one's delete ended, once it has. */
+static struct zkl_contender *take_heir(struct zkl_contender *c)
+{
+    struct zkl_contender *heir = c->heir;
+    if (!heir || (c->machine.delete_out && c->machine.state != ZKL_ENDED))
+        return NULL;
+    no_heir_of(heir);
+    return heir;
+}
+
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
 {
     struct zkl_actions actions;
@@ -372,12 +389,17 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     count(core, &c->machine, (size_t)-1);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, &c->machine, 1);
+    if (c->machine.state != ZKL_WAITING)
+        no_heir_of(c);
+    struct zkl_contender *heir = take_heir(c);
     if (c->batch)
         zkl_batch_touch(core, c->batch);
     if (c->group)
         zkl_group_touch(core, c->group);
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
+    if (heir)
+        zkl_answer_heir(core, heir, event.type == ZKL_EV_DELETED && event.answer == ZKL_ANSWER_OK);
 }
 
 void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code)
@@ -515,6 +537,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 {
     zkl_core_enter(core, event->now);
     unsigned actions = zkl_session_step(&core->session, event, session_moved, core);
+    core->link += actions != 0;
     /* An expiry says all that a lost link could, and more. */
     if ((actions & ZKL_SA_LINK_DOWN) && !(actions & (ZKL_SA_EXPIRE | ZKL_SA_FAIL)))
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_DOWN}, NULL);
@@ -555,11 +578,7 @@ void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_i
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
         watch->armed = false; /* the list that is out was made after this and arms it again */
     else if (watch)
-        zkl_answer_disperse(core, watch, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
-                            (struct zkl_event){.type = what == ZKL_FIRED_DELETED
-                                                           ? ZKL_EV_OWN_DELETED
-                                                           : ZKL_EV_OWN_CHANGED},
-                            (struct zkl_event){.type = ZKL_EV_ROOT_FIRED});
+        zkl_answer_fired(core, watch, what);
     settle(core);
 }
 
@@ -595,6 +614,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                                     .try_only = wish->try_only,
                                                     .try_sync = wish->try_sync,
                                                     .watch_own = wish->watch_own,
+                                                    .posted = wish->posted,
                                                     .naming = wish->naming,
                                                     .lease_ns = wish->lease_ns,
                                                     .quota = wish->quota,

@@ -153,6 +153,8 @@ struct zkl_contender {
     struct zkl_group *group;           /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
+    /* Who waits for this one's node, which is gone, and is told once it is known why. */
+    struct zkl_contender *heir, *heir_of;
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
@@ -194,6 +196,7 @@ struct zkl_core {
     struct zkl_time now; /* of the event being handled */
     struct zkl_tracer tracer;
     uint64_t last_id, last_watch, last_number;
+    uint64_t link; /* a number for each time that it came or went */
     /* How many contenders ... */
     size_t contenders;
     size_t need_window; /* ... want heartbeats */
@@ -262,6 +265,7 @@ struct zkl_wish {
     struct zkl_quota quota;            /* for a permit */
     const struct zkl_contender *under; /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
+    bool posted; /* unlock does not wait for the answer */
 };
 
 /* contender is the caller's memory, which the core uses until ZKL_NEWS_ENDED. */

@@ -115,6 +115,13 @@ static void release(struct zkl_step *s)
         zkl_step_leave(s, "unlocked without a link");
         return;
     }
+    if (s->m->posted) {
+        bool proved = zkl_step_window_open(s->ev);
+        zkl_step_emit_code(s, ZKL_DO_RELEASED, proved ? ZKL_OK : ZKL_EUNCONFIRMED,
+                           proved ? NULL : "the window ended");
+        zkl_step_leave(s, "unlocked, the delete is posted");
+        return;
+    }
     zkl_step_move(s, ZKL_RELEASING, "unlocked");
     zkl_step_send_delete(s);
 }

@@ -14,6 +14,7 @@ static void forget_node(struct zkl_step *s)
     s->m->on_server = false;
     s->m->maybe_on_server = false;
     s->m->pred_is_next = false;
+    s->m->was_first = false;
     s->m->revoked = false;
     s->m->quota.limit = 0;
     s->m->quota.watched = false;
@@ -126,6 +127,7 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
 static void hold(struct zkl_step *s, const char *why)
 {
     s->m->suspect = false;
+    s->m->was_first = true;
     s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
     zkl_step_move(s, ZKL_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
@@ -155,6 +157,7 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
 static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
 {
     s->m->pred_is_next = look->before == 1;
+    s->m->pred_is_plain = look->plain;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
@@ -518,6 +521,15 @@ void zkl_in_listing(struct zkl_step *s)
         zkl_step_common_wish(s);
 }
 
+/* Without another look: nobody but the predecessor was before us, or it had the lock, and a number
+ * before ours is never given again (but to a read node made under its writer, which is why both have
+ * to be plain). Its node went while ours was there, as events come in the order of what they tell. */
+static bool is_our_turn(const struct zkl_step *s)
+{
+    return s->ev->gone && (s->m->pred_is_next || s->ev->held) && s->m->pred_is_plain &&
+           window_fresh(s->ev);
+}
+
 void zkl_in_waiting(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -525,7 +537,9 @@ void zkl_in_waiting(struct zkl_step *s)
         zkl_in_waiting_for_permit(s);
         return;
     }
-    if (ev->type == ZKL_EV_PRED_FIRED)
+    if (ev->type == ZKL_EV_PRED_FIRED && is_our_turn(s))
+        zkl_step_grant(s, "predecessor deleted");
+    else if (ev->type == ZKL_EV_PRED_FIRED)
         zkl_step_list_again(s, "predecessor fired");
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(

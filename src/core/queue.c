@@ -29,6 +29,12 @@ bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
            zkl_queue_compare(place->sequence, other, sequence, own) < 0;
 }
 
+/* Kazoo's writers are called as its mutexes are. */
+static bool is_plain(const struct zkl_place *place)
+{
+    return place->role == ZKL_ROLE_LOCK && place->peer == ZKL_PEER_CURATOR;
+}
+
 struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
                                size_t count, const char *own)
 {
@@ -56,6 +62,7 @@ struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *cons
             nearest = place;
         }
     }
+    look.plain = look.predecessor && naming->role == ZKL_ROLE_LOCK && is_plain(&nearest);
     return look;
 }
 

@@ -18,6 +18,7 @@ struct zkl_look {
     const char *predecessor; /* the nearest of them, or NULL */
     const char *foreign;     /* some child that is no contender, or NULL */
     bool present;            /* our own node is in the list */
+    bool plain;              /* the predecessor is surely a mutex's node, and ours is one */
 };
 
 /* Before in the queue: the smaller number, as a signed number (text order runs backwards below zero

@@ -18,8 +18,10 @@ struct zkl_watch {
     uint64_t id;
     enum zkl_watch_state state;
     enum zkl_watch_type type;
-    bool revoked; /* data watches: what it was armed on asks the node's owner to let go */
-    bool armed;   /* child watches: by an earlier list, and it has not fired */
+    bool revoked;         /* data watches: what it was armed on asks the node's owner to let go */
+    bool armed;           /* child watches: by an earlier list, and it has not fired */
+    uint64_t link;        /* data watches: the number of the link that it was armed over */
+    int64_t node_session; /* data watches: the session of what it was armed on */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];

@@ -13,7 +13,7 @@
 #define SYNC_LIMIT_MS 3000 /* a follower that is not heard of for so long is out */
 #define PROBE_MS 50        /* one that does not answer is asked again */
 #define DRAWS_MAX 10
-#define CALM_MS 2000 /* before a server is killed */
+#define CALM_MS 3500 /* before a server is struck */
 
 const char *fault_name(int fault)
 {
@@ -111,7 +111,7 @@ static bool only_pauses(const struct stage *s)
 static bool may_strike(struct stage *s, enum fault fault)
 {
     if (nodes_in_trouble(s) == 0)
-        return fault == SERVER_PAUSE || net_now_ms() >= s->calm_since_ms + CALM_MS;
+        return net_now_ms() >= s->calm_since_ms + CALM_MS;
     return fault == SERVER_PAUSE && nodes_in_trouble(s) == 1 && only_pauses(s) &&
            chance(&s->chance, 30);
 }

@@ -217,9 +217,9 @@ static void an_unlinked_waiter_queues_again(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: the waiter is not granted although it hears of its predecessor's deletion only. Method: the
- * list that it sends then is held back until its own node is gone too, and the event for that is
- * muted: the list must tell it. */
+/* Goal: the waiter is not granted although it hears of its predecessor only. Method: that one is
+ * written to; the list that the waiter sends then is held back until both nodes are gone, and the event
+ * for its own is muted: the list must tell it. */
 static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **state)
 {
     struct proxy *proxy = NULL;
@@ -230,8 +230,9 @@ static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **stat
     third_begin(&s);
     proxy_set_hook(proxy, mute, s.waiter_node);
     check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));
-    check_ok(wire_delete(raw, s.held_node, -1));
+    check_ok(wire_set(raw, s.held_node, "written", -1));
     check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_delete(raw, s.held_node, -1));
     int64_t events = proxy_counts(proxy, PROXY_EVENT);
     check_ok(wire_delete(raw, s.waiter_node, -1));
     check_ok(proxy_wait_count(proxy, PROXY_EVENT, events + 1, WAIT_MS));

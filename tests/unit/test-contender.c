@@ -36,7 +36,7 @@ static void an_uncontended_lock_is_create_list_and_delete(void **state)
 
 /* Goal: a waiter watches only its predecessor and looks once when that goes. Method: two are
  * before it; the nearer one goes, then the other. */
-static void a_waiter_watches_its_predecessor_and_lists_once_per_wake(void **state)
+static void a_waiter_watches_its_predecessor_and_lists_until_it_is_next(void **state)
 {
     struct script *s = script_connected();
     (void)state;
@@ -51,7 +51,6 @@ static void a_waiter_watches_its_predecessor_and_lists_once_per_wake(void **stat
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_at(s, 200);
     script_fired(s, "/r/G5-0000000007", ZKL_FIRED_DELETED);
-    script_listed(s, "1:9");
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
                      "  > create /r/G1-\n"
                      "  > list /r\n"
@@ -62,9 +61,7 @@ static void a_waiter_watches_its_predecessor_and_lists_once_per_wake(void **stat
                      "  > list /r\n"
                      "[   100] #1 LISTING -> WAITING: next in line\n"
                      "  > watch /r/G5-0000000007\n"
-                     "[   200] #1 WAITING -> LISTING: predecessor fired\n"
-                     "  > list /r\n"
-                     "[   200] #1 LISTING -> HOLDING: first\n"
+                     "[   200] #1 WAITING -> HOLDING: predecessor deleted\n"
                      "  #1 granted 101\n");
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
@@ -649,8 +646,8 @@ static void a_wish_can_be_ended_in_every_state(void **state)
     script_lock(s, "/r");
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
     script_stop(s, 3, ZKL_ETIMEDOUT); /* making */
-    script_wait(s, "/r", 9, "5:7");
-    script_fired(s, "/r/G5-0000000007", ZKL_FIRED_DELETED);
+    script_wait(s, "/r", 9, "5:7 6:8");
+    script_fired(s, "/r/G6-0000000008", ZKL_FIRED_DELETED);
     script_stop(s, 4, ZKL_ETIMEDOUT); /* listing */
     script_fired(s, "/r/G2-0000000009", ZKL_FIRED_DELETED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -676,8 +673,8 @@ static void a_wish_can_be_ended_in_every_state(void **state)
                      "[     0] #4 NEW -> QUEUEING: started\n"
                      "  > create /r/G2-\n"
                      "  > list /r\n"
-                     "[     0] #4 QUEUEING -> WAITING: next in line\n"
-                     "  > watch /r/G5-0000000007\n"
+                     "[     0] #4 QUEUEING -> WAITING: behind others\n"
+                     "  > watch /r/G6-0000000008\n"
                      "  > watch /r/G2-0000000009\n"
                      "[     0] #4 WAITING -> LISTING: predecessor fired\n"
                      "  > list /r\n"
@@ -807,7 +804,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uncontended_lock_is_create_list_and_delete),
-        cmocka_unit_test(a_waiter_watches_its_predecessor_and_lists_once_per_wake),
+        cmocka_unit_test(a_waiter_watches_its_predecessor_and_lists_until_it_is_next),
         cmocka_unit_test(a_predecessor_gone_before_the_watch_leads_to_a_list),
         cmocka_unit_test(a_changed_predecessor_is_watched_again),
         cmocka_unit_test(a_missing_root_is_made_leaf_first_then_parents),

@@ -282,6 +282,8 @@ static bool notice(struct walk *w)
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
     if (w->ev.type == ZKL_EV_WATCHED)
         w->ev.answer = some_answer(w);
+    w->ev.gone = w->ev.type == ZKL_EV_PRED_FIRED && fake_chance(&w->prng, 2);
+    w->ev.held = w->ev.gone && fake_chance(&w->prng, 2);
     return w->ev.type == ZKL_EV_WATCHED || w->connected || w->ev.type == ZKL_EV_WINDOW_ENDED;
 }
 
@@ -336,6 +338,7 @@ static void random_events_respect_the_table(void **state)
         w.m.try_only = fake_chance(&w.prng, 4);
         w.m.try_sync = fake_chance(&w.prng, 2);
         w.m.watch_own = fake_chance(&w.prng, 2);
+        w.m.posted = fake_chance(&w.prng, 3);
         w.m.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
         if (fake_chance(&w.prng, 4)) {
             w.m.naming.role = ZKL_ROLE_READ;

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unlock that does not wait for the server. */
+#include "cluster.h"
+
+#include "proxy.h"
+
+#define CYCLES 100
+
+/* A client through a proxy. */
+static struct zkl_client *client_by(struct proxy **proxy)
+{
+    struct zkl_client_options options = cluster_options();
+
+    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(*proxy));
+    return cluster_client_with(&options);
+}
+
+static struct zkl_mutex *posting_mutex(struct zkl_client *client, const char *path)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex *mutex;
+
+    options.posted_unlock = 1;
+    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    return mutex;
+}
+
+/* Goal: unlock returns before the delete is answered, and the handle can be locked again at once: its own
+ * leftover is not in its way. Method: a proxy holds the answer to the first delete back. Modes: F14. */
+static void a_posted_unlock_returns_before_the_answer(void **state)
+{
+    const char *path = cluster_path("posted");
+    struct proxy *proxy;
+    struct zkl_client *client = client_by(&proxy);
+    struct zkl_mutex *mutex = posting_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(proxy_hold_reply(proxy, PROXY_DELETE, 1));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(zkl_mutex_hold_count(mutex), ==, 0);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    proxy_release(proxy);
+    for (int i = 0; i < CYCLES; i++) {
+        check_ok(zkl_mutex_trylock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: a posted delete that the server never saw is sent again. Method: it is lost with the link.
+ * Modes: F13. */
+static void a_posted_delete_that_was_lost_is_sent_again(void **state)
+{
+    const char *path = cluster_path("posted-lost");
+    struct proxy *proxy;
+    struct zkl_client *client = client_by(&proxy), *other = cluster_client();
+    struct zkl_mutex *mutex = posting_mutex(client, path), *next = cluster_mutex(other, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(proxy_drop_request(proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(proxy_wait_dropped(proxy, WAIT_MS));
+    check_ok(zkl_mutex_lock_for(next, WAIT_MS));
+    check_ok(zkl_mutex_unlock(next));
+    cluster_free(other, next);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: close leaves nothing of what was posted, answered or not. Method: the answer to the delete is held
+ * back; the client is freed. */
+static void a_close_leaves_nothing_posted(void **state)
+{
+    const char *path = cluster_path("posted-close");
+    struct proxy *proxy;
+    struct zkl_client *client = client_by(&proxy);
+    struct zkl_mutex *mutex = posting_mutex(client, path);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    proxy_release(proxy);
+    cluster_free(client, mutex);
+    check_num(cluster_children(path), <=, 0);
+    proxy_stop(proxy);
+}
+
+static void take_no_note(const struct zkl_hold_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+/* Goal: an unlock of what is known to be lost says so, and one without a link says that it is not
+ * confirmed, posted or not. */
+static void a_posted_unlock_tells_what_is_known(void **state)
+{
+    const char *path = cluster_path("posted-told");
+    struct proxy *proxy;
+    struct zkl_client *client = client_by(&proxy);
+    struct zkl_mutex *mutex = posting_mutex(client, path);
+    char node[1000];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    proxy_hole(proxy, PROXY_BOTH);
+    proxy_cut(proxy);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EUNCONFIRMED);
+    proxy_heal(proxy);
+    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+
+    check_ok(zkl_mutex_set_callback(mutex, take_no_note, NULL)); /* then the node is watched */
+    check_ok(zkl_mutex_lock(mutex));
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(zkl_mutex_window_ms(mutex) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(a_posted_unlock_returns_before_the_answer),
+    cluster_test(a_posted_delete_that_was_lost_is_sent_again),
+    cluster_test(a_close_leaves_nothing_posted),
+    cluster_test(a_posted_unlock_tells_what_is_known),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "posted", tests);
+}

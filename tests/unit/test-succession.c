@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lock passes on: when the deletion of the predecessor alone grants it, and when only a list does;
+ * and the unlock that does not wait. */
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+#include "script.h"
+
+#define PRED "/r/G5-0000000007"
+
+static enum zkl_contender_state state_of(struct script *s, int number)
+{
+    return script_contender(s, number)->machine.state;
+}
+
+/* #number has the lock and goes. */
+static void leave(struct script *s, int number)
+{
+    script_unlock(s, number);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+}
+
+/* The waiter's list shows nobody before it. */
+static void be_listed_first(struct script *s, const char *children)
+{
+    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    script_listed(s, children);
+    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
+}
+
+/* Goal: no event grants to a waiter that has not been told that its own node is there. Method: the
+ * predecessor goes while the watch on the own node is being armed. Modes: F12. */
+static void without_its_own_watch_a_waiter_lists(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_listed(s, "1:9 5:7");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the predecessor's */
+    script_fired(s, PRED, ZKL_FIRED_DELETED);
+    be_listed_first(s, "1:9");
+    leave(s, 1);
+    script_free(s);
+}
+
+/* Goal: behind a node that may become a read node, or that is known by no plain name, only a list
+ * grants. Method: a writer of a read-write lock is before a mutex, and a mutex of Kazoo's, which is
+ * called as its writers are. Modes: F36. */
+static void behind_what_may_be_a_writer_a_waiter_lists(void **state)
+{
+    static const char *const names[] = {"x-__WRIT__0000000007", "x__lock__0000000007"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct script *s = script_connected();
+        char path[64];
+        script_wait(s, "/r", 9, names[i]);
+        snprintf(path, sizeof path, "/r/%s", names[i]);
+        script_fired(s, path, ZKL_FIRED_DELETED);
+        be_listed_first(s, "1:9");
+        leave(s, 1);
+        script_free(s);
+    }
+}
+
+/* Goal: events over a link that came back are not trusted to come in order: libzookeeper has armed
+ * the watches again in one request. Method: the link goes and comes. */
+static void after_a_reconnect_a_waiter_lists(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_listed(s, "1:9 5:7");
+    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    script_fired(s, PRED, ZKL_FIRED_DELETED);
+    be_listed_first(s, "1:9");
+    leave(s, 1);
+    script_free(s);
+}
+
+/* Goal: a change of the predecessor's data is no deletion. */
+static void a_changed_predecessor_grants_nothing(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_fired(s, PRED, ZKL_FIRED_OTHER);
+    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    script_listed(s, "1:9 5:7");
+    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: a stale window is no reason to trust an event. Method: the machine slept, and the event is the
+ * first thing that is heard afterwards. */
+static void with_a_stale_window_a_waiter_lists(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7");
+    script_sleep_until(s, 2500);
+    script_fired(s, PRED, ZKL_FIRED_DELETED);
+    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    script_listed(s, "1:9");
+    assert_int_equal(state_of(s, 1), ZKL_CONFIRMING);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: a node of our own session may be gone because that has ended: its deletion by itself grants
+ * nothing. Method: the watch says whose node it was armed on. Modes: F10. */
+static void a_node_of_our_own_session_grants_nothing(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 9);
+    script_listed(s, "1:9 5:7");
+    script_reply(s, ZKL_REQ_WATCH, (struct zkl_reply){.node_session = SCRIPT_SESSION});
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_fired(s, PRED, ZKL_FIRED_DELETED);
+    be_listed_first(s, "1:9");
+    leave(s, 1);
+    script_free(s);
+}
+
+/* --- within one client ---------------------------------------------------- */
+
+/* #1 has the lock, with a watch on its node, and is about to give it back; #2 waits for it. */
+static struct script *a_holder_and_its_successor(void)
+{
+    struct script *s = script_connected();
+    script_lock_watched(s, "/r");
+    script_created(s, 7);
+    script_listed(s, "1:7");
+    script_lock(s, "/r");
+    script_created(s, 8);
+    script_listed(s, "1:7 2:8");
+    script_reply(s, ZKL_REQ_WATCH, (struct zkl_reply){.node_session = SCRIPT_SESSION});
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_forget(s);
+    return s;
+}
+
+/* Goal: the successor of a holder of the same client goes by the answer to the delete, with no list,
+ * however many were before it when it looked. Method: three in a row. */
+static void the_next_of_the_same_client_needs_no_list(void **state)
+{
+    struct script *s = a_holder_and_its_successor();
+    (void)state;
+    script_wait(s, "/r", 9, "1:7 2:8");
+    script_forget(s);
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_unlock(s, 2);
+    script_fired(s, "/r/G2-0000000008", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "[     0] #1 RELEASING -> ENDED: deleted\n"
+                     "  #1 released OK\n"
+                     "  #1 ended\n"
+                     "[     0] #2 WAITING -> HOLDING: predecessor deleted\n"
+                     "  #2 granted 102\n"
+                     "[     0] #2 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G2-0000000008\n"
+                     "[     0] #2 RELEASING -> ENDED: deleted\n"
+                     "  #2 released OK\n"
+                     "  #2 ended\n"
+                     "[     0] #3 WAITING -> HOLDING: predecessor deleted\n"
+                     "  #3 granted 103\n");
+    leave(s, 3);
+    script_free(s);
+}
+
+/* Goal: who waited and left was never the first, and hands nothing on. Method: the second of three
+ * gives up. Modes: F34. */
+static void who_only_waited_hands_nothing_on(void **state)
+{
+    struct script *s = a_holder_and_its_successor();
+    (void)state;
+    script_wait(s, "/r", 9, "1:7 2:8");
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_fired(s, "/r/G2-0000000008", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    assert_int_equal(state_of(s, 3), ZKL_LISTING);
+    script_listed(s, "1:7 3:9");
+    assert_int_equal(state_of(s, 3), ZKL_WAITING);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_unlock(s, 1);
+    script_stop(s, 3, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: without the answer the node may have gone with the session, or by a stranger's hand: then a
+ * list tells. Method: the answers that a delete can have. */
+static void without_a_good_answer_the_next_lists(void **state)
+{
+    (void)state;
+    struct script *s = a_holder_and_its_successor();
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    assert_int_equal(state_of(s, 2), ZKL_WAITING);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
+    assert_int_equal(state_of(s, 2), ZKL_LISTING);
+    script_listed(s, "2:8");
+    leave(s, 2);
+    script_free(s);
+
+    s = a_holder_and_its_successor();
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    script_down(s);
+    assert_int_equal(state_of(s, 2), ZKL_LISTING);
+    script_event(s, ZKL_SE_EXPIRED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_free(s);
+
+    s = a_holder_and_its_successor();
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_int_equal(state_of(s, 2), ZKL_PARKED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: who gives up between the event and the answer is not granted, and the answer finds nobody. */
+static void an_heir_can_give_up(void **state)
+{
+    struct script *s = a_holder_and_its_successor();
+    (void)state;
+    script_unlock(s, 1);
+    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* --- posted unlock -------------------------------------------------------- */
+
+static void posted(struct script *s)
+{
+    script_hold(s, "/r", 7);
+    script_contender(s, 1)->machine.posted = true;
+    script_forget(s);
+}
+
+/* Goal: a posted unlock is answered before the server has; the node is the janitor's. */
+static void a_posted_unlock_does_not_wait(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    posted(s);
+    script_unlock(s, 1);
+    script_expect(s, "[     0] #1 HOLDING -> LEAVING: unlocked, the delete is posted\n"
+                     "  #1 released OK\n"
+                     "  > delete /r/G1-0000000007\n");
+    script_down(s);
+    script_up(s, SCRIPT_SESSION); /* sent again, until it is answered */
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a posted unlock does not say that all is well where nothing proves it. Method: without a link,
+ * and after the window's end. */
+static void a_posted_unlock_says_what_it_does_not_know(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    posted(s);
+    script_down(s);
+    script_unlock(s, 1);
+    assert_true(script_has(s, "#1 released EUNCONFIRMED"));
+    script_event(s, ZKL_SE_EXPIRED);
+    script_free(s);
+
+    s = script_connected();
+    posted(s);
+    script_sleep_until(s, SCRIPT_TIMEOUT_MS);
+    script_unlock(s, 1);
+    assert_true(script_has(s, "#1 released EUNCONFIRMED"));
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_its_own_watch_a_waiter_lists),
+        cmocka_unit_test(behind_what_may_be_a_writer_a_waiter_lists),
+        cmocka_unit_test(after_a_reconnect_a_waiter_lists),
+        cmocka_unit_test(a_changed_predecessor_grants_nothing),
+        cmocka_unit_test(with_a_stale_window_a_waiter_lists),
+        cmocka_unit_test(a_node_of_our_own_session_grants_nothing),
+        cmocka_unit_test(the_next_of_the_same_client_needs_no_list),
+        cmocka_unit_test(who_only_waited_hands_nothing_on),
+        cmocka_unit_test(without_a_good_answer_the_next_lists),
+        cmocka_unit_test(an_heir_can_give_up),
+        cmocka_unit_test(a_posted_unlock_does_not_wait),
+        cmocka_unit_test(a_posted_unlock_says_what_it_does_not_know),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
