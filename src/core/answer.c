@@ -10,6 +10,7 @@
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
+#include "share.h"
 #include "watch.h"
 
 /* --- watches ------------------------------------------------------------ */
@@ -265,7 +266,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                               .data_size = reply->data_size,
                               .version = reply->version};
     if (slot->kind == ZKL_REQ_LIST)
-        zkl_batch_share_list(core, c, event); /* first: c may end by it */
+        zkl_share_answer(core, c, event); /* first: c may end by it */
     if (slot->kind == ZKL_REQ_GET)
         zkl_permits_share_limit(core, c, event);
     zkl_core_feed(core, c, event);

@@ -8,6 +8,7 @@
 
 #include "feed.h"
 #include "pending.h"
+#include "share.h"
 
 struct zkl_batch *zkl_batch_new(size_t size)
 {
@@ -43,7 +44,6 @@ void zkl_batch_unref(struct zkl_core *core, struct zkl_batch *batch)
 static void forget_wishes(struct zkl_contender *c)
 {
     c->wants_create = c->wants_list = false;
-    c->shares_list = NULL;
 }
 
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender)
@@ -135,19 +135,13 @@ static bool creates_are_due(const struct zkl_batch *batch)
     return wanted > 0;
 }
 
-static void send_list(struct zkl_core *core, struct zkl_contender *c)
-{
-    struct zkl_request request = {.kind = ZKL_REQ_LIST, .path = c->machine.root};
-    zkl_pending_send(core, &c->slots[ZKL_SLOT_LIST], &request);
-}
-
 /* A single one is made as if there were no batch: that answers the zxid as well. */
 static void send_one(struct zkl_core *core, struct zkl_contender *c)
 {
     c->wants_create = false;
     zkl_core_send_create(core, c);
     if (c->wants_list)
-        send_list(core, c);
+        zkl_core_send_list(core, c);
     c->wants_list = false;
 }
 
@@ -262,47 +256,11 @@ static void ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         assert(c && c->wants_list); /* it waits for both answers, whatever else it waits for */
-        c->shares_list = list_owner(batch, i);
-        if (!c->shares_list)
-            send_list(core, c);
-    }
-}
-
-/* --- one list for all of one root --------------------------------------- */
-
-/* Another list of the owner's does not count: it may be older than the sharer's node. */
-static struct zkl_contender *next_sharer(const struct zkl_batch *batch,
-                                         const struct zkl_contender *owner)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        if (batch->members[i]->shares_list == owner)
-            return batch->members[i];
-    }
-    return NULL;
-}
-
-void zkl_batch_forget_list(struct zkl_core *core, struct zkl_contender *contender)
-{
-    struct zkl_contender *heir, *other;
-    contender->wants_list = false;
-    contender->shares_list = NULL;
-    heir = contender->batch ? next_sharer(contender->batch, contender) : NULL;
-    if (!heir)
-        return;
-    heir->shares_list = NULL;
-    while ((other = next_sharer(contender->batch, contender)))
-        other->shares_list = heir;
-    send_list(core, heir);
-}
-
-void zkl_batch_share_list(struct zkl_core *core, struct zkl_contender *contender,
-                          struct zkl_event event)
-{
-    struct zkl_batch *batch = contender->batch;
-    struct zkl_contender *other;
-    while (batch && (other = next_sharer(batch, contender))) {
-        other->shares_list = NULL;
-        zkl_core_feed(core, other, event);
+        struct zkl_contender *owner = list_owner(batch, i);
+        if (owner)
+            zkl_share_join(owner, c);
+        else
+            zkl_core_send_list(core, c);
     }
 }
 

@@ -35,11 +35,6 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_list(struct zkl_contender *contender);
 bool zkl_batch_delete(struct zkl_contender *contender);
-/* Its list is not awaited any more; whoever shared it gets one of its own. */
-void zkl_batch_forget_list(struct zkl_core *core, struct zkl_contender *contender);
-/* Its list was answered: for those of the same root too. */
-void zkl_batch_share_list(struct zkl_core *core, struct zkl_contender *contender,
-                          struct zkl_event event);
 /* Something happened to a member: looked at when the event is over. */
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */

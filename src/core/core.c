@@ -16,6 +16,7 @@
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
+#include "share.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -157,6 +158,11 @@ static void send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
     send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.root});
 }
 
+void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
+{
+    send_root(core, c, ZKL_SLOT_LIST, ZKL_REQ_LIST);
+}
+
 /* A check is a transaction even where it fails, because the root is gone. */
 static void send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
@@ -249,11 +255,18 @@ static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
     core->contenders--;
 }
 
+static void forget_list(struct zkl_core *core, struct zkl_contender *c)
+{
+    zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
+    c->wants_list = false;
+    zkl_share_leave(core, c);
+}
+
 static void finish(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
 {
     for (int i = 0; i < ZKL_SLOTS; i++)
         zkl_pending_forget(core, &c->slots[i]);
-    zkl_batch_forget_list(core, c);
+    forget_list(core, c);
     zkl_batch_detach(core, c);
     unlink_contender(core, c);
     tell(core, c, ZKL_NEWS_ENDED, action);
@@ -281,8 +294,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         send_create_under(core, c);
         break;
     case ZKL_DO_LIST:
-        if (!zkl_batch_list(c))
-            send_root(core, c, ZKL_SLOT_LIST, ZKL_REQ_LIST);
+        if (!zkl_batch_list(c) && !zkl_share_list(core, c))
+            zkl_core_send_list(core, c);
         break;
     case ZKL_DO_SYNC:
         send_root(core, c, ZKL_SLOT_SYNC, ZKL_REQ_SYNC);
@@ -304,8 +317,7 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
             zkl_core_send_delete(core, c);
         break;
     case ZKL_DO_FORGET_LIST:
-        zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
-        zkl_batch_forget_list(core, c);
+        forget_list(core, c);
         break;
     case ZKL_DO_WATCH_PRED:
         arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
@@ -526,6 +538,7 @@ static void forget_session(struct zkl_core *core)
     zkl_pending_clear(core);
     zkl_watch_clear(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
+        zkl_share_reset(c);
         if (c->batch)
             zkl_batch_reset(c->batch);
     }
@@ -555,7 +568,9 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         /* What is to go goes before anything new comes. */
         zkl_watch_retry(core);
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
+        zkl_share_begin(core);
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_not_leaving);
+        zkl_share_end(core);
         zkl_query_link_up(core);
     }
     settle(core);

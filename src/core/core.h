@@ -149,8 +149,9 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_batch *batch;           /* NULL: its requests are its own */
     bool wants_create, wants_list;     /* as a member of it */
-    struct zkl_contender *shares_list; /* whose list answers for it too, likewise */
-    struct zkl_group *group;           /* that decides for it, until all members are held */
+    struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
+    struct zkl_contender *sharers, *next_sharer;
+    struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
     /* Who waits for this one's node, which is gone, and is told once it is known why. */
@@ -185,6 +186,7 @@ struct zkl_query {
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
+#define ZKL_SHARE_BUCKETS 64
 /* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most: a
  * server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client would
  * come back with it for ever. */
@@ -216,8 +218,10 @@ struct zkl_core {
     size_t removals_due;        /* of those, the server is yet to be told of */
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
-    size_t chroot_length;                /* set by the driver: it is part of each path there */
-    struct zkl_batch *due_batches;       /* to be looked at when the event is over */
+    bool sharing; /* who lists again from here on has one list with others; see share.c */
+    struct zkl_contender *leaders[ZKL_SHARE_BUCKETS];
+    size_t chroot_length;          /* set by the driver: it is part of each path there */
+    struct zkl_batch *due_batches; /* to be looked at when the event is over */
     struct zkl_group *due_groups;
     struct zkl_permits *due_permits;
     struct zkl_pending heartbeat, nudge, hello;

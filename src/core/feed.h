@@ -33,6 +33,7 @@ void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *o
 /* Under a new GUID: the path that a sequential create is asked with. */
 void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path);
 void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c);
+void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c);
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c);
 
 #endif

@@ -245,6 +245,89 @@ static void an_heir_can_give_up(void **state)
     script_free(s);
 }
 
+/* --- after a reconnect ---------------------------------------------------- */
+
+/* Three of one path and one of another have been waiting, and the link is back. */
+static struct script *four_that_list_again(void)
+{
+    struct script *s = script_connected();
+    script_wait(s, "/r", 8, "9:7");
+    script_wait(s, "/r", 9, "1:8 9:7");
+    script_wait(s, "/q", 3, "9:1");
+    script_wait(s, "/r", 10, "1:8 2:9 9:7");
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_forget(s);
+    return s;
+}
+
+static void all_go(struct script *s)
+{
+    script_event(s, ZKL_SE_EXPIRED);
+    for (int i = 1; i <= 4; i++) {
+        if (s->live[i - 1])
+            script_stop(s, i, ZKL_ECANCELED);
+    }
+    script_free(s);
+}
+
+/* Goal: after a reconnect the waiters of a path share one list, whatever their number. */
+static void a_reconnect_lists_each_path_once(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 8, "9:7");
+    script_wait(s, "/r", 9, "1:8 9:7");
+    script_wait(s, "/q", 3, "9:1");
+    script_down(s);
+    script_forget(s);
+    script_up(s, SCRIPT_SESSION);
+    script_expect(s, "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "[     0] #1 WAITING -> LISTING: link up\n"
+                     "  > list /r\n"
+                     "[     0] #2 WAITING -> LISTING: link up\n"
+                     "[     0] #3 WAITING -> LISTING: link up\n"
+                     "  > list /q\n");
+    script_listed(s, "1:8 2:9 9:7");
+    script_expect(s, "[     0] #2 LISTING -> WAITING: behind others\n"
+                     "[     0] #1 LISTING -> WAITING: next in line\n");
+    script_listed(s, "3:3 9:1");
+    all_go(s);
+}
+
+/* Goal: nobody who shares a list is forgotten when the one who sent it gives up, and one that shares
+ * can give up alone. */
+static void a_shared_list_outlives_who_sent_it(void **state)
+{
+    struct script *s = four_that_list_again();
+    (void)state;
+    script_stop(s, 2, ZKL_ECANCELED);
+    script_stop(s, 1, ZKL_ECANCELED);
+    assert_true(script_has(s, "> list /r\n"));
+    script_listed(s, "3:3 9:1"); /* of the other path */
+    assert_int_equal(state_of(s, 4), ZKL_LISTING);
+    script_listed(s, "4:10 9:7");
+    assert_int_equal(state_of(s, 4), ZKL_WAITING);
+    all_go(s);
+}
+
+/* Goal: a shared list that is not answered is not answered to all. Method: the link goes again, and comes. */
+static void a_shared_list_without_an_answer_is_repeated(void **state)
+{
+    struct script *s = four_that_list_again();
+    (void)state;
+    script_down(s);
+    for (int i = 1; i <= 4; i++)
+        assert_int_equal(state_of(s, i), ZKL_LISTING);
+    script_up(s, SCRIPT_SESSION);
+    script_listed(s, "1:8 2:9 4:10 9:7");
+    script_listed(s, "3:3 9:1");
+    for (int i = 1; i <= 4; i++)
+        assert_int_equal(state_of(s, i), ZKL_WAITING);
+    all_go(s);
+}
+
 /* --- posted unlock -------------------------------------------------------- */
 
 static void posted(struct script *s)
@@ -305,6 +388,9 @@ int main(void)
         cmocka_unit_test(who_only_waited_hands_nothing_on),
         cmocka_unit_test(without_a_good_answer_the_next_lists),
         cmocka_unit_test(an_heir_can_give_up),
+        cmocka_unit_test(a_reconnect_lists_each_path_once),
+        cmocka_unit_test(a_shared_list_outlives_who_sent_it),
+        cmocka_unit_test(a_shared_list_without_an_answer_is_repeated),
         cmocka_unit_test(a_posted_unlock_does_not_wait),
         cmocka_unit_test(a_posted_unlock_says_what_it_does_not_know),
     };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One list for several contenders of one root: one of them sends it, and the answer is for all. It
+ * has to be sent after each of their nodes was made, and after whatever they list for. */
+#ifndef ZKL_CORE_SHARE_H
+#define ZKL_CORE_SHARE_H
+
+#include "core.h"
+
+/* The list that owner has sent answers for this one too. */
+void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender);
+/* It awaits no list any more; those that shared its own get another one. */
+void zkl_share_leave(struct zkl_core *core, struct zkl_contender *contender);
+/* Its list was answered. */
+void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event);
+/* The session ended: nobody awaits anything. */
+void zkl_share_reset(struct zkl_contender *contender);
+
+/* From begin to end all that list again share one list for each root: after a reconnect n waiters of a
+ * path would else fetch n times n names. True: somebody else's list does. */
+void zkl_share_begin(struct zkl_core *core);
+bool zkl_share_list(struct zkl_core *core, struct zkl_contender *contender);
+void zkl_share_end(struct zkl_core *core);
+
+#endif
