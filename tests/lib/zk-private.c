@@ -46,6 +46,7 @@ static const char usage_text[] =
     "  --min-session MS  shortest session timeout (200)\n"
     "  --max-session MS  longest session timeout (60000)\n"
     "  --fsync           write to the disk as a real ensemble does\n"
+    "  --jvm OPTIONS     more options for java, separated by blanks\n"
     "  --quiet           say nothing but errors\n"
     "  --help            this text\n"
     "Exit status: that of COMMAND, 128 + N if signal N killed it; 2 wrong usage, 125 no server,\n"
@@ -86,6 +87,9 @@ static void set_option(struct settings *s, int option, const char *value)
     case 'f':
         s->options.fsync = true;
         break;
+    case 'j':
+        s->options.jvm_extra = value;
+        break;
     case 'q':
         s->quiet = true;
         break;
@@ -106,6 +110,7 @@ static void parse(struct settings *s, int argc, char **argv)
         {"min-session", required_argument, NULL, 'm'},
         {"max-session", required_argument, NULL, 'M'},
         {"fsync", no_argument, NULL, 'f'},
+        {"jvm", required_argument, NULL, 'j'},
         {"quiet", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark: zklock beside the raw client library, Curator and Kazoo, in one run, on one server, taking turns.
+
+run.sh beside this file installs and builds what is needed and starts this."""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import signal
+import sys
+import tempfile
+
+import charts
+import peers
+import report
+import workloads
+from board import Board
+from peers import Group, PeerFailed, Places, Violation
+from server import Server
+
+WARM_SERVER_CYCLES = 20000
+SHORT_PEERS, SHORT_WORKLOADS = ['zklock', 'floor-1rt'], ['W1', 'W7']
+FAILED, VIOLATED, INTERRUPTED = 1, 3, 130
+
+
+def words(text):
+    return [word for word in text.split(',') if word]
+
+
+def options(argv):
+    parser = argparse.ArgumentParser(
+        prog='run.sh', description='Measure zklock beside the raw client library, Curator and Kazoo: the same run, the same '
+        'server, one peer after the other in each round.', epilog='peers: ' + ', '.join(peers.BY_NAME) +
+        '. workloads: ' + ', '.join(workloads.BY_NAME) + ' (W2 is both of W2-2 and W2-8).')
+    parser.add_argument('--peers', type=words, default=[], help='comma-separated; all that a workload is for')
+    parser.add_argument('--workloads', type=words, default=[], help='comma-separated; all')
+    parser.add_argument('--rounds', type=int, default=9, help='of each workload (9); with fsync a third of it')
+    parser.add_argument('--seconds', type=float, default=2, help='of each run (2)')
+    parser.add_argument('--fsync', choices=['no', 'yes', 'both'], default='both',
+                        help='does the server wait for its disk (both)')
+    parser.add_argument('--out', type=pathlib.Path, help='write a line of JSON for each run')
+    parser.add_argument('--table', type=pathlib.Path, help='write the tables; between the marks of a file that has them')
+    parser.add_argument('--charts', type=pathlib.Path, help='write SVG charts into this folder')
+    parser.add_argument('--from', type=pathlib.Path, dest='from_', help='measure nothing: tables and charts of an --out')
+    parser.add_argument('--short', action='store_true', help='some seconds, to see that it works')
+    parser.add_argument('--build', type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument('--root', type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    o = parser.parse_args(argv)
+    if o.short:
+        o.peers, o.workloads = o.peers or SHORT_PEERS, o.workloads or SHORT_WORKLOADS
+        o.rounds, o.seconds, o.fsync = 2, 0.5, 'no'
+    if o.rounds < 1 or not o.seconds > 0:
+        parser.error('--rounds and --seconds are from 1, and more than 0')
+    for name in o.peers:
+        if name not in peers.BY_NAME:
+            parser.error(f'no peer {name}; there are: ' + ' '.join(peers.BY_NAME))
+    try:
+        o.chosen = [workloads.scaled(w) for w in workloads.chosen(o.workloads or list(workloads.BY_NAME))]
+    except ValueError as error:
+        parser.error(str(error))
+    return o
+
+
+def check_floor(here):
+    """A slower floor would flatter us, so nobody changes it by accident."""
+    pinned = (here / 'floor.sha256').read_text(encoding='utf-8').split()[0]
+    if hashlib.sha256((here / 'floor.c').read_bytes()).hexdigest() != pinned:
+        sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum there')
+
+
+class Run:
+    def __init__(self, o, places):
+        self.o = o
+        self.places = places
+        self.board = Board(str(places.temp / 'board'))
+        self.records = []
+        self.problems = []
+        self.left_out = set()
+        self.out = open(o.out, 'w', encoding='utf-8') if o.out else None
+
+    def peers_of(self, workload):
+        found = []
+        for name in workload.peers:
+            peer = peers.BY_NAME[name]
+            if (self.o.peers and name not in self.o.peers) or (name in workload.slow and name not in self.o.peers):
+                continue
+            why = self.places.why_not(peer)
+            if not why:
+                found.append(peer)
+            elif name not in self.left_out:
+                self.left_out.add(name)
+                print(f'{name} is left out: {why}', flush=True)
+        return found
+
+    def group(self, workload, peer, server, path):
+        start = [f'servers={server.address}', f'board={self.board.path}'] + workload.words(path)
+        self.board.clear()
+        group = Group(self.places, peer, workload.processes, start)
+        if not workload.is_fresh and workload.mode != 'entry':
+            # All at once, so that what they do when they wait is warm too.
+            group.order(f'warm {peer.warm_cycles}', 600)
+        return group
+
+    def problem(self, workload, peer, error):
+        text = f'{workload.name}: {peer.name}: {error}'
+        self.problems.append(text)
+        print('FAILED: ' + text, flush=True)
+
+    def keep(self, workload, peer, round_, fsync, figures):
+        record = {'workload': workload.name, 'peer': peer.name, 'round': round_, 'fsync': fsync, 'figures': figures}
+        self.records.append(record)
+        if self.out:
+            self.out.write(json.dumps(record) + '\n')
+            self.out.flush()
+
+    def warm_server(self, server):
+        print('warming the server', flush=True)
+        workload = workloads.BY_NAME['W1']
+        group = self.group(workload, peers.BY_NAME['floor-1rt'], server, '/warm')
+        group.order(f'warm {WARM_SERVER_CYCLES}', 600)
+        group.stop()
+
+    def rounds(self, workload, fsync):
+        rounds = -(-self.o.rounds // 3) if fsync else self.o.rounds
+        return min(rounds, workload.rounds_max)
+
+    def workload(self, workload, server, fsync):
+        """The rounds of all its peers, in turns."""
+        taking_part = self.peers_of(workload)
+        groups = {}
+        try:
+            for round_ in range(self.rounds(workload, fsync)):
+                for peer in list(taking_part):
+                    try:
+                        group = groups.get(peer.name)
+                        if group is None:
+                            path = f'/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
+                            group = groups[peer.name] = self.group(workload, peer, server, path)
+                        figures = workloads.measure(workload, group, server, self.board, self.o.seconds)
+                        self.keep(workload, peer, round_, fsync, figures)
+                        if workload.is_fresh:
+                            groups.pop(peer.name).stop()
+                    except (PeerFailed, TimeoutError, RuntimeError) as error:
+                        if 'VIOLATION' in str(error):
+                            raise Violation(f'{workload.name}: {peer.name}: {error}') from error
+                        self.problem(workload, peer, error)
+                        taking_part.remove(peer)
+                        if peer.name in groups:
+                            groups.pop(peer.name).stop(gently=False)
+                        self.board = Board(self.board.path)
+        finally:
+            for group in groups.values():
+                group.stop(gently=sys.exc_info()[0] is None)
+        if report.of(self.records, workload, fsync):
+            print('\n' + report.workload_text(workload, self.records, fsync), flush=True)
+
+    def all(self):
+        """On one server after the other. Returns the server's version."""
+        version = ''
+        for fsync in {'no': [False], 'yes': [True], 'both': [False, True]}[self.o.fsync]:
+            server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync)
+            try:
+                version = server.version()
+                if not self.o.short:
+                    self.warm_server(server)
+                for workload in self.o.chosen:
+                    if not fsync or workload.mode in ('cycle', 'rw', 'multi', 'drain'):
+                        self.workload(workload, server, fsync)
+            finally:
+                server.stop()
+        return version
+
+
+def facts(o, version):
+    """What the figures depend on."""
+    model = next((line.partition(':')[2].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
+                  if line.startswith('model name')), platform.machine())
+    return (f'One ZooKeeper {version} server on loopback, {os.cpu_count()} cores ({model}), Linux {platform.release()}; '
+            f'runs of {o.seconds:g} s.')
+
+
+def read_back(path):
+    return [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines()]
+
+
+def finish(o, records, facts_text):
+    text = report.document(records, facts_text)
+    met = report.targets_table(records)
+    if met:
+        print('\nTargets (medians, without fsync)\n\n' + met)
+    if o.table:
+        report.write(o.table, text)
+    if o.charts:
+        charts.draw(records, o.charts)
+
+
+def measure(o):
+    check_floor(o.root / 'tests/bench')
+    with tempfile.TemporaryDirectory(prefix='zkl-bench-') as temp:
+        run = Run(o, Places(o.root, o.build, temp))
+        try:
+            version = run.all()
+        finally:
+            if run.out:
+                run.out.close()
+    if o.out and read_back(o.out) != run.records:
+        run.problems.append(f'{o.out} does not read as it was written')
+    finish(o, run.records, facts(o, version))
+    for problem in run.problems:
+        print('FAILED: ' + problem)
+    return FAILED if run.problems or not run.records else 0
+
+
+def interrupted(number, _):
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def main(argv):
+    o = options(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, interrupted)
+    try:
+        if o.from_:
+            finish(o, read_back(o.from_), '')
+            return 0
+        return measure(o)
+    except Violation as error:
+        print(f'FAILED: two were inside one lock. {error}')
+        return VIOLATED
+    except KeyboardInterrupt:
+        print('interrupted')
+        return INTERRUPTED
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Kazoo peer: its words, orders and answers are those of peer.h. Each thread has a Lock of its own, as a Lock is one
+contender.
+
+Exclusion is checked by a plain read and a plain write of the board, as Python has no atomic exchange: who enters must
+find it free, and who leaves must find himself."""
+import json
+import mmap
+import os
+import struct
+import sys
+import threading
+import time
+
+from kazoo.client import KazooClient
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+
+SESSION_S = 30
+LOCK_AT = LOCK_BYTES = 4096
+RELEASED_AT = 64
+SAMPLE_AT = LOCK_AT + 64 * LOCK_BYTES
+SAMPLES_MAX = 1 << 20
+LONG = struct.Struct('=q')
+
+
+class MendedReadLock(ReadLock):
+    """Kazoo 2.8.0's reader waits for the last writer in the list, also for one that came after it and waits for the
+    reader: both wait for ever. As in 2.9, only lower numbers count."""
+
+    def _get_predecessor(self, node):
+        children = self.client.get_children(self.path)
+        if node not in children:
+            return super()._get_predecessor(node)  # which tries again
+        before = []
+        for child in children:
+            match = self._contenders_re.search(child)
+            if match and match.group(1) < node[-10:]:
+                before.append((match.group(1), child))
+        return max(before)[1] if before else None
+
+
+class Seat:
+    def __init__(self, peer, number):
+        self.peer = peer
+        self.number = number
+        self.is_reader = peer.mode == 'rw' and number >= peer.number('writers')
+        self.is_writer = peer.mode == 'rw' and not self.is_reader
+        self.lock_number = 0 if number == peer.threads else number % peer.locks
+        kind = MendedReadLock if self.is_reader else WriteLock if self.is_writer else Lock
+        self.lock = kind(peer.client, f"{peer.settings['path']}-{self.lock_number}")
+        self.name = peer.number('index') * 100000 + number + 1
+        self.word_at = LOCK_AT + self.lock_number * LOCK_BYTES
+        self.cycles = 0
+        self.ended_ns = 0
+
+    def fail(self, found):
+        print(f"VIOLATION: process {self.peer.number('index')}, thread {self.number} is not alone in lock "
+              f'{self.lock_number}: {found} is inside', file=sys.stderr, flush=True)
+        os._exit(1)
+
+    def enter(self):
+        peer = self.peer
+        if self.is_reader:
+            with peer.mu:
+                found = peer.get(self.word_at)
+                peer.put(self.word_at, found + 1)
+        else:
+            with peer.mu:
+                found = peer.get(self.word_at)
+                peer.put(self.word_at, -self.name)
+        if found < 0 or (found > 0 and not self.is_reader):
+            self.fail(found)
+
+    def leave(self):
+        peer = self.peer
+        with peer.mu:
+            found = peer.get(self.word_at)
+            peer.put(self.word_at, found - 1 if self.is_reader else 0)
+        if self.is_reader and found < 1 or not self.is_reader and found != -self.name:
+            self.fail(found)
+
+    def cycle(self):
+        peer = self.peer
+        asked = time.monotonic_ns()
+        self.lock.acquire()
+        got = time.monotonic_ns()
+        self.enter()
+        released = peer.get(self.word_at + RELEASED_AT)
+        if peer.hand_offs and released > asked:
+            peer.sample(got - released)
+        self.cycles += 1
+        self.leave()
+        peer.put(self.word_at + RELEASED_AT, time.monotonic_ns())
+        self.lock.release()
+        if peer.whole:
+            peer.sample(time.monotonic_ns() - asked)
+
+    def run(self):
+        peer = self.peer
+        peer.start.wait()
+        while time.monotonic_ns() < peer.end_ns and peer.take_one():
+            self.cycle()
+        self.ended_ns = time.monotonic_ns()
+
+    def wait_once(self):
+        self.cycle()
+        self.ended_ns = time.monotonic_ns()
+
+
+class Peer:
+    def __init__(self, words):
+        self.settings = dict(word.split('=', 1) for word in words)
+        self.mode = self.settings['mode']
+        self.threads = self.number('threads', 1)
+        self.locks = self.number('locks', 1)
+        self.hand_offs = self.settings.get('sample') == 'handoff'
+        self.whole = self.settings.get('sample') == 'cycle'
+        with open(self.settings['board'], 'r+b') as file:
+            self.board = mmap.mmap(file.fileno(), 0)
+        self.mu = threading.Lock()  # protects cycles_left, and a word of the board for a moment
+        self.cycles_left = 0
+        self.end_ns = 0
+        self.start = None
+        self.running = []
+        self.client = KazooClient(hosts=self.settings['servers'], timeout=SESSION_S)
+        self.client.start(timeout=SESSION_S)
+        self.seats = [Seat(self, i) for i in range(self.threads + 1)]
+
+    def number(self, name, otherwise=0):
+        return int(self.settings.get(name, otherwise))
+
+    def get(self, at):
+        return LONG.unpack_from(self.board, at)[0]
+
+    def put(self, at, value):
+        LONG.pack_into(self.board, at, value)
+
+    def sample(self, ns):
+        with self.mu:
+            at = self.get(0)
+            self.put(0, at + 1)
+        if at < SAMPLES_MAX:
+            self.put(SAMPLE_AT + at * 8, ns)
+
+    def take_one(self):
+        with self.mu:
+            self.cycles_left -= 1
+            return self.cycles_left >= 0
+
+    def start_threads(self, function):
+        self.running = [threading.Thread(target=function, args=(seat,)) for seat in self.seats[:self.threads]]
+        for thread in self.running:
+            thread.start()
+
+    def figures(self, began, cpu):
+        for thread in self.running:
+            thread.join()
+        seats = self.seats[:self.threads]
+        return {'cycles': sum(seat.cycles for seat in seats),
+                'writes': sum(seat.cycles for seat in seats if seat.is_writer),
+                'elapsed_ns': max(seat.ended_ns for seat in seats) - began,
+                'cpu_ns': time.process_time_ns() - cpu}
+
+    def run_cycles(self, cycles, seconds):
+        self.cycles_left = cycles
+        self.start = threading.Barrier(self.threads + 1)
+        for seat in self.seats:
+            seat.cycles = 0
+        self.start_threads(Seat.run)
+        cpu, began = time.process_time_ns(), time.monotonic_ns()
+        self.end_ns = began + int(seconds * 1e9)
+        self.start.wait()
+        return self.figures(began, cpu)
+
+    def fill(self):
+        if self.mode != 'drain':
+            raise ValueError(f'nothing to fill in mode {self.mode}')
+        threading.stack_size(256 * 1024)
+        self.seats[-1].lock.acquire()
+        self.seats[-1].enter()
+        self.start_threads(Seat.wait_once)
+        return {'filled': self.threads}
+
+    def drain(self):
+        cpu, began = time.process_time_ns(), time.monotonic_ns()
+        self.seats[-1].leave()
+        self.seats[-1].lock.release()
+        return self.figures(began, cpu)
+
+    def obey(self, verb, value='0'):
+        if verb == 'warm':
+            return self.run_cycles(int(value), 3600)
+        if verb == 'fill':
+            return self.fill()
+        if verb == 'go':
+            return self.drain() if self.mode == 'drain' else self.run_cycles(1 << 62, float(value))
+        raise ValueError(f'no order {verb}')
+
+
+def main():
+    peer = Peer(sys.argv[1:])
+    print(json.dumps({'ready': 1}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(peer.obey(*line.split())), flush=True)
+    peer.client.stop()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES (128 * 1024) /* thousands of threads wait in some runs */
+#define SAMPLES_MAX (1 << 20)
+#define PAGE_BYTES 4096
+#define WRITER_INSIDE (INT64_C(1) << 62)
+
+/* The file that all processes of a run map: the witness and the samples. board.py has the same. */
+struct board {
+    _Atomic int64_t samples;
+    char rest_of_page[PAGE_BYTES - sizeof(int64_t)];
+    struct {
+        _Atomic int64_t word; /* who is inside: 0, one number, or how many readers */
+        char rest_of_line[64 - sizeof(int64_t)];
+        int64_t released; /* when its last holder began to give it back */
+        char rest_of_page[PAGE_BYTES - 64 - sizeof(int64_t)];
+    } lock[LOCKS_MAX];
+    int64_t sample[SAMPLES_MAX];
+};
+
+struct seat {
+    pthread_t thread;
+    int number;
+    int lock;
+    enum kind kind;
+    int64_t cycles;
+    int64_t ended_ns;
+};
+
+static struct settings settings;
+static const struct peer *peer;
+static struct board *board;
+static struct seat *seats;
+
+/* One run. */
+static pthread_barrier_t start;
+static int64_t end_ns;              /* no cycle begins after this */
+static _Atomic int64_t cycles_left; /* or when so many have begun */
+
+void peer_fail(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    _exit(1);
+}
+
+static int64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* --- the witness ------------------------------------------------------------------------------ */
+
+static int64_t name_of(const struct seat *s)
+{
+    return settings.index * INT64_C(100000) + s->number + 1;
+}
+
+static void witness_fail(const struct seat *s, int lock, int64_t found)
+{
+    peer_fail("VIOLATION: process %d, thread %d is not alone in lock %d: %lld is inside",
+              settings.index, s->number, lock, (long long)found);
+}
+
+static void enter_one(const struct seat *s, int lock)
+{
+    _Atomic int64_t *word = &board->lock[lock].word;
+    int64_t found = 0;
+
+    if (s->kind == READER)
+        found = atomic_fetch_add(word, 1) < WRITER_INSIDE ? 0 : WRITER_INSIDE;
+    else if (s->kind == WRITER)
+        atomic_compare_exchange_strong(word, &found, WRITER_INSIDE);
+    else
+        found = atomic_exchange(word, name_of(s));
+    if (found != 0)
+        witness_fail(s, lock, found);
+}
+
+static void leave_one(const struct seat *s, int lock)
+{
+    _Atomic int64_t *word = &board->lock[lock].word;
+    int64_t mine = s->kind == WRITER ? WRITER_INSIDE : name_of(s);
+
+    if (s->kind == READER) {
+        atomic_fetch_sub(word, 1);
+        return;
+    }
+    int64_t found = atomic_exchange(word, 0);
+    if (found != mine)
+        witness_fail(s, lock, found);
+}
+
+static void enter(const struct seat *s)
+{
+    for (int i = 0; i < (s->kind == MULTI ? MEMBERS : 1); i++)
+        enter_one(s, s->lock + i);
+}
+
+static void leave(const struct seat *s)
+{
+    for (int i = 0; i < (s->kind == MULTI ? MEMBERS : 1); i++)
+        leave_one(s, s->lock + i);
+}
+
+static void sample(int64_t ns)
+{
+    int64_t at = atomic_fetch_add(&board->samples, 1);
+
+    if (at < SAMPLES_MAX)
+        board->sample[at] = ns;
+}
+
+/* --- cycles ----------------------------------------------------------------------------------- */
+
+static bool wants(const char *what)
+{
+    return strcmp(settings.sample, what) == 0;
+}
+
+/* A hand-off is one to somebody who waited already: it lasts from the moment before the releaser's
+ * unlock to the moment after the next one's lock. */
+static void cycle(struct seat *s, bool hand_offs, bool whole)
+{
+    int64_t asked = now_ns();
+
+    peer->lock(s->kind, s->number, s->lock);
+    int64_t got = now_ns();
+    enter(s);
+    int64_t released = board->lock[s->lock].released;
+    if (hand_offs && released > asked)
+        sample(got - released);
+    s->cycles++;
+    leave(s);
+    board->lock[s->lock].released = now_ns();
+    peer->unlock(s->kind, s->number, s->lock);
+    if (whole)
+        sample(now_ns() - asked);
+}
+
+static void *cycles_main(void *seat)
+{
+    struct seat *s = seat;
+    bool hand_offs = wants("handoff"), whole = wants("cycle");
+
+    pthread_barrier_wait(&start);
+    while (now_ns() < end_ns && atomic_fetch_sub(&cycles_left, 1) > 0)
+        cycle(s, hand_offs, whole);
+    s->ended_ns = now_ns();
+    return NULL;
+}
+
+static void start_thread(struct seat *s, void *(*main)(void *))
+{
+    pthread_attr_t attributes;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (pthread_create(&s->thread, &attributes, main, s) != 0)
+        peer_fail("no thread %d", s->number);
+    pthread_attr_destroy(&attributes);
+}
+
+static void run_cycles(int64_t cycles, double seconds)
+{
+    int64_t began, cpu, ended = 0, done = 0, writes = 0;
+
+    atomic_store(&cycles_left, cycles);
+    pthread_barrier_init(&start, NULL, (unsigned)settings.threads + 1);
+    for (int i = 0; i < settings.threads; i++) {
+        seats[i].cycles = 0;
+        start_thread(&seats[i], cycles_main);
+    }
+    cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    began = now_ns();
+    end_ns = began + (int64_t)(seconds * 1e9);
+    pthread_barrier_wait(&start);
+    for (int i = 0; i < settings.threads; i++) {
+        pthread_join(seats[i].thread, NULL);
+        done += seats[i].cycles;
+        writes += seats[i].kind == WRITER ? seats[i].cycles : 0;
+        ended = seats[i].ended_ns > ended ? seats[i].ended_ns : ended;
+    }
+    cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    pthread_barrier_destroy(&start);
+    printf("{\"cycles\": %lld, \"writes\": %lld, \"elapsed_ns\": %lld, \"cpu_ns\": %lld}\n",
+           (long long)done, (long long)writes, (long long)(ended - began), (long long)cpu);
+}
+
+/* --- a queue that is let go ------------------------------------------------------------------- */
+
+static struct seat *holder(void)
+{
+    return &seats[settings.threads];
+}
+
+static void *waiter_main(void *seat)
+{
+    struct seat *s = seat;
+
+    cycle(s, false, false);
+    s->ended_ns = now_ns();
+    return NULL;
+}
+
+static void fill_queue(void)
+{
+    peer->lock(MUTEX, holder()->number, 0);
+    enter(holder());
+    for (int i = 0; i < settings.threads; i++)
+        start_thread(&seats[i], waiter_main);
+    printf("{\"filled\": %d}\n", settings.threads);
+}
+
+static void drain_queue(void)
+{
+    int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), began = now_ns(), ended = 0, done = 0;
+
+    leave(holder());
+    peer->unlock(MUTEX, holder()->number, 0);
+    for (int i = 0; i < settings.threads; i++) {
+        pthread_join(seats[i].thread, NULL);
+        done += seats[i].cycles;
+        ended = seats[i].ended_ns > ended ? seats[i].ended_ns : ended;
+    }
+    cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    printf("{\"cycles\": %lld, \"elapsed_ns\": %lld, \"cpu_ns\": %lld}\n", (long long)done,
+           (long long)(ended - began), (long long)cpu);
+}
+
+/* --- entering again, idle handles, idle clients ----------------------------------------------- */
+
+static void enter_again(void)
+{
+    int64_t t0, t1, t2;
+
+    peer->lock(MUTEX, 0, 0);
+    t0 = now_ns();
+    for (int i = 0; i < settings.count; i++)
+        peer->lock(MUTEX, 0, 0);
+    t1 = now_ns();
+    for (int i = 0; i < settings.count; i++)
+        peer->unlock(MUTEX, 0, 0);
+    t2 = now_ns();
+    peer->unlock(MUTEX, 0, 0);
+    printf("{\"lock_ns\": %.2f, \"unlock_ns\": %.2f}\n", (double)(t1 - t0) / settings.count,
+           (double)(t2 - t1) / settings.count);
+}
+
+static double heap_bytes(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return (double)(m.uordblks + m.hblkhd);
+}
+
+static void make_handles(void)
+{
+    double before = heap_bytes(), made, used;
+
+    peer->make_handles(settings.count);
+    made = heap_bytes();
+    peer->use_handles(settings.count);
+    used = heap_bytes();
+    printf("{\"handle_bytes\": %.1f, \"used_handle_bytes\": %.1f}\n",
+           (made - before) / settings.count, (used - before) / settings.count);
+}
+
+static void make_clients(void)
+{
+    peer->make_clients(settings.count);
+    printf("{\"clients\": %d}\n", settings.count);
+}
+
+/* --- orders ----------------------------------------------------------------------------------- */
+
+static bool has_mode(const char *mode)
+{
+    return strcmp(settings.mode, mode) == 0;
+}
+
+static void fill(void)
+{
+    if (has_mode("drain"))
+        fill_queue();
+    else if (has_mode("handles") && peer->make_handles != NULL)
+        make_handles();
+    else if (has_mode("clients") && peer->make_clients != NULL)
+        make_clients();
+    else
+        peer_fail("mode %s has nothing to fill", settings.mode);
+}
+
+static void go(double seconds)
+{
+    if (has_mode("drain"))
+        drain_queue();
+    else if (has_mode("entry"))
+        enter_again();
+    else
+        run_cycles(INT64_MAX, seconds);
+}
+
+static void obey(char *line)
+{
+    double value = 0;
+    char verb[16] = "";
+
+    if (sscanf(line, "%15s %lf", verb, &value) < 1)
+        return;
+    if (strcmp(verb, "warm") == 0)
+        run_cycles((int64_t)value, 3600);
+    else if (strcmp(verb, "fill") == 0)
+        fill();
+    else if (strcmp(verb, "go") == 0)
+        go(value);
+    else
+        peer_fail("no order %s", verb);
+    fflush(stdout);
+}
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+static const char **text_setting(const char *name)
+{
+    const struct {
+        const char *name;
+        const char **at;
+    } texts[] = {
+        {"servers", &settings.servers}, {"path", &settings.path},   {"mode", &settings.mode},
+        {"variant", &settings.variant}, {"board", &settings.board}, {"sample", &settings.sample},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(texts[i].name, name) == 0)
+            return texts[i].at;
+    }
+    return NULL;
+}
+
+static int *number_setting(const char *name)
+{
+    const struct {
+        const char *name;
+        int *at;
+    } numbers[] = {
+        {"threads", &settings.threads}, {"locks", &settings.locks},     {"index", &settings.index},
+        {"count", &settings.count},     {"writers", &settings.writers},
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (strcmp(numbers[i].name, name) == 0)
+            return numbers[i].at;
+    }
+    return NULL;
+}
+
+static void set(char *word)
+{
+    char *value = strchr(word, '=');
+
+    if (value == NULL)
+        peer_fail("%s is not NAME=VALUE", word);
+    *value++ = '\0';
+    if (text_setting(word) != NULL)
+        *text_setting(word) = value;
+    else if (number_setting(word) != NULL)
+        *number_setting(word) = atoi(value);
+    else
+        peer_fail("no setting %s", word);
+}
+
+static void map_board(void)
+{
+    int fd = open(settings.board, O_RDWR | O_CLOEXEC);
+    void *at =
+        fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED)
+        peer_fail("no board %s", settings.board);
+    close(fd);
+    board = at;
+}
+
+static enum kind kind_of(int thread)
+{
+    if (has_mode("rw"))
+        return thread < settings.writers ? WRITER : READER;
+    return has_mode("multi") ? MULTI : MUTEX;
+}
+
+static void make_seats(void)
+{
+    seats = calloc((size_t)settings.threads + 1, sizeof *seats);
+    if (seats == NULL)
+        peer_fail("no memory");
+    for (int i = 0; i <= settings.threads; i++)
+        seats[i] = (struct seat){.number = i, .lock = i % settings.locks, .kind = kind_of(i)};
+    holder()->lock = 0;
+}
+
+int peer_main(int argc, char **argv, const struct peer *given)
+{
+    char line[256];
+
+    peer = given;
+    settings = (struct settings){.variant = "", .sample = "none", .threads = 1, .locks = 1};
+    for (int i = 1; i < argc; i++)
+        set(argv[i]);
+    if (settings.servers == NULL || settings.path == NULL || settings.mode == NULL ||
+        settings.board == NULL || settings.threads < 1 || settings.locks < 1 ||
+        settings.locks > LOCKS_MAX)
+        peer_fail("servers, path, mode and board are needed; threads and locks are from 1");
+    map_board();
+    make_seats();
+    peer->open(&settings);
+    puts("{\"ready\": 1}");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL)
+        obey(line);
+    peer->close();
+    free(seats);
+    return 0;
+}

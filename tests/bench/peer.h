@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a peer of the benchmark that is written in C gives; peer.c does the rest: it reads the
+ * orders of bench.py, runs the threads, asks the witness and tells the figures.
+ *
+ * A peer is a program that gets NAME=VALUE words and then one order in each line of its standard
+ * input. It answers each with one line of JSON, and ends at the end of its input:
+ *   (start)      {"ready": 1} once it is connected and its locks are made
+ *   warm CYCLES  so many cycles of all threads together, not measured
+ *   fill         modes drain, handles and clients: make what is to be measured
+ *   go SECONDS   the run itself; the answer has the figures of this process
+ * Peers in other languages speak the same (Curator.java, kazoo_peer.py); the words of the command line
+ * are those of struct settings, and the board's layout is in board.py. */
+#ifndef ZKBENCH_PEER_H
+#define ZKBENCH_PEER_H
+
+#include <stdbool.h>
+
+#define SESSION_MS 30000
+#define MEMBERS 4 /* of a multi-lock */
+#define LOCKS_MAX 64
+
+struct settings {
+    const char *servers; /* HOST:PORT */
+    const char *path;    /* lock number i is at PATH-i; below one parent, which exists */
+    const char *mode;    /* cycle, rw, multi, drain, entry, handles, clients */
+    const char *variant; /* which of the peers in this program */
+    const char *board;   /* the file that all processes of the run share */
+    const char *sample;  /* what goes to the board: handoff, cycle or none */
+    int threads;         /* of this process */
+    int locks;           /* thread t uses lock t modulo locks */
+    int index;           /* of this process */
+    int count;           /* of waiters, handles, clients or entries */
+    int writers;         /* mode rw: the first threads write, the others read */
+};
+
+enum kind { MUTEX, READER, WRITER, MULTI };
+
+struct peer {
+    void (*open)(const struct settings *settings);
+    /* For thread 0 to threads - 1 (the last one more, in mode drain: the holder), on one lock; of
+     * kind MULTI on the first MEMBERS together. */
+    void (*lock)(enum kind kind, int thread, int lock);
+    void (*unlock)(enum kind kind, int thread, int lock);
+    void (*close)(void);
+    /* Make so many idle handles, or idle clients, and keep them. NULL: this peer has none. */
+    void (*make_handles)(int count);
+    void (*use_handles)(int count); /* lock and unlock each of them once */
+    void (*make_clients)(int count);
+};
+
+/* Serve until the input ends. The status of the process. */
+int peer_main(int argc, char **argv, const struct peer *peer);
+
+/* Say so on standard error and end the process. */
+void peer_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

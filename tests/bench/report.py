@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables, in Markdown that also reads well in a terminal."""
+import targets
+import workloads
+from stats import ratio_of, spread_of
+
+BEGIN, END = '<!-- results: made by tests/bench/run.sh --table FILE -->', '<!-- results: end -->'
+
+
+def table(head, rows):
+    widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
+
+    def line(cells):
+        return '| ' + ' | '.join(cell.ljust(width) for cell, width in zip(cells, widths)) + ' |'
+
+    return '\n'.join([line(head), '|' + '|'.join('-' * (width + 2) for width in widths) + '|'] +
+                     [line(row) for row in rows])
+
+
+def of(records, workload, fsync):
+    return [r for r in records if r['workload'] == workload.name and r['fsync'] == fsync]
+
+
+def peers_in(records):
+    return list(dict.fromkeys(r['peer'] for r in records))
+
+
+def figures_table(workload, records):
+    rows = []
+    for peer in peers_in(records):
+        cells = [spread_of(records, peer, f.name) for f in workload.figures]
+        rows.append([peer] + [cell.text(f.digits) if cell else '' for cell, f in zip(cells, workload.figures)])
+    return table(['peer'] + [f.title for f in workload.figures], rows)
+
+
+def ratios_table(workload, records):
+    """How many times better the library is in the first figure; None if there is nobody to compare with."""
+    first, peers = workload.figures[0], peers_in(records)
+    ours = [p for p in peers if p in workloads.LIBRARIES]
+    rows = []
+    for other in peers:
+        ratios = [ratio_of(records, one, other, first.name, first.lower_is_better) if one != other else None
+                  for one in ours]
+        if any(ratios) and other != 'zklock':
+            rows.append([other] + [ratio.text(2) if ratio else '' for ratio in ratios])
+    return table([f'{first.title}: times better than'] + ours, rows) if rows else None
+
+
+def workload_text(workload, records, fsync):
+    records = of(records, workload, fsync)
+    rounds = len({r['round'] for r in records})
+    text = f"**{workload.name}**: {workload.title}; {'fsync' if fsync else 'no fsync'}, {rounds} round{'s' * (rounds != 1)}"
+    parts = [text, figures_table(workload, records), ratios_table(workload, records)]
+    return '\n\n'.join(part for part in parts if part) + '\n'
+
+
+def targets_table(records):
+    rows = [targets.row(t, of(records, workloads.BY_NAME[t.workload], False)) for t in targets.ALL]
+    rows = [row for row in rows if row]
+    return table(['row', 'peer', 'target', 'measured', ''], rows) if rows else None
+
+
+def fsync_table(records):
+    """The first figure of each workload with fsync, as all other tables are without."""
+    rows = []
+    for workload in workloads.ALL:
+        some = of(records, workload, True)
+        for peer in peers_in(some):
+            cell = spread_of(some, peer, workload.figures[0].name)
+            theirs = ratio_of(some, 'zklock', peer, workload.figures[0].name, workload.figures[0].lower_is_better)
+            rows.append([workload.name, peer, f'{cell.text(workload.figures[0].digits)} {workload.figures[0].title}',
+                         theirs.text(2) if theirs and peer != 'zklock' else ''])
+    return table(['row', 'peer', 'with fsync', 'zklock is times better'], rows) if rows else None
+
+
+def document(records, facts):
+    """Everything that was measured."""
+    parts = ['Medians over the rounds, with the smallest and the largest in parentheses; a ratio is one of each round, of '
+             'two peers that ran one after the other.', facts]
+    met = targets_table(records)
+    if met:
+        parts += ['### Targets', met]
+    parts.append('### Without fsync')
+    parts += [workload_text(w, records, False) for w in workloads.ALL if of(records, w, False)]
+    synced = fsync_table(records)
+    if synced:
+        parts += ['### With fsync', synced]
+    return '\n\n'.join(part.strip() for part in parts) + '\n'
+
+
+def write(path, text):
+    """Between the two marks of a file that has them, else the file itself."""
+    before, after = '', ''
+    if path.exists():
+        old = path.read_text(encoding='utf-8')
+        if BEGIN in old and END in old:
+            before, after = old[:old.index(BEGIN)] + BEGIN + '\n\n', '\n' + old[old.index(END):]
+    path.write_text(before + text + after, encoding='utf-8')

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private ZooKeeper for the benchmark, and what it and its sockets count."""
+import dataclasses
+import re
+import signal
+import socket
+import subprocess
+import time
+
+# The launcher's own options are for quick starts; here the server is to be as fast as it gets.
+JVM = '-Xms1g -Xmx1g -XX:TieredStopAtLevel=4'
+CONNECTION = re.compile(r'/\S*:(\d+)\[\d+\]\(queued=\d+,recved=(\d+),sent=(\d+)')
+WORD_TIMEOUT_S = 10
+POLL_S = 0.05
+
+
+@dataclasses.dataclass
+class Counters:
+    """What the clients of some processes sent (packets) and got (bytes) since they connected."""
+    requests: int = 0
+    received_bytes: int = 0
+
+    def __sub__(self, other):
+        return Counters(self.requests - other.requests, self.received_bytes - other.received_bytes)
+
+
+class Server:
+    def __init__(self, launcher, fsync):
+        command = ['setpriv', '--pdeathsig', 'TERM', launcher, '--tick', '500', '--jvm', JVM, '--quiet']
+        if fsync:
+            command.append('--fsync')
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise RuntimeError('no ZooKeeper server')
+        self.port = int(self.address.rpartition(':')[2])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def ask(self, word):
+        """The answer to one of ZooKeeper's four-letter words."""
+        with socket.create_connection(('127.0.0.1', self.port), WORD_TIMEOUT_S) as connection:
+            connection.sendall(word.encode())
+            answer = b''
+            while True:
+                part = connection.recv(1 << 16)
+                if not part:
+                    return answer.decode()
+                answer += part
+
+    def version(self):
+        return re.search(r'version: ([\w.]+)', self.ask('srvr')).group(1)
+
+    def monitor(self, name):
+        return int(re.search(rf'^{name}\t(\d+)', self.ask('mntr'), re.MULTILINE).group(1))
+
+    def sockets(self):
+        """Local port: (pid, bytes received) of each connection to this server."""
+        output = subprocess.run(['ss', '-tinpHO', 'state', 'established', f'dport = :{self.port}'], check=True,
+                                capture_output=True, text=True).stdout
+        found = {}
+        for line in output.splitlines():
+            port = re.search(rf':(\d+)\s+\S+:{self.port}\s', line)
+            pid, received = re.search(r'pid=(\d+)', line), re.search(r'bytes_received:(\d+)', line)
+            if port and pid:
+                found[int(port.group(1))] = int(pid.group(1)), int(received.group(1)) if received else 0
+        return found
+
+    def counters(self, pids):
+        """Of the connections that these processes have now."""
+        total = Counters()
+        sockets = self.sockets()
+        for port, received, _ in CONNECTION.findall(self.ask('cons')):
+            pid, got = sockets.get(int(port), (None, 0))
+            if pid in pids:
+                total.requests += int(received)
+                total.received_bytes += got
+        return total
+
+    def wait_queued(self, nodes, timeout_s):
+        """Until there are so many ephemeral nodes, and nobody sends anything for a while."""
+        deadline = time.monotonic() + timeout_s
+        quiet, before = 0, -1
+        while quiet < 5:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f'no queue of {nodes} within {timeout_s} s')
+            time.sleep(POLL_S)
+            # Each question is a packet itself.
+            now = self.monitor('zk_packets_received')
+            quiet = quiet + 1 if now <= before + 3 else 0
+            before = now
+            if quiet and self.monitor('zk_ephemerals_count') < nodes:
+                quiet = 0

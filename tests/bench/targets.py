@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the library is to reach, row by row. Figures of one run only, as absolute ones don't carry to other machines."""
+import dataclasses
+
+from stats import number, ratio_of, spread_of
+from workloads import BY_NAME
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    workload: str
+    peer: str
+    bound: float
+    other: str = ''    # a ratio to this peer; else the figure itself
+    figure: str = ''   # the workload's first one
+    at_most: bool = False
+
+    def title(self):
+        return next((f.title for f in BY_NAME[self.workload].figures if f.name == self.figure_name()), self.figure)
+
+    def figure_name(self):
+        return self.figure or BY_NAME[self.workload].figures[0].name
+
+    def text(self):
+        sign = '<=' if self.at_most else '>='
+        of = f' x {self.other}' if self.other else ''
+        return f'{self.title()} {sign} {self.bound:g}{of}'
+
+    def result(self, records):
+        """The spread that is compared with the bound, or None. A ratio of what is better when it is lower is turned round if
+        the target asks for more, as in "1.9 x in time"."""
+        if not self.other:
+            return spread_of(records, self.peer, self.figure_name())
+        lower = next((f.lower_is_better for f in BY_NAME[self.workload].figures if f.name == self.figure_name()), True)
+        return ratio_of(records, self.peer, self.other, self.figure_name(), lower and not self.at_most)
+
+    def met(self, result):
+        return result.median <= self.bound if self.at_most else result.median >= self.bound
+
+
+ALL = [
+    Target('W1', 'zklock', 1.5, 'curator'),
+    Target('W1', 'zklock', 0.95, 'floor-pipe'),
+    Target('W1', 'zklock-posted', 2.3, 'curator'),
+    Target('W1', 'zklock-posted', 0.95, 'floor-1rt'),
+    Target('W1', 'zklock-posted', 1.2, 'floor-1rt', 'cpu_us_per_cycle', True),
+    Target('W2-2', 'zklock', 2.2, 'curator'),
+    Target('W2-2', 'zklock', 0.95, 'floor-1rt'),
+    Target('W2-2', 'zklock', 1.15, 'floor-1rt', 'p99_us', True),
+    Target('W2-8', 'zklock', 3.4, 'curator'),
+    Target('W2-8', 'zklock', 0.95, 'floor-1rt'),
+    Target('W2-8', 'zklock', 1.15, 'floor-1rt', 'p99_us', True),
+    Target('W3-32', 'zklock', 7, 'curator'),
+    Target('W3-32', 'zklock', 1.2, 'curator-own'),
+    Target('W4', 'zklock', 1.3, 'curator'),
+    Target('W4', 'zklock', 0.95, 'floor-pipe'),
+    Target('W4', 'zklock-posted', 1.4, 'curator'),
+    Target('W4', 'zklock-posted', 0.95, 'floor-1rt'),
+    Target('W5', 'zklock', 1.9, 'curator-own'),
+    Target('W5', 'zklock', 2.0, figure='requests_per_acquisition', at_most=True),
+    Target('W5', 'zklock', 34000, figure='bytes_per_acquisition', at_most=True),
+    Target('W5', 'zklock', 20, figure='peak_mb', at_most=True),
+    Target('W6', 'zklock', 2, 'curator'),
+    Target('W6', 'zklock', 1, 'curator', 'writes_per_s'),
+    Target('W7', 'zklock', 5, 'curator'),
+    Target('W7', 'zklock', 0.8, 'floor-sync'),
+    Target('W7', 'zklock', 7, figure='requests_per_cycle', at_most=True),
+    Target('W8-handles', 'zklock', 1024, figure='handle_bytes', at_most=True),
+    Target('W8-handles', 'zklock', 1024, figure='used_handle_bytes', at_most=True),
+    Target('W8-handles', 'zklock', 4, figure='threads', at_most=True),
+    Target('W8-handles', 'zklock', 0.2, figure='idle_requests_per_s', at_most=True),
+    Target('entry', 'zklock', 50, figure='lock_ns', at_most=True),
+]
+
+
+def row(target, records):
+    """The cells of the table of targets, or None if it was not measured."""
+    result = target.result(records)
+    if result is None:
+        return None
+    digits = 2 if target.other or result.median < 100 else 0
+    return [target.workload, target.peer, target.text(), result.text(digits),
+            'met' if target.met(result) else f'missed by {number(abs(result.median / target.bound - 1) * 100, 0)} %']

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: the workloads, and how a run of each becomes figures."""
+import dataclasses
+import resource
+import time
+
+from stats import percentile
+
+FILL_S = 300  # for 5,000 waiters of the slowest peer
+LIBRARIES = ['zklock', 'zklock-posted']
+FLOORS = ['floor-pipe', 'floor-1rt']
+OTHERS = ['curator', 'kazoo']
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    name: str
+    title: str
+    digits: int = 0
+    lower_is_better: bool = True
+
+
+CYCLES = Figure('cycles_per_s', 'cycles/s', 0, False)
+GRANTS = Figure('cycles_per_s', 'acq/s', 0, False)
+REQUESTS = Figure('requests_per_cycle', 'requests per cycle', 2)
+CPU = Figure('cpu_us_per_cycle', 'client CPU us', 0)
+P50 = Figure('p50_us', 'p50 us', 0)
+HAND_OFFS = [Figure('p50_us', 'hand-off p50 us', 0), Figure('p99_us', 'hand-off p99 us', 0)]
+BYTES = Figure('bytes_per_cycle', 'bytes received', 0)
+DRAIN = [Figure('us_per_acquisition', 'us per acquisition', 0),
+         Figure('requests_per_acquisition', 'requests while draining', 2),
+         Figure('bytes_per_acquisition', 'bytes received, all', 0),
+         Figure('bytes_per_acquisition_draining', 'bytes while draining', 0),
+         Figure('peak_mb', 'peak MB', 0)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    title: str
+    mode: str
+    peers: list
+    figures: list  # the first is what peers are compared by
+    processes: int = 1
+    threads: int = 1
+    locks: int = 1
+    writers: int = 0
+    count: int = 0
+    sample: str = 'none'
+    rounds_max: int = 1000
+    slow: tuple = ()  # peers that take very long: only if they are named
+
+    @property
+    def is_fresh(self):
+        """Each round has processes of its own."""
+        return self.mode in ('drain', 'handles', 'clients')
+
+    def words(self, path):
+        return [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
+                f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
+
+
+def drain(name, waiters, peers, rounds_max=1000):
+    return Workload(name, f'{waiters:,} waiters of one process are let go', 'drain', peers, DRAIN, threads=waiters,
+                    rounds_max=rounds_max, slow=('curator',))
+
+
+ALL = [
+    Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + OTHERS,
+             [CYCLES, REQUESTS, CPU, P50, BYTES], sample='cycle'),
+    Workload('W2-2', 'two processes on one lock', 'cycle', LIBRARIES + FLOORS + ['floor-2w'] + OTHERS,
+             [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=2, sample='handoff'),
+    Workload('W2-8', 'eight processes on one lock', 'cycle', LIBRARIES + FLOORS + ['floor-2w'] + OTHERS,
+             [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=8, sample='handoff'),
+    Workload('W3-8', 'one process, 8 threads on one lock', 'cycle',
+             LIBRARIES + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
+             [GRANTS, REQUESTS, CPU] + HAND_OFFS, threads=8, sample='handoff'),
+    Workload('W3-32', 'one process, 32 threads on one lock', 'cycle',
+             LIBRARIES + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
+             [GRANTS, REQUESTS, CPU] + HAND_OFFS, threads=32, sample='handoff'),
+    Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + OTHERS,
+             [CYCLES, REQUESTS, CPU], threads=16, locks=16),
+    drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
+    Workload('W6', 'read-write lock, 8 readers and 1 writer in one process', 'rw', LIBRARIES + ['curator-own'] + OTHERS,
+             [Figure('reads_per_s', 'reads/s', 0, False), Figure('writes_per_s', 'writes/s', 0, False), REQUESTS, CPU],
+             threads=9, writers=1),
+    Workload('W7', 'four locks as one', 'multi', LIBRARIES + ['floor-sync'] + FLOORS + ['curator'],
+             [CYCLES, REQUESTS, CPU, P50], sample='cycle'),
+    Workload('W8-handles', '10,000 idle handles of one client', 'handles', ['zklock', 'curator'],
+             [Figure('handle_bytes', 'bytes per handle', 0), Figure('used_handle_bytes', 'once used', 0),
+              Figure('threads', 'threads beside main', 0), Figure('idle_requests_per_s', 'requests/s idle', 2)],
+             count=10000, rounds_max=3),
+    Workload('W8-clients', '1,000 idle clients in one process', 'clients', ['zklock', 'floor-1rt', 'curator'],
+             [Figure('client_kb', 'kB per client', 0), Figure('client_threads', 'threads per client', 1),
+              Figure('client_requests_per_s', 'requests/s per client', 3)], count=1000, rounds_max=1),
+    Workload('entry', 'lock of a mutex that the thread holds', 'entry', ['zklock', 'curator'],
+             [Figure('lock_ns', 'ns per lock', 1), Figure('unlock_ns', 'ns per unlock', 1)], count=1000000),
+] + [
+    drain(f'W10-{n}', n, ['zklock', 'zklock-posted', 'floor-1rt', 'floor-2w', 'curator-own'], rounds_max=3)
+    for n in (10, 100, 1000, 5000)
+]
+BY_NAME = {workload.name: workload for workload in ALL}
+
+
+def chosen(names):
+    """Those that start with one of the names: W2 is both of W2-2 and W2-8, W1 is not W10."""
+    found = []
+    for name in names:
+        some = [w for w in ALL if w.name == name or w.name.startswith(name + '-')]
+        if not some:
+            raise ValueError(f'no workload {name}; there are: ' + ' '.join(BY_NAME))
+        found += [w for w in some if w not in found]
+    return found
+
+
+def scaled(workload):
+    """Fewer idle clients where the limit of open files forbids so many."""
+    if workload.mode != 'clients':
+        return workload
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    count = min(workload.count, (files - 200) // 8)
+    if count == workload.count:
+        return workload
+    return dataclasses.replace(workload, count=count, title=f'{count} idle clients in one process (limit of open files)')
+
+
+def measure(workload, group, server, board, seconds):
+    """One run: the figures."""
+    if workload.mode == 'drain':
+        return measure_drain(workload, group, server)
+    if workload.mode in ('handles', 'clients'):
+        return measure_idle(workload, group, server, seconds)
+    if workload.mode == 'entry':
+        return group.order('go 0')[0]
+    return measure_cycles(workload, group, server, board, seconds)
+
+
+def measure_cycles(workload, group, server, board, seconds):
+    board.clear()
+    before = server.counters(group.pids())
+    answers = group.order(f'go {seconds}', seconds)
+    spent = server.counters(group.pids()) - before
+    samples = board.samples()
+    board.clear()
+
+    cycles = sum(a['cycles'] for a in answers)
+    elapsed_s = max(a['elapsed_ns'] for a in answers) / 1e9
+    if cycles == 0:
+        raise RuntimeError(f'{group.peer.name} did nothing in {workload.name}')
+    figures = {'cycles_per_s': cycles / elapsed_s,
+               'requests_per_cycle': spent.requests / cycles,
+               'bytes_per_cycle': spent.received_bytes / cycles,
+               'cpu_us_per_cycle': sum(a['cpu_ns'] for a in answers) / cycles / 1e3}
+    if workload.mode == 'rw':
+        writes = sum(a['writes'] for a in answers)
+        figures['writes_per_s'] = writes / elapsed_s
+        figures['reads_per_s'] = (cycles - writes) / elapsed_s
+    if samples:
+        figures['p50_us'] = percentile(samples, 0.5) / 1e3
+        figures['p99_us'] = percentile(samples, 0.99) / 1e3
+    return figures
+
+
+def measure_drain(workload, group, server):
+    waiters = workload.threads
+    start = server.counters(group.pids())
+    group.order('fill', FILL_S)
+    server.wait_queued(waiters + 1, FILL_S)
+    full = server.counters(group.pids())
+    answer = group.order('go 0', FILL_S)[0]
+    end = server.counters(group.pids())
+    if answer['cycles'] != waiters:
+        raise RuntimeError(f"{answer['cycles']} of {waiters} waiters came in")
+    return {'us_per_acquisition': answer['elapsed_ns'] / waiters / 1e3,
+            'requests_per_acquisition': (end - full).requests / waiters,
+            'bytes_per_acquisition': (end - start).received_bytes / waiters,
+            'bytes_per_acquisition_draining': (end - full).received_bytes / waiters,
+            'cpu_us_per_cycle': answer['cpu_ns'] / waiters / 1e3,
+            'peak_mb': group.status('VmHWM') / 1024}
+
+
+def measure_idle(workload, group, server, seconds):
+    memory, threads = group.status('VmRSS'), group.status('Threads')
+    answer = group.order('fill', FILL_S)[0]
+    memory, more_threads = group.status('VmRSS') - memory, group.status('Threads') - threads
+    before = server.counters(group.pids())
+    time.sleep(seconds)  # the time it is idle for
+    idle = (server.counters(group.pids()) - before).requests / seconds
+    if workload.mode == 'clients':
+        return {'client_kb': memory / workload.count, 'client_threads': more_threads / workload.count,
+                'client_requests_per_s': idle / workload.count}
+    return {'handle_bytes': answer['handle_bytes'], 'used_handle_bytes': answer['used_handle_bytes'],
+            'threads': threads + more_threads - 1, 'idle_requests_per_s': idle}

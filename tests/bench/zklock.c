@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library itself as a peer: what a program would write, and nothing for the benchmark. */
+#include "peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#define OPEN_MS 30000
+#define PATH_BYTES 128
+
+static const struct settings *settings;
+static struct zkl_client *client;
+static struct zkl_mutex *mutexes[LOCKS_MAX];
+static struct zkl_rwlock *rwlock;
+static struct zkl_multi *multi;
+static struct zkl_lock_options options;
+
+static void must(const char *what, int rc)
+{
+    if (rc != 0)
+        peer_fail("%s: %s: %s", what, zkl_strerror(rc), zkl_error_detail());
+}
+
+static struct zkl_mutex *mutex_of(enum kind kind, int lock)
+{
+    if (kind == READER)
+        return zkl_rwlock_read(rwlock);
+    return kind == WRITER ? zkl_rwlock_write(rwlock) : mutexes[lock];
+}
+
+static void zklock_lock(enum kind kind, int thread, int lock)
+{
+    (void)thread;
+    must("lock", kind == MULTI ? zkl_multi_lock(multi) : zkl_mutex_lock(mutex_of(kind, lock)));
+}
+
+static void zklock_unlock(enum kind kind, int thread, int lock)
+{
+    (void)thread;
+    must("unlock",
+         kind == MULTI ? zkl_multi_unlock(multi, NULL) : zkl_mutex_unlock(mutex_of(kind, lock)));
+}
+
+/* --- clients and handles ---------------------------------------------------------------------- */
+
+static struct zkl_client *open_client(void)
+{
+    struct zkl_client_options o = ZKL_CLIENT_OPTIONS_INIT;
+    struct zkl_client *made;
+
+    o.servers = settings->servers;
+    o.session_timeout_ms = SESSION_MS;
+    o.connect_timeout_ms = OPEN_MS;
+    must("open", zkl_client_open(&made, &o));
+    return made;
+}
+
+static struct zkl_mutex *make_mutex(int number)
+{
+    char path[PATH_BYTES];
+    struct zkl_mutex *made;
+
+    snprintf(path, sizeof path, "%s-%d", settings->path, number);
+    must("new", zkl_mutex_new(&made, client, path, &options));
+    return made;
+}
+
+static struct zkl_mutex **handles;
+static int handle_count;
+
+static void zklock_make_handles(int count)
+{
+    handles = calloc((size_t)count, sizeof(struct zkl_mutex *));
+    handle_count = count;
+    for (int i = 0; i < count; i++)
+        handles[i] = make_mutex(i);
+}
+
+static void zklock_use_handles(int count)
+{
+    for (int i = 0; i < count; i++) {
+        must("lock", zkl_mutex_lock(handles[i]));
+        must("unlock", zkl_mutex_unlock(handles[i]));
+    }
+}
+
+static struct zkl_client **clients;
+static int client_count;
+
+static void zklock_make_clients(int count)
+{
+    clients = calloc((size_t)count, sizeof(struct zkl_client *));
+    client_count = count;
+    for (int i = 0; i < count; i++)
+        clients[i] = open_client();
+}
+
+/* --- the peer --------------------------------------------------------------------------------- */
+
+static void make_multi(void)
+{
+    struct zkl_member members[MEMBERS];
+
+    for (int i = 0; i < MEMBERS; i++)
+        members[i] = zkl_member_mutex(mutexes[i]);
+    must("new", zkl_multi_new(&multi, client, members, MEMBERS));
+}
+
+static void choose_variant(const char *variant)
+{
+    options = ZKL_LOCK_OPTIONS_INIT;
+    if (strcmp(variant, "posted") != 0)
+        return;
+#ifdef ZKL_LOCK_POSTED_UNLOCK
+    options.flags |= ZKL_LOCK_POSTED_UNLOCK;
+#else
+    peer_fail("this library has no posted unlock");
+#endif
+}
+
+static void zklock_open(const struct settings *given)
+{
+    bool multi_lock = strcmp(given->mode, "multi") == 0;
+    char path[PATH_BYTES];
+
+    settings = given;
+    choose_variant(given->variant);
+    client = open_client();
+    for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
+        mutexes[i] = make_mutex(i);
+    if (multi_lock)
+        make_multi();
+    if (strcmp(given->mode, "rw") == 0) {
+        snprintf(path, sizeof path, "%s-0", given->path);
+        must("new", zkl_rwlock_new(&rwlock, client, path, &options));
+    }
+}
+
+static void zklock_close(void)
+{
+    for (int i = 0; i < client_count; i++)
+        zkl_client_free(clients[i]);
+    for (int i = 0; i < handle_count; i++)
+        zkl_mutex_free(handles[i]);
+    zkl_multi_free(multi);
+    zkl_rwlock_free(rwlock);
+    for (int i = 0; i < LOCKS_MAX; i++)
+        zkl_mutex_free(mutexes[i]);
+    zkl_client_free(client);
+    free(clients);
+    free(handles);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct peer zklock_peer = {.open = zklock_open,
+                                            .lock = zklock_lock,
+                                            .unlock = zklock_unlock,
+                                            .close = zklock_close,
+                                            .make_handles = zklock_make_handles,
+                                            .use_handles = zklock_use_handles,
+                                            .make_clients = zklock_make_clients};
+
+    return peer_main(argc, argv, &zklock_peer);
+}
