@@ -21,6 +21,7 @@ from board import Board
 from peers import Group, PeerFailed, Places, Violation
 from server import Server
 
+PARENT = '/bench'  # the server counts by the first part of a path, and its answers grow with each
 WARM_SERVER_CYCLES = 20000
 SHORT_PEERS, SHORT_WORKLOADS = ['zklock', 'floor-1rt'], ['W1', 'W7']
 FAILED, VIOLATED, INTERRUPTED = 1, 3, 130
@@ -119,7 +120,7 @@ class Run:
     def warm_server(self, server):
         print('warming the server', flush=True)
         workload = workloads.BY_NAME['W1']
-        group = self.group(workload, peers.BY_NAME['floor-1rt'], server, '/warm')
+        group = self.group(workload, peers.BY_NAME['floor-1rt'], server, PARENT + '/warm')
         group.order(f'warm {WARM_SERVER_CYCLES}', 600)
         group.stop()
 
@@ -137,7 +138,7 @@ class Run:
                     try:
                         group = groups.get(peer.name)
                         if group is None:
-                            path = f'/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
+                            path = f'{PARENT}/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
                             group = groups[peer.name] = self.group(workload, peer, server, path)
                         figures = workloads.measure(workload, group, server, self.board, self.o.seconds)
                         self.keep(workload, peer, round_, fsync, figures)

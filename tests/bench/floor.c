@@ -314,6 +314,8 @@ static void floor_open(const struct settings *given)
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     zh = connect_to(given->servers);
     wait_connected(1);
+    snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(given->path, '/') - given->path), given->path);
+    zoo_create(zh, dir, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
     for (int i = 0; i < given->locks + MEMBERS; i++) {
         snprintf(dir, sizeof dir, "%s-%d", given->path, i);
         zoo_create(zh, dir, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);

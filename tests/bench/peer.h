@@ -21,8 +21,8 @@
 
 struct settings {
     const char *servers; /* HOST:PORT */
-    const char *path;    /* lock number i is at PATH-i; below one parent, which exists */
-    const char *mode;    /* cycle, rw, multi, drain, entry, handles, clients */
+    const char *path; /* lock number i is at PATH-i; /PARENT/NAME, and the parent may be missing */
+    const char *mode; /* cycle, rw, multi, drain, entry, handles, clients */
     const char *variant; /* which of the peers in this program */
     const char *board;   /* the file that all processes of the run share */
     const char *sample;  /* what goes to the board: handoff, cycle or none */

@@ -12,6 +12,7 @@ JVM = '-Xms1g -Xmx1g -XX:TieredStopAtLevel=4'
 CONNECTION = re.compile(r'/\S*:(\d+)\[\d+\]\(queued=\d+,recved=(\d+),sent=(\d+)')
 WORD_TIMEOUT_S = 10
 POLL_S = 0.05
+QUIET_POLLS = 5
 
 
 @dataclasses.dataclass
@@ -80,17 +81,17 @@ class Server:
                 total.received_bytes += got
         return total
 
-    def wait_queued(self, nodes, timeout_s):
-        """Until there are so many ephemeral nodes, and nobody sends anything for a while."""
+    def wait_queued(self, pids, nodes, timeout_s):
+        """Until there are so many ephemeral nodes, and these processes send next to nothing any more: a holder may go on
+        proving that it is there."""
         deadline = time.monotonic() + timeout_s
         quiet, before = 0, -1
-        while quiet < 5:
+        while quiet < QUIET_POLLS:
             if time.monotonic() > deadline:
                 raise TimeoutError(f'no queue of {nodes} within {timeout_s} s')
             time.sleep(POLL_S)
-            # Each question is a packet itself.
-            now = self.monitor('zk_packets_received')
-            quiet = quiet + 1 if now <= before + 3 else 0
+            now = self.counters(pids).requests
+            quiet = quiet + 1 if now <= before + 1 else 0
             before = now
-            if quiet and self.monitor('zk_ephemerals_count') < nodes:
+            if quiet == 1 and self.monitor('zk_ephemerals_count') < nodes:
                 quiet = 0

@@ -165,14 +165,14 @@ def measure_drain(workload, group, server):
     waiters = workload.threads
     start = server.counters(group.pids())
     group.order('fill', FILL_S)
-    server.wait_queued(waiters + 1, FILL_S)
+    server.wait_queued(group.pids(), waiters + 1, FILL_S)
     full = server.counters(group.pids())
     answer = group.order('go 0', FILL_S)[0]
     end = server.counters(group.pids())
     if answer['cycles'] != waiters:
         raise RuntimeError(f"{answer['cycles']} of {waiters} waiters came in")
     return {'us_per_acquisition': answer['elapsed_ns'] / waiters / 1e3,
-            'requests_per_acquisition': (end - full).requests / waiters,
+            'requests_per_acquisition': ((end - full).requests - 1) / waiters,  # without the delete of who held it before
             'bytes_per_acquisition': (end - start).received_bytes / waiters,
             'bytes_per_acquisition_draining': (end - full).received_bytes / waiters,
             'cpu_us_per_cycle': answer['cpu_ns'] / waiters / 1e3,
