@@ -3,8 +3,8 @@
 #                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim and
 #                           cluster without its slow tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos and mutants to the program: sim --schedules N --seed S,
-#                           chaos --minutes 30 --seed 1, soak --help, mutants --help
+#                           those of sim, demo, soak, chaos, bench and mutants to the program: sim --schedules N
+#                           --seed S, chaos --minutes 30 --seed 1, soak --help, bench --help, mutants --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -29,6 +29,7 @@ fault         330  the promises while servers, links, processes and memory fail
 curator        90  the scenarios that Apache Curator tests its lock recipes with
 interop       150  C, Java (Curator) and Python (Kazoo) on one lock
 soak          150  multi-locks and single locks of 8 processes on 6 paths at once
+bench          60  tests/bench for some seconds: that it runs, and that its witness sees who does not lock
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
 examples      120  the programs of examples/
 demo           60  examples/demo.sh itself, with a short run
@@ -413,6 +414,10 @@ suite() # NAME [options]
     coverage) coverage "$@" ;;
     sim | soak | chaos) program "$suite" "$@" ;;
     demo) demo "$@" ;;
+    bench)
+        [ $# -gt 0 ] || set -- --short
+        by_itself sh tests/bench/run.sh "$@"
+        ;;
     planted) by_itself python3 tests/planted/mutants.py --short --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;

@@ -35,6 +35,7 @@ public final class Curator {
     private static final int SESSION_MS = 30000;
     private static final int MEMBERS = 4;
     private static final int STACK_BYTES = 256 * 1024;
+    private static final int WARM_THREADS = 8;
 
     // The board, as in board.py.
     private static final int LOCK_AT = 4096;
@@ -198,11 +199,11 @@ public final class Curator {
     }
 
     /** The figures of all threads once they have ended. */
-    private static String figures(long began, long cpu) throws InterruptedException {
+    private static String figures(int count, long began, long cpu) throws InterruptedException {
         long done = 0;
         long writes = 0;
         long ended = began;
-        for (int i = 0; i < threads; i++) {
+        for (int i = 0; i < count; i++) {
             seats[i].thread.join();
             done += seats[i].cycles;
             writes += seats[i].kind == Kind.WRITER ? seats[i].cycles : 0;
@@ -213,11 +214,11 @@ public final class Curator {
             ended - began, cpuNs() - cpu);
     }
 
-    private static String cycles(long cycles, double seconds)
+    private static String cycles(int count, long cycles, double seconds)
             throws InterruptedException, BrokenBarrierException {
         cyclesLeft.set(cycles);
-        start = new CyclicBarrier(threads + 1);
-        for (int i = 0; i < threads; i++) {
+        start = new CyclicBarrier(count + 1);
+        for (int i = 0; i < count; i++) {
             seats[i].cycles = 0;
             startThread(seats[i], Curator::runCycles);
         }
@@ -225,7 +226,7 @@ public final class Curator {
         long began = System.nanoTime();
         endNs = began + (long) (seconds * 1e9);
         start.await();
-        return figures(began, cpu);
+        return figures(count, began, cpu);
     }
 
     // --- a queue that is let go ------------------------------------------------------------------
@@ -239,6 +240,7 @@ public final class Curator {
         enter(holder());
         for (int i = 0; i < threads; i++) {
             startThread(seats[i], seat -> {
+                seat.cycles = 0;
                 cycle(seat);
                 seat.endedNs = System.nanoTime();
             });
@@ -251,7 +253,7 @@ public final class Curator {
         long began = System.nanoTime();
         leave(holder());
         holder().recipe.release();
-        return figures(began, cpu);
+        return figures(threads, began, cpu);
     }
 
     // --- entering again, idle handles, idle clients ----------------------------------------------
@@ -316,13 +318,14 @@ public final class Curator {
         return switch (mode) {
             case "drain" -> drainQueue();
             case "entry" -> enterAgain(number("count", 0));
-            default -> cycles(Long.MAX_VALUE, seconds);
+            default -> cycles(threads, Long.MAX_VALUE, seconds);
         };
     }
 
     private static String obey(String[] words) throws Exception {
         return switch (words[0]) {
-            case "warm" -> cycles(Long.parseLong(words[1]), 3600);
+            case "warm" -> cycles(mode.equals("drain") ? Math.min(threads, WARM_THREADS) : threads,
+                Long.parseLong(words[1]), 3600);
             case "fill" -> fill();
             case "go" -> go(Double.parseDouble(words[1]));
             default -> throw new IllegalArgumentException("no order " + words[0]);

@@ -9,7 +9,9 @@ import json
 import os
 import pathlib
 import platform
+import re
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -24,6 +26,8 @@ from server import Server
 PARENT = '/bench'  # the server counts by the first part of a path, and its answers grow with each
 WARM_SERVER_CYCLES = 20000
 SHORT_PEERS, SHORT_WORKLOADS = ['zklock', 'floor-1rt'], ['W1', 'W7']
+WITNESS_S = 30  # much more than it takes
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 FAILED, VIOLATED, INTERRUPTED = 1, 3, 130
 
 
@@ -80,7 +84,9 @@ class Run:
         self.records = []
         self.problems = []
         self.left_out = set()
-        self.out = open(o.out, 'w', encoding='utf-8') if o.out else None
+        self.facts = ''
+        self.out_path = o.out or places.temp / 'out.jsonl'
+        self.out = open(self.out_path, 'w', encoding='utf-8')
 
     def peers_of(self, workload):
         found = []
@@ -96,11 +102,11 @@ class Run:
                 print(f'{name} is left out: {why}', flush=True)
         return found
 
-    def group(self, workload, peer, server, path):
+    def group(self, workload, peer, server, path, warm=True):
         start = [f'servers={server.address}', f'board={self.board.path}'] + workload.words(path)
         self.board.clear()
         group = Group(self.places, peer, workload.processes, start)
-        if not workload.is_fresh and workload.mode != 'entry':
+        if warm and workload.mode not in ('handles', 'clients', 'entry'):
             # All at once, so that what they do when they wait is warm too.
             group.order(f'warm {peer.warm_cycles}', 600)
         return group
@@ -113,9 +119,11 @@ class Run:
     def keep(self, workload, peer, round_, fsync, figures):
         record = {'workload': workload.name, 'peer': peer.name, 'round': round_, 'fsync': fsync, 'figures': figures}
         self.records.append(record)
-        if self.out:
-            self.out.write(json.dumps(record) + '\n')
-            self.out.flush()
+        self.write(record)
+
+    def write(self, record):
+        self.out.write(json.dumps(record) + '\n')
+        self.out.flush()
 
     def warm_server(self, server):
         print('warming the server', flush=True)
@@ -159,41 +167,69 @@ class Run:
             print('\n' + report.workload_text(workload, self.records, fsync), flush=True)
 
     def all(self):
-        """On one server after the other. Returns the server's version."""
-        version = ''
+        """On one server after the other."""
         for fsync in {'no': [False], 'yes': [True], 'both': [False, True]}[self.o.fsync]:
             server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync)
             try:
-                version = server.version()
-                if not self.o.short:
-                    self.warm_server(server)
-                for workload in self.o.chosen:
-                    if not fsync or workload.mode in ('cycle', 'rw', 'multi', 'drain'):
-                        self.workload(workload, server, fsync)
+                if not self.facts:
+                    self.facts = facts(self.o, self.places, server.version())
+                    self.write({'facts': self.facts})
+                self.one_server(server, fsync)
             finally:
                 server.stop()
-        return version
+
+    def one_server(self, server, fsync):
+        if self.o.short:
+            self.witness(server)
+        else:
+            self.warm_server(server)
+        for workload in self.o.chosen:
+            if not fsync or workload.mode in ('cycle', 'rw', 'multi', 'drain'):
+                self.workload(workload, server, fsync)
+
+    def witness(self, server):
+        """floor-sync looks at no queue, so on one lock it must be caught."""
+        group = self.group(workloads.BY_NAME['W3-8'], peers.BY_NAME['floor-sync'], server, PARENT + '/witness', warm=False)
+        try:
+            group.order(f'go {WITNESS_S}', WITNESS_S)
+            self.problems.append('the witness did not see that floor-sync is no lock')
+        except Violation:
+            print('the witness sees who does not wait', flush=True)
+        finally:
+            group.stop(gently=False)
+            self.board = Board(self.board.path)
 
 
-def facts(o, version):
+def first_line(command):
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition('\n')[0]
+
+
+def facts(o, places, version):
     """What the figures depend on."""
+    header = pathlib.Path('/usr/include/zookeeper/zookeeper_version.h')
+    client = re.search(r'ZOO_VERSION "([^"]+)"', header.read_text(encoding='utf-8')) if header.exists() else None
+    jar = re.search(r'([\d.]+)\.jar$', str(pathlib.Path('/usr/share/java/curator-recipes.jar').resolve()))
+    kazoo = first_line([places.python, '-c', 'import kazoo; print(kazoo.__version__)']) if places.python else ''
+    versions = [f'libzookeeper_mt {client.group(1)}' if client else '', f'Curator {jar.group(1)}' if jar else '',
+                f'Kazoo {kazoo}' if kazoo else '']
     model = next((line.partition(':')[2].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
                   if line.startswith('model name')), platform.machine())
-    return (f'One ZooKeeper {version} server on loopback, {os.cpu_count()} cores ({model}), Linux {platform.release()}; '
-            f'runs of {o.seconds:g} s.')
+    return (f"One ZooKeeper {version} server on loopback; {', '.join(v for v in versions if v)}; {os.cpu_count()} cores "
+            f'({model}); runs of {o.seconds:g} s.')
 
 
 def read_back(path):
-    return [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines()]
+    """The facts, and the records."""
+    lines = [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines()]
+    return ''.join(line['facts'] for line in lines if 'facts' in line), [line for line in lines if 'facts' not in line]
 
 
-def finish(o, records, facts_text):
-    text = report.document(records, facts_text)
+def finish(o, facts_text, records):
     met = report.targets_table(records)
     if met:
         print('\nTargets (medians, without fsync)\n\n' + met)
     if o.table:
-        report.write(o.table, text)
+        report.write(o.table, report.document(records, facts_text))
     if o.charts:
         charts.draw(records, o.charts)
 
@@ -203,29 +239,30 @@ def measure(o):
     with tempfile.TemporaryDirectory(prefix='zkl-bench-') as temp:
         run = Run(o, Places(o.root, o.build, temp))
         try:
-            version = run.all()
+            run.all()
         finally:
-            if run.out:
-                run.out.close()
-    if o.out and read_back(o.out) != run.records:
-        run.problems.append(f'{o.out} does not read as it was written')
-    finish(o, run.records, facts(o, version))
+            run.out.close()
+        if read_back(run.out_path) != (run.facts, run.records):
+            run.problems.append('the lines of JSON do not read as they were written')
+    finish(o, run.facts, run.records)
     for problem in run.problems:
         print('FAILED: ' + problem)
     return FAILED if run.problems or not run.records else 0
 
 
 def interrupted(number, _):
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def main(argv):
     o = options(argv)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in SIGNALS:
         signal.signal(number, interrupted)
     try:
         if o.from_:
-            finish(o, read_back(o.from_), '')
+            finish(o, *read_back(o.from_))
             return 0
         return measure(o)
     except Violation as error:

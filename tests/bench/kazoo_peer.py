@@ -21,6 +21,7 @@ LOCK_AT = LOCK_BYTES = 4096
 RELEASED_AT = 64
 SAMPLE_AT = LOCK_AT + 64 * LOCK_BYTES
 SAMPLES_MAX = 1 << 20
+WARM_THREADS = 8
 LONG = struct.Struct('=q')
 
 
@@ -104,6 +105,7 @@ class Seat:
         self.ended_ns = time.monotonic_ns()
 
     def wait_once(self):
+        self.cycles = 0
         self.cycle()
         self.ended_ns = time.monotonic_ns()
 
@@ -148,30 +150,30 @@ class Peer:
             self.cycles_left -= 1
             return self.cycles_left >= 0
 
-    def start_threads(self, function):
-        self.running = [threading.Thread(target=function, args=(seat,)) for seat in self.seats[:self.threads]]
+    def start_threads(self, function, seats):
+        self.running = [threading.Thread(target=function, args=(seat,)) for seat in seats]
         for thread in self.running:
             thread.start()
 
-    def figures(self, began, cpu):
+    def figures(self, seats, began, cpu):
         for thread in self.running:
             thread.join()
-        seats = self.seats[:self.threads]
         return {'cycles': sum(seat.cycles for seat in seats),
                 'writes': sum(seat.cycles for seat in seats if seat.is_writer),
                 'elapsed_ns': max(seat.ended_ns for seat in seats) - began,
                 'cpu_ns': time.process_time_ns() - cpu}
 
-    def run_cycles(self, cycles, seconds):
+    def run_cycles(self, threads, cycles, seconds):
+        seats = self.seats[:threads]
         self.cycles_left = cycles
-        self.start = threading.Barrier(self.threads + 1)
-        for seat in self.seats:
+        self.start = threading.Barrier(threads + 1)
+        for seat in seats:
             seat.cycles = 0
-        self.start_threads(Seat.run)
+        self.start_threads(Seat.run, seats)
         cpu, began = time.process_time_ns(), time.monotonic_ns()
         self.end_ns = began + int(seconds * 1e9)
         self.start.wait()
-        return self.figures(began, cpu)
+        return self.figures(seats, began, cpu)
 
     def fill(self):
         if self.mode != 'drain':
@@ -179,22 +181,23 @@ class Peer:
         threading.stack_size(256 * 1024)
         self.seats[-1].lock.acquire()
         self.seats[-1].enter()
-        self.start_threads(Seat.wait_once)
+        self.start_threads(Seat.wait_once, self.seats[:self.threads])
         return {'filled': self.threads}
 
     def drain(self):
         cpu, began = time.process_time_ns(), time.monotonic_ns()
         self.seats[-1].leave()
         self.seats[-1].lock.release()
-        return self.figures(began, cpu)
+        return self.figures(self.seats[:self.threads], began, cpu)
 
     def obey(self, verb, value='0'):
         if verb == 'warm':
-            return self.run_cycles(int(value), 3600)
+            threads = min(self.threads, WARM_THREADS) if self.mode == 'drain' else self.threads
+            return self.run_cycles(threads, int(value), 3600)
         if verb == 'fill':
             return self.fill()
         if verb == 'go':
-            return self.drain() if self.mode == 'drain' else self.run_cycles(1 << 62, float(value))
+            return self.drain() if self.mode == 'drain' else self.run_cycles(self.threads, 1 << 62, float(value))
         raise ValueError(f'no order {verb}')
 
 

@@ -17,6 +17,7 @@
 #define STACK_BYTES (128 * 1024) /* thousands of threads wait in some runs */
 #define SAMPLES_MAX (1 << 20)
 #define PAGE_BYTES 4096
+#define WARM_THREADS 8 /* at most: a warm-up is not to cost what the run is measured by */
 #define WRITER_INSIDE (INT64_C(1) << 62)
 
 /* The file that all processes of a run map: the witness and the samples. board.py has the same. */
@@ -187,13 +188,13 @@ static void start_thread(struct seat *s, void *(*main)(void *))
     pthread_attr_destroy(&attributes);
 }
 
-static void run_cycles(int64_t cycles, double seconds)
+static void run_cycles(int threads, int64_t cycles, double seconds)
 {
     int64_t began, cpu, ended = 0, done = 0, writes = 0;
 
     atomic_store(&cycles_left, cycles);
-    pthread_barrier_init(&start, NULL, (unsigned)settings.threads + 1);
-    for (int i = 0; i < settings.threads; i++) {
+    pthread_barrier_init(&start, NULL, (unsigned)threads + 1);
+    for (int i = 0; i < threads; i++) {
         seats[i].cycles = 0;
         start_thread(&seats[i], cycles_main);
     }
@@ -201,7 +202,7 @@ static void run_cycles(int64_t cycles, double seconds)
     began = now_ns();
     end_ns = began + (int64_t)(seconds * 1e9);
     pthread_barrier_wait(&start);
-    for (int i = 0; i < settings.threads; i++) {
+    for (int i = 0; i < threads; i++) {
         pthread_join(seats[i].thread, NULL);
         done += seats[i].cycles;
         writes += seats[i].kind == WRITER ? seats[i].cycles : 0;
@@ -224,6 +225,7 @@ static void *waiter_main(void *seat)
 {
     struct seat *s = seat;
 
+    s->cycles = 0;
     cycle(s, false, false);
     s->ended_ns = now_ns();
     return NULL;
@@ -317,6 +319,13 @@ static void fill(void)
         peer_fail("mode %s has nothing to fill", settings.mode);
 }
 
+static void warm(int64_t cycles)
+{
+    bool few = has_mode("drain") && settings.threads > WARM_THREADS;
+
+    run_cycles(few ? WARM_THREADS : settings.threads, cycles, 3600);
+}
+
 static void go(double seconds)
 {
     if (has_mode("drain"))
@@ -324,7 +333,7 @@ static void go(double seconds)
     else if (has_mode("entry"))
         enter_again();
     else
-        run_cycles(INT64_MAX, seconds);
+        run_cycles(settings.threads, INT64_MAX, seconds);
 }
 
 static void obey(char *line)
@@ -335,7 +344,7 @@ static void obey(char *line)
     if (sscanf(line, "%15s %lf", verb, &value) < 1)
         return;
     if (strcmp(verb, "warm") == 0)
-        run_cycles((int64_t)value, 3600);
+        warm((int64_t)value);
     else if (strcmp(verb, "fill") == 0)
         fill();
     else if (strcmp(verb, "go") == 0)

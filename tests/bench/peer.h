@@ -5,7 +5,7 @@
  * A peer is a program that gets NAME=VALUE words and then one order in each line of its standard
  * input. It answers each with one line of JSON, and ends at the end of its input:
  *   (start)      {"ready": 1} once it is connected and its locks are made
- *   warm CYCLES  so many cycles of all threads together, not measured
+ *   warm CYCLES  so many cycles of all threads together, not measured; in mode drain by 8 threads
  *   fill         modes drain, handles and clients: make what is to be measured
  *   go SECONDS   the run itself; the answer has the figures of this process
  * Peers in other languages speak the same (Curator.java, kazoo_peer.py); the words of the command line

@@ -59,9 +59,6 @@ class Places:
 
     def why_not(self, peer):
         """Why a peer can't run here, or ''."""
-        if peer.name == 'zklock-posted' and 'POSTED_UNLOCK' not in (
-                self.root / 'include/zklock/zklock.h').read_text(encoding='utf-8'):
-            return 'the library has no posted unlock'
         if peer.program == 'curator' and not (self.build / 'classes/Curator.class').exists():
             return 'Curator is not installed'
         if peer.program == 'kazoo' and self.python is None:

@@ -54,6 +54,12 @@ def workload_text(workload, records, fsync):
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
+def references_table(records):
+    rows = [targets.reference_row(r, of(records, workloads.BY_NAME[r.workload], False)) for r in targets.REFERENCES]
+    rows = [row for row in rows if row]
+    return table(['row', 'ratio', 'when defined', 'measured', ''], rows) if rows else None
+
+
 def targets_table(records):
     rows = [targets.row(t, of(records, workloads.BY_NAME[t.workload], False)) for t in targets.ALL]
     rows = [row for row in rows if row]
@@ -75,11 +81,14 @@ def fsync_table(records):
 
 def document(records, facts):
     """Everything that was measured."""
-    parts = ['Medians over the rounds, with the smallest and the largest in parentheses; a ratio is one of each round, of '
-             'two peers that ran one after the other.', facts]
+    parts = [facts, 'Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within each '
+             'round.']
     met = targets_table(records)
     if met:
         parts += ['### Targets', met]
+    floors = references_table(records)
+    if floors:
+        parts += ['### Floors', floors]
     parts.append('### Without fsync')
     parts += [workload_text(w, records, False) for w in workloads.ALL if of(records, w, False)]
     synced = fsync_table(records)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library is to reach, row by row. Figures of one run only, as absolute ones don't carry to other machines."""
+"""What the library is to reach, row by row, and what the floors are to be. Nearly all are ratios within one run, as
+absolute figures don't carry to other machines."""
 import dataclasses
 
 from stats import number, ratio_of, spread_of
@@ -35,7 +36,12 @@ class Target:
         return ratio_of(records, self.peer, self.other, self.figure_name(), lower and not self.at_most)
 
     def met(self, result):
-        return result.median <= self.bound if self.at_most else result.median >= self.bound
+        median = round(result.median, self.digits(result))
+        return median <= self.bound if self.at_most else median >= self.bound
+
+    def digits(self, result):
+        """As many as are shown."""
+        return 2 if self.other or result.median < 100 else 0
 
 
 ALL = [
@@ -73,11 +79,38 @@ ALL = [
 ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """How a floor stood to another peer when it was defined, on another machine: one that falls far behind flatters us."""
+    workload: str
+    floor: str
+    other: str
+    ratio: float
+
+
+REFERENCES = [
+    Reference('W1', 'floor-1rt', 'curator', 2.45),
+    Reference('W1', 'floor-1rt', 'floor-pipe', 1.53),
+    Reference('W1', 'floor-sync', 'floor-pipe', 1.15),
+    Reference('W2-8', 'floor-2w', 'floor-1rt', 1.51),
+    Reference('W5', 'floor-2w', 'floor-pipe', 1.31),
+]
+NEAR = 0.75
+
+
+def reference_row(reference, records):
+    first = BY_NAME[reference.workload].figures[0]
+    ratio = ratio_of(records, reference.floor, reference.other, first.name, first.lower_is_better)
+    if ratio is None:
+        return None
+    return [reference.workload, f'{reference.floor} / {reference.other}', number(reference.ratio, 2), ratio.text(2),
+            'near' if ratio.median >= NEAR * reference.ratio else 'slower than it was']
+
+
 def row(target, records):
     """The cells of the table of targets, or None if it was not measured."""
     result = target.result(records)
     if result is None:
         return None
-    digits = 2 if target.other or result.median < 100 else 0
-    return [target.workload, target.peer, target.text(), result.text(digits),
+    return [target.workload, target.peer, target.text(), result.text(target.digits(result)),
             'met' if target.met(result) else f'missed by {number(abs(result.median / target.bound - 1) * 100, 0)} %']

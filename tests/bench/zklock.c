@@ -109,25 +109,14 @@ static void make_multi(void)
     must("new", zkl_multi_new(&multi, client, members, MEMBERS));
 }
 
-static void choose_variant(const char *variant)
-{
-    options = ZKL_LOCK_OPTIONS_INIT;
-    if (strcmp(variant, "posted") != 0)
-        return;
-#ifdef ZKL_LOCK_POSTED_UNLOCK
-    options.flags |= ZKL_LOCK_POSTED_UNLOCK;
-#else
-    peer_fail("this library has no posted unlock");
-#endif
-}
-
 static void zklock_open(const struct settings *given)
 {
     bool multi_lock = strcmp(given->mode, "multi") == 0;
     char path[PATH_BYTES];
 
     settings = given;
-    choose_variant(given->variant);
+    options = ZKL_LOCK_OPTIONS_INIT;
+    options.posted_unlock = strcmp(given->variant, "posted") == 0;
     client = open_client();
     for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
         mutexes[i] = make_mutex(i);
