@@ -37,8 +37,8 @@ def words(text):
 
 def options(argv):
     parser = argparse.ArgumentParser(
-        prog='run.sh', description='Measure zklock beside the raw client library, Curator and Kazoo: the same run, the same '
-        'server, one peer after the other in each round.', epilog='peers: ' + ', '.join(peers.BY_NAME) +
+        prog='run.sh', description='Measure zklock beside the raw client library, Curator and Kazoo: the same run, the '
+        'same server, one peer after the other in each round.', epilog='peers: ' + ', '.join(peers.BY_NAME) +
         '. workloads: ' + ', '.join(workloads.BY_NAME) + ' (W2 is both of W2-2 and W2-8).')
     parser.add_argument('--peers', type=words, default=[], help='comma-separated; all that a workload is for')
     parser.add_argument('--workloads', type=words, default=[], help='comma-separated; all')
@@ -47,9 +47,11 @@ def options(argv):
     parser.add_argument('--fsync', choices=['no', 'yes', 'both'], default='both',
                         help='does the server wait for its disk (both)')
     parser.add_argument('--out', type=pathlib.Path, help='write a line of JSON for each run')
-    parser.add_argument('--table', type=pathlib.Path, help='write the tables; between the marks of a file that has them')
+    parser.add_argument('--table', type=pathlib.Path,
+                        help='write the tables; between the marks of a file that has them')
     parser.add_argument('--charts', type=pathlib.Path, help='write SVG charts into this folder')
-    parser.add_argument('--from', type=pathlib.Path, dest='from_', help='measure nothing: tables and charts of an --out')
+    parser.add_argument('--from', type=pathlib.Path, dest='from_',
+                        help='measure nothing: tables and charts of an --out')
     parser.add_argument('--short', action='store_true', help='some seconds, to see that it works')
     parser.add_argument('--build', type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument('--root', type=pathlib.Path, required=True, help=argparse.SUPPRESS)
@@ -73,7 +75,8 @@ def check_floor(here):
     """A slower floor would flatter us, so nobody changes it by accident."""
     pinned = (here / 'floor.sha256').read_text(encoding='utf-8').split()[0]
     if hashlib.sha256((here / 'floor.c').read_bytes()).hexdigest() != pinned:
-        sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum there')
+        sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum '
+                 'there')
 
 
 class Run:
@@ -189,7 +192,8 @@ class Run:
 
     def witness(self, server):
         """floor-sync looks at no queue, so on one lock it must be caught."""
-        group = self.group(workloads.BY_NAME['W3-8'], peers.BY_NAME['floor-sync'], server, PARENT + '/witness', warm=False)
+        group = self.group(workloads.BY_NAME['W3-8'], peers.BY_NAME['floor-sync'], server, PARENT + '/witness',
+                           warm=False)
         try:
             group.order(f'go {WITNESS_S}', WITNESS_S)
             self.problems.append('the witness did not see that floor-sync is no lock')
@@ -214,8 +218,8 @@ def facts(o, places, version):
                 f'Kazoo {kazoo}' if kazoo else '']
     model = next((line.partition(':')[2].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
                   if line.startswith('model name')), platform.machine())
-    return (f"One ZooKeeper {version} server on loopback; {', '.join(v for v in versions if v)}; {os.cpu_count()} cores "
-            f'({model}); runs of {o.seconds:g} s.')
+    return (f"One ZooKeeper {version} server on loopback; {', '.join(v for v in versions if v)}; "
+            f'{os.cpu_count()} cores ({model}); runs of {o.seconds:g} s.')
 
 
 def read_back(path):

@@ -6,7 +6,8 @@ import report
 import workloads
 from stats import spread_of
 
-COLOURS = {'zklock': '#1b6ca8', 'zklock-posted': '#5fa8d3', 'floor': '#9aa0a6', 'curator': '#d1495b', 'kazoo': '#edae49'}
+COLOURS = {'zklock': '#1b6ca8', 'zklock-posted': '#5fa8d3', 'floor': '#9aa0a6', 'curator': '#d1495b',
+           'kazoo': '#edae49'}
 BARS = ['W1', 'W2-2', 'W2-8', 'W3-8', 'W3-32', 'W4', 'W6', 'W7']
 
 
@@ -34,10 +35,10 @@ def bars(records, path):
         for i, peer in enumerate(report.peers_in(some)):
             s = spread_of(some, peer, first.name)
             lines.append(f'{i} {s.median} {s.low} {s.high} {int(colour(peer)[1:], 16)} "{peer}"')
-        script += [f'$data << EOD\n' + '\n'.join(lines) + '\nEOD', f"set title '{panel.name}: {panel.title}'",
+        script += ['$data << EOD\n' + '\n'.join(lines) + '\nEOD', f"set title '{panel.name}: {panel.title}'",
                    f"set ylabel '{first.title}'", f'set xrange [-0.6:{len(lines) - 0.4}]',
                    'plot $data using 1:2:5:xticlabels(6) with boxes lc rgb variable, '
-                   "$data using 1:2:3:4 with yerrorbars lc rgb '#333333' pt 0"]
+                   "$data using 1:2:3:4 with yerrorbars lc rgb '#333333' pt 7 ps 0"]
     gnuplot('\n'.join(script) + '\n')
 
 

@@ -49,7 +49,8 @@ def ratios_table(workload, records):
 def workload_text(workload, records, fsync):
     records = of(records, workload, fsync)
     rounds = len({r['round'] for r in records})
-    text = f"**{workload.name}**: {workload.title}; {'fsync' if fsync else 'no fsync'}, {rounds} round{'s' * (rounds != 1)}"
+    text = (f"**{workload.name}**: {workload.title}; {'fsync' if fsync else 'no fsync'}, "
+            f"{rounds} round{'s' * (rounds != 1)}")
     parts = [text, figures_table(workload, records), ratios_table(workload, records)]
     return '\n\n'.join(part for part in parts if part) + '\n'
 
@@ -81,8 +82,8 @@ def fsync_table(records):
 
 def document(records, facts):
     """Everything that was measured."""
-    parts = [facts, 'Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within each '
-             'round.']
+    parts = [facts, 'Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within '
+             'each round.']
     met = targets_table(records)
     if met:
         parts += ['### Targets', met]

@@ -36,7 +36,8 @@ main() {
         esac
         zkl_say "building in build-tests/bench ..."
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
-            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/lib/zk-private &&
+            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor \
+                tests/lib/zk-private &&
             compile_java || return 1
         ;;
     esac
