@@ -42,7 +42,7 @@ def options(argv):
         '. workloads: ' + ', '.join(workloads.BY_NAME) + ' (W2 is both of W2-2 and W2-8).')
     parser.add_argument('--peers', type=words, default=[], help='comma-separated; all that a workload is for')
     parser.add_argument('--workloads', type=words, default=[], help='comma-separated; all')
-    parser.add_argument('--rounds', type=int, default=9, help='of each workload (9); with fsync a third of it')
+    parser.add_argument('--rounds', type=int, default=9, help='of each workload (9); with --fsync both a third of them with fsync')
     parser.add_argument('--seconds', type=float, default=2, help='of each run (2)')
     parser.add_argument('--fsync', choices=['no', 'yes', 'both'], default='both',
                         help='does the server wait for its disk (both)')
@@ -136,7 +136,7 @@ class Run:
         group.stop()
 
     def rounds(self, workload, fsync):
-        rounds = -(-self.o.rounds // 3) if fsync else self.o.rounds
+        rounds = -(-self.o.rounds // 3) if fsync and self.o.fsync == 'both' else self.o.rounds
         return min(rounds, workload.rounds_max)
 
     def workload(self, workload, server, fsync):
@@ -212,7 +212,8 @@ def facts(o, places, version):
     """What the figures depend on."""
     header = pathlib.Path('/usr/include/zookeeper/zookeeper_version.h')
     client = re.search(r'ZOO_VERSION "([^"]+)"', header.read_text(encoding='utf-8')) if header.exists() else None
-    jar = re.search(r'([\d.]+)\.jar$', str(pathlib.Path('/usr/share/java/curator-recipes.jar').resolve()))
+    jars = ' '.join(str(path) for path in pathlib.Path('/usr/share/java').glob('curator-recipes-*.jar'))
+    jar = re.search(r'curator-recipes-([\d.]+)\.jar', jars)
     kazoo = first_line([places.python, '-c', 'import kazoo; print(kazoo.__version__)']) if places.python else ''
     versions = [f'libzookeeper_mt {client.group(1)}' if client else '', f'Curator {jar.group(1)}' if jar else '',
                 f'Kazoo {kazoo}' if kazoo else '']

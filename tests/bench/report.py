@@ -90,8 +90,9 @@ def document(records, facts):
     floors = references_table(records)
     if floors:
         parts += ['### Floors', floors]
-    parts.append('### Without fsync')
-    parts += [workload_text(w, records, False) for w in workloads.ALL if of(records, w, False)]
+    texts = [workload_text(w, records, False) for w in workloads.ALL if of(records, w, False)]
+    if texts:
+        parts += ['### Without fsync'] + texts
     synced = fsync_table(records)
     if synced:
         parts += ['### With fsync', synced]
