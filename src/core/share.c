@@ -5,13 +5,6 @@
 
 #include "feed.h"
 
-void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender)
-{
-    contender->shares_list = owner;
-    contender->next_sharer = owner->sharers;
-    owner->sharers = contender;
-}
-
 static void unlink_sharer(struct zkl_contender *c)
 {
     struct zkl_contender **at = &c->shares_list->sharers;
@@ -19,6 +12,15 @@ static void unlink_sharer(struct zkl_contender *c)
         at = &(*at)->next_sharer;
     *at = c->next_sharer;
     c->shares_list = c->next_sharer = NULL;
+}
+
+void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender)
+{
+    if (contender->shares_list) /* of an earlier list, which does not count any more */
+        unlink_sharer(contender);
+    contender->shares_list = owner;
+    contender->next_sharer = owner->sharers;
+    owner->sharers = contender;
 }
 
 static struct zkl_contender **leader_of(struct zkl_core *core, const struct zkl_contender *c)

@@ -118,6 +118,14 @@ int64_t fault_session(struct zkl_client *client)
     return id;
 }
 
+bool fault_proved(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    bool open = zkl_clock_boot_ns() < zkl_session_window_end(&client->driver->core.session);
+    zkl_driver_unlock(client->driver);
+    return open;
+}
+
 /* False while there is no handle. */
 static bool session_of(struct zkl_client *client, clientid_t *id)
 {

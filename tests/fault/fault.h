@@ -41,6 +41,7 @@ struct zkl_client *fault_open(const char *servers, int session_ms);
 struct zkl_client_options fault_client_options(const char *servers, int session_ms);
 struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
 int64_t fault_session(struct zkl_client *client); /* 0: none now */
+bool fault_proved(struct zkl_client *client);     /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
 /* Wait until it has connected again through the proxy, since that had counted so many connections. */

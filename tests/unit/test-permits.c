@@ -371,6 +371,29 @@ static void an_older_list_answers_for_nobody_else(void **state)
     script_free(s);
 }
 
+/* Goal: who is to be asked for the zxid may be gone by then; another one is, and the shared list is asked
+ * for once more, for the same ones. Method: the first node's Stat finds none. */
+static void a_list_is_shared_once_more(void **state)
+{
+    struct script *s = script_connected();
+    char list[400];
+    (void)state;
+    begin_some(s, 3, 3);
+    script_created(s, 0);
+    script_listed(s, permits.gate.machine.node);
+    number(s, ZKL_REQ_GET, "3");
+    three_are_made(s, 0, 7);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
+    script_statted(s, SCRIPT_SESSION, 100);
+    snprintf(list, sizeof list, "%s %s %s", names[0], names[1], names[2]);
+    script_listed(s, list);
+    assert_string_equal(said, "granted 0 0;");
+    script_close(s);
+    for (int i = 0; i < 3; i++)
+        zkl_core_release(&s->core, s->core.now, members[i]);
+    script_free(s);
+}
+
 /* Goal: a change that is heard of without a link is looked at with the next one. */
 static void a_change_without_a_link_waits(void **state)
 {
@@ -460,6 +483,7 @@ int main(void)
         cmocka_unit_test(two_that_wait_are_stopped),
         cmocka_unit_test(one_of_two_is_lost_meanwhile),
         cmocka_unit_test(an_older_list_answers_for_nobody_else),
+        cmocka_unit_test(a_list_is_shared_once_more),
         cmocka_unit_test(states_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
