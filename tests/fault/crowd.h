@@ -11,7 +11,7 @@
 struct crowd_place {
     struct zkl_contender contender; /* first: the core's news name it */
     struct crowd *crowd;
-    bool granted, failed, ended;
+    atomic_bool granted, failed, ended;
     int code;   /* what it failed with */
     int grants; /* so often it was granted */
 };

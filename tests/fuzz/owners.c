@@ -189,6 +189,7 @@ static struct zkl_wish take_wish(struct stream *s, const char *root)
                              .try_only = (how & 3) == 3,
                              .try_sync = how & 4,
                              .watch_own = how & 8,
+                             .posted = how & 16,
                              .lease_ns = (how & 48) == 48 ? (1 + how / 64) * 400 * MS : 0};
 }
 

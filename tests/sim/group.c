@@ -37,6 +37,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
                                      .data = "owner",
                                      .try_only = try_only,
                                      .watch_own = chance(w, 3),
+                                     .posted = chance(w, 4),
                                      .lease_ns = lease_ns,
                                      .naming.role = some_role(w, root)};
 }

@@ -154,6 +154,7 @@ static void start(struct app *app)
     app->try_only = wish.try_only = chance(w, 5);
     wish.try_sync = chance(w, 2);
     wish.watch_own = chance(w, 3);
+    wish.posted = chance(w, 4);
     wish.root = root_paths[app->root];
     wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &wish);

@@ -138,6 +138,7 @@ static void start(struct ask *ask)
                                           .try_only = chance(w, 5),
                                           .try_sync = chance(w, 2),
                                           .watch_own = chance(w, 3),
+                                          .posted = chance(w, 4),
                                           .lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0};
     if (ask->permits.wish.try_only)
         ask->stop_code = ZKL_EBUSY;
