@@ -260,7 +260,7 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
     case ZKL_SE_CLOSE:
         return stop(&step, ZKL_SESSION_CLOSED, ZKL_SA_CLOSED, "closed");
     case ZKL_SESSION_EVENT_TYPES: /* not reached: it is their number */
-        break;
+        break;                    /* not reached: likewise */
     }
     return 0; /* not reached: likewise */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "feed.h"
@@ -33,8 +34,7 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
     struct zkl_contender *other, *next = c->sharers;
     if (c->shares_list)
         unlink_sharer(c);
-    if (core->sharing && *leader_of(core, c) == c)
-        *leader_of(core, c) = NULL;
+    assert(!core->sharing || *leader_of(core, c) != c); /* it has just begun to list */
     if (!next)
         return;
     unlink_sharer(next);
