@@ -127,6 +127,7 @@ void owners_note_states(struct stream *s)
     for (size_t i = 0; i < OWNERS; i++)
         s->owners[i].before = s->owners[i].contender.machine.state;
     s->listed = NULL;
+    s->passed_on = false;
 }
 
 static bool is_first_state(enum zkl_contender_state state)
@@ -145,13 +146,21 @@ static bool was_shown(const struct stream *s, const struct zkl_contender_machine
     return look.present && look.before == 0;
 }
 
+/* Without a list: to a waiter for a mutex, by the deletion of what it waited for. */
+static bool was_passed_on(const struct stream *s, const struct owner *owner)
+{
+    const struct zkl_contender_machine *m = &owner->contender.machine;
+    return s->passed_on && owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
+           m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
+}
+
 void owners_check(struct stream *s)
 {
     for (size_t i = 0; i < OWNERS; i++) {
         const struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         if (is_first_state(m->state) && !is_first_state(owner->before))
-            must(m->under[0] || was_shown(s, m));
+            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner));
     }
     owners_note_states(s);
 }

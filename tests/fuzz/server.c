@@ -234,6 +234,8 @@ static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done
         bare.failed_check = fuzz_below(&s->in, MEMBERS + 1);
     if (answer != ZKL_ANSWER_OK)
         s->listed = NULL;
+    s->passed_on =
+        answer == ZKL_ANSWER_OK && (r.kind == ZKL_REQ_DELETE || r.kind == ZKL_REQ_DELETE_ALL);
     say(s, "  < %d, %zu children (%llu)", answer, full.child_count, (unsigned long long)r.id);
     zkl_core_reply(&s->core, s->now, answer == ZKL_ANSWER_OK ? &full : &bare);
     owners_check(s);
@@ -303,5 +305,6 @@ void server_fire(struct stream *s)
 {
     unsigned which = fuzz_below(&s->in, WATCHES + 1);
     uint64_t id = which < WATCHES ? s->server.watches[which] : s->server.answered;
-    zkl_core_fired(&s->core, s->now, id, fuzz_flag(&s->in) ? ZKL_FIRED_DELETED : ZKL_FIRED_OTHER);
+    s->passed_on = fuzz_flag(&s->in);
+    zkl_core_fired(&s->core, s->now, id, s->passed_on ? ZKL_FIRED_DELETED : ZKL_FIRED_OTHER);
 }

@@ -96,7 +96,7 @@ struct question {
 
 void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news);
 void owners_note_states(struct stream *s);
-/* Who got the lock by this event had it shown by this list, if not before. */
+/* Who got the lock by this event had it shown by this list, if not before, or it was passed on. */
 void owners_check(struct stream *s);
 void owners_act(struct stream *s); /* one of them does something */
 void owners_go(struct stream *s);  /* all of them give up, or give back */
@@ -122,6 +122,7 @@ struct stream {
     /* The list that is being told, if one is. */
     const char *listed_root;
     const struct zkl_reply *listed;
+    bool passed_on; /* this event told of the deletion of some node */
 };
 
 /* In a replay that is to be read. */
