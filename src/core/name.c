@@ -191,29 +191,35 @@ static const char *after_session(const char *child, int32_t *sequence)
                : NULL;
 }
 
+/* "_c_<uuid>-<name>_lock_<number>": the digits, and how long the name is that stands at NAMED_AT. */
+#define NAMED_AT (3 + ZKL_GUID_LEN + 1)
+static const char *after_any_name(const char *child, size_t *length, int32_t *sequence)
+{
+    const char *digits = after_last(child, NAMED_MARKER, sequence);
+    size_t around = NAMED_AT + strlen(NAMED_MARKER);
+    if (!digits || (size_t)(digits - child) < around || strncmp(child, "_c_", 3) != 0)
+        return NULL;
+    if (strspn(child + 3, "0123456789abcdef-") < ZKL_GUID_LEN + 1 || child[NAMED_AT - 1] != '-')
+        return NULL;
+    *length = (size_t)(digits - child) - around;
+    return digits;
+}
+
 static const char *after_name(const char *child, const char *name, int32_t *sequence)
 {
-    size_t before = 3 + ZKL_GUID_LEN + 1, length = strlen(name);
-    const char *digits = after_last(child, NAMED_MARKER, sequence);
-    bool ours = digits && strncmp(child, "_c_", 3) == 0 &&
-                (size_t)(digits - child) == before + length + strlen(NAMED_MARKER) &&
-                child[before - 1] == '-' && strncmp(child + before, name, length) == 0;
+    size_t length;
+    const char *digits = after_any_name(child, &length, sequence);
+    bool ours = digits && length == strlen(name) && memcmp(child + NAMED_AT, name, length) == 0;
     return ours ? digits : NULL;
 }
 
 /* The name of a named lock and its number, whatever it is. */
 static bool parse_named(const char *child, char *name, int32_t *sequence)
 {
-    size_t before = 3 + ZKL_GUID_LEN + 1;
-    const char *digits = after_last(child, NAMED_MARKER, sequence);
-    if (!digits || strncmp(child, "_c_", 3) != 0 || strlen(child) <= before)
+    size_t length;
+    if (!after_any_name(child, &length, sequence) || length > ZKL_LOCK_NAME_MAX)
         return false;
-    if (strspn(child + 3, "0123456789abcdef-") < ZKL_GUID_LEN + 1 || child[before - 1] != '-')
-        return false;
-    size_t length = (size_t)(digits - child) - strlen(NAMED_MARKER) - before;
-    if (digits - child < (ptrdiff_t)(before + strlen(NAMED_MARKER)) || length > ZKL_LOCK_NAME_MAX)
-        return false;
-    memcpy(name, child + before, length);
+    memcpy(name, child + NAMED_AT, length);
     name[length] = '\0';
     return zkl_lock_name_fault(name) == NULL;
 }

@@ -194,6 +194,8 @@ static void peers_names_are_known(void **state)
     assert_true(zkl_name_parse("_c_" GUID "-report_lock_0000000001", &report, &named));
     assert_int_equal(lease.peer, ZKL_PEER_CURATOR);
     assert_int_equal(named.peer, ZKL_PEER_CURATOR);
+    assert_false(zkl_name_parse("_c_6ba7b8!0-9dad-11d1-80b4-00c04fd430c8-report_lock_0000000001",
+                                &report, &named));
 }
 
 /* Goal: a named lock's name can always be told from the rest of its node's. Method: names that
