@@ -182,6 +182,7 @@ static void requests_are_counted(void **state)
         give(&u, 1);
         check_wait(queued(path) == 0, WAIT_MS);
         check_ok(flw_requests_received(zks_host(), zks_port(server, 0), &before));
+        int64_t start = net_now_ms();
         for (int i = 0; i < CYCLES; i++) {
             check_ok(try ? try_take(&u, 1) : take(&u, 1));
             give(&u, 1);
@@ -190,7 +191,8 @@ static void requests_are_counted(void **state)
         print_message("%s: %.3f requests a cycle\n", try ? "try" : "acquire",
                       (double)(after - before - 1) / CYCLES);
         check_num(after - before - 1, >=, CYCLES * (try ? 9 : 7));
-        check_num(after - before - 1, <=, CYCLES * (try ? 9 : 7) + 20); /* pings and nudges */
+        int64_t others = 20 + (net_now_ms() - start) / 100; /* pings, nudges and heartbeats */
+        check_num(after - before - 1, <=, CYCLES * (try ? 9 : 7) + others);
     }
     user_end(&u);
 }
