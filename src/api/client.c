@@ -397,8 +397,8 @@ static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
 {
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_close: client is NULL");
-    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_close: %lld ms", (long long)timeout_ms);
+    if (zkl_check_ms(timeout_ms, "zkl_client_close") != 0)
+        return ZKL_EBADTIMEOUT;
     int rc = check_close(client, "zkl_client_close");
     if (rc != 0)
         return rc;

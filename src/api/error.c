@@ -83,6 +83,13 @@ int zkl_fail(int code, const char *what, ...)
     return code;
 }
 
+int zkl_check_ms(int64_t ms, const char *call)
+{
+    if (ms < 0 || ms > ZKL_TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)ms);
+    return 0;
+}
+
 int zkl_error_is_retryable(int code)
 {
     return code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_EDISCONNECTED ||

@@ -413,8 +413,8 @@ int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
     const char *fault = zkl_path_fault(path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
-    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_inspect: %lld ms", (long long)timeout_ms);
+    if (zkl_check_ms(timeout_ms, "zkl_inspect") != 0)
+        return ZKL_EBADTIMEOUT;
     int rc = zkl_question_check(client, "zkl_inspect");
     if (rc != 0)
         return rc;

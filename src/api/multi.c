@@ -607,8 +607,8 @@ int zkl_multi_trylock(struct zkl_multi *multi)
 
 int zkl_multi_lock_for(struct zkl_multi *multi, int64_t timeout_ms)
 {
-    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_multi_lock_for: %lld ms", (long long)timeout_ms);
+    if (zkl_check_ms(timeout_ms, "zkl_multi_lock_for") != 0)
+        return ZKL_EBADTIMEOUT;
     return zkl_multi_lock_until(multi, zkl_clock_mono_ns() + timeout_ms * MS, NULL);
 }
 
@@ -745,8 +745,8 @@ int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms)
     int rc = check_held(multi, "zkl_multi_still_held", &held);
     if (rc != 0)
         return rc;
-    if (need_ms < 0 || need_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_multi_still_held: %lld ms", (long long)need_ms);
+    if (zkl_check_ms(need_ms, "zkl_multi_still_held") != 0)
+        return ZKL_EBADTIMEOUT;
     return zkl_multi_window_ms(multi) >= (need_ms > 0 ? need_ms : 1);
 }
 

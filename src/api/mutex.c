@@ -355,8 +355,8 @@ int zkl_mutex_trylock(struct zkl_mutex *mutex)
 
 int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms)
 {
-    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_mutex_lock_for: %lld ms", (long long)timeout_ms);
+    if (zkl_check_ms(timeout_ms, "zkl_mutex_lock_for") != 0)
+        return ZKL_EBADTIMEOUT;
     return zkl_mutex_lock_until(mutex, zkl_clock_mono_ns() + timeout_ms * MS, NULL);
 }
 
@@ -445,8 +445,8 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
 
 int zkl_hold_still_held(const struct zkl_hold *hold, int64_t need_ms, const char *call)
 {
-    if (need_ms < 0 || need_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)need_ms);
+    if (zkl_check_ms(need_ms, call) != 0)
+        return ZKL_EBADTIMEOUT;
     return hold && zkl_hold_window_ms(hold) >= (need_ms > 0 ? need_ms : 1);
 }
 

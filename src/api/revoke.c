@@ -146,8 +146,8 @@ int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, 
               int64_t timeout_ms)
 {
     struct attempt a = {.call = "zkl_break", .client = client, .path = node_path, .flags = flags};
-    if (timeout_ms < 0 || timeout_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_break: %lld ms", (long long)timeout_ms);
+    if (zkl_check_ms(timeout_ms, "zkl_break") != 0)
+        return ZKL_EBADTIMEOUT;
     int rc = check(&a);
     if (rc != 0)
         return rc;

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sanitizer.h"
+
 #define CREDENTIAL "alice:sesame"
 #define WORD "sesame"
 #define VARIABLE "ZKL_TEST_CREDENTIAL"
@@ -381,14 +383,6 @@ static void a_scheme_goes_with_exactly_one_source(void **state)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 #define MASK 0x5a
 #define REGION_MAX (64 << 20)
 
@@ -461,7 +455,7 @@ static void a_failed_open_leaves_nothing_in_memory(void **state)
     char text[MOST];
 
     (void)state;
-#ifdef SANITIZED
+#if UNDER_ASAN || UNDER_TSAN
     print_message("skipped: a sanitizer has stacks and a heap of its own\n");
     skip();
 #endif

@@ -10,25 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sanitizer.h"
+
 /* gcc's and clang's address sanitizers leave the locks of their own allocator taken in a child that
  * is forked while another thread allocates. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CHILDREN_HANG 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) && !defined(CHILDREN_HANG)
-#define CHILDREN_HANG 1
-#endif
-#ifdef CHILDREN_HANG
-#define skip_under_asan()                                                                          \
-    do {                                                                                           \
-        print_message("skipped: children of a busy process hang under the address sanitizer\n");   \
-        skip();                                                                                    \
-    } while (0)
-#else
-#define skip_under_asan() ((void)0)
-#endif
+static void skip_under_asan(void)
+{
+    if (UNDER_ASAN) {
+        print_message("skipped: children of a busy process hang under the address sanitizer\n");
+        skip();
+    }
+}
 
 /* What fn gives, as the exit status of a child; 99 stands for a child that did not end by itself.
  * */

@@ -15,6 +15,7 @@
 #include <zklock/inspect.h>
 
 #include "api/client.h"
+#include "sanitizer.h"
 
 #define SESSION_MS 2000
 
@@ -22,18 +23,6 @@ static const char *const path = "/limits/m";
 
 /* Without descriptors the thread sanitizer can't name functions, so that libzookeeper's race, which is
  * suppressed by name, would be reported; and it can't have threads in a forked child. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN 0
-#endif
-
 static void skip_under_tsan(void)
 {
     if (UNDER_TSAN) {
