@@ -240,6 +240,7 @@ static void an_heir_can_give_up(void **state)
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
     script_stop(s, 2, ZKL_ECANCELED);
+    assert_null(script_contender(s, 1)->heir); /* which may be freed before the answer comes */
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
