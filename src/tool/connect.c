@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "connect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+enum { CREDENTIAL_MAX = 4096, SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
+
+#define AUTH_VARIABLE "ZKLOCK_AUTH"
+
+/* --- the credential ----------------------------------------------------- */
+
+/* Into text, CREDENTIAL_MAX + 2 bytes. */
+static int credential_of_file(const char *name, char *text)
+{
+    FILE *file = fopen(name, "re");
+    if (!file)
+        return fail(EXIT_CONFIG, "auth_file \"%s\" can't be opened: %s", name, strerror(errno));
+    setvbuf(file, NULL, _IONBF, 0); /* no second copy */
+    bool found = fgets(text, CREDENTIAL_MAX + 2, file) != NULL;
+    int error = errno;
+    bool failed = ferror(file);
+    fclose(file);
+    if (failed)
+        return fail(EXIT_CONFIG, "auth_file \"%s\" can't be read: %s", name, strerror(error));
+    if (!found)
+        text[0] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    return 0;
+}
+
+static int find_credential(const struct settings *settings, char *text)
+{
+    const char *variable = getenv(AUTH_VARIABLE);
+    text[0] = '\0';
+    if (variable && variable[0])
+        snprintf(text, CREDENTIAL_MAX + 2, "%s", variable);
+    else if (settings->text[SETTING_AUTH_FILE])
+        return credential_of_file(settings->text[SETTING_AUTH_FILE], text);
+    return 0;
+}
+
+/* "digest:alice:secret" */
+static int use_credential(struct zkl_client_options *options, const struct settings *settings,
+                          char *text)
+{
+    int rc = find_credential(settings, text);
+    if (rc != 0)
+        return rc;
+    bool wanted = settings->text[SETTING_AUTH_FILE] || text[0];
+    if (!wanted)
+        return 0;
+    char *colon = strchr(text, ':');
+    if (!colon || colon == text || colon[1] == '\0' || strlen(text) > CREDENTIAL_MAX)
+        return fail(
+            EXIT_CONFIG,
+            "the credential (ZKLOCK_AUTH, or the first line of auth_file) is not of the form "
+            "digest:USER:PASSWORD");
+    *colon = '\0';
+    options->auth_scheme = text;
+    options->auth_credential = colon + 1;
+    return 0;
+}
+
+/* --- the other settings ------------------------------------------------- */
+
+static int use_timeout(struct zkl_client_options *options, const char *text)
+{
+    int64_t ms;
+    if (!text)
+        return 0;
+    if (!seconds_to_ms(text, &ms) || ms < SESSION_MS_MIN || ms > SESSION_MS_MAX)
+        return fail(EXIT_CONFIG, "the session timeout is \"%s\"; it is to be 0.1 to 86400 seconds",
+                    text);
+    options->session_timeout_ms = (int)ms;
+    return 0;
+}
+
+static int use_acl(struct zkl_client_options *options, const char *text)
+{
+    if (!text || strcmp(text, "open") == 0)
+        return 0;
+    if (strcmp(text, "creator") != 0)
+        return fail(EXIT_CONFIG, "acl is \"%s\"; it is to be open or creator", text);
+    if (!options->auth_scheme)
+        return fail(EXIT_CONFIG, "acl is creator, which needs a credential: set ZKLOCK_AUTH or "
+                                 "auth_file");
+    options->acl = ZKL_ACL_CREATOR;
+    return 0;
+}
+
+static int use_settings(struct zkl_client_options *options, struct settings *settings,
+                        char *credential)
+{
+    int rc = settings_complete(settings);
+    options->servers = settings->text[SETTING_SERVERS];
+    if (rc == 0)
+        rc = use_timeout(options, settings->text[SETTING_SESSION_TIMEOUT]);
+    if (rc == 0)
+        rc = use_credential(options, settings, credential);
+    if (rc == 0)
+        rc = use_acl(options, settings->text[SETTING_ACL]);
+    return rc;
+}
+
+static int open_client(struct zkl_client **client, const struct zkl_client_options *options)
+{
+    int code = zkl_client_open(client, options);
+    if (code == ZKL_EDISCONNECTED)
+        return fail(EXIT_NO_SERVER,
+                    "no server of %s answered within %d s: see that one runs and can be reached",
+                    options->servers, (options->connect_timeout_ms + 999) / 1000);
+    return code == 0 ? 0 : fail_code(code);
+}
+
+int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms)
+{
+    char credential[CREDENTIAL_MAX + 2] = "";
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.connect_timeout_ms = connect_ms;
+    int rc = use_settings(&options, settings, credential);
+    if (rc == 0)
+        rc = open_client(client, &options);
+    explicit_bzero(credential, sizeof credential);
+    return rc;
+}
+
+void tool_disconnect(struct zkl_client *client)
+{
+    zkl_client_close(client, CLOSE_MS);
+    zkl_client_free(client);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client, connected, with what the settings say. */
+#ifndef ZKLOCK_TOOL_CONNECT_H
+#define ZKLOCK_TOOL_CONNECT_H
+
+#include <zklock/zklock.h>
+
+#include "settings.h"
+
+enum { CONNECT_MS = 10000, CLOSE_MS = 5000 };
+
+/* Complete the settings, and connect within connect_ms. 0, or the exit status after a sentence. */
+int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms);
+
+/* Close, waiting at most CLOSE_MS, and free. */
+void tool_disconnect(struct zkl_client *client);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock COMMAND ...: finds the subcommand and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "command.h"
+#include "say.h"
+
+static const struct command *const commands[] = {
+    NULL,
+};
+
+static const char usage[] = "usage: zklock COMMAND [OPTION...] [ARGUMENT...]\n"
+                            "       zklock COMMAND --help\n"
+                            "       zklock --version\n"
+                            "\n"
+                            "Distributed locks on Apache ZooKeeper.\n"
+                            "\n";
+
+static void print_usage(FILE *to)
+{
+    fputs(usage, to);
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(to, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++) {
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        fputs(command->usage, stdout);
+        return EXIT_DONE;
+    }
+    return command->run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("zklock %s\n", zkl_version(NULL));
+        return EXIT_DONE;
+    }
+    const struct command *command = find(word);
+    if (!command)
+        return fail(EXIT_USAGE, "there is no command \"%s\": zklock --help lists them", word);
+    return run(command, argc - 1, argv + 1);
+}

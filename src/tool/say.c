@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+/* In one write: several processes share the stream. */
+static void say_list(const char *format, va_list args)
+{
+    char text[1500];
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "zklock: %s\n", text);
+}
+
+void say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say_list(format, args);
+    va_end(args);
+}
+
+int fail(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say_list(format, args);
+    va_end(args);
+    return status;
+}
+
+static int status_of(int code)
+{
+    switch (code) {
+    case ZKL_EBUSY:
+    case ZKL_ETIMEDOUT:
+    case ZKL_ECANCELED:
+    case ZKL_ENONODE:
+    case ZKL_EFOREIGN:
+    case ZKL_EMISMATCH:
+        return EXIT_CONFLICT;
+    case ZKL_EBADPATH:
+    case ZKL_EDEADLK:
+        return EXIT_USAGE;
+    case ZKL_EINVAL:
+    case ZKL_EBADSERVERS:
+    case ZKL_ENOCHROOT:
+        return EXIT_CONFIG;
+    case ZKL_EDISCONNECTED:
+        return EXIT_NO_SERVER;
+    case ZKL_EACCES:
+    case ZKL_EAUTH:
+        return EXIT_DENIED;
+    case ZKL_ENOMEM:
+    case ZKL_ESYSTEM:
+        return EXIT_SYSTEM;
+    case ZKL_ELOST:
+        return EXIT_LOST;
+    default:
+        return EXIT_INTERNAL;
+    }
+}
+
+int fail_code(int code)
+{
+    return fail(status_of(code), "%s", zkl_error_detail());
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What zklock says on standard error: one line, one sentence. */
+#ifndef ZKLOCK_TOOL_SAY_H
+#define ZKLOCK_TOOL_SAY_H
+
+#include "exits.h"
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, and gives the status back: return fail(EXIT_USAGE, "..."). */
+int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says why the library's last call on this thread failed, and gives the exit status for its code. */
+int fail_code(int code);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "say.h"
+
+#define SYSTEM_FILE "/etc/zklock.conf"
+
+static const struct {
+    const char *key, *variable;
+} names[SETTINGS] = {
+    [SETTING_SERVERS] = {"servers", "ZKLOCK_SERVERS"},
+    [SETTING_SESSION_TIMEOUT] = {"session_timeout", "ZKLOCK_SESSION_TIMEOUT"},
+    [SETTING_ACL] = {"acl", "ZKLOCK_ACL"},
+    [SETTING_AUTH_FILE] = {"auth_file", "ZKLOCK_AUTH_FILE"},
+};
+
+static int no_memory(void)
+{
+    return fail(EXIT_SYSTEM, "there is no memory left");
+}
+
+/* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's variable
+ * that is not set. */
+static int keep(struct settings *settings, int setting, const char *value)
+{
+    if (settings->text[setting] || !value || value[0] == '\0')
+        return 0;
+    settings->text[setting] = strdup(value);
+    return settings->text[setting] ? 0 : no_memory();
+}
+
+bool settings_take(struct settings *settings, int code, const char *value)
+{
+    int setting = code - OPTION_SETTINGS;
+    if (setting < 0 || setting >= SETTINGS)
+        return false;
+    free(settings->text[setting]); /* of an option that is given twice the last one counts */
+    settings->text[setting] = NULL;
+    return keep(settings, setting, value) == 0;
+}
+
+/* --- configuration files ------------------------------------------------ */
+
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    for (char *end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
+        *--end = '\0';
+    return text;
+}
+
+static int take_line(struct settings *settings, const char *file, int number, char *line)
+{
+    line = trim(line);
+    if (line[0] == '\0' || line[0] == '#')
+        return 0;
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return fail(EXIT_CONFIG, "%s, line %d: \"%s\" is not of the form key = value", file, number,
+                    line);
+    *equals = '\0';
+    const char *key = trim(line);
+    for (int i = 0; i < SETTINGS; i++) {
+        if (strcmp(key, names[i].key) == 0)
+            return keep(settings, i, trim(equals + 1));
+    }
+    return fail(EXIT_CONFIG,
+                "%s, line %d: \"%s\" is no setting; there are servers, session_timeout, acl and "
+                "auth_file",
+                file, number, key);
+}
+
+/* A file that is not there says nothing. */
+static int read_config(struct settings *settings, const char *name)
+{
+    FILE *file = fopen(name, "re");
+    if (!file && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    if (!file)
+        return fail(EXIT_CONFIG, "%s can't be read: %s", name, strerror(errno));
+    char *line = NULL;
+    size_t size = 0;
+    int rc = 0;
+    for (int number = 1; rc == 0 && getline(&line, &size, file) >= 0; number++)
+        rc = take_line(settings, name, number, line);
+    if (rc == 0 && ferror(file))
+        rc = fail(EXIT_CONFIG, "%s can't be read: %s", name, strerror(errno));
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+static int read_user_config(struct settings *settings)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    char *name = NULL;
+    int n = 0;
+    if (config && config[0] == '/')
+        n = asprintf(&name, "%s/zklock.conf", config);
+    else if (home && home[0] == '/')
+        n = asprintf(&name, "%s/.config/zklock.conf", home);
+    if (n < 0)
+        return no_memory();
+    int rc = name ? read_config(settings, name) : 0;
+    free(name);
+    return rc;
+}
+
+/* --- all together ------------------------------------------------------- */
+
+int settings_complete(struct settings *settings)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < SETTINGS; i++)
+        rc = keep(settings, i, getenv(names[i].variable));
+    if (rc == 0)
+        rc = read_user_config(settings);
+    if (rc == 0)
+        rc = read_config(settings, SYSTEM_FILE);
+    if (rc == 0 && !settings->text[SETTING_SERVERS])
+        rc = fail(EXIT_CONFIG,
+                  "no servers: give --servers HOST:PORT, or set ZKLOCK_SERVERS, or write "
+                  "\"servers = HOST:PORT\" to " SYSTEM_FILE);
+    return rc;
+}
+
+void settings_fini(struct settings *settings)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        free(settings->text[i]);
+    *settings = (struct settings){0};
+}
+
+bool seconds_to_ms(const char *text, int64_t *ms)
+{
+    char *end;
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+        return false; /* strtod would take blanks, signs, "inf" and "nan" */
+    double seconds = strtod(text, &end);
+    if (*end || end == text || seconds > (double)ZKL_TIMEOUT_MAX_MS / 1000)
+        return false;
+    *ms = (int64_t)(seconds * 1000);
+    if ((double)*ms < seconds * 1000)
+        ++*ms;
+    return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which servers, which credential: what all subcommands need to connect. A setting is taken from the
+ * first of these that has it: the command line, the environment, the user's configuration file
+ * ($XDG_CONFIG_HOME/zklock.conf, or ~/.config/zklock.conf), /etc/zklock.conf.
+ *
+ *     key              environment             option
+ *     servers          ZKLOCK_SERVERS          --servers HOST:PORT,...
+ *     session_timeout  ZKLOCK_SESSION_TIMEOUT  --session-timeout SECONDS
+ *     acl              ZKLOCK_ACL              (none)  "open" or "creator"
+ *     auth_file        ZKLOCK_AUTH_FILE        (none)  file whose first line is SCHEME:CREDENTIAL
+ *     (none)           ZKLOCK_AUTH             (none)  SCHEME:CREDENTIAL itself, before any file
+ *
+ * A subcommand has SETTINGS_OPTIONS among its options, hands their codes to settings_take, and then opens
+ * its client with connect.h. */
+#ifndef ZKLOCK_TOOL_SETTINGS_H
+#define ZKLOCK_TOOL_SETTINGS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum setting { SETTING_SERVERS, SETTING_SESSION_TIMEOUT, SETTING_ACL, SETTING_AUTH_FILE, SETTINGS };
+
+/* Codes of getopt_long: a subcommand's own long options are to stay below. */
+enum { OPTION_SETTINGS = 1000 };
+
+#define SETTINGS_OPTIONS                                                                           \
+    {"servers", required_argument, NULL, OPTION_SETTINGS + SETTING_SERVERS},                       \
+    {                                                                                              \
+        "session-timeout", required_argument, NULL, OPTION_SETTINGS + SETTING_SESSION_TIMEOUT      \
+    }
+
+#define SETTINGS_USAGE                                                                             \
+    "  --servers HOST:PORT,...    the ensemble (else ZKLOCK_SERVERS, else the configuration\n"     \
+    "                             file)\n"                                                         \
+    "  --session-timeout SEC      of the ZooKeeper session (10)\n"
+
+/* Zero it before use. */
+struct settings {
+    char *text[SETTINGS]; /* NULL: not said */
+};
+
+/* True if code was one of SETTINGS_OPTIONS; its value is then kept. */
+bool settings_take(struct settings *settings, int code, const char *value);
+/* Fill in what the command line left out. 0, or the exit status after a sentence. */
+int settings_complete(struct settings *settings);
+void settings_fini(struct settings *settings);
+
+/* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none, or
+ * more than ten years. */
+bool seconds_to_ms(const char *text, int64_t *ms);
+
+#endif
