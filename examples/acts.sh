@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# acts.sh CONTENTION LINES: the demo's four acts, on the servers in ZKL_SERVERS. LINES is a file of
-# its own for the final line of each act; it is removed in the end.
+# acts.sh CONTENTION LINES PICTURE: the demo's acts, on the servers in ZKL_SERVERS. LINES is a file of
+# its own for the final line of each act; it is removed in the end. PICTURE is drawn by the last act.
 set -eu
 contention=$1
 lines=$2
+picture=$3
 child=
 failures=0
 
@@ -55,10 +56,15 @@ act 'Act 4, with a pause' \
     'A holder is stopped until its session is over, then it goes on and tries to write: for 10 s.' \
     --path /demo/pause --pause --seconds 10
 
+act 'Act 5, drawn' \
+    'Crashes and pauses by turns, and each holder takes its time, so that there is something to see.' \
+    --path /demo/drawn --crash --pause --processes 3 --work 60 --seconds 10 --svg "$picture"
+
 printf '\n=== Summary\n'
 cat "$lines"
 if [ "$failures" -gt 0 ]; then
-    printf 'demo: %d of 4 acts did not end as they should\n' "$failures"
+    printf 'demo: %d of 5 acts did not end as they should\n' "$failures"
     exit 1
 fi
 printf 'demo: without the lock updates are lost; with it none is, crashes and pauses included\n'
+printf 'demo: who waited and who held, and when: %s\n' "$picture"

@@ -32,7 +32,7 @@ soak          150  multi-locks and single locks of 8 processes on 6 paths at onc
 bench          60  tests/bench for some seconds: that it runs, and that its witness sees who does not lock
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
 examples      120  the programs of examples/
-demo           60  examples/demo.sh itself, with a short run
+demo           90  examples/demo.sh itself, with a short run; its JSON, picture and live progress
 gcc-address   360  unit, sim, cluster, fault and curator under gcc with address and undefined behaviour sanitizers
 gcc-thread    360  unit, sim, cluster, fault and curator under gcc with the thread sanitizer
 clang-address 360  the same with clang
@@ -283,8 +283,12 @@ by_itself() # COMMAND...: it is the test, with its files in $work
 
 demo() # [options]
 {
-    [ $# -gt 0 ] || set -- --processes 2 --threads 2 --seconds 3
-    by_itself sh examples/demo.sh "$@"
+    if [ $# -gt 0 ]; then
+        by_itself sh examples/demo.sh "$@"
+        return
+    fi
+    by_itself sh examples/demo.sh --processes 2 --threads 2 --seconds 3
+    plain && tests gcc --suite demo
 }
 
 # The figures are shown. The program, which has the suite's name, bounds itself.

@@ -28,6 +28,9 @@ struct board {
     atomic_int station;
     atomic_bool parole;
     _Atomic uint64_t updates[PROCESSES_MAX]; /* lives together */
+    /* To be shown while they run. */
+    _Atomic uint64_t acquired[PROCESSES_MAX];
+    atomic_int holding[PROCESSES_MAX]; /* the thread's number + 1; 0: none */
     _Atomic uint64_t done[PROCESSES_MAX][THREADS_MAX];
 };
 

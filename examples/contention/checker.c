@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What is known of one thread, in its process's present life. */
 struct thread_trace {
@@ -272,6 +271,14 @@ static void sort(struct samples *s)
         qsort(s->us, s->count, sizeof *s->us, by_size);
 }
 
+uint32_t samples_percentile(const struct samples *s, unsigned percent)
+{
+    if (!s->count)
+        return 0;
+    size_t rank = (s->count * percent + 99) / 100;
+    return s->us[rank - 1];
+}
+
 static int judge(struct check *c, int record_fd)
 {
     struct verdict *v = c->v;
@@ -302,12 +309,10 @@ static int complain(const struct check *c, const char *why)
 
 static int replay(struct check *c, FILE *journal)
 {
-    char text[WITNESS_LINE_SIZE];
-    size_t n;
-    while ((n = fread(text, 1, sizeof text, journal)) > 0) {
-        struct witness_line l;
+    struct witness_line l;
+    for (int rc; (rc = witness_read(journal, &l)) != 0;) {
         c->line++;
-        if (n != sizeof text || witness_parse(text, &l))
+        if (rc < 0)
             return complain(c, "not a line of a journal");
         if (c->line == 1 && l.kind != WITNESS_RUN)
             return complain(c, "not the beginning of a journal");
@@ -323,15 +328,11 @@ int checker_run(struct verdict *verdict, int journal, int record)
 {
     *verdict = (struct verdict){0};
     struct check c = {.v = verdict};
-    int fd = dup(journal);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    FILE *file = witness_open(journal);
     if (!file) {
         fprintf(stderr, "contention: journal: %s\n", strerror(errno));
-        if (fd >= 0)
-            close(fd);
         return -1;
     }
-    rewind(file);
     int rc = replay(&c, file);
     if (!rc)
         rc = judge(&c, record);

@@ -16,6 +16,9 @@ struct samples {
     size_t count, room;
 };
 
+/* The nearest-rank percentile, once they are sorted; 0 if there are none. */
+uint32_t samples_percentile(const struct samples *samples, unsigned percent);
+
 struct process_verdict {
     uint64_t acquisitions;
     struct samples wait; /* sorted, as is the next */

@@ -283,6 +283,7 @@ int crew_replace(struct crew *crew, unsigned number)
     if (note(crew, WITNESS_KILLED, (struct who){number, member->life, 0}))
         return -1;
     member->life++;
+    atomic_store(&crew->board->holding[number], 0);
     return start(crew, number);
 }
 
@@ -298,6 +299,7 @@ int crew_pause(struct crew *crew, unsigned number)
         buried(crew, member, status);
         return -1;
     }
+    member->paused = true;
     return note(crew, WITNESS_PAUSED, (struct who){number, member->life, 0});
 }
 
@@ -306,6 +308,7 @@ void crew_wake(struct crew *crew, unsigned number)
     struct member *member = &crew->members[number];
     if (!member->pid)
         return;
+    member->paused = false;
     note(crew, WITNESS_WOKEN, (struct who){number, member->life, 0});
     kill(member->pid, SIGCONT);
 }

@@ -14,6 +14,7 @@
 struct member {
     pid_t pid; /* 0: not running */
     unsigned life;
+    bool paused;
 };
 
 struct crew {

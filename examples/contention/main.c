@@ -10,6 +10,8 @@
 #include "checker.h"
 #include "crew.h"
 #include "mischief.h"
+#include "picture.h"
+#include "progress.h"
 #include "report.h"
 
 #include <signal.h>
@@ -40,7 +42,7 @@ static bool is_over(const struct crew *crew, uint64_t end_us)
 
 /* Until the time is over, or all have made their counts; then until no process is stopped any more.
  */
-static int supervise(struct crew *crew)
+static int supervise(struct crew *crew, struct progress *progress)
 {
     struct mischief mischief;
     uint64_t updates = 0;
@@ -54,7 +56,21 @@ static int supervise(struct crew *crew)
         if (crew_turn(crew, turn_ms) || look_for_stall(crew, &updates, &since_us) ||
             mischief_step(&mischief))
             return -1;
+        if (mischief.news[0])
+            progress_say(progress, mischief.news);
+        mischief.news[0] = '\0';
+        progress_step(progress);
     }
+}
+
+static int draw(const struct crew *crew)
+{
+    struct timeline timeline;
+    int rc = timeline_read(&timeline, crew->files.journal, crew->options->lock);
+    if (!rc)
+        rc = picture_draw(crew->options, &timeline);
+    timeline_free(&timeline);
+    return rc;
 }
 
 static int judge(struct crew *crew)
@@ -65,14 +81,18 @@ static int judge(struct crew *crew)
         report_verdict(crew->options, &verdict, crew->odd))
         status = 0;
     checker_free(&verdict);
-    return status;
+    return crew->options->svg && draw(crew) ? 1 : status;
 }
 
 static int run(struct crew *crew)
 {
+    struct progress progress;
     int rc = crew_start(crew);
-    if (!rc)
-        rc = supervise(crew);
+    if (!rc) {
+        progress_begin(&progress, crew);
+        rc = supervise(crew, &progress);
+        progress_end(&progress);
+    }
     if (!rc)
         rc = crew_stop(crew);
     crew_kill(crew); /* nobody is left, or something went wrong */

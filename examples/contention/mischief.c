@@ -32,7 +32,7 @@ void mischief_init(struct mischief *m, struct crew *crew)
 static void ask(struct mischief *m)
 {
     const struct options *o = m->crew->options;
-    m->killing = o->crash && (!o->pause || chance_between(&m->chance, 0, 1));
+    m->killing = o->crash && (!o->pause || !m->killing); /* with both, by turns */
     int station = m->killing ? (int)chance_between(&m->chance, STATION_WORKING, STATIONS - 1)
                              : STATION_WORKING;
     enter(m, MISCHIEF_ASKED);
@@ -70,10 +70,10 @@ static void wake(struct mischief *m)
         PATIENCE_SESSIONS * UINT64_C(1000) * (uint64_t)m->crew->options->session_timeout_ms;
     if (!made && now - m->since_us < most)
         return;
-    printf("process %u was stopped while it held the lock, for %.1f s; the others made %" PRIu64
-           " updates; now it goes on\n",
-           m->who.process, (double)(now - m->since_us) / 1e6, made);
-    fflush(stdout);
+    snprintf(m->news, sizeof m->news,
+             "process %u was stopped while it held the lock, for %.1f s; the others made %" PRIu64
+             " updates; now it goes on",
+             m->who.process, (double)(now - m->since_us) / 1e6, made);
     m->pauses++;
     atomic_store(&m->crew->board->parole, true);
     crew_wake(m->crew, m->who.process);

@@ -24,6 +24,7 @@ struct mischief {
     uint64_t updates; /* as of since_us: of all, or while one is paused of all others */
     unsigned kills;
     unsigned pauses;
+    char news[160]; /* a line for the user; whoever tells it empties it */
 };
 
 void mischief_init(struct mischief *mischief, struct crew *crew);

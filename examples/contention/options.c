@@ -23,6 +23,7 @@ static const char usage[] =
     "  --servers HOST:PORT,..  the ZooKeeper ensemble (environment variable ZKL_SERVERS)\n"
     "  --path PATH             the lock's path (/zklock/contention)\n"
     "  --session-timeout MS    of each process (10000; with --crash or --pause 1000)\n"
+    "  --work MS               what a holder takes between read and write (0.05)\n"
     "  --no-lock               leave the lock out, to see what it is for\n"
     "  --crash                 kill holders of the lock now and then, and start new processes\n"
     "  --kills N               with --crash: fewer than N kills make the run fail (1)\n"
@@ -30,6 +31,8 @@ static const char usage[] =
     "  --seed N                of everything that is left to chance\n"
     "  --keep DIR              leave the files journal and record in DIR\n"
     "  --summary FILE          add the final line to FILE as well\n"
+    "  --json                  one JSON object in place of table and final line\n"
+    "  --svg FILE              draw the run: who waited and who held, and when\n"
     "  --help                  this text\n"
     "\n"
     "Exit status: 0 if no update was lost and no two holders overlapped (with --no-lock: always;\n"
@@ -40,6 +43,8 @@ static const char usage[] =
 enum {
     SECONDS_MAX = 86400,
     SECONDS_DEFAULT = 5,
+    WORK_MS_MAX = 10000,
+    WORK_US_DEFAULT = 50, /* so that a missing lock shows */
     SESSION_MS_DEFAULT = 10000,
     SESSION_MS_SHORT = 1000
 };
@@ -52,6 +57,7 @@ enum option_code {
     OPTION_SERVERS,
     OPTION_PATH,
     OPTION_SESSION_TIMEOUT,
+    OPTION_WORK,
     OPTION_NO_LOCK,
     OPTION_CRASH,
     OPTION_KILLS,
@@ -59,6 +65,8 @@ enum option_code {
     OPTION_SEED,
     OPTION_KEEP,
     OPTION_SUMMARY,
+    OPTION_JSON,
+    OPTION_SVG,
     OPTION_HELP
 };
 
@@ -70,6 +78,7 @@ static const struct option known[] = {
     {"servers", required_argument, NULL, OPTION_SERVERS},
     {"path", required_argument, NULL, OPTION_PATH},
     {"session-timeout", required_argument, NULL, OPTION_SESSION_TIMEOUT},
+    {"work", required_argument, NULL, OPTION_WORK},
     {"no-lock", no_argument, NULL, OPTION_NO_LOCK},
     {"crash", no_argument, NULL, OPTION_CRASH},
     {"kills", required_argument, NULL, OPTION_KILLS},
@@ -77,6 +86,8 @@ static const struct option known[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"keep", required_argument, NULL, OPTION_KEEP},
     {"summary", required_argument, NULL, OPTION_SUMMARY},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"svg", required_argument, NULL, OPTION_SVG},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -111,6 +122,15 @@ static int small_number(const char *name, const char *text, int min, int max, in
     return 0;
 }
 
+static int work_time(const char *text, int *work_us)
+{
+    int ms;
+    if (small_number("work", text, 1, WORK_MS_MAX, &ms))
+        return -1;
+    *work_us = ms * 1000;
+    return 0;
+}
+
 static int take_number(struct options *o, int code, const char *text)
 {
     switch (code) {
@@ -124,6 +144,8 @@ static int take_number(struct options *o, int code, const char *text)
         return number("count", text, 1, 1000000000, &o->count);
     case OPTION_SESSION_TIMEOUT:
         return small_number("session-timeout", text, 100, 600000, &o->session_timeout_ms);
+    case OPTION_WORK:
+        return work_time(text, &o->work_us);
     case OPTION_KILLS:
         return small_number("kills", text, 1, 1000000, &o->kills_min);
     default:
@@ -145,6 +167,12 @@ static int take(struct options *o, int code, const char *text)
         return 0;
     case OPTION_SUMMARY:
         o->summary = text;
+        return 0;
+    case OPTION_JSON:
+        o->json = true;
+        return 0;
+    case OPTION_SVG:
+        o->svg = text;
         return 0;
     case OPTION_NO_LOCK:
         o->lock = false;
@@ -202,6 +230,7 @@ int options_parse(struct options *o, int argc, char **argv)
     *o = (struct options){
         .processes = 4,
         .threads = 2,
+        .work_us = WORK_US_DEFAULT,
         .servers = getenv("ZKL_SERVERS"),
         .path = "/zklock/contention",
         .seed = chance_seed() % 1000000,

@@ -20,9 +20,12 @@ struct options {
     bool lock;
     bool crash;
     bool pause;
+    int work_us;         /* between read and write */
     int kills_min;       /* fewer kills than these make a run with crashes fail */
     const char *keep;    /* folder for journal and record, or NULL: they leave no trace */
     const char *summary; /* file that the final line is added to, or NULL */
+    const char *svg;     /* file for the picture, or NULL */
+    bool json;
 };
 
 /* 0: run. 1: --help was answered. -1: one line on stderr says what is wrong and what to do. */

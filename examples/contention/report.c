@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
+#include "faults.h"
+#include "json.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +11,8 @@
 
 void report_head(const struct options *o)
 {
+    if (o->json)
+        return;
     printf("%d processes x %d threads update one record, ", o->processes, o->threads);
     if (o->lock)
         printf("under the lock %s on %s, ", o->path, o->servers);
@@ -24,15 +29,6 @@ void report_head(const struct options *o)
     fflush(stdout);
 }
 
-/* The nearest-rank percentile of sorted samples. */
-static uint32_t percentile(const struct samples *s, unsigned percent)
-{
-    if (!s->count)
-        return 0;
-    size_t rank = (s->count * percent + 99) / 100;
-    return s->us[rank - 1];
-}
-
 static void table(const struct verdict *v)
 {
     printf("%7s %13s %12s %12s %12s\n", "process", "acquisitions", "wait p50 us", "wait p99 us",
@@ -40,7 +36,8 @@ static void table(const struct verdict *v)
     for (unsigned i = 0; i < v->processes; i++) {
         const struct process_verdict *p = &v->process[i];
         printf("%7u %13" PRIu64 " %12" PRIu32 " %12" PRIu32 " %12" PRIu32 "\n", i, p->acquisitions,
-               percentile(&p->wait, 50), percentile(&p->wait, 99), percentile(&p->hold, 50));
+               samples_percentile(&p->wait, 50), samples_percentile(&p->wait, 99),
+               samples_percentile(&p->hold, 50));
     }
 }
 
@@ -63,40 +60,6 @@ static void remarks(const struct options *o, const struct verdict *v)
                v->updates);
 }
 
-static bool fault(bool present, const char *text, uint64_t number)
-{
-    if (present)
-        printf("FAULT: %" PRIu64 " %s\n", number, text);
-    return present;
-}
-
-/* Each reason for a bad end is told, not only the first. */
-static bool faults(const struct options *o, const struct verdict *v, unsigned odd)
-{
-    bool bad = false;
-    if (o->lock) {
-        bad |= fault(v->lost_updates != 0, "updates are missing in the record",
-                     (uint64_t)v->lost_updates);
-        bad |= fault(v->overlaps > 0, "times two held the lock at once", v->overlaps);
-        bad |=
-            fault(v->unexplained > 0,
-                  "writes were refused as stale, but the lock's holds were whole", v->unexplained);
-    }
-    /* One now and then is the lot of a loaded machine; a lock that is always lost is none. */
-    bad |= fault(v->holds_lost > 10 + v->acquisitions / 10, "holds were lost, more than one in ten",
-                 v->holds_lost);
-    bad |= fault(v->corrupt > 0, "entries of journal and record contradict each other", v->corrupt);
-    bad |= fault(odd > 0, "calls returned what they should not", odd);
-    bad |= fault(v->acquisitions == 0, "acquisitions", 0);
-    if (o->crash)
-        bad |= fault(v->kills < (unsigned)o->kills_min, "kills were too few; --kills set the least",
-                     v->kills);
-    if (o->pause)
-        bad |= fault(!v->refused_stale,
-                     "stale writes were refused; a pause should have caused some", 0);
-    return bad;
-}
-
 static void final_line(FILE *out, const struct verdict *v)
 {
     fprintf(out,
@@ -117,12 +80,24 @@ static bool add_to(const char *path, const struct verdict *v)
     return false;
 }
 
-bool report_verdict(const struct options *o, const struct verdict *v, unsigned odd)
+static void in_words(const struct options *o, const struct verdict *v, const struct faults *f)
 {
     table(v);
     remarks(o, v);
-    bool good = !faults(o, v, odd);
+    for (size_t i = 0; i < f->count; i++)
+        printf("FAULT: %" PRIu64 " %s\n", f->all[i].number, f->all[i].text);
     final_line(stdout, v);
+}
+
+bool report_verdict(const struct options *o, const struct verdict *v, unsigned odd)
+{
+    struct faults faults;
+    faults_find(&faults, o, v, odd);
+    bool good = faults.count == 0;
+    if (o->json)
+        json_verdict(stdout, o, v, &faults);
+    else
+        in_words(o, v, &faults);
     if (o->summary)
         good &= add_to(o->summary, v);
     return fflush(stdout) == 0 && good;

@@ -36,7 +36,7 @@ int witness_append(int journal, const struct witness_line *line)
     return -1;
 }
 
-int witness_parse(const char text[WITNESS_LINE_SIZE], struct witness_line *line)
+static int parse(const char text[WITNESS_LINE_SIZE], struct witness_line *line)
 {
     char copy[WITNESS_LINE_SIZE];
     char name[8];
@@ -57,4 +57,26 @@ int witness_parse(const char text[WITNESS_LINE_SIZE], struct witness_line *line)
         }
     }
     return -1;
+}
+
+FILE *witness_open(int journal)
+{
+    int fd = dup(journal);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    int saved = errno;
+    if (!file && fd >= 0)
+        close(fd);
+    errno = saved;
+    if (file)
+        rewind(file);
+    return file;
+}
+
+int witness_read(FILE *journal, struct witness_line *line)
+{
+    char text[WITNESS_LINE_SIZE];
+    size_t n = fread(text, 1, sizeof text, journal);
+    if (n == 0)
+        return 0;
+    return n != sizeof text || parse(text, line) ? -1 : 1;
 }

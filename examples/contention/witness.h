@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { WITNESS_LINE_SIZE = 128 };
 
@@ -47,7 +48,9 @@ struct witness_line {
 
 /* 0, or -1 and errno. */
 int witness_append(int journal, const struct witness_line *line);
-/* 0, or -1 if the text is not a line of the journal. */
-int witness_parse(const char text[WITNESS_LINE_SIZE], struct witness_line *line);
+/* The journal from its beginning, or NULL and errno. It is closed with fclose. */
+FILE *witness_open(int journal);
+/* 1: a line. 0: the end, or ferror says why not. -1: not a line of a journal. */
+int witness_read(FILE *journal, struct witness_line *line);
 
 #endif

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 enum {
-    WORK_US = 50,           /* between read and write, so that a missing lock shows */
     NO_LOCK_REST_US = 2000, /* without the lock, cycles come about as often as with it */
     ODD_REST_US = 100000,
     PAROLE_US = 500,
@@ -97,7 +96,7 @@ static enum fence_answer update(struct worker *w, uint64_t token, uint64_t wait_
     enum fence_answer answer = fence_enter(&w->fence, token, wait_us, &counter);
     if (answer != FENCE_ACCEPTED)
         return answer;
-    nap_us(WORK_US);
+    nap_us((uint64_t)w->process->options->work_us);
     stand(w, STATION_WORKING);
     answer = fence_write(&w->fence, token, counter + 1);
     stand(w, STATION_WRITTEN);
@@ -107,7 +106,11 @@ static enum fence_answer update(struct worker *w, uint64_t token, uint64_t wait_
 /* 1: the record was updated. 0: the fence refused. -1: the files fail. */
 static int hold(struct worker *w, uint64_t token, uint64_t asked_us)
 {
+    struct board *board = w->process->board;
+    unsigned number = w->process->number;
     uint64_t granted_us = clock_us();
+    atomic_fetch_add(&board->acquired[number], 1);
+    atomic_store(&board->holding[number], (int)w->fence.who.thread + 1);
     enum fence_answer answer = update(w, token, granted_us - asked_us);
     if (answer == FENCE_FAILED)
         return broken(w, "journal or record");
@@ -116,6 +119,7 @@ static int hold(struct worker *w, uint64_t token, uint64_t asked_us)
     if (fence_note(&w->fence, leave))
         return broken(w, "journal");
     stand(w, STATION_LEFT);
+    atomic_store(&board->holding[number], 0);
     if (give_back(w, token))
         return broken(w, "journal");
     return answer == FENCE_ACCEPTED;
