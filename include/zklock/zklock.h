@@ -601,6 +601,9 @@ ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
 /* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is
  * not held, is lost, or does not exist. There is no token for the whole. */
 ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
+/* As zkl_mutex_node_path, for member index; of several permits the first one's. EINVAL too if there is
+ * no such member. */
+ZKL_API int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size);
 
 /* --- scope guards ------------------------------------------------------- */
 

@@ -757,3 +757,18 @@ uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index)
         return 0;
     return token_of(multi, index, held);
 }
+
+int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size)
+{
+    struct zkl_multi_hold *held;
+    int rc = check_held(multi, "zkl_multi_node_path", &held);
+    if (rc != 0)
+        return rc;
+    if (index >= multi->count)
+        return zkl_fail(ZKL_EINVAL, "zkl_multi_node_path: there is no member %zu", index);
+    if (!held)
+        return zkl_fail(ZKL_ENOTOWNER, "zkl_multi_node_path");
+    if (is_semaphore(&multi->members[index]))
+        return zkl_permit_node_path(held->permits[multi->permit_at[index]], buf, size);
+    return zkl_mutex_node_path(multi->members[index].mutex, buf, size);
+}

@@ -122,6 +122,7 @@ static void call_on_multi(struct every *e, enum every_where where)
 {
     struct zkl_member member = zkl_member_mutex(e->mutex);
     struct zkl_multi *another = NULL;
+    char node[300];
 
     LOCAL(zkl_multi_new(&another, e->client, &member, 1), 0);
     FREE(zkl_multi_free(another), 0);
@@ -135,6 +136,7 @@ static void call_on_multi(struct every *e, enum every_where where)
     LOCAL(zkl_multi_still_held(e->multi, 0), 0);
     LOCAL(zkl_multi_window_ms(e->multi), 0);
     FREE(zkl_multi_token(e->multi, 0), 0);
+    LOCAL(zkl_multi_node_path(e->multi, 0, node, sizeof node), ZKL_ENOTOWNER);
 }
 
 static void call_the_rest(struct every *e, enum every_where where)

@@ -91,6 +91,7 @@ static void try_semaphores(void)
     try(zkl_multi_still_held, (NULL, 0), ZKL_EINVAL);
     try(zkl_multi_window_ms, (NULL), ZKL_EINVAL);
     try(zkl_multi_token, (NULL, 0), 0);
+    try(zkl_multi_node_path, (NULL, 0, NULL, 0), ZKL_EINVAL);
 }
 
 static void try_inspections(void)

@@ -93,20 +93,26 @@ static void all_are_held_and_given_back(void **state)
     struct set s = set_of(client, base, backwards);
     struct zkl_grant grants[MEMBERS];
     int codes[MEMBERS];
+    char node[300], same[300];
 
     (void)state;
     for (int i = 0; i < MEMBERS; i++)
         grants[i] = ZKL_GRANT_INIT;
     check_num(zkl_multi_unlock(s.multi, NULL), ==, ZKL_ENOTOWNER);
+    check_num(zkl_multi_node_path(s.multi, 0, node, sizeof node), ==, ZKL_ENOTOWNER);
     check_ok(zkl_multi_acquire(s.multi, NULL, grants));
     check_num(all_children(base), ==, MEMBERS);
     for (int i = 0; i < MEMBERS; i++) {
         check_true(grants[i].token > 0 && grants[i].token == zkl_multi_token(s.multi, (size_t)i));
         check_true(grants[i].token == zkl_mutex_token(s.mutexes[i]));
+        check_num(zkl_multi_node_path(s.multi, (size_t)i, node, sizeof node), ==, strlen(node));
+        check_num(zkl_mutex_node_path(s.mutexes[i], same, sizeof same), >, 0);
+        check_text(node, same);
         check_num(grants[i].hold_count, ==, 1);
         check_num(grants[i].window_ms, >, 0);
     }
     check_true(zkl_multi_token(s.multi, MEMBERS) == 0);
+    check_num(zkl_multi_node_path(s.multi, MEMBERS, node, sizeof node), ==, ZKL_EINVAL);
     check_num(zkl_multi_still_held(s.multi, 1), ==, 1);
     check_num(zkl_multi_window_ms(s.multi), >, 0);
     check_ok(zkl_multi_lock(s.multi));
@@ -271,7 +277,7 @@ static void halves_of_read_write_locks_are_members(void **state)
 static void semaphores_are_members(void **state)
 {
     const char *base = paths_of("permits");
-    char path[96];
+    char path[96], node[300];
     struct zkl_client *client = cluster_client(), *other = cluster_client();
     struct zkl_mutex *plain = cluster_mutex(client, member_path(base, 2)), *loose;
     struct zkl_semaphore *semaphore, *its;
@@ -295,6 +301,8 @@ static void semaphores_are_members(void **state)
     for (int i = 0; i < 3; i++) {
         check_true(grants[i].token > 0 && zkl_multi_token(multi, (size_t)i) == grants[i].token);
         check_true(grants[i].window_ms > 0 && grants[i].hold_count == 1);
+        check_num(zkl_multi_node_path(multi, (size_t)i, node, sizeof node), >, 0);
+        check_num(wire_exists(raw, cluster_at(node), NULL), ==, 0);
     }
     check_ok(zkl_semaphore_acquire(its, 1, NULL, permits));
     check_ok(zkl_multi_lock(multi)); /* the permits that it has are enough */
