@@ -10,8 +10,6 @@
 
 enum { CREDENTIAL_MAX = 4096, SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 
-#define AUTH_VARIABLE "ZKLOCK_AUTH"
-
 /* --- the credential ----------------------------------------------------- */
 
 /* Into text, CREDENTIAL_MAX + 2 bytes. */

@@ -7,6 +7,8 @@
 
 #include "settings.h"
 
+#define AUTH_VARIABLE "ZKLOCK_AUTH"
+
 enum { CONNECT_MS = 10000, CLOSE_MS = 5000 };
 
 /* Complete the settings, and connect within connect_ms. 0, or the exit status after a sentence. */

@@ -6,9 +6,11 @@
 #include <zklock/zklock.h>
 
 #include "command.h"
+#include "run.h"
 #include "say.h"
 
 static const struct command *const commands[] = {
+    &run_command,
     NULL,
 };
 

@@ -39,7 +39,6 @@ static int status_of(int code)
     case ZKL_ECANCELED:
     case ZKL_ENONODE:
     case ZKL_EFOREIGN:
-    case ZKL_EMISMATCH:
         return EXIT_CONFLICT;
     case ZKL_EBADPATH:
     case ZKL_EDEADLK:
@@ -47,6 +46,7 @@ static int status_of(int code)
     case ZKL_EINVAL:
     case ZKL_EBADSERVERS:
     case ZKL_ENOCHROOT:
+    case ZKL_EMISMATCH:
         return EXIT_CONFIG;
     case ZKL_EDISCONNECTED:
         return EXIT_NO_SERVER;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes below this one: found in /proc whatever group or session they are in now, as long as this
+ * process is their subreaper. */
+#ifndef ZKLOCK_TOOL_FAMILY_H
+#define ZKLOCK_TOOL_FAMILY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* To the group, and to each descendant of this process that is not in it. */
+void family_signal(pid_t group, int signal);
+
+/* True if a process of the group lives, one of except's own children left out. */
+bool family_in_group(pid_t group, pid_t except);
+
+/* SIGKILL to the group and all descendants, again and again until none is left. *status gets what
+ * waitpid says of child, if it ends in here. */
+void family_kill(pid_t group, pid_t child, int *status);
+
+#endif

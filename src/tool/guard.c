@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "exits.h"
+#include "family.h"
+#include "launch.h"
+
+enum {
+    LOST_GRACE_MS = 500,   /* between SIGTERM and SIGKILL of a lock that is lost already */
+    LEFTOVER_LOOK_MS = 100 /* how often is looked for what an ended command left in its group */
+};
+
+struct guard {
+    int socket, children, timer; /* descriptors */
+    pid_t zklock, command;       /* the latter is its group's number as well */
+    int64_t window_end_ns, window_full_ns;
+    int64_t kill_at_ns; /* SIGTERM was sent; 0: not yet */
+    enum ending ending;
+    bool running; /* the command itself; others of its group may be left */
+    int status;   /* of the command, as waitpid said it */
+};
+
+/* --- times --------------------------------------------------------------- */
+
+/* Of a window that is renewed in time two thirds are left at least. When a third is left, something is
+ * wrong; the last fifth is for a SIGKILL to be heard on a machine that is busy. */
+static int64_t term_at_ns(const struct guard *g)
+{
+    return g->window_end_ns - g->window_full_ns / 3;
+}
+
+static int64_t last_moment_ns(const struct guard *g)
+{
+    return g->window_end_ns - g->window_full_ns / 5;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When there is something to do, or 0: nothing was granted yet. */
+static int64_t due_ns(const struct guard *g)
+{
+    if (g->window_end_ns == 0)
+        return 0;
+    return g->kill_at_ns ? g->kill_at_ns : term_at_ns(g);
+}
+
+static void set_timer(const struct guard *g)
+{
+    int64_t due = due_ns(g);
+    struct itimerspec at = {.it_value = {.tv_sec = due / SECOND_NS, .tv_nsec = due % SECOND_NS}};
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* --- reports ------------------------------------------------------------- */
+
+/* To a zklock that is gone, or stopped and with a full mailbox, nothing is said. */
+static void report(const struct guard *g, struct report report)
+{
+    send(g->socket, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void report_gone(const struct guard *g)
+{
+    struct report gone = {.kind = REPORT_GONE,
+                          .value = g->status,
+                          .ending = g->ending,
+                          .spare_ns = g->window_end_ns - boot_ns()};
+    send(g->socket, &gone, sizeof gone, MSG_NOSIGNAL);
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void end_now(struct guard *g)
+{
+    family_kill(g->command, g->command, &g->status);
+    report_gone(g);
+    _exit(EXIT_DONE);
+}
+
+/* SIGTERM first, and SIGCONT, as who is stopped hears nothing. */
+static void end(struct guard *g, enum ending ending)
+{
+    int64_t grace_end = boot_ns() + LOST_GRACE_MS * MS_NS;
+    if (g->kill_at_ns)
+        return;
+    g->ending = ending;
+    g->kill_at_ns = last_moment_ns(g);
+    if (ending == ENDING_LOST)
+        g->kill_at_ns = earlier(g->kill_at_ns, grace_end);
+    family_signal(g->command, SIGTERM);
+    family_signal(g->command, SIGCONT);
+    report(g, (struct report){.kind = REPORT_ENDING, .ending = ending});
+}
+
+static void on_time(struct guard *g)
+{
+    int64_t now = boot_ns();
+    if (g->window_end_ns == 0 || now < due_ns(g))
+        return;
+    end(g, ENDING_UNPROVED);
+    if (now >= g->kill_at_ns)
+        end_now(g);
+}
+
+/* --- what comes in ------------------------------------------------------- */
+
+/* A later window also puts a SIGKILL off, so that a command that is about to end may go on with it. */
+static void on_window(struct guard *g, int64_t end_ns)
+{
+    int64_t length = end_ns - boot_ns();
+    if (end_ns <= g->window_end_ns || g->ending == ENDING_LOST)
+        return;
+    g->window_end_ns = end_ns;
+    if (length > g->window_full_ns)
+        g->window_full_ns = length;
+    if (g->kill_at_ns)
+        g->kill_at_ns = last_moment_ns(g);
+}
+
+static void on_zklock_gone(struct guard *g)
+{
+    if (g->window_end_ns == 0)
+        end_now(g);
+    close(g->socket);
+    g->socket = -1;
+    end(g, ENDING_ABANDONED);
+}
+
+static void on_order(struct guard *g)
+{
+    struct order order;
+    ssize_t n = recv(g->socket, &order, sizeof order, 0);
+    if (n < 0 && errno == EINTR)
+        return;
+    if (n != sizeof order)
+        on_zklock_gone(g);
+    else if (order.kind == ORDER_WINDOW)
+        on_window(g, order.time_ns);
+    else if (order.kind == ORDER_LOST)
+        end(g, ENDING_LOST);
+}
+
+static void on_command(struct guard *g, int status)
+{
+    if (WIFSTOPPED(status)) {
+        report(g, (struct report){.kind = REPORT_STOPPED, .value = WSTOPSIG(status)});
+    } else {
+        g->running = false;
+        g->status = status;
+    }
+}
+
+static void on_children(struct guard *g)
+{
+    struct signalfd_siginfo info;
+    int status;
+    pid_t pid;
+    while (read(g->children, &info, sizeof info) > 0) {
+    }
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == g->command)
+            on_command(g, status);
+    }
+}
+
+/* The lock is kept for all that the command leaves in its group. What has left the group too was meant
+ * to live on, but not when the lock is lost. */
+static bool is_over(const struct guard *g)
+{
+    if (g->running)
+        return false;
+    if (g->kill_at_ns) {
+        int status;
+        return waitpid(-1, &status, WNOHANG) < 0;
+    }
+    return !family_in_group(g->command, g->zklock);
+}
+
+/* --- the process --------------------------------------------------------- */
+
+static void watch(struct guard *g)
+{
+    for (on_children(g); !is_over(g); on_children(g)) {
+        struct pollfd from[] = {{.fd = g->socket, .events = POLLIN},
+                                {.fd = g->children, .events = POLLIN},
+                                {.fd = g->timer, .events = POLLIN}};
+        set_timer(g);
+        if (poll(from, 3, g->running ? -1 : LEFTOVER_LOOK_MS) < 0)
+            continue;
+        on_time(g);
+        if (from[0].revents)
+            on_order(g);
+    }
+    report_gone(g);
+}
+
+/* The child before it waits. Its group is made on both sides, as nobody knows who comes first. */
+static pid_t start_command(int socket, int go, char **argv)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(socket);
+        setpgid(0, 0);
+        launch(go, argv);
+    }
+    if (pid > 0)
+        setpgid(pid, pid);
+    close(go);
+    return pid;
+}
+
+/* Nothing that a caller waits for, locks or wants to unmount is kept open or in use. */
+static void let_go_of_all(int socket)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(null, fd);
+    dup2(socket, 3);
+    close_range(4, ~0U, 0);
+    if (chdir("/") != 0)
+        return; /* then the folder stays in use */
+}
+
+/* Only SIGCHLD is heard: who ends every process called zklock is to end zklock, which ends the rest. */
+static int block_signals(void)
+{
+    sigset_t all, child;
+    sigfillset(&all);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void guard_run(int socket, int go, char **argv)
+{
+    struct guard g = {.zklock = getppid(), .running = true};
+    prctl(PR_SET_NAME, "zklock-guard");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    g.command = start_command(socket, go, argv);
+    if (g.command < 0)
+        _exit(EXIT_SYSTEM);
+    setsid();
+    let_go_of_all(socket);
+    g.socket = 3;
+    g.children = block_signals();
+    g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (g.children < 0 || g.timer < 0)
+        _exit(EXIT_SYSTEM); /* and the child with it */
+    report(&g, (struct report){.kind = REPORT_READY, .value = g.command});
+    watch(&g);
+    _exit(EXIT_DONE);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that ends the command in time, whatever becomes of zklock: parent of the command and
+ * adoptive parent of all that descends from it, in a session of its own, without a connection to
+ * ZooKeeper. zklock tells it up to when the lock is proved; when that time runs short, when the lock is
+ * lost and when zklock is gone it ends the command and its descendants, first with SIGTERM, and with
+ * SIGKILL while the lock is still proved. */
+#ifndef ZKLOCK_TOOL_GUARD_H
+#define ZKLOCK_TOOL_GUARD_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* --- what zklock says, each one packet ---------------------------------- */
+
+enum order_kind {
+    ORDER_WINDOW = 1, /* the lock is proved until time_ns */
+    ORDER_LOST = 2,   /* it is lost: what was said of the window is void */
+};
+
+struct order {
+    enum order_kind kind;
+    int64_t time_ns; /* CLOCK_BOOTTIME */
+};
+
+/* --- what the guard says ------------------------------------------------ */
+
+enum ending {
+    ENDING_BY_ITSELF = 0,
+    ENDING_LOST = 1,      /* zklock said so */
+    ENDING_UNPROVED = 2,  /* the window ran short */
+    ENDING_ABANDONED = 3, /* zklock is gone, so nobody reads this */
+};
+
+enum report_kind {
+    REPORT_READY = 1,   /* value: the process group of the command to come */
+    REPORT_STOPPED = 2, /* value: the signal that stopped the command */
+    REPORT_ENDING = 3,  /* ending: SIGTERM was sent */
+    REPORT_GONE = 4,    /* the group is gone; value: what waitpid said of the command; ending;
+                           spare_ns: of the window, when it was over */
+};
+
+struct report {
+    enum report_kind kind;
+    int value;
+    enum ending ending;
+    int64_t spare_ns;
+};
+
+/* The guard's whole life, in a process of its own that is zklock's child. socket: to zklock, of type
+ * SOCK_SEQPACKET. go: where the command to be (see launch.h) waits for its environment. Never
+ * returns. */
+void guard_run(int socket, int go, char **argv) __attribute__((noreturn));
+
+#endif

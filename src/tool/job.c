@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "family.h"
+#include "launch.h"
+#include "say.h"
+
+const int job_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                           SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+const int job_signal_count = sizeof job_signals / sizeof job_signals[0];
+
+/* --- start --------------------------------------------------------------- */
+
+static pid_t start_guard(const int sockets[2], const int go[2], char **argv)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(sockets[0]);
+        close(go[1]);
+        guard_run(sockets[1], go[0], argv);
+    }
+    close(sockets[1]);
+    close(go[0]);
+    return pid;
+}
+
+static void be_anchor(pid_t group) __attribute__((noreturn));
+static void be_anchor(pid_t group)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "zklock-anchor");
+    setpgid(0, group);
+    close_range(0, ~0U, 0);
+    if (chdir("/") == 0)
+        pause();
+    for (;;)
+        pause();
+}
+
+static pid_t start_anchor(pid_t group)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        be_anchor(group);
+    if (pid > 0)
+        setpgid(pid, group);
+    return pid;
+}
+
+static int start_processes(struct job *job, char **argv)
+{
+    int sockets[2], go[2];
+    struct report ready;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) != 0)
+        return -1;
+    job->socket = sockets[0];
+    job->go = go[1];
+    job->guard = start_guard(sockets, go, argv);
+    if (job->guard < 0 || recv(job->socket, &ready, sizeof ready, 0) != sizeof ready)
+        return -1;
+    job->group = ready.value;
+    job->anchor = start_anchor(job->group);
+    return job->anchor < 0 ? -1 : 0;
+}
+
+int job_start(struct job *job, char **argv)
+{
+    *job = (struct job){.socket = -1, .go = -1, .terminal = {.fd = -1}};
+    /* A parent that ignores it would keep the ends of children from us. */
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* should the guard die */
+    if (start_processes(job, argv) != 0)
+        return fail(EXIT_SYSTEM, "no more processes can be started: %s", strerror(errno));
+    terminal_open(&job->terminal);
+    return 0;
+}
+
+static bool send_all(int socket, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = send(socket, text, size, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            return false;
+        text += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+bool job_go(struct job *job, char *const variables[])
+{
+    bool sent = true;
+    terminal_give_at_start(&job->terminal, job->group);
+    for (int i = 0; sent && i < LAUNCH_VARIABLES; i++)
+        sent = send_all(job->go, variables[i], strlen(variables[i]) + 1);
+    close(job->go);
+    job->go = -1;
+    return sent;
+}
+
+/* --- talk ---------------------------------------------------------------- */
+
+bool job_order(struct job *job, enum order_kind kind, int64_t time_ns)
+{
+    struct order order = {.kind = kind, .time_ns = time_ns};
+    return send(job->socket, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof order;
+}
+
+int job_receive(struct job *job, struct report *report)
+{
+    ssize_t n = recv(job->socket, report, sizeof *report, MSG_DONTWAIT);
+    if (n == sizeof *report)
+        return 1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+/* --- signals and stops --------------------------------------------------- */
+
+void job_signal(struct job *job, int signal)
+{
+    kill(-job->group, signal);
+}
+
+/* Our whole group, as ^Z does: the shell that waits for it may wait for another one of it. Where nobody
+ * is there to continue it, the kernel does not stop it, and the command goes on as well. */
+static void stop_self(void)
+{
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    kill(0, SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+void job_stopped(struct job *job, int signal)
+{
+    bool by_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if (signal == SIGSTOP && !terminal_is_of(&job->terminal, job->group))
+        return; /* meant for the command alone, as is the SIGCONT to come */
+    if (!by_terminal || !terminal_give(&job->terminal, job->group)) {
+        terminal_take_back(&job->terminal, job->group);
+        stop_self();
+        if (job->terminal.given)
+            terminal_give(&job->terminal, job->group);
+    }
+    kill(-job->group, SIGCONT);
+}
+
+/* --- end ----------------------------------------------------------------- */
+
+void job_kill(struct job *job)
+{
+    int ignored;
+    family_kill(job->group, job->guard, &ignored);
+    job->guard = job->anchor = 0;
+}
+
+static void reap(pid_t pid)
+{
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+/* The guard ends by itself; or, if the command was not started, once it finds us gone. */
+void job_end(struct job *job, bool restore)
+{
+    terminal_take_back(&job->terminal, job->group);
+    if (restore)
+        terminal_restore(&job->terminal);
+    if (job->go >= 0)
+        close(job->go);
+    if (job->socket >= 0)
+        close(job->socket);
+    reap(job->guard);
+    if (job->anchor > 0)
+        kill(job->anchor, SIGKILL);
+    reap(job->anchor);
+}

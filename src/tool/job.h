@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock's side of a command that runs under a guard (guard.h): starting it, the signals and the terminal
+ * that are passed on to it, and its end.
+ *
+ * Processes:  zklock --+-- guard (session of its own) --- command --- ...
+ *                      +-- anchor, in the command's group
+ * The anchor does nothing. But for it the command's group would have no parent in its session, and the
+ * kernel lets no terminal stop such a group. */
+#ifndef ZKLOCK_TOOL_JOB_H
+#define ZKLOCK_TOOL_JOB_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "guard.h"
+#include "terminal.h"
+
+struct job {
+    int socket; /* to the guard */
+    int go;     /* to the command that waits */
+    pid_t guard, anchor, group;
+    struct terminal terminal;
+};
+
+/* Fork all that is to be forked before this process has threads. 0, or the exit status after a
+ * sentence. */
+int job_start(struct job *job, char **argv);
+/* Let the command run, with LAUNCH_VARIABLES more texts in its environment. False: the guard or the
+ * command is gone, of which job_receive tells. */
+bool job_go(struct job *job, char *const variables[]);
+
+/* False if it could not be said now. */
+bool job_order(struct job *job, enum order_kind kind, int64_t time_ns);
+/* What the guard said, if it said something. -1: the guard is gone. 0: nothing. 1: *report is set. */
+int job_receive(struct job *job, struct report *report);
+
+/* One of job_signals was sent to zklock. */
+void job_signal(struct job *job, int signal);
+/* The command was stopped: the terminal is what it needs, or zklock stops as well. */
+void job_stopped(struct job *job, int signal);
+/* The guard died before its time: do its work. Returns what waitpid said of the command. */
+void job_kill(struct job *job);
+
+/* After the command's end, or instead of its start. With restore the terminal gets its modes back. */
+void job_end(struct job *job, bool restore);
+
+/* What is passed on. */
+extern const int job_signals[];
+extern const int job_signal_count;
+
+#endif

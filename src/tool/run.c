@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock run: get the lock, let the command run under its guard, tell the guard how long the lock is
+ * proved, and give the lock back once the command is gone. */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "connect.h"
+#include "job.h"
+#include "launch.h"
+#include "run_options.h"
+#include "say.h"
+
+/* A window is told of so many times in its length; and never oftener or more rarely than this. */
+enum { TELLS_PER_WINDOW = 16, TELL_MS_MIN = 10, TELL_MS_MAX = 500 };
+
+struct run {
+    struct run_options options;
+    struct job job;
+    struct zkl_client *client;
+    struct claim claim;
+    int signals; /* descriptor */
+    int64_t told_ns;
+    bool told_lost, told_revoked, unproved;
+    int command_status; /* as waitpid said it */
+};
+
+/* --- signals ------------------------------------------------------------- */
+
+static struct zkl_cancel *cancel;
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    caught = number;
+    zkl_cancel_set(cancel);
+}
+
+static bool ends_us(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/* What was ignored when we were called (by nohup, or in the background) stays so. */
+static sigset_t passed_on(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < job_signal_count; i++) {
+        if (!is_ignored(job_signals[i]))
+            sigaddset(&set, job_signals[i]);
+    }
+    return set;
+}
+
+/* What would end us does so while we wait, but not before our place in the queue is given up. */
+static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t set = passed_on(), before;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < job_signal_count; i++) {
+        if (ends_us(job_signals[i]) && sigismember(&set, job_signals[i]))
+            sigaction(job_signals[i], &action, NULL);
+    }
+    int rc = claim_acquire(&run->claim, wait);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    return rc;
+}
+
+/* As the command died: a caller that waits for us is to see the same. Without a second core file. */
+static void die_by(int number) __attribute__((noreturn));
+static void die_by(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    prctl(PR_SET_DUMPABLE, 0);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    _exit(128 + number); /* of what ends nobody by default */
+}
+
+/* --- while the command runs ---------------------------------------------- */
+
+static const char *why(enum ending ending)
+{
+    return ending == ENDING_LOST ? "the lock was lost"
+                                 : "no server has confirmed the lock for too long";
+}
+
+/* A window that could not be told now is told later. */
+static int tell_window(struct run *run)
+{
+    int64_t end = claim_window_end_ns(&run->claim);
+    int64_t left_ms = (end - boot_ns()) / MS_NS;
+    if (end > run->told_ns && job_order(&run->job, ORDER_WINDOW, end))
+        run->told_ns = end;
+    int64_t pause_ms = left_ms / TELLS_PER_WINDOW;
+    return (int)(pause_ms < TELL_MS_MIN   ? TELL_MS_MIN
+                 : pause_ms > TELL_MS_MAX ? TELL_MS_MAX
+                                          : pause_ms);
+}
+
+static void tell_events(struct run *run)
+{
+    uint64_t count;
+    if (read(run->claim.events, &count, sizeof count) < 0 && errno != EAGAIN)
+        return;
+    if (atomic_load(&run->claim.lost) && !run->told_lost)
+        run->told_lost = job_order(&run->job, ORDER_LOST, 0);
+    if (atomic_load(&run->claim.revoked) && !run->told_revoked) {
+        run->told_revoked = true;
+        say("somebody asks for the lock: the command gets SIGTERM");
+        job_signal(&run->job, SIGTERM);
+    }
+}
+
+static void pass_signals(struct run *run)
+{
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof info) == sizeof info)
+        job_signal(&run->job, (int)info.ssi_signo);
+}
+
+/* True if that was the last one. */
+static bool on_report(struct run *run, const struct report *report)
+{
+    switch (report->kind) {
+    case REPORT_STOPPED:
+        job_stopped(&run->job, report->value);
+        return false;
+    case REPORT_ENDING:
+        say("%s: the command is ended", why(report->ending));
+        return false;
+    case REPORT_GONE:
+        run->unproved = report->ending != ENDING_BY_ITSELF;
+        run->command_status = report->value;
+        if (run->options.verbose)
+            say("the command is gone, %" PRId64 " ms before the lock would have been unproved",
+                report->spare_ns / MS_NS);
+        return true;
+    case REPORT_READY:
+    default:
+        return false;
+    }
+}
+
+/* 0, or the exit status after a sentence. */
+static int hear_guard(struct run *run, bool *over)
+{
+    struct report report;
+    int rc;
+    while (!*over && (rc = job_receive(&run->job, &report)) != 0) {
+        if (rc < 0) {
+            job_kill(&run->job);
+            *over = true;
+            return fail(EXIT_SYSTEM,
+                        "the process that guards the command was killed, and so was the "
+                        "command");
+        }
+        *over = on_report(run, &report);
+    }
+    return 0;
+}
+
+static int watch(struct run *run)
+{
+    bool over = false;
+    int rc = 0;
+    while (!over) {
+        int timeout_ms = tell_window(run);
+        struct pollfd from[] = {{.fd = run->job.socket, .events = POLLIN},
+                                {.fd = run->signals, .events = POLLIN},
+                                {.fd = run->claim.events, .events = POLLIN}};
+        poll(from, 3, timeout_ms);
+        tell_events(run);
+        pass_signals(run);
+        rc = hear_guard(run, &over);
+    }
+    return rc;
+}
+
+/* --- the whole ----------------------------------------------------------- */
+
+static int64_t deadline_ns(const struct run_options *o, int64_t started_ns)
+{
+    return o->wait_ms < 0 ? ZKL_NO_DEADLINE : started_ns + o->wait_ms * MS_NS;
+}
+
+static int acquire(struct run *run, int64_t started_ns)
+{
+    const struct run_options *o = &run->options;
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.cancel = cancel;
+    if (o->wait_ms == 0)
+        wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
+    else
+        wait.deadline_ns = deadline_ns(o, started_ns);
+    int code = wait_for_lock(run, &wait);
+    if (code == ZKL_EBUSY || code == ZKL_ETIMEDOUT) {
+        if (o->verbose)
+            say("the lock was not acquired: somebody else has it");
+        return o->conflict;
+    }
+    if (code == ZKL_ECANCELED)
+        return EXIT_CONFLICT; /* caught tells more */
+    return code == 0 ? 0 : fail_code(code);
+}
+
+static int release(struct run *run)
+{
+    int code = claim_release(&run->claim);
+    if (code == ZKL_ELOST)
+        run->unproved = true;
+    return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
+}
+
+/* The lock is held. */
+static int run_command_under_lock(struct run *run)
+{
+    char *variables[LAUNCH_VARIABLES];
+    sigset_t set = passed_on();
+    int rc = 0;
+    if (run->options.verbose)
+        say("the lock is acquired");
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    tell_window(run);
+    if (run->signals < 0 || !claim_describe(&run->claim, variables))
+        return fail(EXIT_SYSTEM, "there is no memory left");
+    if (job_go(&run->job, variables))
+        rc = watch(run);
+    for (int i = 0; i < LAUNCH_VARIABLES; i++)
+        free(variables[i]);
+    return rc;
+}
+
+static int with_claim(struct run *run, int64_t started_ns)
+{
+    int rc = acquire(run, started_ns);
+    if (rc != 0)
+        return rc;
+    if (!caught)
+        rc = run_command_under_lock(run);
+    int released = release(run);
+    return rc ? rc : released;
+}
+
+static int with_client(struct run *run, int64_t started_ns)
+{
+    int code = claim_init(&run->claim, run->client, &run->options.locks);
+    int rc = code == 0 ? with_claim(run, started_ns) : fail_code(code);
+    claim_fini(&run->claim);
+    return rc;
+}
+
+static int with_job(struct run *run)
+{
+    int64_t started_ns = zkl_now_ns();
+    int rc = zkl_cancel_new(&cancel) == 0 ? 0 : EXIT_SYSTEM;
+    if (rc == 0)
+        rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
+    if (rc == 0) {
+        rc = with_client(run, started_ns);
+        tool_disconnect(run->client);
+    }
+    return rc;
+}
+
+static int run_under_lock(int argc, char **argv)
+{
+    struct run run = {0};
+    int rc = run_options_parse(&run.options, argc, argv);
+    if (rc == 0)
+        rc = job_start(&run.job, run.options.command);
+    if (rc != 0)
+        return rc;
+    rc = with_job(&run);
+    job_end(&run.job, run.unproved);
+    settings_fini(&run.options.settings);
+    if (caught)
+        die_by(caught);
+    if (rc != 0)
+        return rc;
+    if (run.unproved)
+        return EXIT_LOST;
+    if (WIFSIGNALED(run.command_status))
+        die_by(WTERMSIG(run.command_status));
+    return WEXITSTATUS(run.command_status);
+}
+
+const struct command run_command = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .usage = run_usage,
+    .run = run_under_lock,
+};

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+const char run_usage[] =
+    "usage: zklock run [OPTION...] PATH... -- COMMAND [ARGUMENT...]\n"
+    "       zklock run [OPTION...] PATH... -c 'SHELL LINE'\n"
+    "\n"
+    "Run a command while holding a lock; several paths are one lock, all or none. The command is\n"
+    "ended before the lock can pass to anybody else.\n"
+    "\n"
+    "  -n, --nonblock             do not wait for the lock\n"
+    "  -w, --timeout SEC          wait so long at most (\"0.5\"; 0 is -n)\n"
+    "  -s, --shared               share it with others that do (a read lock)\n"
+    "      --permits N            let N hold it at a time (a semaphore)\n"
+    "  -E, --conflict-exit-code N exit status when the lock is not acquired (1)\n"
+    "  -c, --command LINE         a line for the shell instead of a command\n"
+    "  -v, --verbose              say what happens\n" SETTINGS_USAGE
+    "      --help                 this text\n"
+    "\n"
+    "The command has ZKLOCK_PATH, ZKLOCK_TOKEN and ZKLOCK_NODE in its environment.\n"
+    "Exit status: the command's; 1 (-E) if the lock was not acquired; 79 if it was lost; man "
+    "zklock-run\n"
+    "has the others.\n";
+
+enum { OPTION_PERMITS = 300, OPTION_EXCLUSIVE };
+
+static const struct option known[] = {
+    {"nonblock", no_argument, NULL, 'n'},
+    {"nb", no_argument, NULL, 'n'},
+    {"timeout", required_argument, NULL, 'w'},
+    {"wait", required_argument, NULL, 'w'},
+    {"shared", no_argument, NULL, 's'},
+    {"permits", required_argument, NULL, OPTION_PERMITS},
+    {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"command", required_argument, NULL, 'c'},
+    {"verbose", no_argument, NULL, 'v'},
+    SETTINGS_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static int whole_number(const char *what, const char *text, int min, int max, int *value)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    /* strtol itself would take "-1", " 1" and "". */
+    if (text[0] < '0' || text[0] > '9' || *end || errno || n < min || n > max)
+        return fail(EXIT_USAGE, "%s is to be a whole number from %d to %d, not \"%s\"", what, min,
+                    max, text);
+    *value = (int)n;
+    return 0;
+}
+
+/* The shell that flock(1) takes. */
+static void use_shell(struct run_options *o, char *line)
+{
+    char *shell = getenv("SHELL");
+    o->shell[0] = shell && shell[0] ? shell : (char *)"/bin/sh";
+    o->shell[1] = (char *)"-c";
+    o->shell[2] = line;
+    o->command = o->shell;
+}
+
+static int take(struct run_options *o, int code, char *value)
+{
+    switch (code) {
+    case 'n':
+        o->wait_ms = 0;
+        return 0;
+    case 'w':
+        if (!seconds_to_ms(value, &o->wait_ms))
+            return fail(EXIT_USAGE, "-w is to be a number of seconds such as 10 or 0.5, not \"%s\"",
+                        value);
+        return 0;
+    case 's':
+        o->locks.shared = true;
+        return 0;
+    case OPTION_PERMITS:
+        return whole_number("--permits", value, 1, ZKL_PERMITS_MAX, &o->locks.permits);
+    case 'E':
+        return whole_number("-E", value, 0, 255, &o->conflict);
+    case 'c':
+        use_shell(o, value);
+        return 0;
+    case 'v':
+        o->verbose = true;
+        return 0;
+    default:
+        return settings_take(&o->settings, code, value) ? 0 : EXIT_SYSTEM;
+    }
+}
+
+static int unknown(int code, const char *word)
+{
+    if (code == ':')
+        return fail(EXIT_USAGE, "%s wants a value: zklock run --help shows which", word);
+    return fail(
+        EXIT_USAGE,
+        "run has no option %s: zklock run --help lists them; the command's own options come "
+        "after \"--\"",
+        word);
+}
+
+/* The options among the first argc words; the paths are then the last of these. */
+static int take_options(struct run_options *o, int argc, char **argv)
+{
+    int rc = 0;
+    opterr = 0;
+    optind = 0; /* from the beginning, whoever has used getopt before */
+    for (int code; rc == 0 && (code = getopt_long(argc, argv, ":nw:sE:c:v", known, NULL)) != -1;)
+        rc = code == '?' || code == ':' ? unknown(code, argv[optind - 1]) : take(o, code, optarg);
+    o->locks.paths = argv + optind;
+    o->locks.count = (size_t)(argc - optind);
+    return rc;
+}
+
+static int check(const struct run_options *o)
+{
+    if (o->locks.count == 0)
+        return fail(EXIT_USAGE, "no lock is named: zklock run PATH -- COMMAND");
+    if (o->locks.count > ZKL_MULTI_MEMBERS_MAX)
+        return fail(EXIT_USAGE, "%zu paths are named; %d can be locked at once", o->locks.count,
+                    ZKL_MULTI_MEMBERS_MAX);
+    if (!o->command || !o->command[0])
+        return fail(EXIT_USAGE,
+                    "no command: zklock run PATH -- COMMAND, or zklock run PATH -c 'LINE'");
+    if (o->locks.shared && o->locks.permits)
+        return fail(EXIT_USAGE, "-s and --permits exclude each other: leave one of them out");
+    return 0;
+}
+
+int run_options_parse(struct run_options *o, int argc, char **argv)
+{
+    int words = 1;
+    while (words < argc && strcmp(argv[words], "--") != 0)
+        words++;
+    *o = (struct run_options){.wait_ms = -1, .conflict = EXIT_CONFLICT};
+    int rc = take_options(o, words, argv);
+    if (rc == 0 && words < argc && o->command)
+        return fail(EXIT_USAGE, "-c and a command after \"--\" exclude each other");
+    if (words < argc)
+        o->command = argv + words + 1;
+    return rc == 0 ? check(o) : rc;
+}
