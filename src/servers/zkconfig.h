@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to zkserver.c: everything a server needs before it is started. Where java and the jars
  * are, its command line, its ports, zoo.cfg, and the folder they live in. */
-#ifndef ZKTEST_ZKCONFIG_H
-#define ZKTEST_ZKCONFIG_H
+#ifndef ZKLOCK_SERVERS_ZKCONFIG_H
+#define ZKLOCK_SERVERS_ZKCONFIG_H
 
 #include "zkserver.h"
 

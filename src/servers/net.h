@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking;
  * hosts are IPv4 addresses in digits. */
-#ifndef ZKTEST_NET_H
-#define ZKTEST_NET_H
+#ifndef ZKLOCK_SERVERS_NET_H
+#define ZKLOCK_SERVERS_NET_H
 
 #include <stddef.h>
 #include <stdint.h>

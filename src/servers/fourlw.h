@@ -12,8 +12,8 @@
  * To count the packets of a piece of work use flw_session_packets before and after, with a session
  * timeout so long that no ping falls in between (the client pings after a third of it without a
  * request). An answer is counted when it is written: read the counter after the client has it. */
-#ifndef ZKTEST_FOURLW_H
-#define ZKTEST_FOURLW_H
+#ifndef ZKLOCK_SERVERS_FOURLW_H
+#define ZKLOCK_SERVERS_FOURLW_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * It watches its maker through a pidfd, not through the end of a pipe: children that the maker
  * forks inherit pipes and would keep them open. The servers are the keeper's children, so the
  * maker's own wait() never meets them, and the kernel kills them if the keeper itself is killed. */
-#ifndef ZKTEST_KEEPER_H
-#define ZKTEST_KEEPER_H
+#ifndef ZKLOCK_SERVERS_KEEPER_H
+#define ZKLOCK_SERVERS_KEEPER_H
 
 #include <stdbool.h>
 #include <stddef.h>

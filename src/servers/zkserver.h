@@ -18,8 +18,8 @@
  * All calls may be made from any thread, but those that start, stop or pause nodes of one zks are
  * to be made by one thread at a time. Every wait has a bound. ZKS_KEEP=1 in the environment keeps
  * the folder for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
-#ifndef ZKTEST_ZKSERVER_H
-#define ZKTEST_ZKSERVER_H
+#ifndef ZKLOCK_SERVERS_ZKSERVER_H
+#define ZKLOCK_SERVERS_ZKSERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
