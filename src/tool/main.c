@@ -6,11 +6,13 @@
 #include <zklock/zklock.h>
 
 #include "command.h"
+#include "dev.h"
 #include "run.h"
 #include "say.h"
 
 static const struct command *const commands[] = {
     &run_command,
+    &dev_command,
     NULL,
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "say.h"
 
 const char run_usage[] =
@@ -44,19 +44,6 @@ static const struct option known[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int whole_number(const char *what, const char *text, int min, int max, int *value)
-{
-    char *end;
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    /* strtol itself would take "-1", " 1" and "". */
-    if (text[0] < '0' || text[0] > '9' || *end || errno || n < min || n > max)
-        return fail(EXIT_USAGE, "%s is to be a whole number from %d to %d, not \"%s\"", what, min,
-                    max, text);
-    *value = (int)n;
-    return 0;
-}
-
 /* The shell that flock(1) takes. */
 static void use_shell(struct run_options *o, char *line)
 {
@@ -82,9 +69,9 @@ static int take(struct run_options *o, int code, char *value)
         o->locks.shared = true;
         return 0;
     case OPTION_PERMITS:
-        return whole_number("--permits", value, 1, ZKL_PERMITS_MAX, &o->locks.permits);
+        return args_number("--permits", value, 1, ZKL_PERMITS_MAX, &o->locks.permits);
     case 'E':
-        return whole_number("-E", value, 0, 255, &o->conflict);
+        return args_number("-E", value, 0, 255, &o->conflict);
     case 'c':
         use_shell(o, value);
         return 0;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "say.h"
+
+static int unknown(const struct args *args, int code, const char *word)
+{
+    if (code == ':')
+        return fail(EXIT_USAGE, "%s wants a value: zklock %s --help shows which", word,
+                    args->command);
+    return fail(EXIT_USAGE, "%s has no option %s: zklock %s --help lists them", args->command, word,
+                args->command);
+}
+
+int args_parse(const struct args *args, int argc, char **argv, int *first)
+{
+    opterr = 0;
+    optind = 0; /* from the beginning, whoever has used getopt before */
+    for (int code; (code = getopt_long(argc, argv, ":", args->known, NULL)) != -1;) {
+        int rc = code == '?' || code == ':' ? unknown(args, code, argv[optind - 1])
+                                            : args->take(args->arg, code, optarg);
+        if (rc != 0)
+            return rc;
+    }
+    *first = optind;
+    return 0;
+}
+
+int args_parse_one(const struct args *args, int argc, char **argv, const char *what,
+                   const char **word)
+{
+    int first;
+    int rc = args_parse(args, argc, argv, &first);
+    if (rc != 0)
+        return rc;
+    if (argc - first != 1)
+        return fail(EXIT_USAGE, "%s wants %s and no more, not %d words: see zklock %s --help",
+                    args->command, what, argc - first, args->command);
+    *word = argv[first];
+    return 0;
+}
+
+int args_number(const char *what, const char *text, int min, int max, int *value)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    /* strtol itself would take "-1", " 1" and "". */
+    if (text[0] < '0' || text[0] > '9' || *end || errno || n < min || n > max)
+        return fail(EXIT_USAGE, "%s is to be a whole number from %d to %d, not \"%s\"", what, min,
+                    max, text);
+    *value = (int)n;
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all subcommands do with their words in the same way. */
+#ifndef ZKLOCK_TOOL_ARGS_H
+#define ZKLOCK_TOOL_ARGS_H
+
+#include <getopt.h>
+
+struct args {
+    const char *command; /* the subcommand's name */
+    const struct option *known;
+    /* 0, or the exit status after a sentence. */
+    int (*take)(void *arg, int code, const char *value);
+    void *arg;
+};
+
+/* Take the options among the words. Those that are none are then the last, from *first on. 0, or the exit
+ * status after a sentence. */
+int args_parse(const struct args *args, int argc, char **argv, int *first);
+/* The same, and there is to be just one word that is no option: *word, "a PATH" or the like. */
+int args_parse_one(const struct args *args, int argc, char **argv, const char *what,
+                   const char **word);
+
+/* what is "--permits" or the like. 0, or the exit status after a sentence. */
+int args_number(const char *what, const char *text, int min, int max, int *value);
+
+#endif
