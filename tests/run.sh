@@ -25,6 +25,7 @@ fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build, and what the simulation sees of them at once
 lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
+tool          120  the zklock command: children, signals, terminals, loss, cron jobs
 fault         330  the promises while servers, links, processes and memory fail
 curator        90  the scenarios that Apache Curator tests its lock recipes with
 interop       150  C, Java (Curator) and Python (Kazoo) on one lock
@@ -414,7 +415,7 @@ suite() # NAME [options]
     shift
     case $suite in
     compilers) compilers ;;
-    house | unit | lib | cluster | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    house | unit | lib | cluster | tool | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
     sim | soak | chaos) program "$suite" "$@" ;;

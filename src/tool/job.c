@@ -98,7 +98,7 @@ static bool send_all(int socket, const char *text, size_t size)
     return true;
 }
 
-bool job_go(struct job *job, char *const variables[])
+void job_go(struct job *job, char *const variables[])
 {
     bool sent = true;
     terminal_give_at_start(&job->terminal, job->group);
@@ -106,7 +106,6 @@ bool job_go(struct job *job, char *const variables[])
         sent = send_all(job->go, variables[i], strlen(variables[i]) + 1);
     close(job->go);
     job->go = -1;
-    return sent;
 }
 
 /* --- talk ---------------------------------------------------------------- */

@@ -27,9 +27,9 @@ struct job {
 /* Fork all that is to be forked before this process has threads. 0, or the exit status after a
  * sentence. */
 int job_start(struct job *job, char **argv);
-/* Let the command run, with LAUNCH_VARIABLES more texts in its environment. False: the guard or the
- * command is gone, of which job_receive tells. */
-bool job_go(struct job *job, char *const variables[]);
+/* Let the command run, with LAUNCH_VARIABLES more texts in its environment. If it can't, because somebody
+ * killed it or the guard, job_receive tells. */
+void job_go(struct job *job, char *const variables[]);
 
 /* False if it could not be said now. */
 bool job_order(struct job *job, enum order_kind kind, int64_t time_ns);

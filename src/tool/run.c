@@ -32,6 +32,7 @@ struct run {
     int64_t told_ns;
     bool told_lost, told_revoked, unproved;
     int command_status; /* as waitpid said it */
+    int killed_by;      /* the signal, or 0 */
 };
 
 /* --- signals ------------------------------------------------------------- */
@@ -153,7 +154,7 @@ static bool on_report(struct run *run, const struct report *report)
         run->unproved = report->ending != ENDING_BY_ITSELF;
         run->command_status = report->value;
         if (run->options.verbose)
-            say("the command is gone, %" PRId64 " ms before the lock would have been unproved",
+            say("the command is gone, %" PRId64 " ms before the end of the lock's window",
                 report->spare_ns / MS_NS);
         return true;
     case REPORT_READY:
@@ -213,20 +214,26 @@ static int acquire(struct run *run, int64_t started_ns)
         wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
     else
         wait.deadline_ns = deadline_ns(o, started_ns);
-    int code = wait_for_lock(run, &wait);
-    if (code == ZKL_EBUSY || code == ZKL_ETIMEDOUT) {
-        if (o->verbose)
-            say("the lock was not acquired: somebody else has it");
-        return o->conflict;
-    }
+    return wait_for_lock(run, &wait);
+}
+
+/* The exit status. */
+static int say_not_acquired(const struct run *run, int code)
+{
     if (code == ZKL_ECANCELED)
-        return EXIT_CONFLICT; /* caught tells more */
-    return code == 0 ? 0 : fail_code(code);
+        return EXIT_CONFLICT; /* not what is seen: a signal is */
+    if (code != ZKL_EBUSY && code != ZKL_ETIMEDOUT)
+        return fail_code(code);
+    if (run->options.verbose)
+        say("the lock was not acquired: somebody else has it");
+    return run->options.conflict;
 }
 
 static int release(struct run *run)
 {
     int code = claim_release(&run->claim);
+    if (code == ZKL_ELOST && !run->unproved)
+        say("the lock was lost when the command ended, or just before");
     if (code == ZKL_ELOST)
         run->unproved = true;
     return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
@@ -237,29 +244,40 @@ static int run_command_under_lock(struct run *run)
 {
     char *variables[LAUNCH_VARIABLES];
     sigset_t set = passed_on();
-    int rc = 0;
     if (run->options.verbose)
         say("the lock is acquired");
     run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     tell_window(run);
     if (run->signals < 0 || !claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
-    if (job_go(&run->job, variables))
-        rc = watch(run);
+    job_go(&run->job, variables);
+    int rc = watch(run);
     for (int i = 0; i < LAUNCH_VARIABLES; i++)
         free(variables[i]);
     return rc;
 }
 
+/* Of a command that a signal killed it is what a shell would show; zklock dies by the same one. */
+static int status_of_command(struct run *run)
+{
+    if (run->unproved)
+        return EXIT_LOST;
+    if (!WIFSIGNALED(run->command_status))
+        return WEXITSTATUS(run->command_status);
+    run->killed_by = WTERMSIG(run->command_status);
+    return 128 + run->killed_by;
+}
+
 static int with_claim(struct run *run, int64_t started_ns)
 {
-    int rc = acquire(run, started_ns);
-    if (rc != 0)
-        return rc;
-    if (!caught)
-        rc = run_command_under_lock(run);
+    int code = acquire(run, started_ns);
+    if (code != 0)
+        return say_not_acquired(run, code);
+    int rc = caught ? 0 : run_command_under_lock(run);
     int released = release(run);
-    return rc ? rc : released;
+    if (rc == 0)
+        rc = released;
+    return rc == 0 ? status_of_command(run) : rc;
 }
 
 static int with_client(struct run *run, int64_t started_ns)
@@ -294,15 +312,9 @@ static int run_under_lock(int argc, char **argv)
     rc = with_job(&run);
     job_end(&run.job, run.unproved);
     settings_fini(&run.options.settings);
-    if (caught)
-        die_by(caught);
-    if (rc != 0)
-        return rc;
-    if (run.unproved)
-        return EXIT_LOST;
-    if (WIFSIGNALED(run.command_status))
-        die_by(WTERMSIG(run.command_status));
-    return WEXITSTATUS(run.command_status);
+    if (caught || run.killed_by)
+        die_by(caught ? caught : run.killed_by);
+    return rc;
 }
 
 const struct command run_command = {

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of this suite share: zklock as a process, with what it printed, and the command that it
+ * runs. The server and the raw connection are those of the suite cluster. */
+#ifndef ZKTEST_TOOL_H
+#define ZKTEST_TOOL_H
+
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include "board.h"
+#include "cluster.h"
+
+/* As cluster_main. ZKLOCK_SERVERS is then the server, and no configuration file of this machine counts. */
+int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+#define TOOL_MAIN(argc, argv, name, tests)                                                         \
+    tool_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
+
+/* The programs: in the environment, from meson. */
+#define ZKLOCK getenv("ZKL_TEST_TOOL")
+#define WORK getenv("ZKL_TEST_WORK")
+
+/* --- zklock ------------------------------------------------------------------------------------ */
+
+struct tool {
+    pid_t pid;
+    int output; /* a file */
+};
+
+/* tool_run("run", "/path", "--", "true"): begun, standard output and error kept. */
+#define tool_run(...) tool_start((const char *const[]){ZKLOCK, __VA_ARGS__, NULL})
+struct tool tool_start(const char *const argv[]);
+/* All that it and its command have printed up to now. Static memory, good for one more call. */
+const char *tool_text(const struct tool *tool);
+bool tool_says(const struct tool *tool, const char *words);
+/* Wait until it ends: what waitpid says. */
+int tool_wait(struct tool *tool);
+/* The exit status; the test fails if it was killed by a signal. */
+int tool_status(struct tool *tool);
+/* The signal that killed it; the test fails if it exited, or left a core file. */
+int tool_signal(struct tool *tool);
+
+/* tool_check(64, "words", "run", ...): exit status, and what it says at least. */
+#define tool_check(status, words, ...)                                                             \
+    do {                                                                                           \
+        struct tool tool_ = tool_run(__VA_ARGS__);                                                 \
+        int status_ = tool_status(&tool_);                                                         \
+        if (status_ != (status) || !tool_says(&tool_, words))                                      \
+            fail_msg("status %d, not %d, or without \"%s\": %s", status_, status, words,           \
+                     tool_text(&tool_));                                                           \
+    } while (0)
+
+/* --- the command ------------------------------------------------------------------------------- */
+
+struct worked {
+    struct board *board;
+    char name[200]; /* of its file */
+};
+
+/* A board of its own, in the server's folder, which goes with it. */
+struct worked worked_new(void);
+void worked_free(struct worked *worked);
+/* Wait until so many commands have begun in all. */
+void worked_wait(const struct worked *worked, int begun);
+/* True if the process does not exist, or waits to be waited for. */
+bool is_gone(pid_t pid);
+
+/* The session timeout of every zklock to come, in seconds. */
+void set_session(const char *seconds);
+
+#endif
