@@ -3,7 +3,7 @@
 # For examples/demo.sh and tests/run.sh, which read this file in with zkl_root set to the source
 # folder: install what is missing, and build.
 
-zkl_build_packages='gcc libc6-dev meson ninja-build pkg-config libzookeeper-mt-dev
+zkl_build_packages='gcc libc6-dev meson ninja-build pkg-config libzookeeper-mt-dev libjansson-dev
     libzookeeper-java default-jre-headless'
 
 zkl_say() {

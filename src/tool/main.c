@@ -9,9 +9,11 @@
 #include "dev.h"
 #include "run.h"
 #include "say.h"
+#include "status.h"
 
 static const struct command *const commands[] = {
     &run_command,
+    &status_command,
     &dev_command,
     NULL,
 };

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All locks at and below a path, as they were when they were looked at, one after the other. */
+#ifndef ZKLOCK_TOOL_LOOK_H
+#define ZKLOCK_TOOL_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <zklock/inspect.h>
+
+enum { LOOK_MS = 10000 /* for one lock */ };
+
+struct seen {
+    char *path;
+    bool denied;                         /* no READ: then nothing is known */
+    const struct zkl_inspection *inside; /* NULL if denied */
+};
+
+struct look {
+    struct seen
+        *all; /* a lock before those below it; what is neither a lock nor empty is left out */
+    size_t count, room;
+};
+
+/* 0: look_free is due. Else a code of the library; zkl_error_detail says more. */
+int look_below(struct look *look, struct zkl_client *client, const char *path);
+void look_free(struct look *look);
+
+/* The lock that a contender's node belongs to, and its entry there. 0; ENONODE if there is none; else a
+ * code. look_free is due in each case. */
+int look_up(struct look *look, struct zkl_client *client, const char *node_path,
+            const struct zkl_entry **entry);
+
+#endif

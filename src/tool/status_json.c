@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+
+#include <inttypes.h>
+
+#include "status_text.h"
+#include "tell.h"
+
+static json_t *json_of_session(int64_t session)
+{
+    return session ? json_sprintf("0x%" PRIx64, (uint64_t)session) : json_null();
+}
+
+static json_t *json_of_text(const char *text)
+{
+    return text[0] ? json_string(text) : json_null();
+}
+
+static json_t *json_of_number(bool known, int64_t number)
+{
+    return known ? json_integer(number) : json_null();
+}
+
+static json_t *json_of_node(const struct zkl_inspection *inside, size_t index)
+{
+    return index == ZKL_NO_ENTRY ? json_null() : json_string(inside->entries[index].node_path);
+}
+
+/* NULL: no memory. So in all of these: what gets a NULL is NULL itself. */
+static json_t *json_of_entry(const struct zkl_inspection *inside, const struct zkl_entry *e)
+{
+    bool parsed = e->host[0] != '\0';
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o}", "node",
+        e->node_path, "access", tell_access(e->access), "name", json_of_text(e->name), "style",
+        json_of_text(e->peer), "owner", json_of_text(e->owner), "host", json_of_text(e->host),
+        "pid", json_of_number(parsed, e->pid), "thread", json_of_number(parsed, e->thread),
+        "session", json_of_session(e->session), "age_ms", (json_int_t)e->age_ms, "sequence",
+        (json_int_t)e->sequence, "czxid", (json_int_t)e->czxid, "asked_to_let_go",
+        e->revoke_requested, "waits_for", json_of_node(inside, e->waits_for));
+}
+
+static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_role role)
+{
+    json_t *list = json_array();
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < inside->count; i++) {
+        if (inside->entries[i].role == role)
+            rc = json_array_append_new(list, json_of_entry(inside, &inside->entries[i]));
+    }
+    if (rc == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *json_of_seen(const struct seen *seen)
+{
+    if (seen->denied)
+        return json_pack("{s:s, s:b}", "path", seen->path, "denied", 1);
+    const struct zkl_inspection *inside = seen->inside;
+    return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0, "kind",
+                     tell_kind(inside->kind), "permits",
+                     inside->permits ? json_integer(inside->permits) : json_null(), "holders",
+                     json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
+                     json_of_role(inside, ZKL_ROLE_WAITER), "others",
+                     json_of_role(inside, ZKL_ROLE_FOREIGN));
+}
+
+int status_json(FILE *out, const char *path, const struct look *look)
+{
+    json_t *locks = json_array();
+    int rc = locks ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < look->count; i++)
+        rc = json_array_append_new(locks, json_of_seen(&look->all[i]));
+    json_t *all = rc == 0 ? json_pack("{s:s, s:O}", "path", path, "locks", locks) : NULL;
+    if (!all || json_dumpf(all, out, JSON_INDENT(2)) != 0)
+        rc = -1;
+    json_decref(all);
+    json_decref(locks);
+    return rc == 0 && fputc('\n', out) != EOF && fflush(out) == 0 ? 0 : -1;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *tell_kind(enum zkl_lock_kind kind)
+{
+    static const char *const kinds[] = {[ZKL_KIND_NONE] = "free",
+                                        [ZKL_KIND_MUTEX] = "mutex",
+                                        [ZKL_KIND_RWLOCK] = "rwlock",
+                                        [ZKL_KIND_SEMAPHORE] = "semaphore"};
+    return kinds[kind];
+}
+
+const char *tell_access(enum zkl_entry_access access)
+{
+    static const char *const accesses[] = {
+        [ZKL_ACCESS_NONE] = "-",      [ZKL_ACCESS_LOCK] = "lock",     [ZKL_ACCESS_READ] = "read",
+        [ZKL_ACCESS_WRITE] = "write", [ZKL_ACCESS_PERMIT] = "permit", [ZKL_ACCESS_ENTRY] = "entry"};
+    return accesses[access];
+}
+
+const char *tell_owner(const struct zkl_entry *e, char text[TELL_SIZE])
+{
+    if (e->host[0] && e->thread == e->pid) /* a program's first thread */
+        snprintf(text, TELL_SIZE, "%s pid %" PRId64, e->host, e->pid);
+    else if (e->host[0])
+        snprintf(text, TELL_SIZE, "%s pid %" PRId64 " thread %" PRId64, e->host, e->pid, e->thread);
+    else if (e->owner[0])
+        snprintf(text, TELL_SIZE, "%s", e->owner);
+    else if (e->session)
+        snprintf(text, TELL_SIZE, "session 0x%" PRIx64, (uint64_t)e->session);
+    else
+        snprintf(text, TELL_SIZE, "no session");
+    return text;
+}
+
+const char *tell_age(int64_t age_ms, char text[TELL_SIZE])
+{
+    double seconds = (double)age_ms / 1000;
+    if (seconds < 600)
+        snprintf(text, TELL_SIZE, "%.1f s", seconds);
+    else if (seconds < 100 * 60)
+        snprintf(text, TELL_SIZE, "%.0f min", seconds / 60);
+    else if (seconds < 48 * 3600)
+        snprintf(text, TELL_SIZE, "%.1f h", seconds / 3600);
+    else
+        snprintf(text, TELL_SIZE, "%.0f d", seconds / 86400);
+    return text;
+}
+
+const char *tell_node(const struct zkl_entry *e, const char *path)
+{
+    return e->node_path + strlen(path) + 1;
+}
