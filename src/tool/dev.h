@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zklock dev. */
 #ifndef ZKLOCK_TOOL_DEV_H
 #define ZKLOCK_TOOL_DEV_H
 

@@ -5,8 +5,10 @@
 
 #include <zklock/zklock.h>
 
+#include "break.h"
 #include "command.h"
 #include "dev.h"
+#include "revoke.h"
 #include "run.h"
 #include "say.h"
 #include "status.h"
@@ -14,6 +16,8 @@
 static const struct command *const commands[] = {
     &run_command,
     &status_command,
+    &revoke_command,
+    &break_command,
     &dev_command,
     NULL,
 };

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock break: take a place in a queue away. */
+#include "break.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "connect.h"
+#include "look.h"
+#include "say.h"
+#include "tell.h"
+
+enum { OPTION_YES = 300, BREAK_MS = 10000 };
+
+static const char usage[] =
+    "usage: zklock break [OPTION...] NODE\n"
+    "\n"
+    "Delete the node of a contender, as zklock status shows it: who held the lock has lost it, "
+    "and\n"
+    "is told, but may go on working until then; only its token protects what it writes. Who "
+    "waited\n"
+    "queues again. zklock revoke asks first.\n"
+    "\n"
+    "  --yes                      do not ask on the terminal\n" SETTINGS_USAGE
+    "  --help                     this text\n"
+    "\n"
+    "Exit status: 0 deleted; 1 it was not: no such node, no contender's, or \"no\" was the "
+    "answer;\n"
+    "64 wrong usage; 69 no server answered; 77 an ACL forbids it.\n";
+
+static const struct option known[] = {
+    {"yes", no_argument, NULL, OPTION_YES},
+    SETTINGS_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+struct breaking {
+    struct settings settings;
+    const char *node;
+    bool yes;
+    struct zkl_client *client;
+};
+
+static int take(void *arg, int code, const char *value)
+{
+    struct breaking *b = arg;
+    if (code != OPTION_YES)
+        return settings_take(&b->settings, code, value) ? 0 : EXIT_SYSTEM;
+    b->yes = true;
+    return 0;
+}
+
+static bool agrees(const char *path, const struct zkl_entry *e)
+{
+    char owner[TELL_SIZE], age[TELL_SIZE], *line = NULL;
+    size_t size = 0;
+    fprintf(stderr, "%s %s %s, for %s\ndelete its node %s? [y/N] ", tell_owner(e, owner),
+            e->role == ZKL_ROLE_HOLDER ? "holds" : "waits for", path, tell_age(e->age_ms, age),
+            tell_node(e, path));
+    bool yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
+    free(line);
+    return yes;
+}
+
+static int break_entry(const struct breaking *b, const char *path, const struct zkl_entry *e)
+{
+    char owner[TELL_SIZE];
+    if (e->role == ZKL_ROLE_FOREIGN)
+        return fail(EXIT_CONFLICT, "%s is not the node of a contender: zklock status shows those",
+                    b->node);
+    if (!b->yes && !agrees(path, e))
+        return fail(EXIT_CONFLICT, "nothing was done");
+    /* Of the one that was looked at: another one may have its path by now. */
+    int code = zkl_break(b->client, b->node, e->czxid, 0, BREAK_MS);
+    if (code != 0)
+        return fail_code(code);
+    printf("deleted %s of %s\n", b->node, tell_owner(e, owner));
+    return EXIT_DONE;
+}
+
+static int with_client(const struct breaking *b)
+{
+    struct look look;
+    const struct zkl_entry *entry;
+    int code = look_up(&look, b->client, b->node, &entry), rc;
+    if (code == 0)
+        rc = break_entry(b, look.all[0].path, entry);
+    else if (code == ZKL_ENONODE)
+        rc = fail(EXIT_CONFLICT, "there is no node %s: zklock status shows those that are there",
+                  b->node);
+    else
+        rc = fail_code(code);
+    look_free(&look);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct breaking b = {0};
+    struct args args = {.command = "break", .known = known, .take = take, .arg = &b};
+    int rc = args_parse_one(&args, argc, argv, "a NODE", &b.node);
+    if (rc == 0 && !b.yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
+        rc = fail(EXIT_USAGE, "there is no terminal to ask on: give --yes to delete %s", b.node);
+    if (rc == 0)
+        rc = tool_connect(&b.client, &b.settings, CONNECT_MS);
+    if (rc == 0)
+        rc = with_client(&b);
+    if (b.client)
+        tool_disconnect(b.client);
+    settings_fini(&b.settings);
+    return rc;
+}
+
+const struct command break_command = {
+    .name = "break",
+    .summary = "take a lock away from who holds it",
+    .usage = usage,
+    .run = run,
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock revoke: ask who holds a lock to let go. */
+#include "revoke.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "args.h"
+#include "connect.h"
+#include "look.h"
+#include "say.h"
+#include "tell.h"
+
+enum { OPTION_WITHIN = 300 };
+
+static const char usage[] =
+    "usage: zklock revoke [OPTION...] PATH|NODE\n"
+    "\n"
+    "Ask all who hold the lock at PATH to let go, or the one contender at NODE. They may, they\n"
+    "need not: zklock break takes a lock away.\n"
+    "\n"
+    "  --within SEC               wait for it, so long at most (\"0.5\"; 0: ask "
+    "only)\n" SETTINGS_USAGE "  --help                     this text\n"
+    "\n"
+    "Exit status: 0 asked, and with --within gone, or nobody held it; 1 still there after SEC;\n"
+    "64 wrong usage; 69 no server answered; 77 an ACL forbids it.\n";
+
+static const struct option known[] = {
+    {"within", required_argument, NULL, OPTION_WITHIN},
+    SETTINGS_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+struct revoke {
+    struct settings settings;
+    const char *path;
+    int64_t within_ms;
+    struct zkl_client *client;
+};
+
+static int take(void *arg, int code, const char *value)
+{
+    struct revoke *r = arg;
+    if (code != OPTION_WITHIN)
+        return settings_take(&r->settings, code, value) ? 0 : EXIT_SYSTEM;
+    if (seconds_to_ms(value, &r->within_ms))
+        return 0;
+    return fail(EXIT_USAGE, "--within is to be a number of seconds such as 10 or 0.5, not \"%s\"",
+                value);
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+/* 0: the node is gone, or the deadline had passed already and it was asked. ETIMEDOUT: still there. */
+static int ask(const struct revoke *r, const char *node, int64_t deadline_ns, bool only)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    wait.deadline_ns = deadline_ns;
+    int code = zkl_revoke(r->client, node, &wait, 0);
+    bool done = code == ZKL_ENONODE || (only && code == ZKL_ETIMEDOUT);
+    return done ? 0 : code;
+}
+
+/* To ask again does no harm, and so the wait for one does not keep the next from being asked. */
+static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t deadline_ns)
+{
+    char owner[TELL_SIZE];
+    int code = ask(r, e->node_path, deadline_ns, false);
+    if (code == ZKL_ETIMEDOUT)
+        return fail(EXIT_CONFLICT, "%s was asked and has not let go: zklock break %s takes it away",
+                    tell_owner(e, owner), e->node_path);
+    return code == 0 ? EXIT_DONE : fail_code(code);
+}
+
+static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, size_t count)
+{
+    int64_t now = zkl_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        char owner[TELL_SIZE];
+        int code = ask(r, asked[i]->node_path, 1, true);
+        if (code != 0)
+            return fail_code(code);
+        printf("asked %s to let go of %s\n", tell_owner(asked[i], owner), asked[i]->node_path);
+    }
+    fflush(stdout);
+    int rc = EXIT_DONE;
+    for (size_t i = 0; i < count && r->within_ms > 0; i++) {
+        int each = wait_for(r, asked[i], now + r->within_ms * 1000000);
+        rc = rc == EXIT_DONE ? each : rc;
+    }
+    return rc;
+}
+
+/* --- whom --------------------------------------------------------------- */
+
+static int revoke_holders(const struct revoke *r, const struct zkl_inspection *inside)
+{
+    size_t holders = 0;
+    while (holders < inside->count && inside->entries[holders].role == ZKL_ROLE_HOLDER)
+        holders++;
+    const struct zkl_entry **asked = calloc(holders + 1, sizeof *asked);
+    if (!asked)
+        return fail(EXIT_SYSTEM, "there is no memory left");
+    for (size_t i = 0; i < holders; i++)
+        asked[i] = &inside->entries[i];
+    int rc = revoke(r, asked, holders);
+    free(asked);
+    return rc;
+}
+
+/* Not a lock that anybody holds: then it may be a contender's node. */
+static int revoke_node(const struct revoke *r)
+{
+    struct look look;
+    const struct zkl_entry *entry;
+    int code = look_up(&look, r->client, r->path, &entry);
+    int rc = EXIT_DONE;
+    if (code == 0 && entry->role != ZKL_ROLE_FOREIGN)
+        rc = revoke(r, &entry, 1);
+    else if (code == 0 || code == ZKL_ENONODE)
+        printf("nobody holds %s\n", r->path);
+    else
+        rc = fail_code(code);
+    look_free(&look);
+    return rc;
+}
+
+static int with_client(const struct revoke *r)
+{
+    const struct zkl_inspection *inside;
+    int code = zkl_inspect(r->client, r->path, LOOK_MS, &inside);
+    if (code != 0)
+        return fail_code(code);
+    bool held = inside->count > 0 && inside->entries[0].role == ZKL_ROLE_HOLDER;
+    int rc = held ? revoke_holders(r, inside) : revoke_node(r);
+    zkl_inspection_free(inside);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct revoke r = {0};
+    struct args args = {.command = "revoke", .known = known, .take = take, .arg = &r};
+    int rc = args_parse_one(&args, argc, argv, "a PATH", &r.path);
+    if (rc == 0)
+        rc = tool_connect(&r.client, &r.settings, CONNECT_MS);
+    if (rc == 0)
+        rc = with_client(&r);
+    if (r.client)
+        tool_disconnect(r.client);
+    settings_fini(&r.settings);
+    return rc;
+}
+
+const struct command revoke_command = {
+    .name = "revoke",
+    .summary = "ask who holds a lock to let go",
+    .usage = usage,
+    .run = run,
+};
