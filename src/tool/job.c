@@ -116,9 +116,13 @@ bool job_order(struct job *job, enum order_kind kind, int64_t time_ns)
     return send(job->socket, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof order;
 }
 
+/* A guard that ends without having read all orders makes an error of that, which stands before what it
+ * said last. */
 int job_receive(struct job *job, struct report *report)
 {
     ssize_t n = recv(job->socket, report, sizeof *report, MSG_DONTWAIT);
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(job->socket, report, sizeof *report, MSG_DONTWAIT);
     if (n == sizeof *report)
         return 1;
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;

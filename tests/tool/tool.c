@@ -103,6 +103,32 @@ int tool_signal(struct tool *tool)
     return WTERMSIG(status);
 }
 
+static bool is_guard(pid_t pid)
+{
+    char name[64], text[32] = "";
+
+    snprintf(name, sizeof name, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(name, "re");
+    bool read = file && fgets(text, sizeof text, file);
+    if (file)
+        fclose(file);
+    return read && strcmp(text, "zklock-guard\n") == 0;
+}
+
+pid_t tool_guard(const struct tool *tool)
+{
+    char name[64];
+    int pid, guard = 0;
+
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)tool->pid, (int)tool->pid);
+    FILE *file = fopen(name, "re");
+    while (file && guard == 0 && fscanf(file, "%d", &pid) == 1)
+        guard = is_guard(pid) ? pid : 0;
+    if (file)
+        fclose(file);
+    return guard;
+}
+
 /* --- the command ------------------------------------------------------------------------------- */
 
 struct worked worked_new(void)

@@ -39,6 +39,9 @@ int tool_status(struct tool *tool);
 /* The signal that killed it; the test fails if it exited, or left a core file. */
 int tool_signal(struct tool *tool);
 
+/* Its guard, or 0 if there is none. */
+pid_t tool_guard(const struct tool *tool);
+
 /* tool_check(64, "words", "run", ...): exit status, and what it says at least. */
 #define tool_check(status, words, ...)                                                             \
     do {                                                                                           \

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock run when the lock, or zklock itself, is lost: the command and all that descends from it are dead
+ * before anybody else can have the lock. */
+#include "tool.h"
+
+#include "proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SESSION "1"
+#define WINDOW_MS 750 /* of that session: the longest time for which a lock can be proved */
+
+/* --- the scene --------------------------------------------------------------------------------- */
+
+/* A zklock, with a proxy of its own, whose stubborn command runs; and one who waits for the lock. */
+struct scene {
+    struct proxy *proxy;
+    struct worked worked;
+    struct tool tool;
+    const char *path;
+    struct zkl_client *client;
+    struct zkl_mutex *next;
+    int64_t struck_ns; /* when the loss began */
+};
+
+static void begin(struct scene *s, const char *session, const char *how)
+{
+    *s = (struct scene){.worked = worked_new(), .path = cluster_path("loss")};
+    check_ok(proxy_start(&s->proxy, zks_host(), zks_port(server, 0)));
+    set_session(session);
+    s->client = cluster_client();
+    s->next = cluster_mutex(s->client, s->path);
+    s->tool = tool_run("run", "-v", "--servers", proxy_address(s->proxy), s->path, "--", WORK,
+                       s->worked.name, "0", how);
+    worked_wait(&s->worked, 1);
+    s->struck_ns = net_boot_ns();
+}
+
+/* Nobody has the lock before the command is dead; and that was so before the window's end. */
+static void check_dead_in_time(struct scene *s)
+{
+    if (zkl_mutex_lock_for(s->next, WAIT_MS) != 0)
+        fail_msg("%s: %s", zkl_error_detail(), tool_text(&s->tool));
+    check_true(is_gone(atomic_load(&s->worked.board->pid)));
+    check_num(atomic_load(&s->worked.board->alive_ns) - s->struck_ns, <, WINDOW_MS * 1000000LL);
+    check_ok(zkl_mutex_unlock(s->next));
+}
+
+/* What the guard saw: that the command was dead so long before the window's end. */
+static void check_spare(const struct scene *s)
+{
+    const char *text = strstr(tool_text(&s->tool), "the command is gone, ");
+    int spare_ms;
+
+    check_true(text != NULL);
+    check_num(sscanf(text, "the command is gone, %d ms", &spare_ms), ==, 1);
+    check_num(spare_ms, >, 0);
+}
+
+static void check_lost(struct scene *s, const char *words)
+{
+    check_num(tool_status(&s->tool), ==, 79);
+    if (!tool_says(&s->tool, words))
+        fail_msg("without \"%s\": %s", words, tool_text(&s->tool));
+}
+
+static void end(struct scene *s)
+{
+    cluster_free(s->client, s->next);
+    proxy_stop(s->proxy);
+    worked_free(&s->worked);
+}
+
+/* --- zklock is stopped, killed or cut off -------------------------------------------------------- */
+
+static void stopped(const char *how)
+{
+    struct scene s;
+
+    begin(&s, SESSION, how);
+    check_ok(kill(s.tool.pid, SIGSTOP));
+    check_dead_in_time(&s);
+    check_ok(kill(s.tool.pid, SIGCONT));
+    check_lost(&s, "no server has confirmed the lock for too long: the command is ended");
+    check_spare(&s);
+    end(&s);
+}
+
+static void killed(const char *how)
+{
+    struct scene s;
+
+    begin(&s, SESSION, how);
+    check_ok(kill(s.tool.pid, SIGKILL));
+    check_dead_in_time(&s);
+    check_num(tool_signal(&s.tool), ==, SIGKILL);
+    end(&s);
+}
+
+static void cut_off(const char *how)
+{
+    struct scene s;
+
+    begin(&s, SESSION, how);
+    proxy_hole(s.proxy, PROXY_BOTH);
+    check_dead_in_time(&s);
+    proxy_cut(s.proxy);
+    proxy_heal(s.proxy);
+    check_lost(&s, "no server has confirmed the lock for too long: the command is ended");
+    check_spare(&s);
+    end(&s);
+}
+
+/* Goal: a command that hears no SIGTERM is dead before the window ends, whatever happened to zklock: 50 of
+ * 50 times, 6 in the short form. Modes: F66. */
+static void the_command_is_dead_before_the_window_ends(void **state)
+{
+    static void (*const losses[])(const char *) = {stopped, killed, cut_off};
+    long rounds = cluster_length(50, 6);
+
+    (void)state;
+    for (long i = 0; i < rounds; i++)
+        losses[i % 3]("stubborn");
+}
+
+/* Goal: a descendant that has left the group and the session is found. */
+static void descendants_that_left_the_group_are_found(void **state)
+{
+    (void)state;
+    stopped("hide");
+    killed("hide");
+}
+
+/* Goal: one that hears SIGTERM gets the time to clean up. */
+static void the_command_gets_sigterm_first(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s, SESSION, "count");
+    check_ok(kill(s.tool.pid, SIGKILL));
+    check_dead_in_time(&s);
+    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 1);
+    check_num(tool_signal(&s.tool), ==, SIGKILL);
+    end(&s);
+}
+
+/* Goal: zklock that is killed while it waits leaves no process behind, and nothing was run. */
+static void killed_while_waiting(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s, "10", "stubborn");
+    struct tool tool = tool_run("run", s.path, "--", WORK, s.worked.name, "1");
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(kill(tool.pid, SIGKILL));
+    check_num(tool_signal(&tool), ==, SIGKILL);
+    check_num(atomic_load(&s.worked.board->begun), ==, 1);
+    check_ok(kill(atomic_load(&s.worked.board->pid), SIGKILL));
+    check_num(tool_signal(&s.tool), ==, SIGKILL);
+    end(&s);
+}
+
+/* Goal: without its guard the command does not go on either. */
+static void the_guard_is_killed(void **state)
+{
+    struct scene s;
+    pid_t guard;
+
+    (void)state;
+    begin(&s, SESSION, "hide");
+    guard = tool_guard(&s.tool);
+    check_ok(kill(guard, SIGKILL));
+    check_num(tool_status(&s.tool), ==, 71);
+    check_true(is_gone(atomic_load(&s.worked.board->pid)));
+    check_num(cluster_children(s.path), ==, 0);
+    end(&s);
+}
+
+/* --- the lock is lost ----------------------------------------------------------------------------- */
+
+struct session {
+    int64_t id;
+    char password[WIRE_PASSWORD];
+};
+
+/* The answer to the connect request: version, timeout, session, length and text of the password. */
+static size_t note_session(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    struct session *session = arg;
+    uint64_t id;
+
+    if (dir == PROXY_TO_CLIENT && op == PROXY_CONNECT && size >= 20 + WIRE_PASSWORD) {
+        memcpy(&id, frame + 8, sizeof id);
+        session->id = (int64_t)be64toh(id);
+        memcpy(session->password, frame + 20, WIRE_PASSWORD);
+    }
+    return size;
+}
+
+/* Goal: a session that ends while the link is good ends the command too, and at once. */
+static void the_session_is_ended(void **state)
+{
+    struct session session = {0};
+    struct scene s;
+
+    (void)state;
+    begin(&s, SESSION, "count");
+    proxy_set_hook(s.proxy, note_session, &session);
+    proxy_cut(s.proxy); /* it comes again with its session, which is then known */
+    check_wait(session.id != 0, WAIT_MS);
+    check_ok(wire_expire_session(zks_host(), zks_port(server, 0), session.id, session.password,
+                                 WAIT_MS));
+    check_lost(&s, "the lock was lost: the command is ended");
+    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 1);
+    end(&s);
+}
+
+/* Goal: so does a node that somebody deletes; a command that does not hear is killed soon. */
+static void the_node_is_deleted(void **state)
+{
+    struct scene s;
+    char node[300];
+
+    (void)state;
+    begin(&s, "10", "stubborn");
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_lost(&s, "the lock was lost: the command is ended");
+    check_true(is_gone(atomic_load(&s.worked.board->pid)));
+    check_num(net_boot_ns() - s.struck_ns, <, 5000 * 1000000LL);
+    end(&s);
+}
+
+/* Goal: a link that comes back in time is no loss. */
+static void a_short_cut_is_no_loss(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s, "6", "count");
+    proxy_hole(s.proxy, PROXY_BOTH);
+    check_wait(net_boot_ns() - s.struck_ns > 1500 * 1000000LL, WAIT_MS);
+    proxy_heal(s.proxy);
+    check_wait(net_boot_ns() - s.struck_ns > 5000 * 1000000LL,
+               WAIT_MS); /* the old window is over */
+    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 0);
+    check_ok(kill(s.tool.pid, SIGTERM));
+    check_num(tool_status(&s.tool), ==, 5);
+    end(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_command_is_dead_before_the_window_ends),
+    cmocka_unit_test(descendants_that_left_the_group_are_found),
+    cmocka_unit_test(the_command_gets_sigterm_first),
+    cmocka_unit_test(killed_while_waiting),
+    cmocka_unit_test(the_guard_is_killed),
+    cmocka_unit_test(the_session_is_ended),
+    cmocka_unit_test(the_node_is_deleted),
+    cmocka_unit_test(a_short_cut_is_no_loss),
+};
+
+int main(int argc, char **argv)
+{
+    return TOOL_MAIN(argc, argv, "loss", tests);
+}
