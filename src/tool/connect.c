@@ -8,7 +8,7 @@
 
 #include "say.h"
 
-enum { CREDENTIAL_MAX = 4096, SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
+enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 
 /* --- the credential ----------------------------------------------------- */
 
@@ -91,18 +91,24 @@ static int use_acl(struct zkl_client_options *options, const char *text)
     return 0;
 }
 
-static int use_settings(struct zkl_client_options *options, struct settings *settings,
-                        char *credential)
+int tool_options(struct tool_options *all, struct settings *settings)
 {
+    struct zkl_client_options *options = &all->client;
     int rc = settings_complete(settings);
+    *options = (struct zkl_client_options)ZKL_CLIENT_OPTIONS_INIT;
     options->servers = settings->text[SETTING_SERVERS];
     if (rc == 0)
         rc = use_timeout(options, settings->text[SETTING_SESSION_TIMEOUT]);
     if (rc == 0)
-        rc = use_credential(options, settings, credential);
+        rc = use_credential(options, settings, all->credential);
     if (rc == 0)
         rc = use_acl(options, settings->text[SETTING_ACL]);
     return rc;
+}
+
+void tool_options_fini(struct tool_options *options)
+{
+    explicit_bzero(options->credential, sizeof options->credential);
 }
 
 static int open_client(struct zkl_client **client, const struct zkl_client_options *options)
@@ -117,13 +123,12 @@ static int open_client(struct zkl_client **client, const struct zkl_client_optio
 
 int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms)
 {
-    char credential[CREDENTIAL_MAX + 2] = "";
-    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.connect_timeout_ms = connect_ms;
-    int rc = use_settings(&options, settings, credential);
+    struct tool_options options;
+    int rc = tool_options(&options, settings);
+    options.client.connect_timeout_ms = connect_ms;
     if (rc == 0)
-        rc = open_client(client, &options);
-    explicit_bzero(credential, sizeof credential);
+        rc = open_client(client, &options.client);
+    tool_options_fini(&options);
     return rc;
 }
 

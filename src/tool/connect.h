@@ -9,7 +9,18 @@
 
 #define AUTH_VARIABLE "ZKLOCK_AUTH"
 
-enum { CONNECT_MS = 10000, CLOSE_MS = 5000 };
+enum { CONNECT_MS = 10000, CLOSE_MS = 5000, CREDENTIAL_MAX = 4096 };
+
+/* Options for a client, good as long as the settings are. */
+struct tool_options {
+    struct zkl_client_options client;
+    char credential[CREDENTIAL_MAX + 2];
+};
+
+/* Complete the settings. 0, or the exit status after a sentence. tool_options_fini is due in each case:
+ * the credential stays no longer than it has to. */
+int tool_options(struct tool_options *options, struct settings *settings);
+void tool_options_fini(struct tool_options *options);
 
 /* Complete the settings, and connect within connect_ms. 0, or the exit status after a sentence. */
 int tool_connect(struct zkl_client **client, struct settings *settings, int connect_ms);

@@ -8,6 +8,7 @@
 #include "break.h"
 #include "command.h"
 #include "dev.h"
+#include "doctor.h"
 #include "revoke.h"
 #include "run.h"
 #include "say.h"
@@ -18,6 +19,7 @@ static const struct command *const commands[] = {
     &status_command,
     &revoke_command,
     &break_command,
+    &doctor_command,
     &dev_command,
     NULL,
 };

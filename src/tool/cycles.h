@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits for whom across locks: threads that wait for each other in a circle. Known only of contenders
+ * whose data says "host pid thread". */
+#ifndef ZKLOCK_TOOL_CYCLES_H
+#define ZKLOCK_TOOL_CYCLES_H
+
+#include "look.h"
+
+/* One step of a circle: this one waits for the next. */
+struct waiting {
+    const struct seen *lock;
+    const struct zkl_entry *waiter;
+};
+
+/* Called once for each circle that is found. */
+typedef void cycle_fn(void *arg, const struct waiting *steps, size_t count);
+
+/* 0, or -1: no memory. */
+int cycles_find(const struct look *look, cycle_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock doctor: what is wrong, or soon will be, with the locks at and below a path. */
+#include "doctor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "connect.h"
+#include "cycles.h"
+#include "look.h"
+#include "peers.h"
+#include "raw.h"
+#include "say.h"
+#include "screen.h"
+#include "tell.h"
+
+/* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
+enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
+
+static const char usage[] =
+    "usage: zklock doctor [OPTION...] PATH\n"
+    "\n"
+    "Look for what is wrong with the locks at and below PATH: foreign children, numbers that are\n"
+    "used up or soon will be, ACLs that keep contenders from each other, nodes that nobody will\n"
+    "remove, peers that do not wait for each other, and threads that wait in a circle. Says what\n"
+    "Curator, Kazoo and ZooKeeper's C recipe make of each path. Changes nothing.\n"
+    "\n" SETTINGS_USAGE "  --help                     this text\n"
+    "\n"
+    "Exit status: 0 nothing was found; 1 something was; 64 wrong usage; 69 no server answered;\n"
+    "77 an ACL forbids to look.\n";
+
+static const struct option known[] = {
+    SETTINGS_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+struct doctor {
+    struct settings settings;
+    const char *path;
+    struct zkl_client *client;
+    struct raw *raw;
+    struct look look;
+    struct sheet sheet;
+    char host[256];
+    bool creator; /* the settings want ACLs for the creator alone */
+    size_t problems;
+    bool failed; /* a question got no answer */
+};
+
+static int take(void *arg, int code, const char *value)
+{
+    struct doctor *d = arg;
+    return settings_take(&d->settings, code, value) ? 0 : EXIT_SYSTEM;
+}
+
+static void found(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void found(struct doctor *d, const char *format, ...)
+{
+    char text[1500];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sheet_line(&d->sheet, STYLE_WARNING, "  problem: %s", text);
+    d->problems++;
+}
+
+/* --- each contender ----------------------------------------------------- */
+
+/* Only of this machine it is known which processes there are. */
+static bool process_is_gone(const struct doctor *d, const struct zkl_entry *e)
+{
+    return e->pid > 0 && e->pid <= INT32_MAX && strcmp(e->host, d->host) == 0 &&
+           kill((pid_t)e->pid, 0) != 0 && errno == ESRCH;
+}
+
+static void check_node(struct doctor *d, const struct seen *seen, const struct zkl_entry *e)
+{
+    const char *node = tell_node(e, seen->path);
+    if (e->role == ZKL_ROLE_FOREIGN)
+        found(d,
+              "%s is no contender, and has no place here: zklock passes it over, others may not; "
+              "delete it, or move it elsewhere",
+              node);
+    else if (e->session == 0)
+        found(d, "%s is not ephemeral and goes only by being deleted: zklock break %s", node,
+              e->node_path);
+    else if (process_is_gone(d, e))
+        found(d,
+              "%s is of pid %" PRId64 ", which this machine has no more: it goes when its session "
+              "times out",
+              node, e->pid);
+}
+
+/* Waiting is watching, for which Curator and Kazoo read the node before theirs. */
+static void check_node_acl(struct doctor *d, const struct seen *seen, const struct zkl_entry *e,
+                           const struct raw_rights *lock)
+{
+    struct raw_rights rights;
+    enum raw_answer answer = raw_rights(d->raw, e->node_path, &rights);
+    d->failed |= answer == RAW_FAILED;
+    bool unreadable = answer == RAW_OK && lock->all_read && !rights.all_read;
+    if (answer == RAW_DENIED || unreadable)
+        found(d,
+              "not all who may queue may read %s: Curator and Kazoo fail when they are to wait for "
+              "it",
+              tell_node(e, seen->path));
+}
+
+/* --- each lock ---------------------------------------------------------- */
+
+static void check_numbers(struct doctor *d, const char *path)
+{
+    uint32_t created;
+    enum raw_answer answer = raw_created(d->raw, path, &created);
+    d->failed |= answer == RAW_FAILED;
+    if (answer != RAW_OK || created < NUMBERS_NEAR)
+        return;
+    if (created >= NUMBERS_END)
+        found(d,
+              "the numbers of %s are used up (%" PRIu32 "): zklock makes it anew once all have "
+              "left, Curator and Kazoo may go wrong; let nobody queue, or delete it",
+              path, created);
+    else
+        found(d,
+              "the numbers of %s are used up soon (%" PRIu32 " of %d): delete it when nobody "
+              "queues",
+              path, created, NUMBERS_END);
+}
+
+/* The lock's own ACL, as far as it can be read. */
+static struct raw_rights check_acl(struct doctor *d, const char *path)
+{
+    struct raw_rights rights;
+    enum raw_answer answer = raw_rights(d->raw, path, &rights);
+    d->failed |= answer == RAW_FAILED;
+    if (answer == RAW_DENIED)
+        found(d, "the ACL of %s can't be read with this credential", path);
+    if (answer != RAW_OK)
+        return rights;
+    if (!rights.one_can_lock)
+        found(d,
+              "nobody has all of READ, CREATE and DELETE on %s, and so nobody can lock: set its "
+              "ACL",
+              path);
+    if (d->creator && (rights.all_delete || rights.all_create))
+        found(d,
+              "anybody may make or delete nodes in %s, though the setting acl is creator: set its "
+              "ACL",
+              path);
+    return rights;
+}
+
+static void check_root(struct doctor *d, const char *path, struct raw_rights *rights)
+{
+    *rights = check_acl(d, path);
+    check_numbers(d, path);
+}
+
+/* A semaphore queues below "locks"; "leases" needs no order. */
+static void check_semaphore(struct doctor *d, const struct seen *seen, struct raw_rights *rights)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/locks", seen->path);
+    check_root(d, path, rights);
+    snprintf(path, sizeof path, "%s/leases", seen->path);
+    check_acl(d, path);
+    if (!seen->inside->permits)
+        sheet_line(
+            &d->sheet, STYLE_PLAIN,
+            "  its number of permits is not written down: all clients have to be given the same");
+}
+
+static void tell_peers(struct doctor *d, const struct zkl_inspection *inside)
+{
+    struct peer_view views[PEERS];
+    peer_views(views, inside);
+    for (size_t i = 0; i < PEERS; i++)
+        sheet_line(&d->sheet, STYLE_PLAIN, "  %s: %s", views[i].name, views[i].text);
+    const char *conflict = peers_conflict(inside);
+    if (conflict)
+        found(d, "%s", conflict);
+}
+
+static void check_lock(struct doctor *d, const struct seen *seen)
+{
+    struct raw_rights rights;
+    if (seen->denied) {
+        sheet_line(&d->sheet, STYLE_TITLE, "%s", seen->path);
+        found(d, "it can't be read with this credential: give one that has READ");
+        return;
+    }
+    const struct zkl_inspection *inside = seen->inside;
+    sheet_line(&d->sheet, STYLE_TITLE, "%s  %s", seen->path, tell_kind(inside->kind));
+    if (inside->kind == ZKL_KIND_SEMAPHORE)
+        check_semaphore(d, seen, &rights);
+    else
+        check_root(d, seen->path, &rights);
+    if (inside->count > 0)
+        tell_peers(d, inside);
+    for (size_t i = 0; i < inside->count; i++) {
+        const struct zkl_entry *e = &inside->entries[i];
+        check_node(d, seen, e);
+        if (e->role != ZKL_ROLE_FOREIGN)
+            check_node_acl(d, seen, e, &rights);
+    }
+}
+
+/* --- all together ------------------------------------------------------- */
+
+static void tell_cycle(void *arg, const struct waiting *steps, size_t count)
+{
+    struct doctor *d = arg;
+    found(d, "these %zu wait for each other, and for ever: zklock break one of them", count);
+    for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
+        char owner[TELL_SIZE];
+        sheet_line(&d->sheet, STYLE_PLAIN, "    %s waits for %s, node %s",
+                   tell_owner(steps[i].waiter, owner), steps[i].lock->path,
+                   steps[i].waiter->node_path);
+    }
+}
+
+static int examine(struct doctor *d, const struct screen *screen)
+{
+    for (size_t i = 0; i < d->look.count; i++)
+        check_lock(d, &d->look.all[i]);
+    if (cycles_find(&d->look, tell_cycle, d) != 0)
+        return fail(EXIT_SYSTEM, "there is no memory left");
+    sheet_line(&d->sheet, STYLE_PLAIN, "%zu lock%s, %zu problem%s", d->look.count,
+               d->look.count == 1 ? "" : "s", d->problems, d->problems == 1 ? "" : "s");
+    if (sheet_print(&d->sheet, screen) != 0)
+        return fail(EXIT_SYSTEM, "standard output can't be written");
+    if (d->failed)
+        return fail(EXIT_NO_SERVER, "not all questions were answered: try again");
+    return d->problems ? EXIT_CONFLICT : EXIT_DONE;
+}
+
+static int with_connections(struct doctor *d)
+{
+    struct screen screen;
+    screen_init(&screen, stdout);
+    const char *acl = d->settings.text[SETTING_ACL];
+    d->creator = acl && strcmp(acl, "creator") == 0;
+    gethostname(d->host, sizeof d->host - 1);
+    int code = look_below(&d->look, d->client, d->path);
+    if (code != 0)
+        return fail_code(code);
+    int rc = sheet_open(&d->sheet) ? examine(d, &screen) : EXIT_SYSTEM;
+    if (d->sheet.lines)
+        sheet_close(&d->sheet);
+    look_free(&d->look);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct doctor d = {0};
+    struct args args = {.command = "doctor", .known = known, .take = take, .arg = &d};
+    int rc = args_parse_one(&args, argc, argv, "a PATH", &d.path);
+    if (rc == 0)
+        rc = tool_connect(&d.client, &d.settings, CONNECT_MS);
+    if (rc == 0)
+        rc = raw_open(&d.raw, &d.settings, CONNECT_MS);
+    if (rc == 0)
+        rc = with_connections(&d);
+    raw_close(d.raw);
+    if (d.client)
+        tool_disconnect(d.client);
+    settings_fini(&d.settings);
+    return rc;
+}
+
+const struct command doctor_command = {
+    .name = "doctor",
+    .summary = "look for what is wrong with locks",
+    .usage = usage,
+    .run = run,
+};

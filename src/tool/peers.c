@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peers.h"
+
+#include <string.h>
+
+/* Whose contenders are there, and what else. */
+struct mix {
+    bool curator, kazoo, recipe;
+    bool mutex, rwlock; /* of those with Curator's names */
+    bool foreign;
+};
+
+static struct mix mix_of(const struct zkl_inspection *inside)
+{
+    struct mix m = {0};
+    for (size_t i = 0; i < inside->count; i++) {
+        const struct zkl_entry *e = &inside->entries[i];
+        bool curator = strcmp(e->peer, "curator") == 0;
+        m.foreign |= e->role == ZKL_ROLE_FOREIGN;
+        m.curator |= curator;
+        m.kazoo |= strcmp(e->peer, "kazoo") == 0;
+        m.recipe |= strcmp(e->peer, "zookeeper") == 0;
+        m.mutex |= curator && e->access == ZKL_ACCESS_LOCK;
+        m.rwlock |= curator && (e->access == ZKL_ACCESS_READ || e->access == ZKL_ACCESS_WRITE);
+    }
+    return m;
+}
+
+/* --- each of them ------------------------------------------------------- */
+
+static const char *curator(const struct mix *m, bool semaphore)
+{
+    if (semaphore)
+        return "InterProcessSemaphoreV2 with the same number of permits shares it";
+    if (m->foreign)
+        return "counts every child: the foreign ones can stop it for ever";
+    if (m->kazoo)
+        return "does not wait for Kazoo's names; zklock waits for both";
+    if (m->rwlock)
+        return "InterProcessReadWriteLock shares it; InterProcessMutex does not wait for readers "
+               "and "
+               "writers";
+    return "InterProcessMutex shares it";
+}
+
+static const char *kazoo(const struct mix *m, bool semaphore)
+{
+    if (semaphore)
+        return "has no lock that shares it";
+    if (m->curator || m->recipe)
+        return "Lock, ReadLock and WriteLock wait for these only with extra_lock_patterns "
+               "(docs/wire-format.md)";
+    return "Lock and WriteLock share it, ReadLock from 2.9 on";
+}
+
+static const char *c_recipe(const struct mix *m, bool semaphore)
+{
+    if (semaphore)
+        return "has no lock that shares it";
+    if (m->kazoo)
+        return "crashes on names without a dash, as Kazoo's are";
+    if (m->foreign)
+        return "crashes on foreign children whose names have no dash";
+    if (m->rwlock)
+        return "does not wait for readers and writers; zklock waits for it";
+    return "shares it";
+}
+
+void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *inside)
+{
+    bool semaphore = inside->kind == ZKL_KIND_SEMAPHORE;
+    struct mix m = mix_of(inside);
+    views[0] = (struct peer_view){"Curator", curator(&m, semaphore)};
+    views[1] = (struct peer_view){"Kazoo", kazoo(&m, semaphore)};
+    views[2] = (struct peer_view){"ZooKeeper's C recipe", c_recipe(&m, semaphore)};
+}
+
+/* --- all together ------------------------------------------------------- */
+
+const char *peers_conflict(const struct zkl_inspection *inside)
+{
+    struct mix m = mix_of(inside);
+    if (inside->kind == ZKL_KIND_SEMAPHORE)
+        return NULL;
+    if (m.kazoo && (m.curator || m.recipe))
+        return "Kazoo's names are mixed with others: Kazoo and Curator do not wait for each other "
+               "and "
+               "can hold at once; use one kind of lock for the path";
+    if (m.mutex && m.rwlock)
+        return "mutexes are mixed with readers and writers: zklock keeps them apart, Curator does "
+               "not; "
+               "use one kind of lock for the path";
+    if (m.recipe && m.rwlock)
+        return "the C recipe is mixed with readers and writers, for which it does not wait; use "
+               "one "
+               "kind of lock for the path";
+    return NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other lock libraries make of a path: docs/wire-format.md, applied to what is there. */
+#ifndef ZKLOCK_TOOL_PEERS_H
+#define ZKLOCK_TOOL_PEERS_H
+
+#include <stdbool.h>
+
+#include <zklock/inspect.h>
+
+enum { PEERS = 3 };
+
+struct peer_view {
+    const char *name;
+    const char *text; /* what it makes of the path */
+};
+
+void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *inside);
+/* What goes wrong between those that are there now, as a sentence, or NULL. */
+const char *peers_conflict(const struct zkl_inspection *inside);
+
+#endif
