@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signals to zklock run: they reach the command, or end the wait. Requests to let go are one of them. */
+#include "tool.h"
+
+#include <zklock/inspect.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static int times(const struct worked *worked, int number)
+{
+    return atomic_load(&worked->board->signals[number]);
+}
+
+/* A zklock whose command counts its signals. */
+static struct tool counting(const struct worked *worked, const char *path)
+{
+    struct tool tool = tool_run("run", path, "--", WORK, worked->name, "0", "count");
+
+    worked_wait(worked, 1);
+    return tool;
+}
+
+/* State of a process as /proc has it: 'T' is stopped. */
+static char state_of(pid_t pid)
+{
+    char name[64], state = '?';
+
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(name, "re");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    if (file)
+        fclose(file);
+    return state;
+}
+
+/* Goal: what is sent to zklock reaches the command, each signal once, and the command's own end counts. */
+static void signals_reach_the_command(void **state)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
+    struct worked worked = worked_new();
+    struct tool tool = counting(&worked, cluster_path("signals"));
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        check_ok(kill(tool.pid, numbers[i]));
+        check_wait(times(&worked, numbers[i]) == 1, WAIT_MS);
+    }
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_status(&tool), ==, 5);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        check_num(times(&worked, numbers[i]), ==, 1);
+    worked_free(&worked);
+}
+
+/* Goal: they reach all of the command's group. */
+static void signals_reach_the_whole_group(void **state)
+{
+    struct worked one = worked_new(), two = worked_new();
+    char line[600];
+
+    (void)state;
+    snprintf(line, sizeof line, "%s %s 0 count & %s %s 0 count & wait", WORK, one.name, WORK,
+             two.name);
+    struct tool tool = tool_run("run", cluster_path("group"), "-c", line);
+    worked_wait(&one, 1);
+    worked_wait(&two, 1);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_signal(&tool), ==, SIGTERM); /* the shell's */
+    check_num(times(&one, SIGTERM), ==, 1);
+    check_num(times(&two, SIGTERM), ==, 1);
+    worked_free(&one);
+    worked_free(&two);
+}
+
+/* Goal: each signal that ends a program ends a zklock that waits, which then leaves no node; and no command
+ * was run. */
+static void signals_end_the_wait(void **state)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    const char *path = cluster_path("waiting");
+    struct worked worked = worked_new();
+    struct tool holder = counting(&worked, path);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct tool tool = tool_run("run", path, "--", WORK, worked.name, "1");
+        check_wait(cluster_children(path) == 2, WAIT_MS);
+        check_ok(kill(tool.pid, numbers[i]));
+        check_num(tool_signal(&tool), ==, numbers[i]);
+        check_num(cluster_children(path), ==, 1);
+    }
+    check_num(atomic_load(&worked.board->begun), ==, 1);
+    check_ok(kill(holder.pid, SIGTERM));
+    check_num(tool_status(&holder), ==, 5);
+    worked_free(&worked);
+}
+
+/* Goal: a signal that was ignored when zklock was called, as under nohup, is ignored by it and by its
+ * command. */
+static void ignored_signals_stay_ignored(void **state)
+{
+    struct worked worked = worked_new();
+    char line[700];
+
+    (void)state;
+    snprintf(line, sizeof line, "trap '' HUP; exec %s run %s -- %s %s 0", ZKLOCK,
+             cluster_path("nohup"), WORK, worked.name);
+    struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    worked_wait(&worked, 1);
+    check_ok(kill(tool.pid, SIGHUP));
+    check_ok(kill(atomic_load(&worked.board->pid), SIGHUP));
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_signal(&tool), ==, SIGTERM);
+    worked_free(&worked);
+}
+
+/* Goal: SIGTSTP stops the command, SIGCONT continues it. The process that stopped may be the command alone,
+ * if there is no shell that would continue zklock. */
+static void stops_are_passed_on(void **state)
+{
+    struct worked worked = worked_new();
+    struct tool tool = counting(&worked, cluster_path("stops"));
+    pid_t command = atomic_load(&worked.board->pid);
+
+    (void)state;
+    check_ok(kill(command, SIGSTOP)); /* of its own, which is nobody else's business */
+    check_wait(state_of(command) == 'T', WAIT_MS);
+    check_true(state_of(tool.pid) != 'T');
+    check_ok(kill(tool.pid, SIGCONT));
+    check_wait(state_of(command) != 'T', WAIT_MS);
+    check_wait(times(&worked, SIGCONT) == 1, WAIT_MS);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_status(&tool), ==, 5);
+    worked_free(&worked);
+}
+
+/* Goal: a command that is stopped is ended all the same when the lock is lost. */
+static void a_stopped_command_is_ended(void **state)
+{
+    const char *path = cluster_path("still");
+    struct worked worked = worked_new();
+    struct tool tool;
+    char node[300];
+
+    (void)state;
+    tool = counting(&worked, path);
+    check_ok(kill(atomic_load(&worked.board->pid), SIGSTOP));
+    check_wait(state_of(atomic_load(&worked.board->pid)) == 'T', WAIT_MS);
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_status(&tool), ==, 79);
+    check_num(times(&worked, SIGTERM), ==, 1);
+    worked_free(&worked);
+}
+
+/* Goal: who is asked to let go passes that on as SIGTERM, once, and goes on holding until the command has
+ * ended. */
+static void a_request_to_let_go_is_a_sigterm(void **state)
+{
+    const char *path = cluster_path("revoke");
+    struct zkl_client *client = cluster_client();
+    struct worked worked = worked_new();
+    struct tool tool = counting(&worked, path);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    char node[300];
+
+    (void)state;
+    cluster_child(path, 0, node, sizeof node);
+    wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
+    check_ok(zkl_revoke(client, node, &wait, 0));
+    check_num(tool_status(&tool), ==, 5);
+    check_true(tool_says(&tool, "somebody asks for the lock: the command gets SIGTERM"));
+    check_num(times(&worked, SIGTERM), ==, 1);
+    cluster_free(client, NULL);
+    worked_free(&worked);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(signals_reach_the_command),
+    cmocka_unit_test(signals_reach_the_whole_group),
+    cmocka_unit_test(signals_end_the_wait),
+    cmocka_unit_test(ignored_signals_stay_ignored),
+    cmocka_unit_test(stops_are_passed_on),
+    cmocka_unit_test(a_stopped_command_is_ended),
+    cmocka_unit_test(a_request_to_let_go_is_a_sigterm),
+};
+
+int main(int argc, char **argv)
+{
+    return TOOL_MAIN(argc, argv, "signals", tests);
+}
