@@ -35,6 +35,7 @@ static void be_shell(const char *line, int say, int hear)
     int status = 0;
     char byte;
 
+    tool_default_signals();
     signal(SIGTTOU, SIG_IGN);
     pid_t job = fork();
     if (job == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tool.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,14 @@ int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *
 
 /* --- zklock ------------------------------------------------------------------------------------ */
 
+void tool_default_signals(void)
+{
+    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        signal(all[i], SIG_DFL);
+}
+
 struct tool tool_start(const char *const argv[])
 {
     struct tool tool = {.output = memfd_create("output", MFD_CLOEXEC)};
@@ -52,6 +61,7 @@ struct tool tool_start(const char *const argv[])
     tool.pid = fork();
     check_num(tool.pid, >=, 0);
     if (tool.pid == 0) {
+        tool_default_signals();
         dup2(tool.output, STDOUT_FILENO);
         dup2(tool.output, STDERR_FILENO);
         execv(argv[0], (char *const *)argv);

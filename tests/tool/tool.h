@@ -26,6 +26,9 @@ struct tool {
     int output; /* a file */
 };
 
+/* For a child: what the caller of the tests ignores, as a shell does for its background, is not ignored. */
+void tool_default_signals(void);
+
 /* tool_run("run", "/path", "--", "true"): begun, standard output and error kept. */
 #define tool_run(...) tool_start((const char *const[]){ZKLOCK, __VA_ARGS__, NULL})
 struct tool tool_start(const char *const argv[]);
