@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock dev: an ensemble that serves, and is gone with all its files however zklock ends. */
+#include "peek.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char folder[512]; /* all that it makes is in there */
+
+static int files(void)
+{
+    int n = 0;
+    DIR *dir = opendir(folder);
+
+    check_true(dir);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Started, with its servers in ZKLOCK_SERVERS. */
+static struct tool dev(const char *nodes)
+{
+    char servers[256];
+
+    snprintf(folder, sizeof folder, "%s/dev", zks_dir(server));
+    mkdir(folder, 0700);
+    char *before = strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    check_ok(setenv("TMPDIR", folder, 1));
+    struct tool tool = tool_run("dev", "--nodes", nodes);
+    check_ok(setenv("TMPDIR", before, 1));
+    free(before);
+    check_wait(tool_says(&tool, "\n"), ZKS_READY_MS);
+    snprintf(servers, sizeof servers, "%.*s", (int)strcspn(tool_text(&tool), "\n"),
+             tool_text(&tool));
+    check_ok(setenv("ZKLOCK_SERVERS", servers, 1));
+    return tool;
+}
+
+static void is_all_gone(void)
+{
+    int port = atoi(strrchr(getenv("ZKLOCK_SERVERS"), ':') + 1);
+
+    check_wait(files() == 0, WAIT_MS);
+    check_num(net_connect(zks_host(), port, net_now_ms() + WAIT_MS), ==, -1);
+}
+
+/* Goal: what it prints is an ensemble of so many servers, on which a lock works. */
+static void the_ensemble_serves(void **state)
+{
+    (void)state;
+    struct tool tool = dev("3");
+    int colons = 0;
+    for (const char *c = getenv("ZKLOCK_SERVERS"); *c; c++)
+        colons += *c == ':';
+    check_num(colons, ==, 3);
+    check_num(files(), ==, 1);
+    tool_check(0, "under the lock", "run", "/dev", "--", "echo", "under the lock");
+    kill(tool.pid, SIGTERM);
+    check_num(tool_status(&tool), ==, 0);
+    is_all_gone();
+}
+
+/* Goal: nothing stays behind, be it interrupted or killed. */
+static void nothing_stays_behind(void **state)
+{
+    (void)state;
+    struct tool tool = dev("1");
+    tool_check(0, "/dev  free", "status", "/dev");
+    kill(tool.pid, SIGINT);
+    check_num(tool_status(&tool), ==, 0);
+    is_all_gone();
+    tool = dev("1");
+    kill(tool.pid, SIGKILL);
+    check_num(tool_signal(&tool), ==, SIGKILL);
+    is_all_gone();
+}
+
+static void wrong_calls_are_told(void **state)
+{
+    (void)state;
+    tool_check(64, "--nodes is to be a whole number from 1 to 5, not \"6\"", "dev", "--nodes", "6");
+    tool_check(64, "dev takes no words but options, not \"now\"", "dev", "now");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ensemble_serves),
+        cmocka_unit_test(nothing_stays_behind),
+        cmocka_unit_test(wrong_calls_are_told),
+    };
+
+    return TOOL_MAIN(argc, argv, "tool dev", tests);
+}

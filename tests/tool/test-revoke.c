@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock revoke and zklock break: who is asked, who is waited for, and what is deleted. */
+#include "peek.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_there(const char *node)
+{
+    return wire_exists(raw, node, NULL) == 0;
+}
+
+/* --- revoke ------------------------------------------------------------------------------------ */
+
+/* Goal: the holder of a lock lets go of it, and revoke knows when. */
+static void a_holder_lets_go(void **state)
+{
+    struct worked held = worked_new();
+
+    (void)state;
+    struct tool tool = tool_run("run", "/ask/run", "--", WORK, held.name, "60000");
+    worked_wait(&held, 1);
+    tool_check(0, "asked ", "revoke", "--within", "20", "/ask/run");
+    check_num(cluster_children("/ask/run"), ==, 0);
+    tool_wait(&tool);
+    tool_check(0, "nobody holds /ask/run", "revoke", "--within", "20", "/ask/run");
+    worked_free(&held);
+}
+
+/* Goal: one who does not listen is told of after the time, with what to do; all holders are asked, nobody
+ * who waits; and without --within nobody is waited for. */
+static void who_does_not_listen_is_told_of(void **state)
+{
+    char data[64];
+
+    (void)state;
+    const char *first = contender("/ask/deaf", "__READ__", owner_text(1));
+    const char *second = contender("/ask/deaf", "__READ__", owner_text(2));
+    const char *waits = contender("/ask/deaf", "__WRIT__", "writer");
+    tool_check(0, "asked ", "revoke", "/ask/deaf");
+    check_ok(wire_get(raw, first, data, sizeof data, NULL));
+    check_text(data, "__REVOKE__");
+    check_ok(wire_get(raw, second, data, sizeof data, NULL));
+    check_text(data, "__REVOKE__");
+    check_ok(wire_get(raw, waits, data, sizeof data, NULL));
+    check_text(data, "writer");
+    tool_check(1, "has not let go: zklock break /ask/deaf/", "revoke", "--within", "0.3",
+               "/ask/deaf");
+    tool_check(0, "asked writer to let go", "revoke", waits);
+    check_ok(wire_get(raw, waits, data, sizeof data, NULL));
+    check_text(data, "__REVOKE__");
+}
+
+static void wrong_calls_of_revoke_are_told(void **state)
+{
+    (void)state;
+    tool_check(64, "--within is to be a number of seconds", "revoke", "--within", "soon", "/ask/x");
+    tool_check(64, "a PATH and no more, not 2 words", "revoke", "/ask/x", "/ask/y");
+    tool_check(64, "--within wants a value", "revoke", "/ask/x", "--within");
+    tool_check(0, "nobody holds /ask/nowhere/at/all", "revoke", "/ask/nowhere/at/all");
+}
+
+/* --- break ------------------------------------------------------------------------------------- */
+
+/* Goal: on a terminal it asks, and does what the answer is. */
+static void break_asks_on_a_terminal(void **state)
+{
+    (void)state;
+    const char *node = contender("/break/ask", "lock-", owner_text(1));
+    struct typist *typist = typist_run(80, "break", node);
+    typist_wait(typist, "[y/N] ");
+    check_true(strstr(typist->screen, "holds /break/ask, for "));
+    typist_type(typist, "\n");
+    typist_wait(typist, "nothing was done");
+    check_num(WEXITSTATUS(typist_end(typist)), ==, 1);
+    check_true(is_there(node));
+    typist = typist_run(80, "break", node);
+    typist_wait(typist, "[y/N] ");
+    typist_type(typist, "y\n");
+    typist_wait(typist, "deleted ");
+    check_num(typist_end(typist), ==, 0);
+    check_true(!is_there(node));
+}
+
+/* Goal: what took the place of the node that was asked about stays. */
+static void another_node_at_that_path_stays(void **state)
+{
+    (void)state;
+    const char *node = contender("/break/other", "lock-", owner_text(1));
+    struct typist *typist = typist_run(80, "break", node);
+    typist_wait(typist, "[y/N] ");
+    check_ok(wire_delete(raw, node, -1));
+    check_ok(wire_create(raw, node, "another", WIRE_EPHEMERAL, NULL, 0));
+    typist_type(typist, "y\n");
+    check_num(WEXITSTATUS(typist_end(typist)), ==, 1);
+    check_true(is_there(node));
+}
+
+/* Goal: --yes does not ask; without it and without a terminal nothing is done. A holder, a waiter and a
+ * permit can be deleted; what is no contender can't. */
+static void break_without_a_terminal_wants_yes(void **state)
+{
+    (void)state;
+    const char *holds = contender("/break/yes", "lock-", owner_text(1));
+    const char *waits = contender("/break/yes", "lock-", owner_text(2));
+    tool_check(64, "give --yes", "break", holds);
+    check_true(is_there(holds));
+    tool_check(0, "deleted /break/yes/", "break", "--yes", waits);
+    check_true(!is_there(waits) && is_there(holds));
+    tool_check(1, "there is no node ", "break", "--yes", waits);
+    const char *permit = contender("/break/permits/leases", "lease-", owner_text(3));
+    tool_check(0, "deleted /break/permits/leases/", "break", "--yes", permit);
+    check_true(!is_there(permit));
+    tool_check(1, "is not the node of a contender", "break", "--yes", "/break/yes");
+    check_true(is_there(holds));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_holder_lets_go),
+        cmocka_unit_test(who_does_not_listen_is_told_of),
+        cmocka_unit_test(wrong_calls_of_revoke_are_told),
+        cmocka_unit_test(break_asks_on_a_terminal),
+        cmocka_unit_test(another_node_at_that_path_stays),
+        cmocka_unit_test(break_without_a_terminal_wants_yes),
+    };
+
+    return TOOL_MAIN(argc, argv, "tool revoke", tests);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock status: what it tells of locks and those at them, for people, for programs and on a terminal. */
+#include "peek.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Goal: each lock below a path is told with its kind, its holders and its queue in order; real ones, and
+ * one that is free. */
+static void locks_below_a_path_are_told(void **state)
+{
+    struct worked held = worked_new();
+
+    (void)state;
+    struct tool tool = tool_run("run", "/tell/a", "--", WORK, held.name, "20000");
+    worked_wait(&held, 1);
+    struct tool waits = tool_run("run", "-w", "20", "/tell/a", "--", "true");
+    check_wait(cluster_children("/tell/a") == 2, WAIT_MS);
+    contender("/tell/deep/b", "__READ__", owner_text(1));
+    contender("/tell/deep/b", "__READ__", owner_text(2));
+    contender("/tell/deep/b", "__WRIT__", "somebody");
+    check_ok(wire_create(raw, "/tell/free", "", WIRE_PERSISTENT, NULL, 0));
+
+    tool_check(0, "/tell/a  mutex, 1 held, 1 waiting\n  holds  lock ", "status", "/tell");
+    tool_check(0, "/tell/deep/b  rwlock, 2 held, 1 waiting\n  holds  read ", "status", "/tell");
+    tool_check(0, "  waits  write   somebody ", "status", "/tell");
+    tool_check(0, "/tell/free  free\n", "status", "/tell");
+    tool_check(0, "/not/there  free\n", "status", "/not/there");
+    kill(tool.pid, SIGTERM);
+    tool_wait(&tool);
+    check_num(tool_status(&waits), ==, 0);
+    worked_free(&held);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *json_of(const char *path)
+{
+    struct tool tool = tool_run("status", "--json", path);
+    check_num(tool_status(&tool), ==, 0);
+    json_error_t error;
+    json_t *all = json_loads(tool_text(&tool), 0, &error);
+    if (!all)
+        fail_msg("no JSON: %s in %s", error.text, tool_text(&tool));
+    return all;
+}
+
+/* locks[0].LIST[0] */
+static json_t *first_of(json_t *all, const char *list)
+{
+    json_t *entry =
+        json_array_get(json_object_get(json_array_get(json_object_get(all, "locks"), 0), list), 0);
+    check_true(entry);
+    return entry;
+}
+
+static const char *text_of(json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "(null)";
+}
+
+/* Goal: programs get the same, whole and in JSON's own types. */
+static void json_has_all_of_it(void **state)
+{
+    char first[256], second[256];
+
+    (void)state;
+    snprintf(first, sizeof first, "%s", contender("/json", "lock-", owner_text(7)));
+    snprintf(second, sizeof second, "%s", contender("/json", "lock-", "\"quoted\" \\"));
+    check_ok(wire_create(raw, "/json/foreign", "", WIRE_EPHEMERAL, NULL, 0));
+    json_t *all = json_of("/json");
+    check_text(text_of(all, "path"), "/json");
+    json_t *holder = first_of(all, "holders"), *waiter = first_of(all, "queue");
+    check_text(text_of(holder, "node"), first);
+    check_text(text_of(holder, "style"), "curator");
+    check_num(json_integer_value(json_object_get(holder, "pid")), ==, getpid());
+    check_num(json_integer_value(json_object_get(holder, "thread")), ==, 7);
+    check_num(json_integer_value(json_object_get(holder, "czxid")), >, 0);
+    check_num(json_integer_value(json_object_get(holder, "age_ms")), <, WAIT_MS);
+    check_true(json_is_null(json_object_get(holder, "waits_for")));
+    check_text(text_of(waiter, "node"), second);
+    check_text(text_of(waiter, "owner"), "\"quoted\" \\");
+    check_text(text_of(waiter, "waits_for"), first);
+    check_true(json_is_null(json_object_get(waiter, "host")));
+    check_num(json_integer_value(json_object_get(waiter, "sequence")), ==, 1);
+    check_text(text_of(first_of(all, "others"), "node"), "/json/foreign");
+    json_decref(all);
+}
+
+/* Goal: a semaphore's permits, and who was asked to let go. */
+static void permits_and_requests_are_told(void **state)
+{
+    (void)state;
+    check_ok(wire_create(raw, "/permits", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/permits/leases", "3", WIRE_PERSISTENT, NULL, 0));
+    contender("/permits/leases", "lease-", "__REVOKE__");
+    tool_check(0, "/permits  semaphore, 1 of 3 held, 0 waiting\n  holds  permit  session 0x",
+               "status", "/permits");
+    tool_check(0, "(asked to let go)", "status", "/permits");
+    json_t *all = json_of("/permits");
+    check_true(json_is_true(json_object_get(first_of(all, "holders"), "asked_to_let_go")));
+    json_decref(all);
+}
+
+/* --- a terminal -------------------------------------------------------------------------------- */
+
+/* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
+static void watch_draws_again(void **state)
+{
+    (void)state;
+    const char *holder = contender("/watch", "lock-", owner_text(1));
+    struct typist *typist = typist_run(50, "status", "--watch", "/watch");
+    typist_wait(typist, "\033[1m/watch  mutex, 1 held, 0 waiting\033[0m");
+    check_true(strstr(typist->screen, "\033[32m  holds  lock "));
+    check_true(
+        !strstr(typist->screen, strrchr(holder, '-'))); /* the end of a line that is too long */
+    contender("/watch", "lock-", "second");
+    typist_wait(typist, "/watch  mutex, 1 held, 1 waiting");
+    check_ok(wire_delete(raw, holder, -1));
+    typist_wait(typist, "\033[32m  holds  lock    second ");
+    typist_type(typist, "\003");
+    int status = typist_end(typist);
+    check_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+}
+
+/* Goal: where nobody watches there is no colour, nothing is drawn again, and a wrong call is told. */
+static void without_a_terminal_it_is_plain(void **state)
+{
+    (void)state;
+    contender("/plain", "lock-", owner_text(1));
+    struct tool tool = tool_run("status", "/plain");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(!strchr(tool_text(&tool), '\033'));
+    check_ok(setenv("NO_COLOR", "1", 1));
+    struct typist *typist = typist_run(200, "status", "/plain");
+    typist_wait(typist, "-lock-0000000000\r\n");
+    check_true(!strchr(typist->screen, '\033'));
+    check_num(typist_end(typist), ==, 0);
+    check_ok(unsetenv("NO_COLOR"));
+    tool_check(64, "--watch draws on a terminal", "status", "--watch", "/plain");
+    tool_check(64, "a PATH and no more, not 0 words", "status");
+    tool_check(64, "status has no option --frob", "status", "--frob", "/plain");
+    tool_check(64, "does not begin with a slash", "status", "plain");
+}
+
+/* Goal: what may not be read is told as that, at the path itself by the status. */
+static void what_is_denied_is_told(void **state)
+{
+    static const struct wire_acl nothing = {1 << 4, "world", "anyone"};
+
+    (void)state;
+    check_ok(wire_create(raw, "/denied", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create_acl(raw, "/denied/below", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
+    tool_check(0, "/denied/below  can't be read: no READ\n", "status", "/denied");
+    tool_check(77, "/denied/below", "status", "/denied/below");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(locks_below_a_path_are_told),    cmocka_unit_test(json_has_all_of_it),
+        cmocka_unit_test(permits_and_requests_are_told),  cmocka_unit_test(watch_draws_again),
+        cmocka_unit_test(without_a_terminal_it_is_plain), cmocka_unit_test(what_is_denied_is_told),
+    };
+
+    return TOOL_MAIN(argc, argv, "tool status", tests);
+}
