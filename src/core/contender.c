@@ -77,6 +77,11 @@ bool zkl_contender_waits(const struct zkl_contender_machine *m)
     return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
 }
 
+bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_WAITING && m->own_is_put_off;
+}
+
 bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);

@@ -70,6 +70,7 @@ enum zkl_event_type {
     ZKL_EV_PRED_FIRED,
     ZKL_EV_OWN_DELETED,
     ZKL_EV_OWN_CHANGED,
+    ZKL_EV_WAITED, /* for a while: what was put off is due */
     ZKL_EV_ROOT_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
     ZKL_EV_PROVED,    /* a quorum write was answered */
@@ -122,6 +123,7 @@ enum zkl_action_type {
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
+    ZKL_DO_WATCH_OWN_LATER, /* at once if another of this client watches the predecessor */
     ZKL_DO_GET_LIMIT,      /* the root's data */
     ZKL_DO_SET_LIMIT,      /* our number there, if nobody was faster */
     ZKL_DO_WATCH_LIMIT,    /* the data, now and when it changes */
@@ -198,6 +200,7 @@ struct zkl_contender_machine {
     bool revoked;         /* somebody asked us to let go */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     bool pred_is_plain;   /* WAITING: that is surely for a mutex, and so are we */
+    bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     bool posted;    /* unlock does not wait for the answer: set before START */
     char guid[ZKL_GUID_LEN + 1];
@@ -234,6 +237,7 @@ bool zkl_contender_needs_window(const struct zkl_contender_machine *m); /* heart
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);
 bool zkl_contender_waits(const struct zkl_contender_machine *m);      /* for something outside */
+bool zkl_contender_puts_off(const struct zkl_contender_machine *m);    /* its own node's watch */
 bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m); /* a proof would help it */
 bool zkl_contender_is_bounded(const struct zkl_contender_machine *m); /* by the window's end */
 /* Something is to be deleted and nothing is under way: it waits for the link, or its request could

@@ -56,8 +56,10 @@ static void session_moved(void *arg, enum zkl_session_state from, const char *wh
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
 {
     *core = (struct zkl_core){.port = port,
-                              .tracer = {contender_moved, core},
+                              .tracer = {port->trace ? contender_moved : NULL, core},
                               .lease_boot = INT64_MAX,
+                              .put_off_mono_ns = INT64_MAX,
+                              .share_from = ZKL_SHARE_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms);
     /* The machine is the contender's first member: traces go from one to the other. */
@@ -82,7 +84,9 @@ static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
 {
-    snprintf(out, ZKL_NODE_PATH_MAX + 1, "%s/%s", c->machine.root, name);
+    memcpy(out, c->machine.root, c->machine.root_length);
+    out[c->machine.root_length] = '/';
+    strcpy(out + c->machine.root_length + 1, name);
 }
 
 static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
@@ -213,6 +217,17 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
         free(path);
 }
 
+/* With the predecessor of the same client its successor is likely to be as well, and inherits from it
+ * by its own watch; which costs nothing then, as that one watches the same node. */
+static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
+{
+    const struct zkl_watch *pred = c->subs[ZKL_SUB_PRED].watch;
+    if (pred && pred->subscribers->next)
+        arm_data_watch(core, c, ZKL_SUB_OWN, c->machine.node);
+    else
+        zkl_pace_put_off(core);
+}
+
 /* The list and the child watch are one request, shared by all contenders that look at this root:
  * whoever joins while it is out is served by its answer, because any later change fires the watch.
  */
@@ -324,6 +339,9 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_WATCH_OWN:
         arm_data_watch(core, c, ZKL_SUB_OWN, c->machine.node);
+        break;
+    case ZKL_DO_WATCH_OWN_LATER:
+        watch_own_later(core, c);
         break;
     case ZKL_DO_GET_LIMIT:
         if (!zkl_permits_shares_limit(c))
@@ -537,8 +555,8 @@ static void forget_session(struct zkl_core *core)
 {
     zkl_pending_clear(core);
     zkl_watch_clear(core);
+    zkl_share_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        zkl_share_reset(c);
         if (c->batch)
             zkl_batch_reset(c->batch);
     }

@@ -151,6 +151,8 @@ struct zkl_contender {
     bool wants_create, wants_list;     /* as a member of it */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
+    bool follows; /* not that list: another one, behind its answer */
+    bool counts;  /* in zkl_share's out */
     struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
@@ -187,6 +189,15 @@ struct zkl_query {
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
 #define ZKL_SHARE_BUCKETS 64
+#define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
+
+/* The lists of the roots in one bucket; see share.h. */
+struct zkl_share {
+    struct zkl_contender *leader; /* whose list is for all, after a reconnect */
+    struct zkl_contender *last;   /* who sent the last of the first lists that are out */
+    size_t out;                   /* how many these are */
+};
+
 /* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most: a
  * server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client would
  * come back with it for ever. */
@@ -219,7 +230,8 @@ struct zkl_core {
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
     bool sharing; /* who lists again from here on has one list with others; see share.c */
-    struct zkl_contender *leaders[ZKL_SHARE_BUCKETS];
+    struct zkl_share shares[ZKL_SHARE_BUCKETS];
+    size_t share_from; /* ZKL_SHARE_FROM, but for tests */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_batch *due_batches; /* to be looked at when the event is over */
     struct zkl_group *due_groups;
@@ -232,6 +244,7 @@ struct zkl_core {
     uint64_t beats;
     uint64_t beat_round; /* number of the last contender checked, where one beat can't check all */
     int64_t last_send_mono_ns;
+    int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
 };
 
@@ -239,6 +252,7 @@ struct zkl_core {
  * can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
 #define ZKL_NUDGE_MS 300
 #define ZKL_RETRY_MS 300
+#define ZKL_PUT_OFF_MS 300
 
 void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms);
 /* Frees what the core itself allocated. No contender may be left. */

@@ -189,6 +189,7 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_WATCHED:
     case ZKL_EV_PRED_FIRED:
     case ZKL_EV_ROOT_FIRED:
+    case ZKL_EV_WAITED:
     case ZKL_EV_LIMIT:
     case ZKL_EV_LIMIT_SET:
     case ZKL_EV_LIMIT_FIRED:
@@ -312,6 +313,8 @@ void zkl_in_leaving(struct zkl_step *s)
             zkl_step_send_delete(s);
         } else if (zkl_step_outcome_unknown(ev->answer)) {
             s->m->maybe_on_server = true; /* looked for with the link, or after a while */
+            /* A list that is out may have gone over the next link already, to a server that lags. */
+            zkl_step_forget_list(s);
         } else {
             end(s, "never created");
         }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "name.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NOT_UTF8 UINT32_MAX
@@ -153,30 +151,50 @@ void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *ou
         }
         strcpy(out, marker);
     } else {
-        snprintf(out, ZKL_NODE_NAME_MAX + 1, "_c_%s-%s%s", guid, naming->name, marker);
+        out = stpcpy(stpcpy(stpcpy(out, "_c_"), guid), "-");
+        stpcpy(stpcpy(out, naming->name), marker);
     }
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
 }
 
 static bool parse_number(const char *text, int32_t *sequence)
 {
     const char *digits = text + (*text == '-');
-    size_t length = strlen(digits);
-    if (length == 0 || length > 10 || strspn(digits, "0123456789") != length)
-        return false;
-    long long number = atoll(text);
-    if (number < INT32_MIN || number > INT32_MAX)
+    int64_t number = 0;
+    size_t length = 0;
+    for (; is_digit(digits[length]); length++) {
+        if (length == 10)
+            return false;
+        number = 10 * number + (digits[length] - '0');
+    }
+    if (*text == '-')
+        number = -number;
+    if (length == 0 || digits[length] != '\0' || number < INT32_MIN || number > INT32_MAX)
         return false;
     *sequence = (int32_t)number;
     return true;
 }
 
-/* What stands after the last marker, NULL if that is no number. */
+static bool ends_with(const char *start, const char *end, const char *marker)
+{
+    size_t length = strlen(marker);
+    return (size_t)(end - start) >= length && memcmp(end - length, marker, length) == 0;
+}
+
+/* What stands after the last marker, NULL if that is no number. Long lists are read from here, so it
+ * looks at the few bytes at the end only. */
 static const char *after_last(const char *child, const char *marker, int32_t *sequence)
 {
-    const char *last = NULL;
-    for (const char *at = strstr(child, marker); at; at = strstr(at + 1, marker))
-        last = at;
-    return last && parse_number(last + strlen(marker), sequence) ? last + strlen(marker) : NULL;
+    const char *number = child + strlen(child);
+    while (number > child && is_digit(number[-1]))
+        number--;
+    if (!ends_with(child, number, marker) && number > child && number[-1] == '-')
+        number--;
+    return ends_with(child, number, marker) && parse_number(number, sequence) ? number : NULL;
 }
 
 /* "x-<session>-<number>": ZooKeeper's own recipes, in C (hexadecimal) and Java (decimal). */

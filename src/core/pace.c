@@ -153,6 +153,21 @@ static void retry(struct zkl_core *core)
     zkl_query_retry(core);
 }
 
+/* --- what waiters put off ----------------------------------------------- */
+
+/* One time for all: who came last waits the shortest. */
+void zkl_pace_put_off(struct zkl_core *core)
+{
+    if (core->put_off_mono_ns == INT64_MAX)
+        core->put_off_mono_ns = core->now.mono_ns + ZKL_PUT_OFF_MS * MS;
+}
+
+static void do_what_was_put_off(struct zkl_core *core)
+{
+    core->put_off_mono_ns = INT64_MAX;
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_WAITED}, zkl_contender_puts_off);
+}
+
 /* --- all together ------------------------------------------------------- */
 
 bool zkl_pace_heartbeat_if_wanted(struct zkl_core *core)
@@ -178,6 +193,8 @@ void zkl_pace_timer(struct zkl_core *core)
         end_leases(core);
     if (heartbeat_at(core, now) <= now.mono_ns)
         send_heartbeat(core);
+    if (core->put_off_mono_ns <= now.mono_ns)
+        do_what_was_put_off(core);
     if (nudge_at(core) <= now.mono_ns) {
         struct zkl_request request = {.kind = ZKL_REQ_NUDGE, .path = "/"};
         zkl_pending_send(core, &core->nudge, &request);
@@ -195,6 +212,7 @@ static int64_t earlier(int64_t a, int64_t b)
 int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)
 {
     int64_t at = earlier(heartbeat_at(core, now), earlier(nudge_at(core), retry_at(core)));
+    at = earlier(at, core->put_off_mono_ns);
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, to_mono(now, core->lease_boot));
     if (core->bounded > 0)

@@ -15,6 +15,8 @@ bool zkl_pace_heartbeat_if_wanted(struct zkl_core *core);
 void zkl_pace_heartbeat_answered(struct zkl_core *core, const struct zkl_reply *reply);
 /* From now on its hold lasts lease_ns more; false: it has ended. */
 bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
+/* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. */
+void zkl_pace_put_off(struct zkl_core *core);
 /* The contender's hold may have a lease that ends before all others. */
 void zkl_pace_note_lease(struct zkl_core *core, const struct zkl_contender *c);
 

@@ -161,8 +161,10 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
-     * its predecessor leaves. */
-    zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+     * its predecessor leaves. Where others are between, and will have moved on in a moment, that is
+     * a request for nothing. */
+    s->m->own_is_put_off = look->before > 1;
+    zkl_step_emit(s, s->m->own_is_put_off ? ZKL_DO_WATCH_OWN_LATER : ZKL_DO_WATCH_OWN);
 }
 
 static void decide(struct zkl_step *s)
@@ -530,6 +532,12 @@ static bool is_our_turn(const struct zkl_step *s)
            window_fresh(s->ev);
 }
 
+static void stop_putting_off(struct zkl_step *s)
+{
+    s->m->own_is_put_off = false;
+    zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
 void zkl_in_waiting(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -551,6 +559,8 @@ void zkl_in_waiting(struct zkl_step *s)
     else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&
              ev->answer != ZKL_ANSWER_LINK)
         zkl_step_fail_odd(s, "watching the predecessor");
+    else if (ev->type == ZKL_EV_WAITED)
+        stop_putting_off(s);
     else
         zkl_step_common_wish(s);
 }

@@ -13,6 +13,7 @@ static void unlink_sharer(struct zkl_contender *c)
         at = &(*at)->next_sharer;
     *at = c->next_sharer;
     c->shares_list = c->next_sharer = NULL;
+    c->follows = false;
 }
 
 void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender)
@@ -24,59 +25,124 @@ void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender
     owner->sharers = contender;
 }
 
-static struct zkl_contender **leader_of(struct zkl_core *core, const struct zkl_contender *c)
+static struct zkl_share *share_of(struct zkl_core *core, const struct zkl_contender *c)
 {
-    return &core->leaders[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
+    return &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
+}
+
+static bool is_same_root(const struct zkl_contender *a, const struct zkl_contender *b)
+{
+    return a && strcmp(a->machine.root, b->machine.root) == 0;
+}
+
+/* Its first list goes out. */
+static void enter(struct zkl_core *core, struct zkl_contender *c)
+{
+    struct zkl_share *share = share_of(core, c);
+    assert(!c->counts);
+    c->counts = true;
+    share->out++;
+    share->last = c;
+}
+
+static void leave(struct zkl_core *core, struct zkl_contender *c)
+{
+    struct zkl_share *share = share_of(core, c);
+    if (!c->counts)
+        return;
+    c->counts = false;
+    share->out--;
+    if (share->last == c)
+        share->last = NULL;
+}
+
+/* Those (all, or only who follows) that relied on this one get a list of their own, one for all. */
+static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
+{
+    struct zkl_contender *first = NULL, *next;
+    for (struct zkl_contender *other = c->sharers; other; other = next) {
+        next = other->next_sharer;
+        if (!all && !other->follows)
+            continue;
+        unlink_sharer(other);
+        if (first)
+            zkl_share_join(first, other);
+        else
+            first = other;
+    }
+    if (!first)
+        return;
+    if (first->machine.state == ZKL_QUEUEING)
+        enter(core, first);
+    zkl_core_send_list(core, first);
 }
 
 void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
 {
-    struct zkl_contender *other, *next = c->sharers;
     if (c->shares_list)
         unlink_sharer(c);
-    assert(!core->sharing || *leader_of(core, c) != c); /* it has just begun to list */
-    if (!next)
-        return;
-    unlink_sharer(next);
-    while ((other = c->sharers)) {
-        unlink_sharer(other);
-        zkl_share_join(next, other);
-    }
-    zkl_core_send_list(core, next);
+    assert(!core->sharing || share_of(core, c)->leader != c); /* it has just begun to list */
+    leave(core, c);
+    list_anew(core, c, true);
 }
 
 void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
 {
     struct zkl_contender *other;
+    leave(core, owner);
+    list_anew(core, owner, false);
     while ((other = owner->sharers)) {
         unlink_sharer(other);
         zkl_core_feed(core, other, event);
     }
 }
 
-void zkl_share_reset(struct zkl_contender *c)
+void zkl_share_reset(struct zkl_core *core)
 {
-    c->shares_list = c->sharers = c->next_sharer = NULL;
+    memset(core->shares, 0, sizeof core->shares);
+    for (struct zkl_contender *c = core->first; c; c = c->next) {
+        c->shares_list = c->sharers = c->next_sharer = NULL;
+        c->follows = c->counts = false;
+    }
 }
 
 void zkl_share_begin(struct zkl_core *core)
 {
-    memset(core->leaders, 0, sizeof core->leaders);
+    for (size_t i = 0; i < ZKL_SHARE_BUCKETS; i++)
+        core->shares[i].leader = NULL;
     core->sharing = true;
+}
+
+static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
+{
+    struct zkl_share *share = share_of(core, c);
+    bool same = is_same_root(share->leader, c);
+    if (same)
+        zkl_share_join(share->leader, c);
+    else
+        share->leader = c;
+    return same;
+}
+
+/* Those whose lists are out are before this one, so its own is in no hurry. */
+static bool follow(struct zkl_core *core, struct zkl_contender *c)
+{
+    struct zkl_share *share = share_of(core, c);
+    bool follows = share->out >= core->share_from && is_same_root(share->last, c);
+    if (follows)
+        zkl_share_join(share->last, c);
+    else
+        enter(core, c);
+    c->follows = follows;
+    return follows;
 }
 
 bool zkl_share_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    /* Others look for something: only this state wants no more than to see the queue again. */
-    if (!core->sharing || c->machine.state != ZKL_LISTING)
-        return false;
-    struct zkl_contender **leader = leader_of(core, c);
-    bool same = *leader && strcmp((*leader)->machine.root, c->machine.root) == 0;
-    if (same)
-        zkl_share_join(*leader, c);
-    else
-        *leader = c;
-    return same;
+    /* Others look for something: only these states want no more than to see the queue. */
+    if (c->machine.state == ZKL_QUEUEING)
+        return follow(core, c);
+    return core->sharing && c->machine.state == ZKL_LISTING && share_with_leader(core, c);
 }
 
 void zkl_share_end(struct zkl_core *core)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One list for several contenders of one root: one of them sends it, and the answer is for all. It
- * has to be sent after each of their nodes was made, and after whatever they list for. */
+ * has to be sent after each of their nodes was made, and after whatever they list for. So who comes
+ * while some first lists of the same root are out follows the last of them: when that is answered, one
+ * list is sent for all who follow. Else n threads that queue at once fetch n times n names. */
 #ifndef ZKL_CORE_SHARE_H
 #define ZKL_CORE_SHARE_H
 
@@ -13,11 +15,11 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *contender);
 /* Its list was answered. */
 void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event);
 /* The session ended: nobody awaits anything. */
-void zkl_share_reset(struct zkl_contender *contender);
+void zkl_share_reset(struct zkl_core *core);
 
-/* From begin to end all that list again share one list for each root: after a reconnect n waiters of a
- * path would else fetch n times n names. True: somebody else's list does. */
+/* From begin to end, after a reconnect, all that list again share one list for each root. */
 void zkl_share_begin(struct zkl_core *core);
+/* True: somebody else's list does for this one. */
 bool zkl_share_list(struct zkl_core *core, struct zkl_contender *contender);
 void zkl_share_end(struct zkl_core *core);
 

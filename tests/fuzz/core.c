@@ -349,6 +349,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
     s->core.hello_wanted = how & 1;
     if (how >> 6 == 3)
         s->core.watch_bytes_max = 200; /* a few watches */
+    s->core.share_from = 1 + how % 4;
     if (how & 2)
         link_up(s, true);
 }

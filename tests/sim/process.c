@@ -198,6 +198,7 @@ void proc_init(struct world *w, struct proc *p)
     zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
+    p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
     p->core.tracer = (struct zkl_tracer){note_move, p};
     p->current = fake_open(&w->fake);
     for (int i = 0; i < ALL_APPS; i++)

@@ -473,6 +473,7 @@ static void answers_of_many_requests_find_their_own(void **state)
     struct script *s = script_connected();
     (void)state;
     s->quiet = true;
+    s->core.share_from = 150;
     for (int i = 0; i < 150; i++)
         script_lock(s, "/r");
     assert_true(s->core.pending_count > ZKL_PENDING_BUCKETS);

@@ -246,6 +246,89 @@ static void an_heir_can_give_up(void **state)
     script_free(s);
 }
 
+/* --- many at once --------------------------------------------------------- */
+
+static void all_go(struct script *s)
+{
+    script_event(s, ZKL_SE_EXPIRED);
+    for (int i = 1; i <= SCRIPT_CONTENDERS; i++) {
+        if (s->live[i - 1] && state_of(s, i) == ZKL_LOSTHOLD)
+            script_unlock(s, i);
+        else if (s->live[i - 1])
+            script_stop(s, i, ZKL_ECANCELED);
+    }
+    script_free(s);
+}
+
+/* The fourth to the sixth of six that queue at once follow the third. */
+static struct script *six_at_once(void)
+{
+    struct script *s = script_connected();
+    s->core.share_from = 3;
+    for (int i = 1; i <= 6; i++)
+        script_lock(s, "/r");
+    script_lock(s, "/q");
+    for (int i = 1; i <= 6; i++)
+        script_created(s, i);
+    script_created(s, 1);
+    script_forget(s);
+    return s;
+}
+
+/* Goal: of many that queue at once only some fetch the names of all; one list is then for the rest.
+ * Method: the answers come one by one; another path is not concerned. */
+static void who_comes_in_a_crowd_shares_a_later_list(void **state)
+{
+    struct script *s = six_at_once();
+    (void)state;
+    script_listed(s, "1:1");
+    script_listed(s, "1:1 2:2");
+    assert_false(script_has(s, "> list"));
+    script_listed(s, "1:1 2:2 3:3");
+    assert_true(script_has(s, "> list /r\n"));
+    script_forget(s);
+    script_listed(s, "7:1");
+    assert_int_equal(state_of(s, 7), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 6), ZKL_QUEUEING);
+    script_listed(s, "1:1 2:2 3:3 4:4 5:5 6:6");
+    for (int i = 2; i <= 6; i++)
+        assert_int_equal(state_of(s, i), ZKL_WAITING);
+    assert_false(script_has(s, "> list"));
+    all_go(s);
+}
+
+/* Goal: whoever leaves, the others get their list. Method: a follower gives up, then who sent the list. */
+static void a_crowd_does_not_depend_on_one(void **state)
+{
+    struct script *s = six_at_once();
+    (void)state;
+    script_stop(s, 5, ZKL_ECANCELED);
+    script_stop(s, 3, ZKL_ECANCELED);
+    assert_true(script_has(s, "> list /r\n"));
+    script_listed(s, "1:1");
+    script_listed(s, "1:1 2:2");
+    script_listed(s, "7:1");
+    script_listed(s, "1:1 2:2 4:4 6:6");
+    assert_int_equal(state_of(s, 4), ZKL_WAITING);
+    assert_int_equal(state_of(s, 6), ZKL_WAITING);
+    all_go(s);
+}
+
+/* Goal: a lost link is one for those who follow, too. Method: it goes before any answer, and comes. */
+static void a_crowd_lists_again_after_a_lost_link(void **state)
+{
+    struct script *s = six_at_once();
+    (void)state;
+    script_down(s);
+    for (int i = 1; i <= 6; i++)
+        assert_int_equal(state_of(s, i), ZKL_LISTING);
+    script_up(s, SCRIPT_SESSION);
+    script_listed(s, "1:1 2:2 3:3 4:4 5:5 6:6");
+    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 6), ZKL_WAITING);
+    all_go(s);
+}
+
 /* --- after a reconnect ---------------------------------------------------- */
 
 /* Three of one path and one of another have been waiting, and the link is back. */
@@ -260,16 +343,6 @@ static struct script *four_that_list_again(void)
     script_up(s, SCRIPT_SESSION);
     script_forget(s);
     return s;
-}
-
-static void all_go(struct script *s)
-{
-    script_event(s, ZKL_SE_EXPIRED);
-    for (int i = 1; i <= 4; i++) {
-        if (s->live[i - 1])
-            script_stop(s, i, ZKL_ECANCELED);
-    }
-    script_free(s);
 }
 
 /* Goal: after a reconnect the waiters of a path share one list, whatever their number. */
@@ -390,6 +463,9 @@ int main(void)
         cmocka_unit_test(without_a_good_answer_the_next_lists),
         cmocka_unit_test(an_heir_can_give_up),
         cmocka_unit_test(a_reconnect_lists_each_path_once),
+        cmocka_unit_test(who_comes_in_a_crowd_shares_a_later_list),
+        cmocka_unit_test(a_crowd_does_not_depend_on_one),
+        cmocka_unit_test(a_crowd_lists_again_after_a_lost_link),
         cmocka_unit_test(a_shared_list_outlives_who_sent_it),
         cmocka_unit_test(a_shared_list_without_an_answer_is_repeated),
         cmocka_unit_test(a_posted_unlock_does_not_wait),

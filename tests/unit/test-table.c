@@ -85,6 +85,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_DELETE || (w->m.delete_out && w->m.on_server && w->m.node[0]));
     must(a->type != ZKL_DO_WATCH_PRED || (state == ZKL_WAITING && a->name));
     must(a->type != ZKL_DO_WATCH_OWN || w->m.on_server);
+    must(a->type != ZKL_DO_WATCH_OWN_LATER || (zkl_contender_puts_off(&w->m) && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || (state == ZKL_HOLDING && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || w->ev.now.boot_ns < w->ev.fresh_until_boot);
     must(a->type != ZKL_DO_GRANT || !permit || (w->view.agreed && w->m.quota.limit > 0));
@@ -278,12 +279,15 @@ static bool notice(struct walk *w)
     static const enum zkl_event_type types[] = {
         ZKL_EV_PRED_FIRED, ZKL_EV_PRED_FIRED,  ZKL_EV_OWN_DELETED, ZKL_EV_OWN_CHANGED,
         ZKL_EV_ROOT_FIRED, ZKL_EV_NODE_GONE,   ZKL_EV_PROVED,      ZKL_EV_WINDOW_ENDED,
-        ZKL_EV_WATCHED,    ZKL_EV_LEASE_ENDED, ZKL_EV_REVOKED,     ZKL_EV_LIMIT_FIRED};
+        ZKL_EV_WATCHED,    ZKL_EV_LEASE_ENDED, ZKL_EV_REVOKED,     ZKL_EV_LIMIT_FIRED,
+        ZKL_EV_WAITED};
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
     if (w->ev.type == ZKL_EV_WATCHED)
         w->ev.answer = some_answer(w);
     w->ev.gone = w->ev.type == ZKL_EV_PRED_FIRED && fake_chance(&w->prng, 2);
     w->ev.held = w->ev.gone && fake_chance(&w->prng, 2);
+    if (w->ev.type == ZKL_EV_WAITED)
+        return zkl_contender_puts_off(&w->m);
     return w->ev.type == ZKL_EV_WATCHED || w->connected || w->ev.type == ZKL_EV_WINDOW_ENDED;
 }
 

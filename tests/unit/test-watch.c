@@ -182,9 +182,10 @@ static void a_waiting_client_nudges_the_server(void **state)
     script_wait(s, "/r", 9, "5:7 6:8");
     script_forget(s);
     script_at(s, 950);
-    script_expect(s, "  > nudge /\n"
+    script_expect(s, "  > watch /r/G1-0000000009\n" /* put off till then */
                      "  > nudge /\n"
                      "  > nudge /\n");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_NUDGE, ZKL_ANSWER_OK);
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
@@ -193,6 +194,36 @@ static void a_waiting_client_nudges_the_server(void **state)
     script_forget(s);
     script_at(s, 60000);
     script_expect(s, "");
+    script_free(s);
+}
+
+/* Goal: a waiter far back watches its own node too, but only once it has waited for a while, or if
+ * it is watched anyway. Method: two waiters of one client behind two strangers, one of them alone for
+ * 300 ms; then its node is deleted by somebody. Modes: F20. */
+static void a_waiter_far_back_watches_its_own_node_in_time(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "5:7 6:8");
+    script_at(s, 299);
+    script_forget(s);
+    script_at(s, 300);
+    script_expect(s, "  > watch /r/G1-0000000009\n");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_lock(s, "/r");
+    script_created(s, 10);
+    script_listed(s, "5:7 6:8 1:9 2:10");
+    script_expect(s, "[   300] #2 NEW -> QUEUEING: started\n"
+                     "  > create /r/G2-\n"
+                     "  > list /r\n"
+                     "[   300] #2 QUEUEING -> WAITING: behind others\n"
+                     "  > watch /r/G2-0000000010\n");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_fired(s, "/r/G2-0000000010", ZKL_FIRED_DELETED);
+    script_expect(s, "[   300] #2 WAITING -> QUEUEING: own node deleted\n"
+                     "  > create /r/G3-\n"
+                     "  > list /r\n");
+    script_close(s);
     script_free(s);
 }
 
@@ -281,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_removal_outlives_a_watch_that_fails),
         cmocka_unit_test(a_late_event_finds_nobody),
         cmocka_unit_test(a_waiting_client_nudges_the_server),
+        cmocka_unit_test(a_waiter_far_back_watches_its_own_node_in_time),
         cmocka_unit_test(the_next_in_line_keeps_its_window_open),
         cmocka_unit_test(an_awaited_answer_is_nudged_too),
         cmocka_unit_test(a_watch_too_many_ends_the_wait),
