@@ -123,7 +123,7 @@ enum zkl_action_type {
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
-    ZKL_DO_WATCH_OWN_LATER, /* at once if another of this client watches the predecessor */
+    ZKL_DO_WATCH_OWN_LATER, /* by ZKL_EV_WAITED, or when another of this client asks for it */
     ZKL_DO_GET_LIMIT,      /* the root's data */
     ZKL_DO_SET_LIMIT,      /* our number there, if nobody was faster */
     ZKL_DO_WATCH_LIMIT,    /* the data, now and when it changes */

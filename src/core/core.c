@@ -217,15 +217,13 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
         free(path);
 }
 
-/* With the predecessor of the same client its successor is likely to be as well, and inherits from it
- * by its own watch; which costs nothing then, as that one watches the same node. */
+/* A successor of the same client may ask for it sooner, to watch its predecessor. */
 static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
 {
-    const struct zkl_watch *pred = c->subs[ZKL_SUB_PRED].watch;
-    if (pred && pred->subscribers->next)
-        arm_data_watch(core, c, ZKL_SUB_OWN, c->machine.node);
-    else
-        zkl_pace_put_off(core);
+    char path[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_node_path(c, c->machine.node, path);
+    zkl_watch_plan(core, &c->subs[ZKL_SUB_OWN], c, path, ZKL_WATCH_DATA);
+    zkl_pace_put_off(core);
 }
 
 /* The list and the child watch are one request, shared by all contenders that look at this root:

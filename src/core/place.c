@@ -161,9 +161,9 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
-     * its predecessor leaves. Where others are between, and will have moved on in a moment, that is
-     * a request for nothing. */
-    s->m->own_is_put_off = look->before > 1;
+     * its predecessor leaves. Only who may be granted by that needs it now: for others, who will
+     * have moved on in a moment, it would be a request for nothing. */
+    s->m->own_is_put_off = look->before > 1 || !look->plain;
     zkl_step_emit(s, s->m->own_is_put_off ? ZKL_DO_WATCH_OWN_LATER : ZKL_DO_WATCH_OWN);
 }
 

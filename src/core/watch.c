@@ -49,6 +49,7 @@ static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_w
     memcpy(watch->path, path, length);
     watch->request.watch = watch;
     watch->type = type;
+    watch->state = ZKL_WATCH_PLANNED;
     /* The number names the bucket, so that it is found by number as well as by path; it fits a
      * pointer, which is what libzookeeper hands back. */
     size_t place = hash(path, type);
@@ -97,9 +98,14 @@ static void send_removal(struct zkl_core *core, struct zkl_watch *watch)
  * back here. */
 static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
 {
-    if (watch->subscribers || watch->state != ZKL_WATCH_ARMED)
+    bool planned = watch->state == ZKL_WATCH_PLANNED;
+    if (watch->subscribers || (watch->state != ZKL_WATCH_ARMED && !planned))
         return;
     zkl_watch_detach(core, watch);
+    if (planned) {
+        drop(core, watch);
+        return;
+    }
     watch->state = ZKL_WATCH_REMOVING;
     watch->next = core->removing;
     core->removing = watch;
@@ -109,19 +115,18 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
         core->removals_due++;
 }
 
-enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
-                                        struct zkl_contender *contender, const char *path,
-                                        enum zkl_watch_type type, enum zkl_answer *why)
+static bool join(struct zkl_core *core, struct zkl_subscription *sub,
+                 struct zkl_contender *contender, const char *path, enum zkl_watch_type type,
+                 enum zkl_answer *why)
 {
     if (sub->watch && sub->watch->type == type && strcmp(sub->watch->path, path) == 0)
-        return ZKL_SUBSCRIBED_SHARED;
+        return true;
     zkl_watch_unsubscribe(core, sub);
     struct zkl_watch *watch = find_path(core, path, type);
-    enum zkl_subscribed result = watch ? ZKL_SUBSCRIBED_SHARED : ZKL_SUBSCRIBED_NEW;
     if (!watch)
         watch = add(core, path, type, why);
     if (!watch)
-        return ZKL_SUBSCRIBED_REFUSED;
+        return false;
     sub->watch = watch;
     sub->contender = contender;
     sub->prev = NULL;
@@ -129,7 +134,26 @@ enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscr
     if (sub->next)
         sub->next->prev = sub;
     watch->subscribers = sub;
-    return result;
+    return true;
+}
+
+enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
+                                        struct zkl_contender *contender, const char *path,
+                                        enum zkl_watch_type type, enum zkl_answer *why)
+{
+    if (!join(core, sub, contender, path, type, why))
+        return ZKL_SUBSCRIBED_REFUSED;
+    if (sub->watch->state != ZKL_WATCH_PLANNED)
+        return ZKL_SUBSCRIBED_SHARED;
+    sub->watch->state = ZKL_WATCH_ARMING;
+    return ZKL_SUBSCRIBED_NEW;
+}
+
+void zkl_watch_plan(struct zkl_core *core, struct zkl_subscription *sub,
+                    struct zkl_contender *contender, const char *path, enum zkl_watch_type type)
+{
+    enum zkl_answer why;
+    (void)join(core, sub, contender, path, type, &why);
 }
 
 void zkl_watch_unlink(struct zkl_subscription *sub)
@@ -182,6 +206,8 @@ void zkl_watch_retry(struct zkl_core *core)
     for (struct zkl_watch *watch = core->removing; watch; watch = next) {
         next = watch->next;
         const struct zkl_watch *wanted = find_path(core, watch->path, watch->type);
+        if (wanted && wanted->state == ZKL_WATCH_PLANNED)
+            wanted = NULL;
         if (watch->request.id != 0 || (wanted && !is_on_server(wanted)))
             continue; /* arming the new one may fail yet: then the old one is to go */
         core->removals_due--;

@@ -8,6 +8,7 @@
 #include "core.h"
 
 enum zkl_watch_state {
+    ZKL_WATCH_PLANNED, /* nobody has asked the server for it yet */
     ZKL_WATCH_ARMING, /* the arming request is out */
     ZKL_WATCH_ARMED,
     ZKL_WATCH_REMOVING, /* nobody wants it: the server is told */
@@ -35,6 +36,10 @@ enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
                                         enum zkl_watch_type type, enum zkl_answer *why);
+/* Subscribe without asking for the watch: who subscribes next gets NEW. Without memory or room, nothing
+ * happens. */
+void zkl_watch_plan(struct zkl_core *core, struct zkl_subscription *sub,
+                    struct zkl_contender *contender, const char *path, enum zkl_watch_type type);
 /* End a subscription; the last one has the watch removed from the server. */
 void zkl_watch_unsubscribe(struct zkl_core *core, struct zkl_subscription *sub);
 

@@ -155,6 +155,8 @@ static void the_next_of_the_same_client_needs_no_list(void **state)
     struct script *s = a_holder_and_its_successor();
     (void)state;
     script_wait(s, "/r", 9, "1:7 2:8");
+    script_at(s, 300);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_forget(s);
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
@@ -162,19 +164,19 @@ static void the_next_of_the_same_client_needs_no_list(void **state)
     script_unlock(s, 2);
     script_fired(s, "/r/G2-0000000008", ZKL_FIRED_DELETED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_expect(s, "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+    script_expect(s, "[   300] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
-                     "[     0] #1 RELEASING -> ENDED: deleted\n"
+                     "[   300] #1 RELEASING -> ENDED: deleted\n"
                      "  #1 released OK\n"
                      "  #1 ended\n"
-                     "[     0] #2 WAITING -> HOLDING: predecessor deleted\n"
+                     "[   300] #2 WAITING -> HOLDING: predecessor deleted\n"
                      "  #2 granted 102\n"
-                     "[     0] #2 HOLDING -> RELEASING: unlocked\n"
+                     "[   300] #2 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G2-0000000008\n"
-                     "[     0] #2 RELEASING -> ENDED: deleted\n"
+                     "[   300] #2 RELEASING -> ENDED: deleted\n"
                      "  #2 released OK\n"
                      "  #2 ended\n"
-                     "[     0] #3 WAITING -> HOLDING: predecessor deleted\n"
+                     "[   300] #3 WAITING -> HOLDING: predecessor deleted\n"
                      "  #3 granted 103\n");
     leave(s, 3);
     script_free(s);
