@@ -289,10 +289,15 @@ public final class Curator {
         final long made = heapBytes();
         for (InterProcessLock lock : handles) {
             lock.acquire();
+        }
+        final long held = heapBytes();
+        for (InterProcessLock lock : handles) {
             lock.release();
         }
-        return String.format(Locale.ROOT, "{\"handle_bytes\": %.1f, \"used_handle_bytes\": %.1f}",
-            (double) (made - before) / count, (double) (heapBytes() - before) / count);
+        return String.format(Locale.ROOT,
+            "{\"handle_bytes\": %.1f, \"held_bytes\": %.1f, \"used_handle_bytes\": %.1f}",
+            (double) (made - before) / count, (double) (held - before) / count,
+            (double) (heapBytes() - before) / count);
     }
 
     private static String makeClients(int count) throws Exception {

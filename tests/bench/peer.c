@@ -284,14 +284,17 @@ static double heap_bytes(void)
 
 static void make_handles(void)
 {
-    double before = heap_bytes(), made, used;
+    double before = heap_bytes(), made, held, used;
 
     peer->make_handles(settings.count);
     made = heap_bytes();
-    peer->use_handles(settings.count);
+    peer->lock_handles(settings.count);
+    held = heap_bytes();
+    peer->unlock_handles(settings.count);
     used = heap_bytes();
-    printf("{\"handle_bytes\": %.1f, \"used_handle_bytes\": %.1f}\n",
-           (made - before) / settings.count, (used - before) / settings.count);
+    printf("{\"handle_bytes\": %.1f, \"held_bytes\": %.1f, \"used_handle_bytes\": %.1f}\n",
+           (made - before) / settings.count, (held - before) / settings.count,
+           (used - before) / settings.count);
 }
 
 static void make_clients(void)

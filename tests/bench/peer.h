@@ -44,7 +44,8 @@ struct peer {
     void (*close)(void);
     /* Make so many idle handles, or idle clients, and keep them. NULL: this peer has none. */
     void (*make_handles)(int count);
-    void (*use_handles)(int count); /* lock and unlock each of them once */
+    void (*lock_handles)(int count); /* each of them once */
+    void (*unlock_handles)(int count);
     void (*make_clients)(int count);
 };
 

@@ -79,12 +79,16 @@ static void zklock_make_handles(int count)
         handles[i] = make_mutex(i);
 }
 
-static void zklock_use_handles(int count)
+static void zklock_lock_handles(int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         must("lock", zkl_mutex_lock(handles[i]));
+}
+
+static void zklock_unlock_handles(int count)
+{
+    for (int i = 0; i < count; i++)
         must("unlock", zkl_mutex_unlock(handles[i]));
-    }
 }
 
 static struct zkl_client **clients;
@@ -150,7 +154,8 @@ int main(int argc, char **argv)
                                             .unlock = zklock_unlock,
                                             .close = zklock_close,
                                             .make_handles = zklock_make_handles,
-                                            .use_handles = zklock_use_handles,
+                                            .lock_handles = zklock_lock_handles,
+                                            .unlock_handles = zklock_unlock_handles,
                                             .make_clients = zklock_make_clients};
 
     return peer_main(argc, argv, &zklock_peer);
