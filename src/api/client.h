@@ -14,7 +14,8 @@
  */
 struct zkl_root {
     struct zkl_root *next;
-    size_t refs; /* under the driver's mutex */
+    size_t refs; /* under the driver's mutex, and: */
+    struct zkl_children_view view;
     char path[];
 };
 

@@ -423,6 +423,7 @@ static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
     for (size_t i = 0; i < count; i++) {
         members[i].contender = &holds[i]->contender;
         members[i].wish = begin(holds[i], wait);
+        members[i].wish.view = &holds[i]->root->view;
         members[i].wish.lease_ns = 0; /* it begins when all are held */
     }
     if (zkl_group_acquire(core, zkl_clock_now(), &group) != 0) {

@@ -96,6 +96,42 @@ void zkl_batch_reset(struct zkl_batch *batch)
     for (size_t i = 0; i < batch->count; i++)
         forget_wishes(batch->members[i]);
     batch->made_count = batch->gone_count = 0;
+    batch->ahead = false;
+}
+
+/* --- which transaction it was ------------------------------------------- */
+
+/* Nobody else changes a path's children, it seems, so that the list behind our nodes will tell the zxid
+ * they were made with, which they share. */
+static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
+{
+    return c->view && c->view->calm && c->view->link == core->link;
+}
+
+static void count_own(struct zkl_contender *c)
+{
+    if (c->view)
+        c->view->own++;
+}
+
+/* The children's changes are counted by the server: if those since the last look are as many as this
+ * client's own, of which the making of our node was the last, then nothing came after that, and the
+ * transaction that changed them last is ours. */
+static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
+                                const struct zkl_reply *reply)
+{
+    const struct zkl_children_view *view = c->view;
+    return view->link == core->link && view->czxid == reply->czxid &&
+           view->cversion + view->own == reply->cversion;
+}
+
+static void look_at(const struct zkl_core *core, struct zkl_contender *c,
+                    const struct zkl_reply *reply)
+{
+    *c->view = (struct zkl_children_view){.link = core->link,
+                                          .czxid = reply->czxid,
+                                          .cversion = reply->cversion,
+                                          .calm = is_last_change_ours(core, c, reply)};
 }
 
 /* --- creating ----------------------------------------------------------- */
@@ -122,10 +158,16 @@ static bool is_coming(const struct zkl_contender *c)
     return state == ZKL_NEW || state == ZKL_PARKED || state == ZKL_LOOKING || state == ZKL_MAKING;
 }
 
+/* Some nodes may have been made, and an answer tells. */
+static bool is_creating(const struct zkl_batch *batch)
+{
+    return batch->create.id != 0 || batch->stat.id != 0 || batch->ahead;
+}
+
 static bool creates_are_due(const struct zkl_batch *batch)
 {
     size_t wanted = 0;
-    if (batch->create.id != 0 || batch->stat.id != 0)
+    if (is_creating(batch))
         return false;
     for (size_t i = 0; i < batch->count; i++) {
         if (is_coming(batch->members[i]))
@@ -145,6 +187,41 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
     c->wants_list = false;
 }
 
+/* The member before the ith one that sends a list of the same root, or NULL. */
+static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
+{
+    const char *root = batch->made[i]->machine.root;
+    for (size_t j = 0; j < i; j++) {
+        struct zkl_contender *c = batch->made[j];
+        if (!c->shares_list && strcmp(c->machine.root, root) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+/* One for each root. */
+static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
+{
+    for (size_t i = 0; i < batch->made_count; i++) {
+        struct zkl_contender *c = batch->made[i];
+        assert(c && c->wants_list); /* it waits for both answers, whatever else it waits for */
+        struct zkl_contender *owner = list_owner(batch, i);
+        if (owner)
+            zkl_share_join(owner, c);
+        else
+            zkl_core_send_list(core, c);
+    }
+}
+
+/* Without another list: those who share one first. */
+static void forget_lists(struct zkl_core *core, struct zkl_batch *batch)
+{
+    for (size_t i = batch->made_count; i-- > 0;) {
+        zkl_pending_forget(core, &batch->made[i]->slots[ZKL_SLOT_LIST]);
+        zkl_share_leave(core, batch->made[i]);
+    }
+}
+
 static void send_many(struct zkl_core *core, struct zkl_batch *batch)
 {
     size_t room = ZKL_NODE_PATH_MAX + 1, n = batch->made_count;
@@ -159,6 +236,10 @@ static void send_many(struct zkl_core *core, struct zkl_batch *batch)
         struct zkl_request request = {
             .kind = ZKL_REQ_CREATE_ALL, .checks = list, .check_count = n, .texts = list + n};
         zkl_pending_send(core, &batch->create, &request);
+        batch->named = false;
+        batch->ahead = is_calm(core, batch->made[0]);
+        if (batch->ahead)
+            send_lists(core, batch);
     } else {
         zkl_pending_refuse(core, &batch->create, ZKL_REQ_CREATE_ALL, ZKL_ANSWER_NOMEM);
     }
@@ -187,8 +268,8 @@ void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch)
 
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
 {
-    if (batch->create.id != 0 || batch->stat.id != 0)
-        return; /* some are out, and their answer tells; who asked since is made and deleted */
+    if (is_creating(batch))
+        return; /* who asked since is made and deleted */
     for (size_t i = batch->count; i-- > 0;) {
         struct zkl_contender *c = batch->members[i];
         if (!c->wants_create || c->machine.state != ZKL_LEAVING)
@@ -224,6 +305,9 @@ static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
 {
     bool blame_one = reply->answer != ZKL_ANSWER_LINK && reply->answer != ZKL_ANSWER_NOMEM &&
                      reply->failed_check < batch->made_count;
+    if (batch->ahead)
+        forget_lists(core, batch);
+    batch->ahead = false;
     for (size_t i = 0; i < batch->made_count; i++) {
         bool other = blame_one && i != reply->failed_check;
         feed_unsent_list(core, batch->made[i]);
@@ -231,18 +315,6 @@ static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
                      (struct zkl_event){.answer = other ? ZKL_ANSWER_ROLLED_BACK : reply->answer,
                                         .number = other ? 0 : reply->number});
     }
-}
-
-/* The member before the ith one that sends a list of the same root, or NULL. */
-static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
-{
-    const char *root = batch->made[i]->machine.root;
-    for (size_t j = 0; j < i; j++) {
-        struct zkl_contender *c = batch->made[j];
-        if (!c->shares_list && strcmp(c->machine.root, root) == 0)
-            return c;
-    }
-    return NULL;
 }
 
 /* The answer names the nodes but not their zxid, which they all share: one of them is asked. The
@@ -253,15 +325,7 @@ static void ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
     zkl_core_node_path(batch->made[batch->stat_member], batch->names[batch->stat_member], path);
     struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = path};
     zkl_pending_send(core, &batch->stat, &request);
-    for (size_t i = 0; i < batch->made_count; i++) {
-        struct zkl_contender *c = batch->made[i];
-        assert(c && c->wants_list); /* it waits for both answers, whatever else it waits for */
-        struct zkl_contender *owner = list_owner(batch, i);
-        if (owner)
-            zkl_share_join(owner, c);
-        else
-            zkl_core_send_list(core, c);
-    }
+    send_lists(core, batch);
 }
 
 static void on_created(struct zkl_core *core, struct zkl_batch *batch,
@@ -273,8 +337,41 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
     }
     for (size_t i = 0; i < batch->made_count && i < reply->child_count; i++)
         snprintf(batch->names[i], sizeof batch->names[i], "%s", reply->children[i]);
+    for (size_t i = 0; i < batch->made_count; i++)
+        count_own(batch->made[i]);
     batch->stat_member = 0;
-    ask_for_zxid(core, batch);
+    batch->named = true;
+    if (!batch->ahead)
+        ask_for_zxid(core, batch);
+}
+
+static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
+{
+    for (size_t i = 0; i < batch->made_count; i++)
+        feed_created(core, batch, i,
+                     (struct zkl_event){
+                         .answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid});
+}
+
+bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c,
+                      const struct zkl_reply *reply)
+{
+    struct zkl_batch *batch = c->batch;
+    bool known = c->view && reply->answer == ZKL_ANSWER_OK;
+    if (known)
+        look_at(core, c, reply);
+    if (!batch || !batch->ahead)
+        return false;
+    batch->ahead = false;
+    known = known && c->view->calm && batch->named;
+    if (known) {
+        all_created(core, batch, reply->pzxid);
+    } else {
+        forget_lists(core, batch);
+        if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
+            ask_for_zxid(core, batch);
+    }
+    return !known;
 }
 
 static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct zkl_reply *reply)
@@ -359,6 +456,8 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
     for (size_t i = 0; i < batch->gone_count; i++) {
         struct zkl_contender *c = batch->gone[i];
         batch->gone[i] = NULL;
+        if (c && reply->answer == ZKL_ANSWER_OK)
+            count_own(c);
         if (c)
             zkl_core_feed(core, c,
                           (struct zkl_event){.type = ZKL_EV_DELETED, .answer = reply->answer});

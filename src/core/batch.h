@@ -12,6 +12,8 @@ struct zkl_batch {
     bool due;
     size_t refs; /* its members, and who made it */
     size_t size, count;
+    bool ahead;         /* lists went out with the creates, whose zxid is still to be found */
+    bool named;         /* names is set */
     bool collecting;    /* deletes are put together until zkl_batch_send_deletes */
     size_t stat_member; /* whose node is asked for the transaction's zxid */
     struct zkl_pending create, stat, remove;
@@ -40,6 +42,9 @@ void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */
 void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
+                      const struct zkl_reply *reply);
+/* A list of a member was answered. True: that is not to be fed, all is asked for once more. */
+bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
                       const struct zkl_reply *reply);
 /* The session ended, and with it all that was asked for. */
 void zkl_batch_reset(struct zkl_batch *batch);

@@ -164,7 +164,9 @@ static void send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    send_root(core, c, ZKL_SLOT_LIST, ZKL_REQ_LIST);
+    send_for(core, c, ZKL_SLOT_LIST,
+             (struct zkl_request){
+                 .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});
 }
 
 /* A check is a transaction even where it fails, because the root is gone. */
@@ -652,6 +654,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                                     .root = wish->root,
                                                     .root_length = strlen(wish->root)},
                                         .data = wish->data,
+                                        .view = wish->view,
                                         .group = wish->group,
                                         .permits = wish->permits};
     for (int i = 0; i < ZKL_SLOTS; i++)

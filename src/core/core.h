@@ -39,7 +39,7 @@ struct zkl_request {
     enum zkl_request_kind kind;
     const char *path; /* borrowed until send returns */
     const char *data; /* CREATE, MAKE, SET: the node's */
-    bool flag;
+    bool flag; /* LIST: with cversion, pzxid and czxid of the node itself */
     int32_t version;
     uint64_t watch_id;
     const char *const *checks;
@@ -58,6 +58,8 @@ struct zkl_reply {
     int64_t ctime_ms;     /* since 1970, by the server's clock */
     int32_t version;
     int32_t node_children; /* how many */
+    int32_t cversion;      /* LIST: how often the node's children changed, */
+    int64_t pzxid;         /* and by which transaction last */
     const char *data;      /* GET, WATCH; NULL: it has none */
     size_t data_size;
     const char *const *children;
@@ -149,6 +151,7 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_batch *batch;           /* NULL: its requests are its own */
     bool wants_create, wants_list;     /* as a member of it */
+    struct zkl_children_view *view;    /* of its path, likewise; NULL: none is kept */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
     bool follows; /* not that list: another one, behind its answer */
@@ -158,6 +161,15 @@ struct zkl_contender {
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
     /* Who waits for this one's node, which is gone, and is told once it is known why. */
     struct zkl_contender *heir, *heir_of;
+};
+
+/* What a client knows of the children of a path that it makes nodes at by transactions: batch.c. */
+struct zkl_children_view {
+    uint64_t link;    /* the number of the link it was got over; 0: nothing is known */
+    int64_t czxid;    /* the node's */
+    int32_t cversion; /* its number of changes when it was listed last, */
+    int32_t own;      /* and how many this client has made since, as far as was answered */
+    bool calm;        /* when it was listed last, nobody else had changed anything */
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
@@ -278,6 +290,7 @@ struct zkl_wish {
     struct zkl_naming naming;
     int64_t lease_ns;                  /* > 0: how long the hold lasts, from its grant */
     struct zkl_batch *batch;           /* its requests go through this one, if not NULL */
+    struct zkl_children_view *view;    /* for that, or NULL; lives as long as root */
     struct zkl_group *group;           /* which decides for it, if not NULL */
     struct zkl_permits *permits;       /* likewise */
     struct zkl_quota quota;            /* for a permit */

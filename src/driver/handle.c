@@ -112,6 +112,8 @@ static void tell_stat(struct zkl_reply *reply, const struct Stat *stat)
     reply->ctime_ms = stat->ctime;
     reply->version = stat->version;
     reply->node_children = stat->numChildren;
+    reply->cversion = stat->cversion;
+    reply->pzxid = stat->pzxid;
 }
 
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
@@ -468,6 +470,12 @@ static int send_heartbeat(struct zkl_handle *h, struct zkl_call *call, const str
     return send_transaction(h, call, check_ops(call, r), r->check_count);
 }
 
+static int send_list(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+{
+    return r->flag ? zoo_aget_children2(h->zh, r->path, 0, on_children, call)
+                   : zoo_aget_children(h->zh, r->path, 0, on_strings, call);
+}
+
 static int send_list_root(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
     return zoo_awget_children2(h->zh, r->path, r->watch_id ? on_fired : NULL,
@@ -499,7 +507,7 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     case ZKL_REQ_MAKE:
         return send_make(h, call, r);
     case ZKL_REQ_LIST:
-        return zoo_aget_children(h->zh, r->path, 0, on_strings, call);
+        return send_list(h, call, r);
     case ZKL_REQ_LIST_ROOT:
         return send_list_root(h, call, r);
     case ZKL_REQ_SYNC:

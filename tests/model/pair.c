@@ -159,6 +159,8 @@ static void write_reply(FILE *to, struct side *side, const struct asked *asked,
         fprintf(to, " v%d", reply->version);
     if (reply->node_children)
         fprintf(to, " n%d", reply->node_children);
+    if (asked->kind == ZKL_REQ_LIST && reply->pzxid)
+        fprintf(to, " c%d p%zu", reply->cversion, zxid_number(side, reply->pzxid));
     if (reply->data)
         fprintf(to, " \"%s\"", reply->data);
     if (reply->child_count > 0) {

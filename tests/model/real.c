@@ -327,6 +327,8 @@ static enum proxy_op first_call(const struct zkl_request *r)
         [ZKL_REQ_NUDGE] = PROXY_EXISTS,
     };
 
+    if (r->kind == ZKL_REQ_LIST && r->flag)
+        return PROXY_CHILDREN2;
     if (r->kind == ZKL_REQ_MAKE)
         return r->flag ? PROXY_CREATE2 : PROXY_CREATE_CONTAINER;
     if (r->kind == ZKL_REQ_CREATE && r->check_count > 0)

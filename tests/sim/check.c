@@ -78,6 +78,7 @@ static void check_node(struct world *w, const struct app *app)
     path_of(&app->contender.machine, path, sizeof path);
     const struct fake_node *own = fake_find(&w->fake, path);
     must(own && own->owner == app->proc->core.session.id);
+    must(m->under[0] || own->czxid == m->czxid);
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_place place;

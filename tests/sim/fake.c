@@ -302,6 +302,17 @@ static void forget_old(struct fake *fake)
         if (h && h->session && !h->expired && !h->forgotten && h->seen < oldest)
             oldest = h->seen;
     }
+    for (size_t i = 0; i < fake->change_count; i++) {
+        struct fake_change *change = &fake->changes[i];
+        struct fake_node *node =
+            change->zxid <= oldest && change->what == FAKE_CHILDREN
+                ? find_at(fake, change->path, change->zxid)
+                : NULL;
+        if (node && node->czxid < change->zxid) {
+            node->old_changes++;
+            node->old_pzxid = change->zxid;
+        }
+    }
     size_t kept = 0;
     for (size_t i = 0; i < fake->node_count; i++) {
         if (fake->nodes[i].dzxid != 0 && fake->nodes[i].dzxid <= oldest)
@@ -566,6 +577,22 @@ static int32_t count_children(const struct fake *fake, const char *path, int64_t
     return n;
 }
 
+/* How often the children of a node have changed, and when last. */
+static void reply_changes(const struct fake *fake, const struct fake_node *node, int64_t view,
+                          struct zkl_reply *reply)
+{
+    reply->pzxid = node->old_changes > 0 ? node->old_pzxid : node->czxid;
+    reply->cversion = node->old_changes;
+    for (size_t i = 0; i < fake->change_count; i++) {
+        const struct fake_change *change = &fake->changes[i];
+        if (change->what != FAKE_CHILDREN || change->zxid <= node->czxid || change->zxid > view ||
+            strcmp(change->path, node->path) != 0)
+            continue;
+        reply->cversion++;
+        reply->pzxid = change->zxid;
+    }
+}
+
 static void reply_stat(struct fake_handle *h, const struct fake_node *node, int64_t view,
                        struct zkl_reply *reply)
 {
@@ -582,8 +609,10 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
         reply->answer = ZKL_ANSWER_NONODE;
         return;
     }
-    if (r->kind != ZKL_REQ_LIST)
+    if (r->kind != ZKL_REQ_LIST || r->flag)
         reply_stat(h, node, h->view, reply);
+    if (r->kind == ZKL_REQ_LIST && r->flag)
+        reply_changes(h->fake, node, h->view, reply);
     if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_ROOT)
         reply_children(h, reply, r->path);
     if (r->kind == ZKL_REQ_LIST_ROOT && r->watch_id != 0)

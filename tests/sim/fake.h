@@ -46,6 +46,8 @@ struct fake_node {
     int64_t czxid, dzxid; /* dzxid 0: it exists */
     int64_t owner;        /* session of an ephemeral node */
     int32_t counter;      /* how many children were ever made: the next sequence number */
+    int32_t old_changes;  /* of its children that are not remembered one by one, */
+    int64_t old_pzxid;    /* and the last of them */
     char *text;           /* its data; NULL: none */
     int32_t version;      /* of that */
 };

@@ -33,8 +33,10 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
                         .try_only = try_only,
                         .until_ms = INT64_MAX};
     member->contender = &app->contender;
+    p->views[root].calm |= chance(w, 2); /* a hint, which may be wrong */
     member->wish = (struct zkl_wish){.root = root_paths[root],
                                      .data = "owner",
+                                     .view = &p->views[root],
                                      .try_only = try_only,
                                      .watch_own = chance(w, 3),
                                      .posted = chance(w, 4),

@@ -82,6 +82,7 @@ struct proc {
     int64_t group_until_ms;
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
+    struct zkl_children_view views[ROOTS];
     struct question questions[QUESTIONS];
     int64_t asleep_until_ms;
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */

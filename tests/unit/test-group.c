@@ -138,6 +138,105 @@ static struct script *holding_two(int64_t lease_ns)
     return s;
 }
 
+/* --- the zxid from a list ------------------------------------------------- */
+
+/* Two are being made, and their lists are out: at /a nobody else had changed anything, ten changes ago, and
+ * we one thing since. */
+static struct script *making_two_at_calm_paths(void)
+{
+    static struct zkl_children_view views[2];
+    struct script *s = script_connected();
+    views[0] = (struct zkl_children_view){
+        .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
+    views[1] = (struct zkl_children_view){0};
+    group = (struct zkl_group){.count = 2, .members = members};
+    for (size_t i = 0; i < 2; i++) {
+        members[i] = (struct zkl_group_member){
+            .contender = &s->contenders[i],
+            .wish = {.root = i == 0 ? "/a" : "/b", .data = "us", .view = &views[i]}};
+        s->live[i] = true;
+    }
+    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    assert_true(script_has(s, "  > create all /a/G1- /b/G2-\n  > list /a\n  > list /b\n"));
+    script_forget(s);
+    return s;
+}
+
+static void name_of(struct script *s, int i, char name[ZKL_NODE_NAME_MAX + 1])
+{
+    const struct zkl_contender_machine *m = &s->contenders[i].machine;
+    zkl_name_prefix(&m->naming, m->guid, name);
+    strcat(name, "0000000007");
+}
+
+/* The list of /a, after so many changes of its children, the last by this transaction. */
+static void answer_creates_and_first_list(struct script *s, int64_t root, int32_t changes,
+                                          int64_t last)
+{
+    char names[2][ZKL_NODE_NAME_MAX + 1];
+    const char *const made[] = {names[0], names[1]};
+    for (int i = 0; i < 2; i++)
+        name_of(s, i, names[i]);
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
+    script_reply(s, ZKL_REQ_LIST,
+                 (struct zkl_reply){.children = made,
+                                    .child_count = 1,
+                                    .czxid = root,
+                                    .cversion = changes,
+                                    .pzxid = last});
+}
+
+/* Goal: where a path's children were changed last by the creating transaction, its list tells that one's
+ * zxid, and all are granted in one round trip. Method: ten changes, one of ours, and the create. */
+static void a_calm_path_tells_the_zxid_of_all(void **state)
+{
+    struct script *s = making_two_at_calm_paths();
+    (void)state;
+    answer_creates_and_first_list(s, 5, 12, 777);
+    script_listed(s, "2:7");
+    assert_true(script_has(s, "#1 granted 777\n  #2 granted 777"));
+    assert_false(script_has(s, "  > "));
+    script_unlock(s, 1);
+    script_unlock(s, 2);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a zxid that may be another's is not taken. Method: one change more; another node of that name;
+ * both times all is asked for behind the names. */
+static void a_path_that_others_change_does_not(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct script *s = making_two_at_calm_paths();
+        answer_creates_and_first_list(s, i == 0 ? 5 : 6, i == 0 ? 13 : 12, 778);
+        assert_true(script_has(s, "  > stat /a/G1-0000000007\n  > list /a\n  > list /b\n"));
+        script_statted(s, SCRIPT_SESSION, 777);
+        script_listed(s, "1:7");
+        script_listed(s, "2:7");
+        assert_true(script_has(s, "#1 granted 777\n  #2 granted 777"));
+        script_unlock(s, 1);
+        script_unlock(s, 2);
+        script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+        script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+        script_free(s);
+    }
+}
+
+/* Goal: a transaction that failed leaves no list behind that counts. Method: a root is missing. */
+static void lists_of_a_failed_transaction_are_forgotten(void **state)
+{
+    struct script *s = making_two_at_calm_paths();
+    (void)state;
+    script_reply(s, ZKL_REQ_CREATE_ALL,
+                 (struct zkl_reply){.answer = ZKL_ANSWER_NONODE, .failed_check = 1});
+    assert_true(script_has(s, "#2 QUEUEING -> MAKING: no root\n"));
+    script_forget(s);
+    script_close(s);
+    script_free(s);
+}
+
 static void release_two(struct script *s)
 {
     struct zkl_contender *const held[] = {&s->contenders[0], &s->contenders[1]};
@@ -198,6 +297,9 @@ int main(void)
         cmocka_unit_test(a_create_of_unknown_outcome_is_looked_for),
         cmocka_unit_test(a_lost_zxid_makes_the_lists_worthless),
         cmocka_unit_test(a_failure_that_names_nobody_is_everybodys),
+        cmocka_unit_test(a_calm_path_tells_the_zxid_of_all),
+        cmocka_unit_test(a_path_that_others_change_does_not),
+        cmocka_unit_test(lists_of_a_failed_transaction_are_forgotten),
         cmocka_unit_test(two_are_given_back_at_once),
         cmocka_unit_test(a_lease_begins_when_all_are_held),
         cmocka_unit_test(a_create_due_without_a_link_is_not_sent),
