@@ -36,6 +36,10 @@ static const char *curator(const struct mix *m, bool semaphore)
         return "counts every child: the foreign ones can stop it for ever";
     if (m->kazoo)
         return "does not wait for Kazoo's names; zklock waits for both";
+    if (m->mutex && m->rwlock)
+        return "InterProcessMutex and InterProcessReadWriteLock do not wait for all of these; "
+               "zklock "
+               "waits for them";
     if (m->rwlock)
         return "InterProcessReadWriteLock shares it; InterProcessMutex does not wait for readers "
                "and "
@@ -86,10 +90,6 @@ const char *peers_conflict(const struct zkl_inspection *inside)
         return "Kazoo's names are mixed with others: Kazoo and Curator do not wait for each other "
                "and "
                "can hold at once; use one kind of lock for the path";
-    if (m.mutex && m.rwlock)
-        return "mutexes are mixed with readers and writers: zklock keeps them apart, Curator does "
-               "not; "
-               "use one kind of lock for the path";
     if (m.recipe && m.rwlock)
         return "the C recipe is mixed with readers and writers, for which it does not wait; use "
                "one "

@@ -6,18 +6,31 @@
 
 #include "tell.h"
 
-static size_t count(const struct zkl_inspection *inside, enum zkl_entry_role role)
+static size_t count_holders(const struct zkl_inspection *inside)
 {
     size_t n = 0;
-    for (size_t i = 0; i < inside->count; i++)
-        n += inside->entries[i].role == role;
+    while (n < inside->count && inside->entries[n].role == ZKL_ROLE_HOLDER)
+        n++;
     return n;
+}
+
+/* Who asks for permits is in the inner queue all the while, and the first there has made its nodes in
+ * "leases" as well. */
+static size_t count_waiters(const struct zkl_inspection *inside)
+{
+    size_t waiters = 0, entries = 0;
+    for (size_t i = 0; i < inside->count; i++) {
+        const struct zkl_entry *e = &inside->entries[i];
+        waiters += e->role == ZKL_ROLE_WAITER;
+        entries += e->role == ZKL_ROLE_WAITER && e->access == ZKL_ACCESS_ENTRY;
+    }
+    return entries ? entries : waiters;
 }
 
 static void head(struct sheet *sheet, const struct seen *seen)
 {
     const struct zkl_inspection *inside = seen->inside;
-    size_t holders = count(inside, ZKL_ROLE_HOLDER), waiters = count(inside, ZKL_ROLE_WAITER);
+    size_t holders = count_holders(inside), waiters = count_waiters(inside);
     char permits[32] = "";
     if (inside->permits)
         snprintf(permits, sizeof permits, " of %d", inside->permits);

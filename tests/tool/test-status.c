@@ -97,7 +97,8 @@ static void permits_and_requests_are_told(void **state)
     check_ok(wire_create(raw, "/permits", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/permits/leases", "3", WIRE_PERSISTENT, NULL, 0));
     contender("/permits/leases", "lease-", "__REVOKE__");
-    tool_check(0, "/permits  semaphore, 1 of 3 held, 0 waiting\n  holds  permit  session 0x",
+    contender("/permits/locks", "lock-", "one who asks for a permit");
+    tool_check(0, "/permits  semaphore, 1 of 3 held, 1 waiting\n  holds  permit  session 0x",
                "status", "/permits");
     tool_check(0, "(asked to let go)", "status", "/permits");
     json_t *all = json_of("/permits");
