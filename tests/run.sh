@@ -42,7 +42,7 @@ valgrind      660  unit, sim, cluster, fault and curator under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, fault, curator, soak and examples at full length
+long         3600  unit, sim, cluster, tool, fault, curator, soak and examples at full length
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
 not_in_all='gcc-thread clang-address sanitize coverage mutants long'
@@ -442,7 +442,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite soak --suite examples "$@" ;;
+    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite tool --suite soak --suite examples "$@" ;;
     esac
 }
 

@@ -7,6 +7,7 @@
 #include <zklock/zklock.h>
 
 /* In one write: several processes share the stream. */
+static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static void say_list(const char *format, va_list args)
 {
     char text[1500];
