@@ -61,12 +61,11 @@ static int run(struct zkl_client *somebody, struct zkl_client *client)
 
 int main(int argc, char **argv)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     const char *servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
     struct zkl_client *somebody = open_client(servers), *client = open_client(servers);
     if (!somebody || !client || zkl_cancel_new(&cancel))
         return failed("no client at HOST:PORT, or ZKL_SERVERS");
-    if (sigaction(SIGINT, &action, NULL) || sigaction(SIGALRM, &action, NULL))
+    if (signal(SIGINT, on_signal) == SIG_ERR || signal(SIGALRM, on_signal) == SIG_ERR)
         return 1;
     int rc = run(somebody, client);
     zkl_client_free(somebody);

@@ -14,7 +14,7 @@ static struct {
     pthread_mutex_t mutex;
     uint64_t token;
     const char *value;
-} resource = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} resource = {PTHREAD_MUTEX_INITIALIZER, 0, NULL};
 
 static int resource_write(uint64_t token, const char *value)
 {

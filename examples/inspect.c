@@ -18,9 +18,10 @@ static int failed(const char *what)
     return 1;
 }
 
-static void *waiter(void *mutex)
+static void *waiter(void *arg)
 {
-    return zkl_mutex_lock_for(mutex, WAIT_MS) || zkl_mutex_unlock(mutex) ? mutex : NULL;
+    struct zkl_mutex *mutex = (struct zkl_mutex *)arg;
+    return zkl_mutex_lock_for(mutex, WAIT_MS) || zkl_mutex_unlock(mutex) ? arg : NULL;
 }
 
 static void show(const struct zkl_inspection *seen)

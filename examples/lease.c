@@ -11,7 +11,8 @@ enum { LEASE_MS = 1000, STEP_MS = 100, STEPS = 15 };
 
 static void step(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    struct timespec time = {0, STEP_MS * 1000000L};
+    nanosleep(&time, NULL);
 }
 
 static int failed(const char *what)

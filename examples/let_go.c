@@ -29,12 +29,13 @@ static void told(const struct zkl_hold_event *event, void *arg)
 
 static void *holder(void *unused)
 {
+    struct timespec pause = {0, 10000000};
     zkl_mutex_set_callback(mutex, told, NULL);
     if (zkl_mutex_lock(mutex) || zkl_mutex_node_path(mutex, node, sizeof node) < 0)
         exit(failed("not locked"));
     pthread_barrier_wait(&locked);
     while (!zkl_mutex_revoke_requested(mutex)) /* between two pieces of work */
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        nanosleep(&pause, NULL);
     printf("holder: lets go\n");
     return zkl_mutex_unlock(mutex) ? &mutex : unused;
 }

@@ -32,7 +32,7 @@ static int take_seats(struct zkl_semaphore *seats)
 {
     struct zkl_permit *mine[4];
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    zkl_semaphore_set_callback(seats, told, "semaphore");
+    zkl_semaphore_set_callback(seats, told, (void *)"semaphore");
     if (zkl_semaphore_acquire(seats, 2, &wait, mine))
         return failed("no two seats");
     show(mine[0]);
@@ -49,7 +49,7 @@ static int take_seats(struct zkl_semaphore *seats)
 
 static void *unlocker(void *mutex)
 {
-    return zkl_mutex_unlock(mutex) ? mutex : NULL; /* what another thread locked */
+    return zkl_mutex_unlock((struct zkl_mutex *)mutex) ? mutex : NULL; /* not its own */
 }
 
 static int hand_over(struct zkl_mutex *mutex)
