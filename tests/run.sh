@@ -23,6 +23,8 @@ unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build, and what the simulation sees of them at once
+docs           60  the commands and programs of README, docs and man pages run or compile
+package        60  the tarball builds, its unit tests pass, and programs build with what it installs
 lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
 tool          120  the zklock command: children, signals, terminals, loss, cron jobs
@@ -415,7 +417,7 @@ suite() # NAME [options]
     shift
     case $suite in
     compilers) compilers ;;
-    house | unit | lib | cluster | tool | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    house | unit | docs | package | lib | cluster | tool | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
     sim | soak | chaos) program "$suite" "$@" ;;

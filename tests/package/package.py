@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""package.py MESON BUILD SOURCE VERSION: what a packager does works.
+
+Goal: nothing to mend for who packages zklock, nothing missing for who installs the package. Method: `meson dist`
+packs the last commit; the tarball is configured as a distribution does it, without downloads, its unit tests run, and
+what is to be installed is laid out below a folder. There a user's programs, the examples among them, are built by
+pkg-config alone, as C and as C++, and run; manual pages and completion are looked at. A source folder that is no
+checkout stands for the tarball."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / 'lib'))
+import installed
+from installed import one, run
+
+MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
+NEVER_LINKED = {'-lzookeeper_mt', '-lpthread', '-pthread'}  # by who links the shared library
+ABOUT = ['-Wall', '-Wextra', '-Werror']
+
+
+def check(condition, sentence):
+    if not condition:
+        sys.exit(f'package: {sentence}')
+
+
+# --- from the last commit to an installed tree -------------------------------------------------------------
+
+def unpack(work):
+    """The sources as a packager gets them: exactly what is committed."""
+    if not (SOURCE / '.git').exists():
+        print('package: no checkout, so no tarball: the sources are taken as they are')
+        return SOURCE
+    run([MESON, 'dist', '-C', BUILD, '--no-tests', '--allow-dirty', '--formats', 'gztar'])
+    tarball = BUILD / 'meson-dist' / f'zklock-{VERSION}.tar.gz'
+    with tarfile.open(tarball) as archive:
+        archive.extractall(work)
+        names = {member.name.partition('/')[2] for member in archive if member.isfile()}
+    committed = set(run(['git', 'ls-tree', '-r', '--name-only', 'HEAD'], cwd=SOURCE).splitlines())
+    check(names == committed, f'the tarball differs from the commit by {sorted(names ^ committed)}')
+    return work / f'zklock-{VERSION}'
+
+
+def build_and_install(source, work):
+    """As a distribution configures it. Only what is installed and what the unit tests need is built."""
+    build, root = work / 'build', work / 'root'
+    run([MESON, 'setup', build, source, '--prefix=/usr', '--buildtype=plain', '--wrap-mode=nodownload',
+         '--auto-features=enabled'])
+    print(re.search(r'^Ok: .*', run([MESON, 'test', '-C', build, '--suite', 'unit']), re.MULTILINE)[0], 'unit tests')
+    run(['ninja', '-C', build, f'src/libzklock.so.{VERSION}', 'src/libzklock.a', 'src/tool/zklock'])
+    installed.install(MESON, build, root)
+    return root
+
+
+# --- what is there ---------------------------------------------------------------------------------------
+
+def check_files(root):
+    for header in sorted((SOURCE / 'include/zklock').glob('*.h')):
+        one(root, f'include/zklock/{header.name}')
+    for name in ['bin/zklock', 'libzklock.so', 'libzklock.so.0', f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
+        one(root, name)
+    pages = sorted((SOURCE / 'docs/man').glob('*.[137]'))
+    for page in pages:
+        one(root, f'man{page.suffix[1]}/{page.name}')
+    check({page.suffix for page in pages} == {'.1', '.3', '.7'}, 'manual pages of section 1, 3 or 7 are missing')
+    tool = one(root, 'bin/zklock')
+    needed = run(['readelf', '-d', tool])
+    check('RUNPATH' not in needed and 'RPATH' not in needed, 'the installed command looks for libraries where it was built')
+
+
+def check_soname(root):
+    """The real file's name is what programs remember, and the links lead there."""
+    for name in ['libzklock.so', 'libzklock.so.0']:
+        check(one(root, name).resolve().name == f'libzklock.so.{VERSION}', f'{name} leads to another file')
+    check('[libzklock.so.0]' in run(['readelf', '-d', one(root, 'libzklock.so.0')]), 'the soname is not libzklock.so.0')
+
+
+def check_news():
+    text = (SOURCE / 'docs/NEWS.md').read_text(encoding='utf-8')
+    check(re.search(rf'^## {re.escape(VERSION)}\b', text, re.MULTILINE), f'docs/NEWS.md has no section {VERSION}')
+
+
+def check_completion(root):
+    """It is where bash looks for it, under the command's name. The suite tool has what it offers."""
+    script = one(root, 'bash-completion/completions/zklock')
+    if shutil.which('bash'):
+        check('zklock' in run(['bash', '-c', f'. {script} && complete -p zklock']), 'the completion is not for zklock')
+
+
+# --- a user's programs -------------------------------------------------------------------------------------
+
+def flags(environment, *options):
+    return run(['pkg-config', *options, '--cflags', '--libs', 'zklock'], env=environment).split()
+
+
+def check_pkg_config(environment):
+    version = run(['pkg-config', '--modversion', 'zklock'], env=environment).strip()
+    check(version == VERSION, f'zklock.pc says version {version}, not {VERSION}')
+    check(not NEVER_LINKED & set(flags(environment)), 'those who link the shared library are asked for libzookeeper_mt')
+
+
+def build_program(compiler, language, source, program, options, environment):
+    run([compiler, '-x', language, *ABOUT, source, '-x', 'none', '-o', program, *options], env=environment)
+
+
+def check_consumer(compiler, language, work, environment):
+    """Linked with the right library, shared and static, and the one that it was compiled for."""
+    static = ['-l:libzklock.a' if word == '-lzklock' else word for word in flags(environment, '--static')]
+    for kind, options in {'shared': flags(environment), 'static': static}.items():
+        program = work / f'consumer-{language}-{kind}'
+        build_program(compiler, language, HERE / 'consumer.c', program, [f'-DEXPECTED_VERSION="{VERSION}"', *options],
+                      environment)
+        check(('[libzklock.so.0]' in run(['readelf', '-d', program])) == (kind == 'shared'),
+              f'the {kind} {language} program is linked with the wrong library')
+        print(f'{language} {kind}:', run([program], env=environment).strip())
+
+
+def check_examples(compiler, language, source, work, environment):
+    examples = sorted((source / 'examples').glob('*.c'))
+    check(examples, 'there are no examples')
+    for example in examples:
+        build_program(compiler, language, example, work / 'example', [*flags(environment), '-pthread'], environment)
+    print(f'{len(examples)} examples as {language}')
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='zkl-package-') as work:
+        work = pathlib.Path(work)
+        source = unpack(work)
+        root = build_and_install(source, work)
+        environment = installed.environment(root)
+        check_files(root)
+        check_soname(root)
+        check_news()
+        check_completion(root)
+        check_pkg_config(environment)
+        said = run(['zklock', '--version'], env=environment).strip()
+        check(said == f'zklock {VERSION}', f'zklock --version says {said}')
+        for compiler, language in (('cc', 'c'), ('c++', 'c++')):
+            if not shutil.which(compiler):
+                print(f'package: {compiler} is not installed, left out')
+                continue
+            check_consumer(compiler, language, work, environment)
+            check_examples(compiler, language, source, work, environment)
+
+
+main()
