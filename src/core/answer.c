@@ -100,11 +100,13 @@ static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct fate
     struct zkl_contender *holder = fate.deleted ? departing_holder(watch) : NULL;
     zkl_watch_detach(core, watch);
     zkl_watch_gone(core, watch);
+    zkl_share_begin(core);
     while (watch->subscribers) {
         struct zkl_subscription *sub = watch->subscribers;
         zkl_watch_unlink(sub);
         feed_subscription(core, sub, watch, holder, fate);
     }
+    zkl_share_end(core);
     free(watch);
 }
 

@@ -205,7 +205,7 @@ struct zkl_query {
 
 /* The lists of the roots in one bucket; see share.h. */
 struct zkl_share {
-    struct zkl_contender *leader; /* whose list is for all, after a reconnect */
+    struct zkl_contender *leader; /* whose list is for all that list again now */
     struct zkl_contender *last;   /* who sent the last of the first lists that are out */
     size_t out;                   /* how many these are */
 };

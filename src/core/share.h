@@ -17,7 +17,8 @@ void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct
 /* The session ended: nobody awaits anything. */
 void zkl_share_reset(struct zkl_core *core);
 
-/* From begin to end, after a reconnect, all that list again share one list for each root. */
+/* From begin to end all that list again share one list for each root: after a reconnect, or an event that
+ * several wait for, as readers do behind a writer. */
 void zkl_share_begin(struct zkl_core *core);
 /* True: somebody else's list does for this one. */
 bool zkl_share_list(struct zkl_core *core, struct zkl_contender *contender);

@@ -24,6 +24,7 @@ from peers import Group, PeerFailed, Places, Violation
 from server import Server
 
 PARENT = '/bench'  # the server counts by the first part of a path, and its answers grow with each
+STOLEN_PERCENT = 3  # of the processors: a round in which others on the host take more is repeated, at most as many as there are
 WARM_SERVER_CYCLES = 20000
 SHORT_PEERS, SHORT_WORKLOADS = ['zklock', 'floor-1rt'], ['W1', 'W7']
 WITNESS_S = 30  # much more than it takes
@@ -77,6 +78,24 @@ def check_floor(here):
     if hashlib.sha256((here / 'floor.c').read_bytes()).hexdigest() != pinned:
         sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum '
                  'there')
+
+
+class Stolen:
+    """The share of the processors' time that other machines on this host took, in percent, since it was made or asked for last."""
+
+    def __init__(self):
+        self.last = self.ticks()
+
+    @staticmethod
+    def ticks():
+        with open('/proc/stat', encoding='ascii') as stat:
+            values = [int(word) for word in stat.readline().split()[1:9]]
+        return sum(values), values[7]
+
+    def percent(self):
+        before, self.last = self.last, self.ticks()
+        passed = self.last[0] - before[0]
+        return 100 * (self.last[1] - before[1]) / passed if passed else 0
 
 
 class Run:
@@ -143,8 +162,14 @@ class Run:
         """The rounds of all its peers, in turns."""
         taking_part = self.peers_of(workload)
         groups = {}
+        wanted = self.rounds(workload, fsync)
+        repeated = 0
+        round_ = 0
+        stolen = Stolen()
         try:
-            for round_ in range(self.rounds(workload, fsync)):
+            while round_ < wanted:
+                kept = []
+                stolen.percent()
                 for peer in list(taking_part):
                     try:
                         group = groups.get(peer.name)
@@ -152,7 +177,7 @@ class Run:
                             path = f'{PARENT}/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
                             group = groups[peer.name] = self.group(workload, peer, server, path)
                         figures = workloads.measure(workload, group, server, self.board, self.o.seconds)
-                        self.keep(workload, peer, round_, fsync, figures)
+                        kept.append((peer, figures))
                         if workload.is_fresh:
                             groups.pop(peer.name).stop()
                     except (PeerFailed, TimeoutError, RuntimeError) as error:
@@ -163,9 +188,18 @@ class Run:
                         if peer.name in groups:
                             groups.pop(peer.name).stop(gently=False)
                         self.board = Board(self.board.path)
+                share = stolen.percent()
+                if share > STOLEN_PERCENT and repeated < wanted:
+                    repeated += 1
+                    continue
+                for peer, figures in kept:
+                    self.keep(workload, peer, round_, fsync, dict(figures, stolen_percent=share))
+                round_ += 1
         finally:
             for group in groups.values():
                 group.stop(gently=sys.exc_info()[0] is None)
+        if repeated:
+            print(f'{workload.name}: {repeated} rounds were repeated: other machines took more than {STOLEN_PERCENT} % of the processors')
         if report.of(self.records, workload, fsync):
             print('\n' + report.workload_text(workload, self.records, fsync), flush=True)
 

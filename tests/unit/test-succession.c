@@ -372,6 +372,25 @@ static void a_reconnect_lists_each_path_once(void **state)
     all_go(s);
 }
 
+/* Goal: an event that several wait for, as readers do behind a writer, is looked into once. Method: two
+ * watch one node, as a stranger had deleted the first one's when the second looked. */
+static void an_event_is_looked_into_once(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 8, "x__lock__0000000007");
+    script_wait(s, "/r", 9, "x__lock__0000000007");
+    script_forget(s);
+    script_fired(s, "/r/x__lock__0000000007", ZKL_FIRED_DELETED);
+    script_expect(s, "[     0] #2 WAITING -> LISTING: predecessor fired\n"
+                     "  > list /r\n"
+                     "[     0] #1 WAITING -> LISTING: predecessor fired\n");
+    script_listed(s, "1:8 2:9");
+    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 2), ZKL_WAITING);
+    all_go(s);
+}
+
 /* Goal: nobody who shares a list is forgotten when the one who sent it gives up, and one that shares
  * can give up alone. */
 static void a_shared_list_outlives_who_sent_it(void **state)
@@ -468,6 +487,7 @@ int main(void)
         cmocka_unit_test(who_comes_in_a_crowd_shares_a_later_list),
         cmocka_unit_test(a_crowd_does_not_depend_on_one),
         cmocka_unit_test(a_crowd_lists_again_after_a_lost_link),
+        cmocka_unit_test(an_event_is_looked_into_once),
         cmocka_unit_test(a_shared_list_outlives_who_sent_it),
         cmocka_unit_test(a_shared_list_without_an_answer_is_repeated),
         cmocka_unit_test(a_posted_unlock_does_not_wait),
