@@ -11,15 +11,16 @@ static int unknown(const struct args *args, int code, const char *word)
     if (code == ':')
         return fail(EXIT_USAGE, "%s wants a value: zklock %s --help shows which", word,
                     args->command);
-    return fail(EXIT_USAGE, "%s has no option %s: zklock %s --help lists them", args->command, word,
-                args->command);
+    return fail(EXIT_USAGE, "%s has no option %s: zklock %s --help lists them%s", args->command,
+                word, args->command, args->hint ? args->hint : "");
 }
 
 int args_parse(const struct args *args, int argc, char **argv, int *first)
 {
+    const char *letters = args->letters ? args->letters : ":";
     opterr = 0;
     optind = 0; /* from the beginning, whoever has used getopt before */
-    for (int code; (code = getopt_long(argc, argv, ":", args->known, NULL)) != -1;) {
+    for (int code; (code = getopt_long(argc, argv, letters, args->known, NULL)) != -1;) {
         int rc = code == '?' || code == ':' ? unknown(args, code, argv[optind - 1])
                                             : args->take(args->arg, code, optarg);
         if (rc != 0)

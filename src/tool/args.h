@@ -8,6 +8,8 @@
 struct args {
     const char *command; /* the subcommand's name */
     const struct option *known;
+    const char *letters; /* as getopt has them, beginning with ":"; or NULL */
+    const char *hint;    /* more for who gave an unknown option, or NULL */
     /* 0, or the exit status after a sentence. */
     int (*take)(void *arg, int code, const char *value);
     void *arg;

@@ -45,17 +45,18 @@ static const struct option known[] = {
 };
 
 /* The shell that flock(1) takes. */
-static void use_shell(struct run_options *o, char *line)
+static void use_shell(struct run_options *o, const char *line)
 {
     char *shell = getenv("SHELL");
     o->shell[0] = shell && shell[0] ? shell : (char *)"/bin/sh";
     o->shell[1] = (char *)"-c";
-    o->shell[2] = line;
+    o->shell[2] = (char *)line;
     o->command = o->shell;
 }
 
-static int take(struct run_options *o, int code, char *value)
+static int take(void *arg, int code, const char *value)
 {
+    struct run_options *o = arg;
     switch (code) {
     case 'n':
         o->wait_ms = 0;
@@ -83,27 +84,19 @@ static int take(struct run_options *o, int code, char *value)
     }
 }
 
-static int unknown(int code, const char *word)
-{
-    if (code == ':')
-        return fail(EXIT_USAGE, "%s wants a value: zklock run --help shows which", word);
-    return fail(
-        EXIT_USAGE,
-        "run has no option %s: zklock run --help lists them; the command's own options come "
-        "after \"--\"",
-        word);
-}
-
 /* The options among the first argc words; the paths are then the last of these. */
 static int take_options(struct run_options *o, int argc, char **argv)
 {
-    int rc = 0;
-    opterr = 0;
-    optind = 0; /* from the beginning, whoever has used getopt before */
-    for (int code; rc == 0 && (code = getopt_long(argc, argv, ":nw:sE:c:v", known, NULL)) != -1;)
-        rc = code == '?' || code == ':' ? unknown(code, argv[optind - 1]) : take(o, code, optarg);
-    o->locks.paths = argv + optind;
-    o->locks.count = (size_t)(argc - optind);
+    const struct args args = {.command = "run",
+                              .known = known,
+                              .letters = ":nw:sE:c:v",
+                              .hint = "; the command's own options come after \"--\"",
+                              .take = take,
+                              .arg = o};
+    int first = argc;
+    int rc = args_parse(&args, argc, argv, &first);
+    o->locks.paths = argv + first;
+    o->locks.count = (size_t)(argc - first);
     return rc;
 }
 
