@@ -122,7 +122,7 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 {
     const struct zkl_children_view *view = c->view;
     return view->link == core->link && view->czxid == reply->czxid &&
-           view->cversion + view->own == reply->cversion;
+           (uint32_t)view->cversion + view->own == (uint32_t)reply->cversion; /* both wrap round */
 }
 
 static void look_at(const struct zkl_core *core, struct zkl_contender *c,

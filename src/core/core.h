@@ -168,7 +168,7 @@ struct zkl_children_view {
     uint64_t link;    /* the number of the link it was got over; 0: nothing is known */
     int64_t czxid;    /* the node's */
     int32_t cversion; /* its number of changes when it was listed last, */
-    int32_t own;      /* and how many this client has made since, as far as was answered */
+    uint32_t own;     /* and how many this client has made since, as far as was answered */
     bool calm;        /* when it was listed last, nobody else had changed anything */
 };
 
