@@ -107,6 +107,9 @@ install() # SUITE: what it can't do without, then what it would skip
     planted | mutants | all) zkl_install_packages patch || return 1 ;;
     esac
     case $1 in
+    package | all) zkl_install_packages git || echo "going on without a tarball" ;;
+    esac
+    case $1 in
     valgrind | all) zkl_install_packages valgrind || echo "going on without valgrind" ;;
     esac
 }

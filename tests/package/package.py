@@ -33,10 +33,18 @@ def check(condition, sentence):
 
 # --- from the last commit to an installed tree -------------------------------------------------------------
 
+def can_pack():
+    """Only a whole checkout can be packed; whose it is does not matter."""
+    if not (SOURCE / '.git').exists() or not shutil.which('git'):
+        return False
+    os.environ.update(GIT_CONFIG_COUNT='1', GIT_CONFIG_KEY_0='safe.directory', GIT_CONFIG_VALUE_0='*')
+    return run(['git', 'rev-parse', '--is-shallow-repository'], cwd=SOURCE).strip() == 'false'
+
+
 def unpack(work):
     """The sources as a packager gets them: exactly what is committed."""
-    if not (SOURCE / '.git').exists():
-        print('package: no checkout, so no tarball: the sources are taken as they are')
+    if not can_pack():
+        print('package: no whole checkout, or no git, so no tarball: the sources are taken as they are')
         return SOURCE
     run([MESON, 'dist', '-C', BUILD, '--no-tests', '--allow-dirty', '--formats', 'gztar'])
     tarball = BUILD / 'meson-dist' / f'zklock-{VERSION}.tar.gz'
