@@ -100,7 +100,8 @@ struct told {
 };
 void told_fn(const struct zkl_hold_event *event, void *told);
 
-/* Threads of this process. */
+/* Threads of this process. One that was joined counts for a moment yet, so what was counted at first may be
+ * too much: wait for at most that many. */
 int fault_threads(void);
 
 #endif

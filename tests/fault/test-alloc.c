@@ -65,6 +65,7 @@ static void ask_permit(struct zkl_permit *permit)
 static void ask_all(struct stage *s, const struct held *h)
 {
     int number = 0;
+    char node[1024];
 
     check_true(strlen(zkl_version(&number)) > 0);
     check_true(strlen(zkl_strerror(ZKL_ENOMEM)) > 0);
@@ -84,6 +85,7 @@ static void ask_all(struct stage *s, const struct held *h)
     check_num(zkl_multi_still_held(h->multi, 1), ==, 1);
     check_num(zkl_multi_window_ms(h->multi), >, 0);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
+    check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
 }
 
 /* Calls that only look, set or free something, and a re-entry, ask for no memory at all. */

@@ -257,7 +257,7 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     finish(b, way);
     if (scene->rival_holds)
         check_ok(zkl_mutex_unlock(b->rival));
-    check_wait(fault_threads() == threads, WAIT_MS);
+    check_wait(fault_threads() <= threads, WAIT_MS);
     check_num(b->told.lost, ==, scene->holds); /* nothing came later */
     heal(b);
     check_gone(b, 5 * SESSION_MS + 5000);
@@ -314,7 +314,7 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     check_num(actor_end(b->actor, SOON_MS), ==, ZKL_ECLOSED);
     check_ok(zkl_client_free(b->client));
     check_ok(zkl_mutex_free(b->mutex));
-    check_wait(fault_threads() == threads, WAIT_MS);
+    check_wait(fault_threads() <= threads, WAIT_MS);
 }
 
 /* A client that never had a session, because nobody listens, or nobody answers, closes at once, and
@@ -479,7 +479,7 @@ static void open_expire_and_close_leaves_nothing(void **state)
     int threads = fault_threads(), descriptors = count_descriptors();
     for (int i = 0; i < fault_length(30, 300); i++)
         open_expire_close(b, i);
-    check_wait(fault_threads() == threads, WAIT_MS);
+    check_wait(fault_threads() <= threads, WAIT_MS);
     check_wait(count_descriptors() == descriptors, WAIT_MS);
 }
 
