@@ -41,10 +41,9 @@ static struct zkl_root **root_bucket(struct zkl_client *client, const char *path
 static struct zkl_root *new_root(struct zkl_root **bucket, const char *path)
 {
     size_t size = strlen(path) + 1;
-    struct zkl_root *root = malloc(sizeof *root + size);
+    struct zkl_root *root = calloc(1, sizeof *root + size);
     if (root) {
         memcpy(root->path, path, size);
-        root->refs = 0;
         root->next = *bucket;
         *bucket = root;
     }

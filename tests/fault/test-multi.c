@@ -88,17 +88,30 @@ static void check_all_ours(struct bench *b)
     check_num(zkl_multi_still_held(b->multi, 1), ==, 1);
 }
 
+static void lose_one(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
+{
+    check_ok(proxy_drop_reply(b->proxy, op, nth, then));
+    check_ok(zkl_multi_lock_for(b->multi, WAIT_MS));
+    check_ok(proxy_wait_dropped(b->proxy, 0));
+    check_all_ours(b);
+    check_ok(zkl_multi_unlock(b->multi, NULL));
+    check_rest(b);
+}
+
 static void lose_one_while_locking(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
 {
     int rounds = then == PROXY_THEN_CUT ? fault_length(8, 100) : fault_length(1, 30);
-    for (int i = 0; i < rounds; i++) {
-        check_ok(proxy_drop_reply(b->proxy, op, nth, then));
-        check_ok(zkl_multi_lock_for(b->multi, WAIT_MS));
-        check_ok(proxy_wait_dropped(b->proxy, 0));
-        check_all_ours(b);
-        check_ok(zkl_multi_unlock(b->multi, NULL));
-        check_rest(b);
-    }
+    for (int i = 0; i < rounds; i++)
+        lose_one(b, op, nth, then);
+}
+
+/* So that the lists do not tell the zxid. */
+static void somebody_comes_and_goes(struct bench *b)
+{
+    char node[700];
+    snprintf(node, sizeof node, "%s/stranger", paths[0]);
+    if (wire_create(b->wire, node, "", WIRE_PERSISTENT, NULL, 0) == 0) /* else there is no path yet */
+        check_ok(wire_delete(b->wire, node, -1));
 }
 
 /* The answer to the transaction that makes the nodes is lost: each is found by its GUID.
@@ -116,13 +129,17 @@ static void silence_before_the_answer_to_create(void **state)
 /* The nodes are made, what tells their zxid is lost. */
 static void cut_before_the_answer_to_stat(void **state)
 {
-    lose_one_while_locking(*state, PROXY_EXISTS, 1, PROXY_THEN_CUT);
+    for (int i = 0; i < fault_length(8, 100); i++) {
+        somebody_comes_and_goes(*state);
+        lose_one(*state, PROXY_EXISTS, 1, PROXY_THEN_CUT);
+    }
 }
 
-/* One of the lists is lost. */
+/* The list that may tell the zxid is lost, or another one. */
 static void cut_before_the_answer_to_a_list(void **state)
 {
-    lose_one_while_locking(*state, PROXY_CHILDREN, 2, PROXY_THEN_CUT);
+    lose_one_while_locking(*state, PROXY_CHILDREN2, 1, PROXY_THEN_CUT);
+    lose_one_while_locking(*state, PROXY_CHILDREN2, 2, PROXY_THEN_CUT);
 }
 
 /* The unlock's answer is lost: not held, not confirmed, and nothing left. */
