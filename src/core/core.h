@@ -205,7 +205,8 @@ struct zkl_query {
 
 /* The lists of the roots in one bucket; see share.h. */
 struct zkl_share {
-    struct zkl_contender *leader; /* whose list is for all that list again now */
+    struct zkl_contender *leader; /* whose list is for all that list again, ... */
+    uint64_t round;               /* in this round: else it says nothing */
     struct zkl_contender *last;   /* who sent the last of the first lists that are out */
     size_t out;                   /* how many these are */
 };
@@ -242,6 +243,7 @@ struct zkl_core {
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
     bool sharing; /* who lists again from here on has one list with others; see share.c */
+    uint64_t share_round; /* how often that has begun */
     struct zkl_share shares[ZKL_SHARE_BUCKETS];
     size_t share_from; /* ZKL_SHARE_FROM, but for tests */
     size_t chroot_length;          /* set by the driver: it is part of each path there */

@@ -30,6 +30,13 @@ static struct zkl_share *share_of(struct zkl_core *core, const struct zkl_conten
     return &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
 }
 
+/* Of those that list again now; NULL: none yet. */
+static struct zkl_contender *leader_of(struct zkl_core *core, const struct zkl_contender *c)
+{
+    const struct zkl_share *share = share_of(core, c);
+    return core->sharing && share->round == core->share_round ? share->leader : NULL;
+}
+
 static bool is_same_root(const struct zkl_contender *a, const struct zkl_contender *b)
 {
     return a && strcmp(a->machine.root, b->machine.root) == 0;
@@ -81,7 +88,7 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
 {
     if (c->shares_list)
         unlink_sharer(c);
-    assert(!core->sharing || share_of(core, c)->leader != c); /* it has just begun to list */
+    assert(leader_of(core, c) != c); /* it has just begun to list */
     leave(core, c);
     list_anew(core, c, true);
 }
@@ -108,19 +115,21 @@ void zkl_share_reset(struct zkl_core *core)
 
 void zkl_share_begin(struct zkl_core *core)
 {
-    for (size_t i = 0; i < ZKL_SHARE_BUCKETS; i++)
-        core->shares[i].leader = NULL;
+    core->share_round++;
     core->sharing = true;
 }
 
 static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_share *share = share_of(core, c);
-    bool same = is_same_root(share->leader, c);
-    if (same)
-        zkl_share_join(share->leader, c);
-    else
+    struct zkl_contender *leader = leader_of(core, c);
+    bool same = is_same_root(leader, c);
+    if (same) {
+        zkl_share_join(leader, c);
+    } else {
         share->leader = c;
+        share->round = core->share_round;
+    }
     return same;
 }
 

@@ -158,43 +158,49 @@ class Run:
         rounds = -(-self.o.rounds // 3) if fsync and self.o.fsync == 'both' else self.o.rounds
         return min(rounds, workload.rounds_max)
 
+    def one_run(self, workload, peer, groups, server, round_):
+        """The figures; its processes stay, unless each round has its own."""
+        if peer.name not in groups:
+            path = f'{PARENT}/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
+            groups[peer.name] = self.group(workload, peer, server, path)
+        figures = workloads.measure(workload, groups[peer.name], server, self.board, self.o.seconds)
+        if workload.is_fresh:
+            groups.pop(peer.name).stop()
+        return figures
+
+    def one_round(self, workload, taking_part, groups, server, round_):
+        """The figures of each peer; who fails takes part no longer."""
+        found = []
+        for peer in list(taking_part):
+            try:
+                found.append((peer, self.one_run(workload, peer, groups, server, round_)))
+            except (PeerFailed, TimeoutError, RuntimeError) as error:
+                if 'VIOLATION' in str(error):
+                    raise Violation(f'{workload.name}: {peer.name}: {error}') from error
+                self.problem(workload, peer, error)
+                taking_part.remove(peer)
+                if peer.name in groups:
+                    groups.pop(peer.name).stop(gently=False)
+                self.board = Board(self.board.path)
+        return found
+
     def workload(self, workload, server, fsync):
         """The rounds of all its peers, in turns."""
         taking_part = self.peers_of(workload)
         groups = {}
         wanted = self.rounds(workload, fsync)
-        repeated = 0
-        round_ = 0
+        done = repeated = 0
         stolen = Stolen()
         try:
-            while round_ < wanted:
-                kept = []
-                stolen.percent()
-                for peer in list(taking_part):
-                    try:
-                        group = groups.get(peer.name)
-                        if group is None:
-                            path = f'{PARENT}/{workload.name.lower()}-{peer.name}-{round_ if workload.is_fresh else 0}'
-                            group = groups[peer.name] = self.group(workload, peer, server, path)
-                        figures = workloads.measure(workload, group, server, self.board, self.o.seconds)
-                        kept.append((peer, figures))
-                        if workload.is_fresh:
-                            groups.pop(peer.name).stop()
-                    except (PeerFailed, TimeoutError, RuntimeError) as error:
-                        if 'VIOLATION' in str(error):
-                            raise Violation(f'{workload.name}: {peer.name}: {error}') from error
-                        self.problem(workload, peer, error)
-                        taking_part.remove(peer)
-                        if peer.name in groups:
-                            groups.pop(peer.name).stop(gently=False)
-                        self.board = Board(self.board.path)
+            while done < wanted:
+                found = self.one_round(workload, taking_part, groups, server, done)
                 share = stolen.percent()
                 if share > STOLEN_PERCENT and repeated < wanted:
                     repeated += 1
                     continue
-                for peer, figures in kept:
-                    self.keep(workload, peer, round_, fsync, dict(figures, stolen_percent=share))
-                round_ += 1
+                for peer, figures in found:
+                    self.keep(workload, peer, done, fsync, dict(figures, stolen_percent=share))
+                done += 1
         finally:
             for group in groups.values():
                 group.stop(gently=sys.exc_info()[0] is None)

@@ -293,6 +293,16 @@ void fake_write(struct fake *fake, struct fake_node *node, const char *text)
     write_now(fake, node, text);
 }
 
+/* How many there were is part of what a node shows. */
+static void count_children_change(struct fake *fake, const struct fake_change *change)
+{
+    struct fake_node *node = find_at(fake, change->path, change->zxid);
+    if (!node || node->czxid == change->zxid)
+        return;
+    node->old_changes++;
+    node->old_pzxid = change->zxid;
+}
+
 /* What every server has applied need not be remembered. */
 static void forget_old(struct fake *fake)
 {
@@ -303,15 +313,8 @@ static void forget_old(struct fake *fake)
             oldest = h->seen;
     }
     for (size_t i = 0; i < fake->change_count; i++) {
-        struct fake_change *change = &fake->changes[i];
-        struct fake_node *node =
-            change->zxid <= oldest && change->what == FAKE_CHILDREN
-                ? find_at(fake, change->path, change->zxid)
-                : NULL;
-        if (node && node->czxid < change->zxid) {
-            node->old_changes++;
-            node->old_pzxid = change->zxid;
-        }
+        if (fake->changes[i].zxid <= oldest && fake->changes[i].what == FAKE_CHILDREN)
+            count_children_change(fake, &fake->changes[i]);
     }
     size_t kept = 0;
     for (size_t i = 0; i < fake->node_count; i++) {

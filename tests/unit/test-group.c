@@ -13,17 +13,35 @@
 static struct zkl_group group;
 static struct zkl_group_member members[MEMBERS];
 
-/* The script's first contenders, at /a, /b, ... */
-static void begin(struct script *s, size_t count)
+/* The script's first contenders, at /a, /b, ...; views of these paths, or NULL. */
+static void begin_with_views(struct script *s, size_t count, struct zkl_children_view *views)
 {
     static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
     group = (struct zkl_group){.count = count, .members = members};
     for (size_t i = 0; i < count; i++) {
         members[i] = (struct zkl_group_member){.contender = &s->contenders[i],
-                                               .wish = {.root = roots[i], .data = "us"}};
+                                               .wish = {.root = roots[i],
+                                                        .data = "us",
+                                                        .view = views ? &views[i] : NULL}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+}
+
+static void begin(struct script *s, size_t count)
+{
+    begin_with_views(s, count, NULL);
+}
+
+/* The names of the first two nodes, with these digits. */
+static void name_two(const struct script *s, char names[2][ZKL_NODE_NAME_MAX + 1],
+                     const char *first, const char *second)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct zkl_contender_machine *m = &s->contenders[i].machine;
+        zkl_name_prefix(&m->naming, m->guid, names[i]);
+        strcat(names[i], i == 0 ? first : second);
+    }
 }
 
 /* Goal: a transaction whose outcome nobody knows may have made the nodes: who is to blame looks for
@@ -124,11 +142,7 @@ static struct script *holding_two(int64_t lease_ns)
     const char *const made[] = {names[0], names[1]};
     begin(s, 2);
     group.lease_ns = lease_ns;
-    for (int i = 0; i < 2; i++) {
-        const struct zkl_contender_machine *m = &s->contenders[i].machine;
-        zkl_name_prefix(&m->naming, m->guid, names[i]);
-        strcat(names[i], i == 0 ? "0000000001" : "0000000002");
-    }
+    name_two(s, names, "0000000001", "0000000002");
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     script_statted(s, SCRIPT_SESSION, 100);
     script_listed(s, "1:1");
@@ -149,24 +163,10 @@ static struct script *making_two_at_calm_paths(void)
     views[0] = (struct zkl_children_view){
         .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
     views[1] = (struct zkl_children_view){0};
-    group = (struct zkl_group){.count = 2, .members = members};
-    for (size_t i = 0; i < 2; i++) {
-        members[i] = (struct zkl_group_member){
-            .contender = &s->contenders[i],
-            .wish = {.root = i == 0 ? "/a" : "/b", .data = "us", .view = &views[i]}};
-        s->live[i] = true;
-    }
-    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    begin_with_views(s, 2, views);
     assert_true(script_has(s, "  > create all /a/G1- /b/G2-\n  > list /a\n  > list /b\n"));
     script_forget(s);
     return s;
-}
-
-static void name_of(struct script *s, int i, char name[ZKL_NODE_NAME_MAX + 1])
-{
-    const struct zkl_contender_machine *m = &s->contenders[i].machine;
-    zkl_name_prefix(&m->naming, m->guid, name);
-    strcat(name, "0000000007");
 }
 
 /* The list of /a, after so many changes of its children, the last by this transaction. */
@@ -175,8 +175,7 @@ static void answer_creates_and_first_list(struct script *s, int64_t root, int32_
 {
     char names[2][ZKL_NODE_NAME_MAX + 1];
     const char *const made[] = {names[0], names[1]};
-    for (int i = 0; i < 2; i++)
-        name_of(s, i, names[i]);
+    name_two(s, names, "0000000007", "0000000007");
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     script_reply(s, ZKL_REQ_LIST,
                  (struct zkl_reply){.children = made,
