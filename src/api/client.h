@@ -70,7 +70,7 @@ struct zkl_mutex {
     struct zkl_rwlock *rwlock;       /* whose half it is, or NULL */
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
     char *owner;                     /* NULL: the client's */
-    bool revocable, posted_unlock;
+    bool revocable, posted_unlock, lookahead;
     /* under the driver's mutex */
     size_t uses; /* threads that hold or wait */
     zkl_hold_fn fn;

@@ -107,6 +107,8 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 /* 0, or what is wrong with the arguments of call, which is to make a lock. */
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
                        const struct zkl_lock_options *options, const char *call);
+/* 0, or EINVAL: an option that only mutexes have. */
+int zkl_lock_check_no_mutex(const struct zkl_lock_options *options, const char *call);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_lock_options *options, const char *call);

@@ -11,8 +11,8 @@ static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, 
 {
     static const char call[] = "zkl_rwlock_new";
     int rc = zkl_lock_check_new(rwlock, client, path, options, call);
-    if (rc == 0 && options && options->names == ZKL_NAMES_NAMED)
-        rc = zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED is for mutexes only", call);
+    if (rc == 0)
+        rc = zkl_lock_check_no_mutex(options, call);
     if (rc != 0)
         return rc;
     struct zkl_rwlock *rw = calloc(1, sizeof *rw);

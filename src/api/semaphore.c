@@ -40,6 +40,8 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
     int rc = zkl_lock_check_new(s, client, path, options, call);
     if (rc == 0)
         rc = check_options(path, permits, options, call);
+    if (rc == 0)
+        rc = zkl_lock_check_no_mutex(options, call);
     if (rc != 0)
         return rc;
     snprintf(leases, sizeof leases, "%s/leases", path);

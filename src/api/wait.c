@@ -182,6 +182,7 @@ static struct zkl_wish begin(struct zkl_hold *hold, const struct zkl_wait *wait)
                              .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                              .watch_own = hold->fn != NULL || hold->mutex->revocable,
                              .posted = hold->mutex->posted_unlock,
+                             .lookahead = hold->mutex->lookahead,
                              .lease_ns = wait->lease_ms * MS,
                              .under = hold->under ? &hold->under->contender : NULL};
 }

@@ -299,6 +299,7 @@ struct zkl_wish {
     const struct zkl_contender *under; /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
     bool posted; /* unlock does not wait for the answer */
+    bool lookahead;
 };
 
 /* contender is the caller's memory, which the core uses until ZKL_NEWS_ENDED. */

@@ -35,11 +35,18 @@ static bool is_plain(const struct zkl_place *place)
     return place->role == ZKL_ROLE_LOCK && place->peer == ZKL_PEER_CURATOR;
 }
 
+/* Than the one we have, if we have one. */
+static bool is_nearer(const struct zkl_place *place, const char *name, const struct zkl_place *than,
+                      const char *than_name)
+{
+    return !than_name || zkl_queue_compare(place->sequence, name, than->sequence, than_name) > 0;
+}
+
 struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
                                size_t count, const char *own)
 {
     struct zkl_look look = {0};
-    struct zkl_place us, nearest = {0};
+    struct zkl_place us, nearest = {0}, second = {0};
     bool last = !own || !zkl_name_parse(own, naming, &us);
 
     for (size_t i = 0; i < count; i++) {
@@ -56,10 +63,14 @@ struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *cons
                  : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name))
             continue;
         look.before++;
-        if (!look.predecessor ||
-            zkl_queue_compare(place.sequence, name, nearest.sequence, look.predecessor) > 0) {
+        if (is_nearer(&place, name, &nearest, look.predecessor)) {
+            look.ahead = look.predecessor;
+            second = nearest;
             look.predecessor = name;
             nearest = place;
+        } else if (is_nearer(&place, name, &second, look.ahead)) {
+            look.ahead = name;
+            second = place;
         }
     }
     look.plain = look.predecessor && naming->role == ZKL_ROLE_LOCK && is_plain(&nearest);

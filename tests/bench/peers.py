@@ -25,6 +25,7 @@ class Peer:
 ALL = [
     Peer('zklock', 'zklock'),
     Peer('zklock-posted', 'zklock', 'posted'),
+    Peer('zklock-lookahead', 'zklock', 'lookahead'),
     Peer('floor-sync', 'floor', 'sync'),
     Peer('floor-pipe', 'floor', 'pipe'),
     Peer('floor-1rt', 'floor', '1rt'),

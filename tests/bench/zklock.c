@@ -121,6 +121,7 @@ static void zklock_open(const struct settings *given)
     settings = given;
     options = ZKL_LOCK_OPTIONS_INIT;
     options.posted_unlock = strcmp(given->variant, "posted") == 0;
+    options.lookahead = strcmp(given->variant, "lookahead") == 0;
     client = open_client();
     for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
         mutexes[i] = make_mutex(i);

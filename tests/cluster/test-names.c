@@ -157,6 +157,8 @@ static void bad_options_are_refused(void **state)
     };
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex;
+    struct zkl_rwlock *rwlock;
+    struct zkl_semaphore *semaphore;
     struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
 
     (void)state;
@@ -168,6 +170,12 @@ static void bad_options_are_refused(void **state)
         check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
         check_true(strstr(zkl_error_detail(), bad[i].word) != NULL);
     }
+    options = zkl_lock_options_init();
+    options.lookahead = 1;
+    check_num(zkl_rwlock_new(&rwlock, client, "/x", &options), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "lookahead") != NULL);
+    check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &options), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "lookahead") != NULL);
     memset(&options, 0, sizeof options);
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
     cluster_free(client, NULL);

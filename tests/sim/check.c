@@ -193,13 +193,14 @@ static void check_group(const struct proc *p)
 }
 
 /* A waiter watches its immediate predecessor: nobody's node that it would have to wait for is between
- * the two. Modes: F34. */
+ * the two; with lookahead one is, if it says so. Modes: F34. */
 static void check_predecessor(const struct proc *p, const struct zkl_contender *c)
 {
     const struct world *w = p->world;
     const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
     const struct zkl_contender_machine *m = &c->machine;
     struct zkl_place own, at, place;
+    int between = 0;
     if (!watch || m->state != ZKL_WAITING || w->counter_moved ||
         m->naming.role == ZKL_ROLE_PERMIT ||
         !zkl_name_parse(strrchr(watch->path, '/') + 1, &m->naming, &at) ||
@@ -213,9 +214,12 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
         if (!name || node->dzxid != 0 || node->czxid >= m->czxid ||
             !zkl_name_parse(name, &m->naming, &place))
             continue;
-        must(place.sequence <= at.sequence || place.sequence >= own.sequence ||
-             !zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name));
+        between += place.sequence > at.sequence && place.sequence < own.sequence &&
+                   zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
     }
+    must(between <= (m->next[0] != '\0'));
+    if (between > 0)
+        happened(p->world, SIM_LOOKAHEAD);
 }
 
 static bool is_among(const struct zkl_watch *watch, const char *path)

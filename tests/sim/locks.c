@@ -158,6 +158,7 @@ static void start(struct app *app)
     wish.root = root_paths[app->root];
     wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &wish);
+    wish.lookahead = wish.naming.role == ZKL_ROLE_LOCK && chance(w, 3);
     if (wish.try_only)
         happened(w, SIM_TRY);
     if (wish.lease_ns)

@@ -45,6 +45,7 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_LEASE_RENEWED] = "lease renewed",
     [SIM_LEASE_ENDED] = "lease ended",
     [SIM_DOWNGRADE] = "read lock under the write lock",
+    [SIM_LOOKAHEAD] = "watch two places ahead",
     [SIM_SEVERAL_PERMITS] = "several permits at once",
     [SIM_MULTI] = "multi-lock",
     [SIM_MULTI_STOPPED] = "multi-lock stopped",

@@ -37,6 +37,7 @@ enum sim_fault {
     SIM_LEASE_RENEWED,
     SIM_LEASE_ENDED,
     SIM_DOWNGRADE,
+    SIM_LOOKAHEAD, /* somebody watches two places ahead */
     SIM_SEVERAL_PERMITS,
     SIM_MULTI,
     SIM_MULTI_STOPPED,
