@@ -36,11 +36,11 @@ bench          60  tests/bench for some seconds: that it runs, and that its witn
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
 examples      120  the programs of examples/
 demo           90  examples/demo.sh itself, with a short run; its JSON, picture and live progress
-gcc-address   360  unit, sim, cluster, fault and curator under gcc with address and undefined behaviour sanitizers
-gcc-thread    360  unit, sim, cluster, fault and curator under gcc with the thread sanitizer
+gcc-address   360  unit, sim, cluster, fault, curator and tool under gcc with address and undefined behaviour sanitizers
+gcc-thread    360  unit, sim, cluster, fault, curator and tool under gcc with the thread sanitizer
 clang-address 360  the same with clang
 clang-thread  360  the same with clang
-valgrind      660  unit, sim, cluster, fault and curator under valgrind
+valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
@@ -49,7 +49,7 @@ long         3600  unit, sim, cluster, tool, fault, curator, soak and examples a
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
 not_in_all='gcc-thread clang-address sanitize coverage mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
-checked='--suite unit --suite sim --suite cluster --suite fault --suite curator'
+checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 brief='' schedules=20000 targets=''
 
 passed=0 failed=0 skipped=0 failures='' times='' child='' personality='' suite=setup
@@ -447,7 +447,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite tool --suite soak --suite examples "$@" ;;
+    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite soak --suite examples "$@" ;;
     esac
 }
 
@@ -526,7 +526,7 @@ if ! install "${1:-all}"; then
 fi
 
 if [ "${1:-all}" = all ]; then
-    brief='--no-suite slow --no-suite curator --no-suite fault'
+    brief='--no-suite slow --no-suite curator --no-suite fault --no-suite tool'
     for name in $names; do
         case " $not_in_all " in
         *" $name "*) ;;

@@ -183,7 +183,7 @@ static void the_guard_is_killed(void **state)
 /* --- the lock is lost ----------------------------------------------------------------------------- */
 
 struct session {
-    int64_t id;
+    atomic_llong id; /* != 0: the password is there, too */
     char password[WIRE_PASSWORD];
 };
 
@@ -194,9 +194,9 @@ static size_t note_session(enum proxy_dir dir, int op, unsigned char *frame, siz
     uint64_t id;
 
     if (dir == PROXY_TO_CLIENT && op == PROXY_CONNECT && size >= 20 + WIRE_PASSWORD) {
+        memcpy(session->password, frame + 20, WIRE_PASSWORD);
         memcpy(&id, frame + 8, sizeof id);
         session->id = (int64_t)be64toh(id);
-        memcpy(session->password, frame + 20, WIRE_PASSWORD);
     }
     return size;
 }
