@@ -264,9 +264,10 @@ def facts(o, places, version):
 
 
 def read_back(path):
-    """The facts, and the records."""
+    """The facts, and the records; of several runs, where their lines were put into one file."""
     lines = [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines()]
-    return ''.join(line['facts'] for line in lines if 'facts' in line), [line for line in lines if 'facts' not in line]
+    told = dict.fromkeys(line['facts'] for line in lines if 'facts' in line)
+    return ' '.join(told), [line for line in lines if 'facts' not in line]
 
 
 def finish(o, facts_text, records):
