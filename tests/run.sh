@@ -104,6 +104,9 @@ install() # SUITE: what it can't do without, then what it would skip
     chaos | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
+    examples | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
+    esac
+    case $1 in
     planted | mutants | all) zkl_install_packages patch || return 1 ;;
     esac
     case $1 in

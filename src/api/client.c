@@ -10,6 +10,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "op.h"
 
 #define MS INT64_C(1000000)
 #define TIMEOUT_DEFAULT_MS 10000
@@ -221,6 +222,8 @@ static void free_client(void *arg)
     for (size_t i = 0; i < client->line_count; i++)
         free(client->lines[i]);
     free(client->owner);
+    free(client->ops.slots);
+    free(client->ops.heap);
     zkl_waker_fini(&client->opener);
     free(client);
 }
@@ -265,6 +268,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .news = zkl_hold_news,
         .session = on_session,
         .log = o->log_fn ? on_log : NULL,
+        .due = zkl_ops_due,
         .gone = free_client,
         .arg = client};
     bool copied = copy_text(&config.servers, o->servers);
@@ -423,6 +427,7 @@ static int do_client_free(struct zkl_client *client)
     if (rc != 0)
         return rc;
     end_session(client, FREE_CLOSES_MS);
+    zkl_driver_drain(client->driver);
     zkl_client_unref(client);
     return 0;
 }

@@ -32,6 +32,15 @@ struct zkl_cancel_use {
     size_t users;
 };
 
+/* Operations under way: by their number, and those with a next look, the earliest first. */
+struct zkl_ops {
+    struct zkl_op **slots; /* where none is: NULL */
+    struct zkl_op **heap;
+    size_t room, count, heap_count;
+    size_t next; /* slot to try first */
+    uint64_t serial;
+};
+
 struct zkl_client {
     struct zkl_driver *driver;
     unsigned fork_generation;
@@ -46,6 +55,7 @@ struct zkl_client {
     struct zkl_root *roots[ZKL_ROOT_BUCKETS];
     struct zkl_hold *waiting;      /* calls that wait for a grant, for cancel objects */
     struct zkl_inquiry *inquiries; /* calls that wait for answers */
+    struct zkl_ops ops;
     struct zkl_cancel_use *cancels;
     struct zkl_waker opener; /* zkl_client_open, waiting for the first connection */
     bool opening;

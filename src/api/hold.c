@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "driver/clock.h"
+#include "op.h"
 
 static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
@@ -69,6 +70,10 @@ void zkl_hold_wake(struct zkl_hold *hold)
 {
     if (hold->leader)
         hold = hold->leader;
+    if (hold->op) {
+        zkl_op_wake(hold->op);
+        return;
+    }
     if (hold->waker.queued)
         return;
     ref(hold);

@@ -6,6 +6,7 @@
 #include "client.h"
 
 struct zkl_ask;
+struct zkl_op;
 
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
@@ -25,6 +26,8 @@ struct zkl_hold {
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
+    bool canceled;           /* the operation was */
+    struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
     bool ended;    /* the core is done with it */
@@ -42,6 +45,7 @@ struct zkl_hold {
     atomic_llong lease_end_boot; /* 0: none */
     int count;                   /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */
+    bool to_come;                /* there: an operation is to acquire it */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -54,30 +58,6 @@ struct zkl_hold {
 
     char data[]; /* of the node */
 };
-
-/* --- owner.c: the calling thread's holds -------------------------------- */
-
-/* The hold of this path through this handle, and one through another handle that would be waited
- * for. */
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex);
-struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
-/* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
-int zkl_owner_prepare(void);
-void zkl_owner_add(struct zkl_hold *hold);
-void zkl_owner_remove(struct zkl_hold *hold);
-
-/* The calling thread's multi-locks. */
-struct zkl_multi_hold {
-    struct zkl_multi_hold *next;
-    struct zkl_multi *multi;
-    int count;
-    struct zkl_permit *permits[]; /* of the members that are semaphores */
-};
-struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
-void zkl_owner_add_multi(struct zkl_multi_hold *held);
-void zkl_owner_remove_multi(struct zkl_multi_hold *held);
-/* multi.c: the thread ended. */
-void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
 /* --- hold.c ------------------------------------------------------------- */
 
@@ -129,8 +109,9 @@ void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
-/* 0, or what is wrong with the wait, the client, or the thread, said for call. */
-int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call);
+/* 0, or what is wrong with the wait, the client, or (blocks) the thread, said for call. */
+int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
+                   bool blocks);
 /* 0, or how the wait is over before it begins. */
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
 /* Nobody uses the handles from here on, and none of their callbacks runs; or why not: EBUSY,
@@ -143,6 +124,12 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
                        int permits, const struct zkl_lock_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
+/* 0, or what is wrong with the arguments of call, which is to acquire permits. */
+int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
+                                const struct zkl_wait *wait, struct zkl_permit **permits,
+                                const char *call, bool blocks);
+/* 0, or EINVAL: so many can't be had at once. */
+int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
@@ -152,10 +139,34 @@ int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant);
 int zkl_semaphore_unlock(struct zkl_mutex *mutex);
 void zkl_semaphore_let_go(struct zkl_mutex *mutex);
+/* Take the hold of all threads, with its reference; NULL: there is none. */
+struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place that blocks --------------------------------- */
+
+/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. */
+struct zkl_acquisition {
+    struct zkl_hold *hold; /* of one request for permits: the first */
+    size_t count;
+    struct zkl_wait wait;
+    int64_t deadline;
+    enum { ZKL_ACQ_BEGINS, ZKL_ACQ_WAITS, ZKL_ACQ_CONFIRMS, ZKL_ACQ_ENDS } stage;
+};
+#define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
+
+/* All with the mutex. 0, ENOMEM or ESYSTEM: it has not begun. */
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+                          const struct zkl_wait *wait);
+/* A code, or ZKL_GOES_ON with the latest time of the next step. */
+int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns);
+/* With that code. The handle is in use still, ... */
+void zkl_acquisition_end(struct zkl_acquisition *a, int rc);
+/* ... until here, if nothing was acquired. */
+void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
+/* The operation is canceled. */
+void zkl_acquisition_cancel(struct zkl_acquisition *a);
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. */
@@ -163,6 +174,8 @@ int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait);
 int zkl_hold_release(struct zkl_hold *hold);
 /* The same without waiting: it is left to the janitor. */
 void zkl_hold_let_go(struct zkl_hold *hold);
+/* Only the beginning, with the mutex: RELEASED follows, or came. */
+void zkl_hold_begin_release(struct zkl_hold *hold);
 /* Several, in the order of their paths, as one. 0 or a code, then *culprit is the one it is about,
  * or count. ZKL_LOST_ON_THE_WAY: one was held and lost again; nothing is held. */
 int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,

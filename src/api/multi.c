@@ -9,6 +9,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "owner.h"
 
 #define MS INT64_C(1000000)
 
@@ -578,7 +579,7 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
         wait = &forever;
     struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
     bool fresh = false;
-    int rc = zkl_wait_check(wait, multi->client, call);
+    int rc = zkl_wait_check(wait, multi->client, call, true);
     if (rc == 0)
         rc = check_members(multi, held, &fresh);
     if (rc == 0 && fresh)

@@ -6,6 +6,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "owner.h"
 
 #define MS INT64_C(1000000)
 
@@ -290,12 +291,13 @@ static int check_fields(const struct zkl_wait *wait, const char *call)
     return 0;
 }
 
-int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call)
+int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
+                   bool blocks)
 {
     int rc = check_fields(wait, call);
     if (rc == 0)
         rc = zkl_client_check(client, true, call);
-    if (rc == 0 && zkl_driver_in_callback())
+    if (rc == 0 && blocks && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
     return rc;
 }
@@ -346,7 +348,7 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
         return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
     if (!wait)
         wait = &forever;
-    int rc = zkl_wait_check(wait, mutex->client, call);
+    int rc = zkl_wait_check(wait, mutex->client, call, true);
     if (rc != 0)
         return rc;
     return zkl_mutex_acquire_checked(mutex, wait, grant);

@@ -140,13 +140,13 @@ int zkl_semaphore_permits(struct zkl_semaphore *semaphore)
 
 /* --- acquire ------------------------------------------------------------ */
 
-static int check_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
-                         struct zkl_permit **permits)
+int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
+                                const struct zkl_wait *wait, struct zkl_permit **permits,
+                                const char *call, bool blocks)
 {
-    static const char call[] = "zkl_semaphore_acquire";
     if (!semaphore || !permits)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, semaphore ? "permits" : "semaphore");
-    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    int rc = zkl_wait_check(wait, semaphore->base.client, call, blocks);
     if (rc != 0)
         return rc;
     const char *path = semaphore->path->path;
@@ -157,7 +157,7 @@ static int check_acquire(struct zkl_semaphore *semaphore, int count, const struc
 }
 
 /* The number can't be another one than was declared until the first acquire. */
-static int check_count(struct zkl_semaphore *s, int count)
+int zkl_semaphore_check_count(struct zkl_semaphore *s, int count)
 {
     zkl_driver_lock(s->base.client->driver);
     int declared = s->view.agreed ? 0 : s->view.permits;
@@ -171,7 +171,7 @@ static int check_count(struct zkl_semaphore *s, int count)
 static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
                       struct zkl_permit **permits)
 {
-    int rc = check_count(semaphore, count);
+    int rc = zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
     struct zkl_ask *ask = zkl_ask_new(semaphore, (size_t)count);
@@ -202,7 +202,8 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
     struct zkl_wait forever = ZKL_WAIT_INIT;
     if (!wait)
         wait = &forever;
-    int rc = check_acquire(semaphore, count, wait, permits);
+    int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire",
+                                         true);
     return rc == 0 ? zkl_semaphore_acquire_checked(semaphore, count, wait, permits) : rc;
 }
 
@@ -297,7 +298,7 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
         return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
     if (!wait)
         wait = &forever;
-    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    int rc = zkl_wait_check(wait, semaphore->base.client, call, true);
     if (rc == 0 && (permits < 1 || permits > ZKL_PERMITS_MAX))
         rc = zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 1 to %d", call, permits, ZKL_PERMITS_MAX);
     if (rc == 0)

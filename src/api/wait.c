@@ -203,77 +203,69 @@ static int64_t next_look(const struct zkl_hold *hold, int64_t now_ns, int64_t de
     return at < deadline ? at : deadline;
 }
 
-/* Grant or failure, whichever the core decides first; the deadline is one of its events. */
-static void wait_for_decision(struct zkl_hold *hold, int64_t deadline)
+/* Grant or failure, whichever the core decides first; the deadline is one of its events. True: it has. */
+static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    struct zkl_driver *d = hold->client->driver;
+    struct zkl_hold *hold = a->hold;
     while (hold->phase == ZKL_PHASE_WAITING) {
         struct zkl_time now = zkl_clock_now();
-        if (now.mono_ns >= deadline)
+        if (now.mono_ns >= a->deadline) {
             stop(hold, now, ZKL_ETIMEDOUT);
-        else if (hold->ask && zkl_ask_is_busy(hold->ask, now.mono_ns))
+        } else if (hold->ask && zkl_ask_is_busy(hold->ask, now.mono_ns)) {
             stop(hold, now, ZKL_EBUSY);
-        else
-            zkl_driver_wait(d, &hold->waker, next_look(hold, now.mono_ns, deadline));
+        } else {
+            *next_ns = next_look(hold, now.mono_ns, a->deadline);
+            return false;
+        }
     }
+    return true;
 }
 
-/* The thread may get the processor long after the grant: what it returns must be proved now. True:
- * it is. */
-static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
+static bool is_canceled(const struct zkl_hold *hold)
+{
+    return hold->canceled || zkl_cancel_is_set(hold->cancel);
+}
+
+enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
+
+/* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
+static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_t *next_ns)
 {
     struct zkl_driver *d = hold->client->driver;
-    for (;;) {
-        struct zkl_time now = zkl_clock_now();
-        if (any_lost(hold))
-            return false;
-        if (now.boot_ns + MS < zkl_session_window_end(&d->core.session))
-            return true;
-        if (now.mono_ns >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_core_timer(&d->core,
-                       now); /* tells the contender that it is suspect: its proof wakes us */
-        /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
-        int64_t until = now.mono_ns + 2 * MS;
-        if (hold->contender.machine.suspect || until > deadline)
-            until = deadline;
-        if (!any_lost(hold))
-            zkl_driver_wait(d, &hold->waker, until);
-    }
+    struct zkl_time now = zkl_clock_now();
+    if (any_lost(hold))
+        return NOT_PROVED;
+    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session))
+        return PROVED;
+    if (now.mono_ns >= deadline || is_canceled(hold))
+        return NOT_PROVED;
+    zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
+    /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
+    *next_ns = now.mono_ns + 2 * MS;
+    if (hold->contender.machine.suspect || *next_ns > deadline)
+        *next_ns = deadline;
+    return any_lost(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
 
 /* A semaphore's mutex has one hold at a time: a lost one that nobody has given back is in the way. */
-static bool wait_for_handle(struct zkl_hold *hold, int64_t deadline)
+static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
-    while (wait_for_window(hold, deadline)) {
-        if (!semaphore || !semaphore->hold)
-            return true;
-        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
-    }
-    return false;
+    const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
+    enum proof proof = look_at_window(a->hold, a->deadline, next_ns);
+    if (proof != PROVED || !semaphore || !semaphore->hold)
+        return proof;
+    if (zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold))
+        return NOT_PROVED;
+    *next_ns = a->deadline;
+    return WAITS_FOR_PROOF;
 }
 
 /* Unlock without waiting for the answer: the janitor sees to it. */
-static void let_go(struct zkl_hold *hold)
+void zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
     for (size_t i = hold_count(hold); i-- > 0;)
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
-}
-
-static void give_back(struct zkl_hold *hold)
-{
-    struct zkl_driver *d = hold->client->driver;
-    let_go(hold);
-    for (size_t i = 0; i < hold_count(hold);) {
-        if (nth(hold, i)->phase == ZKL_PHASE_GRANTED)
-            zkl_driver_wait(d, &hold->waker, ZKL_NO_DEADLINE);
-        else
-            i++;
-    }
 }
 
 static bool is_over(struct zkl_hold *hold)
@@ -284,71 +276,139 @@ static bool is_over(struct zkl_hold *hold)
     return over;
 }
 
-/* The same contender can start again only once the core is done with it; false: out of time. */
-static bool wait_for_end(struct zkl_hold *hold, int64_t deadline)
+static int given_up(const struct zkl_hold *hold)
 {
-    while (!is_over(hold)) {
-        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
-    }
-    return true;
+    return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
-static int acquire_locked(struct zkl_hold *hold, const struct zkl_wait *wait, int64_t deadline)
+/* Lost between the grant and here, or out of time: the caller never had it. */
+static int back_out(struct zkl_acquisition *a)
 {
-    for (;;) {
-        if (zkl_cancel_is_set(hold->cancel))
-            return ZKL_ECANCELED;
-        start(hold, wait);
-        wait_for_decision(hold, deadline);
-        if (hold->phase == ZKL_PHASE_FAILED)
-            return hold->code;
-        if (wait_for_handle(hold, deadline)) {
-            for (size_t i = 0; i < hold_count(hold) && !(wait->flags & ZKL_WAIT_MEMBER); i++)
-                zkl_hold_returned(nth(hold, i));
-            return 0;
-        }
-        /* Lost between the grant and here, or out of time: the caller never had it. */
-        bool lost = any_lost(hold);
-        let_go(hold);
-        if (atomic_load(&hold->client->closed))
-            return ZKL_ECLOSED;
-        if (!lost || !wait_for_end(hold, deadline))
-            return zkl_cancel_is_set(hold->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
+    bool lost = any_lost(a->hold);
+    zkl_hold_begin_release(a->hold);
+    if (atomic_load(&a->hold->client->closed))
+        return ZKL_ECLOSED;
+    if (!lost)
+        return given_up(a->hold);
+    a->stage = ZKL_ACQ_ENDS;
+    return ZKL_GOES_ON;
+}
+
+static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    switch (look_at_handle(a, next_ns)) {
+    case PROVED:
+        return 0;
+    case NOT_PROVED:
+        return back_out(a);
+    case WAITS_FOR_PROOF:
+        break;
     }
+    return ZKL_GOES_ON;
+}
+
+/* The same contender can start again only once the core is done with it. */
+static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    if (a->stage == ZKL_ACQ_ENDS && !is_over(a->hold)) {
+        *next_ns = a->deadline;
+        bool over = zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold);
+        return over ? given_up(a->hold) : ZKL_GOES_ON;
+    }
+    if (is_canceled(a->hold))
+        return ZKL_ECANCELED;
+    start(a->hold, &a->wait);
+    a->stage = ZKL_ACQ_WAITS;
+    return ZKL_GOES_ON;
+}
+
+int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    int rc = ZKL_GOES_ON, stage;
+    do {
+        stage = a->stage;
+        *next_ns = INT64_MAX;
+        if (a->stage == ZKL_ACQ_BEGINS || a->stage == ZKL_ACQ_ENDS) {
+            rc = begin_again(a, next_ns);
+        } else if (a->stage == ZKL_ACQ_CONFIRMS) {
+            rc = confirm(a, next_ns);
+        } else if (is_decided(a, next_ns)) {
+            a->stage = ZKL_ACQ_CONFIRMS;
+            rc = a->hold->phase == ZKL_PHASE_FAILED ? a->hold->code : ZKL_GOES_ON;
+        }
+    } while (rc == ZKL_GOES_ON && (int)a->stage != stage);
+    return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
+}
+
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+                          const struct zkl_wait *wait)
+{
+    struct zkl_client *client = hold->client;
+    *a = (struct zkl_acquisition){.hold = hold,
+                                  .count = hold_count(hold),
+                                  .wait = *wait,
+                                  .deadline = bounded_deadline(client->driver, wait),
+                                  .stage = ZKL_ACQ_BEGINS};
+    if (!hold->ask)
+        take_root(hold);
+    int rc = wait->cancel ? use_cancel(client, wait->cancel) : 0;
+    if (rc == 0)
+        enter_wait(hold, wait->cancel);
+    return rc;
+}
+
+void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
+{
+    struct zkl_hold *hold = a->hold;
+    leave_wait(hold);
+    for (size_t i = 0; rc == 0 && i < a->count && !(a->wait.flags & ZKL_WAIT_MEMBER); i++)
+        zkl_hold_returned(nth(hold, i));
+    if (hold->ask)
+        zkl_ask_returned(hold->ask, rc);
+}
+
+void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
+{
+    a->hold->mutex->uses += rc == 0 ? a->count - 1 : (size_t)-1;
+}
+
+void zkl_acquisition_cancel(struct zkl_acquisition *a)
+{
+    a->hold->canceled = true;
+    stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
+    zkl_hold_wake(a->hold);
 }
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
 {
-    struct zkl_client *client = hold->client;
-    struct zkl_driver *d = client->driver;
-    int64_t deadline;
-    int rc = 0;
+    struct zkl_driver *d = hold->client->driver;
+    struct zkl_acquisition a;
+    int64_t next_ns;
 
     zkl_driver_lock(d);
-    if (!hold->ask)
-        take_root(hold);
-    deadline = bounded_deadline(d, wait);
-    if (wait->cancel)
-        rc = use_cancel(client, wait->cancel);
+    int rc = zkl_acquisition_begin(&a, hold, wait);
     if (rc == 0) {
-        enter_wait(hold, wait->cancel);
-        rc = acquire_locked(hold, wait, deadline);
-        leave_wait(hold);
-        hold->mutex->uses += rc == 0 ? hold_count(hold) - 1 : (size_t)-1;
-        if (hold->ask)
-            zkl_ask_returned(hold->ask, rc);
+        while ((rc = zkl_acquisition_step(&a, &next_ns)) == ZKL_GOES_ON)
+            zkl_driver_wait(d, &hold->waker, next_ns);
+        zkl_acquisition_end(&a, rc);
+        zkl_acquisition_settle(&a, rc);
     }
     zkl_driver_unlock(d);
-    return out_of_time(rc, wait, deadline);
+    return rc;
+}
+
+static void give_back(struct zkl_hold *hold)
+{
+    zkl_hold_begin_release(hold);
+    while (hold->phase == ZKL_PHASE_GRANTED)
+        zkl_driver_wait(hold->client->driver, &hold->waker, ZKL_NO_DEADLINE);
 }
 
 void zkl_hold_let_go(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    let_go(hold);
+    zkl_hold_begin_release(hold);
     hold->mutex->uses--;
     zkl_driver_unlock(d);
 }
@@ -393,6 +453,15 @@ static void wait_for_group(struct zkl_hold *first, struct zkl_group *group, int6
         else
             zkl_driver_wait(d, &first->waker, deadline);
     }
+}
+
+static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
+{
+    enum proof proof;
+    int64_t next_ns;
+    while ((proof = look_at_window(hold, deadline, &next_ns)) == WAITS_FOR_PROOF)
+        zkl_driver_wait(hold->client->driver, &hold->waker, next_ns);
+    return proof == PROVED;
 }
 
 /* All are granted: are they still, and proved? Else all are given back. */

@@ -2,7 +2,7 @@
 /* Wrong calls, made on the shared library as it is shipped: each has its code, none crashes. */
 #include "cluster.h"
 
-#include <zklock/inspect.h>
+#include <zklock/async.h>
 
 #include "says.h"
 
@@ -103,6 +103,20 @@ static void try_inspections(void)
     try(zkl_break, (NULL, NULL, 0, 0, 0), ZKL_EINVAL);
 }
 
+static void try_operations(void)
+{
+    try(zkl_owner_new, (NULL), ZKL_EINVAL);
+    try(zkl_owner_free, (NULL), 0);
+    check_said("zkl_owner_use", zkl_owner_use(NULL) == NULL, 1);
+    try(zkl_mutex_acquire_async, (NULL, NULL, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_unlock_async, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_acquire_async, (NULL, 1, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_permit_release_async, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
+    try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
+    try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);
+}
+
 static void try_the_rest(void)
 {
     int number = 0;
@@ -140,6 +154,7 @@ static void every_function_takes_null(void **state)
     try_mutexes();
     try_semaphores();
     try_inspections();
+    try_operations();
     try_the_rest();
     check_true(map != NULL);
     while (fgets(line, sizeof line, map)) {

@@ -142,6 +142,7 @@ int main(int argc, char **argv)
 
     n = add(tests, n, alloc_kinds_tests, alloc_kinds_count);
     n = add(tests, n, alloc_ask_tests, alloc_ask_count);
+    n = add(tests, n, alloc_async_tests, alloc_async_count);
     n = add(tests, n, last, sizeof last / sizeof last[0]);
     return fault_run(argc, argv, tests, n, NULL);
 }
