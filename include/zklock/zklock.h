@@ -202,6 +202,48 @@ typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_s
  * zkl_client_state_fn. */
 typedef void (*zkl_log_fn)(const char *line, void *arg);
 
+enum zkl_log_level {
+    ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
+    ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
+    ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to let go */
+    ZKL_LOG_DEBUG = 4    /* every decision, grant and unlock */
+};
+
+enum zkl_log_kind {
+    ZKL_LOG_SESSION = 1,   /* the session's state changed: from, to */
+    ZKL_LOG_CONTENDER = 2, /* that of one place in one queue: likewise */
+    ZKL_LOG_PERMITS = 3,   /* that of a request for permits: likewise */
+    ZKL_LOG_GRANTED = 4,   /* token */
+    ZKL_LOG_FAILED = 5,    /* code: there will be no grant */
+    ZKL_LOG_RELEASED = 6,  /* code, of the unlock */
+    ZKL_LOG_HOLD = 7,      /* state and reason, of a caller's hold */
+    ZKL_LOG_DROPPED = 8    /* dropped */
+};
+
+/* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback
+ * only, but for from, to and why, which are static text; there is no credential in it. */
+struct zkl_log_event {
+    size_t size;
+    enum zkl_log_level level;
+    enum zkl_log_kind kind;
+    int64_t time_ns;       /* zkl_now_ns's clock */
+    int64_t session;       /* ZooKeeper's id; 0: none yet */
+    const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
+    const char *node;      /* name of the contender's child there */
+    uint64_t contender;    /* its number in this client */
+    const char *from, *to; /* names of states, in docs/design.md */
+    const char *why;       /* in some words */
+    int code;              /* enum zkl_error */
+    int state;             /* enum zkl_hold_state */
+    int reason;            /* enum zkl_reason */
+    uint64_t token;
+    uint64_t dropped;    /* so many events are missing here: the callback is slow */
+    const char *message; /* all of it as one line, as for zkl_log_fn */
+};
+
+/* Same thread and rules as zkl_client_state_fn. */
+typedef void (*zkl_log_event_fn)(const struct zkl_log_event *event, void *arg);
+
 enum zkl_acl {
     ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
     ZKL_ACL_CREATOR = 1 /* only this client's credential, which is to be given */
@@ -221,9 +263,12 @@ struct zkl_client_options {
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
     void *state_arg;
-    zkl_log_fn log_fn; /* NULL: silent */
+    zkl_log_fn log_fn; /* each decision; NULL: silent */
     void *log_arg;
-    char *errbuf; /* gets open's failure in words; may be NULL */
+    zkl_log_event_fn log_event_fn; /* what is of log_level or worse; NULL: silent */
+    void *log_event_arg;
+    enum zkl_log_level log_level; /* 0: ZKL_LOG_INFO */
+    char *errbuf;                 /* gets open's failure in words; may be NULL */
     size_t errbuf_size;
 };
 
@@ -291,6 +336,7 @@ struct zkl_lock_options {
     int lookahead;     /* 1: third in the queue or later, watch the node two places ahead, and
                           look at the queue when that goes: the hand-off itself then needs no look. A
                           release wakes two waiters instead of one. For mutexes only */
+    int metrics;       /* 1: figures are kept of this path, in some 1.5 kB (see metrics.h) */
 };
 
 static inline struct zkl_lock_options zkl_lock_options_init(void)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ask.h"
+#include "counts.h"
 #include "error.h"
 #include "op.h"
 #include "owner.h"
@@ -37,6 +38,7 @@ struct acquiring {
     struct zkl_op op; /* first */
     struct zkl_acquisition acquisition;
     struct zkl_owner *owner;     /* whose hold it is to be */
+    struct zkl_mutex *mutex;     /* where it counts; the caller's, of an operation that waits */
     struct zkl_hold *hold;       /* that, or the one that was entered again; with a reference */
     struct zkl_hold *under;      /* the write lock's, of a read lock; with a reference */
     struct zkl_ask *ask;         /* or what permits are asked for with */
@@ -72,6 +74,8 @@ static void settle(struct acquiring *a, int rc)
 {
     if (!a->waits)
         return;
+    if (rc != 0)
+        zkl_count_failure(a->mutex, rc);
     zkl_driver_lock(a->op.client->driver);
     zkl_acquisition_settle(&a->acquisition, rc);
     zkl_driver_unlock(a->op.client->driver);
@@ -154,6 +158,8 @@ static int know(struct acquiring *a, int rc)
         return rc;
     a->known = true;
     zkl_op_know(&a->op, rc);
+    if (rc != 0)
+        zkl_count_failure(a->mutex, rc);
     return 0;
 }
 
@@ -173,6 +179,7 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
             hold->op = &a->op;
             zkl_op_step(&a->op);
         } else {
+            zkl_count_failure_locked(a->mutex, begun);
             zkl_op_decide(&a->op, begun);
         }
     }
@@ -186,7 +193,8 @@ static int enter_again(struct acquiring *a, struct zkl_hold *hold)
 {
     int rc = zkl_mutex_check_again(hold);
     if (rc == 0) {
-        a->hold_count = ++hold->count;
+        zkl_hold_enter(hold);
+        a->hold_count = hold->count;
         a->hold = hold;
         atomic_fetch_add(&hold->refs, 1);
     }
@@ -226,7 +234,7 @@ static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struc
 static void undo_own(struct acquiring *a)
 {
     if (a->known && a->hold)
-        a->hold->count--;
+        zkl_hold_enter_not(a->hold);
     else if (a->hold)
         zkl_owner_remove(a->hold);
 }
@@ -260,6 +268,7 @@ static int acquire_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait, s
     }
     zkl_owner_use(before);
     if (rc != 0) {
+        zkl_count_failure(mutex, rc);
         drop(a, true);
         zkl_op_free(&a->op);
     }
@@ -292,10 +301,11 @@ int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
     struct acquiring *a = new_acquiring(mutex->client, fn, arg);
     if (a) {
         a->owner = owner;
+        a->mutex = mutex;
         a->grant = grant;
         rc = acquire_mutex(mutex, wait, a, op);
     } else {
-        rc = zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+        rc = zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path));
     }
     zkl_shield_end(shield);
     return rc;
@@ -317,6 +327,7 @@ static int acquire_permits(struct zkl_semaphore *semaphore, int count, const str
     if (rc == 0)
         rc = start(a, wait, id);
     if (rc != 0) {
+        zkl_count_failure(a->mutex, rc);
         drop(a, true);
         zkl_op_free(&a->op);
     }
@@ -339,10 +350,12 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
     int shield = zkl_shield();
     struct acquiring *a = new_acquiring(semaphore->base.client, fn, arg);
     if (a) {
+        a->mutex = &semaphore->base;
         a->permits = permits;
         rc = acquire_permits(semaphore, count, wait, a, op);
     } else {
-        rc = zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+        rc = zkl_count_failure(&semaphore->base,
+                               zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
     }
     zkl_shield_end(shield);
     return rc;
@@ -377,6 +390,7 @@ static int finish_releasing(struct zkl_op *op, int rc)
         return rc == 0 ? 0 : zkl_fail(rc, "it was known at the start");
     rc = zkl_mutex_fail_unlock(hold, rc);
     zkl_driver_lock(hold->client->driver);
+    zkl_count_end(hold);
     hold->mutex->uses--;
     zkl_driver_unlock(hold->client->driver);
     zkl_hold_unref(hold);

@@ -5,10 +5,11 @@
 
 #include <stdatomic.h>
 
-#include <zklock/zklock.h>
+#include <zklock/metrics.h>
 
 #include "cancel.h"
 #include "driver/driver.h"
+#include "log.h"
 
 /* A path of a client, one object however many handles name it: what a thread's holds are found by.
  */
@@ -16,13 +17,13 @@ struct zkl_root {
     struct zkl_root *next;
     size_t refs; /* under the driver's mutex, and: */
     struct zkl_children_view view;
+    struct zkl_lock_metrics *counts; /* NULL: they are the client's */
     char path[];
 };
 
 #define ZKL_OWNER_MAX 512 /* bytes of the owner text */
 #define ZKL_ROOT_BUCKETS 256
 #define ZKL_STATES_QUEUED 32
-#define ZKL_LOG_LINES 256
 
 /* A cancel object that waits of this client use. */
 struct zkl_cancel_use {
@@ -66,11 +67,9 @@ struct zkl_client {
     enum zkl_client_state states[ZKL_STATES_QUEUED];
     size_t state_count;
 
-    zkl_log_fn log_fn;
-    void *log_arg;
-    struct zkl_note log_note;
-    char *lines[ZKL_LOG_LINES];
-    size_t line_count, lines_dropped;
+    struct zkl_log log;
+    struct zkl_lock_metrics counts; /* what no root counts, or any more */
+    uint64_t links, links_lost, expiries;
 };
 
 struct zkl_mutex {
@@ -103,6 +102,7 @@ struct zkl_semaphore {
 
 /* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */
 int zkl_client_check(const struct zkl_client *client, bool closed_too, const char *call);
+int zkl_client_state_now(const struct zkl_client *client); /* with the mutex */
 void zkl_client_ref(struct zkl_client *client);
 void zkl_client_unref(struct zkl_client *client);
 struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path);

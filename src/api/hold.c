@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counts.h"
 #include "driver/clock.h"
 #include "op.h"
 
@@ -133,6 +134,7 @@ void zkl_hold_returned(struct zkl_hold *hold)
     if (hold->returned)
         return;
     hold->returned = true;
+    zkl_count_acquired(hold);
     if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
         post_state(hold, ZKL_SUSPECT, ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
@@ -158,7 +160,12 @@ static void drop_pair(struct zkl_hold *hold)
 
 static void post_state(struct zkl_hold *hold, int state, int reason)
 {
-    if (!hold->fn || !hold->returned)
+    if (!hold->returned)
+        return;
+    zkl_count_state(hold, state, reason);
+    if (zkl_log_is_on(&hold->client->log))
+        zkl_log_state(hold, state, reason);
+    if (!hold->fn)
         return;
     if (hold->event_count == ZKL_HOLD_EVENTS)
         drop_pair(hold);
@@ -196,6 +203,8 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
 {
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)client;
+    if (zkl_log_is_on(&hold->client->log))
+        zkl_log_news(hold, news);
     switch (news->type) {
     case ZKL_NEWS_GRANTED:
         hold->token = (uint64_t)contender->machine.czxid;
@@ -261,6 +270,7 @@ void zkl_hold_orphaned(struct zkl_hold *hold)
     hold->mutex->uses--;
     if (!hold->ended)
         zkl_core_abandon(&d->core, zkl_clock_now(), &hold->contender, ZKL_REASON_OWNER_EXITED);
+    zkl_count_end(hold);
     zkl_driver_unlock(d);
     zkl_hold_unref(hold);
 }

@@ -30,9 +30,11 @@ struct zkl_hold {
     struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    bool ended;    /* the core is done with it */
-    bool has_root; /* a reference of its own */
-    bool returned; /* the caller has it: from here on its states are told */
+    bool ended;                      /* the core is done with it */
+    bool has_root;                   /* a reference of its own */
+    bool returned;                   /* the caller has it: from here on its states are told */
+    struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
+    int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
     struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
@@ -43,7 +45,7 @@ struct zkl_hold {
     char node[ZKL_NODE_NAME_MAX + 1];
     atomic_bool lost, revoked;
     atomic_llong lease_end_boot; /* 0: none */
-    int count;                   /* the owner's */
+    int count, reentries;        /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */
     bool to_come;                /* there: an operation is to acquire it */
 
@@ -69,6 +71,18 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
 void zkl_hold_returned(struct zkl_hold *hold);
 /* In a wait's flags, within the library only: part of a multi-lock, whose caller does not have it yet. */
 #define ZKL_WAIT_MEMBER 0x80000000u
+/* By its owner: one unlock more is due. */
+static inline void zkl_hold_enter(struct zkl_hold *hold)
+{
+    hold->reentries += hold->count > 0;
+    hold->count++;
+}
+/* That is taken back: it was not told. */
+static inline void zkl_hold_enter_not(struct zkl_hold *hold)
+{
+    hold->count--;
+    hold->reentries -= hold->count > 0;
+}
 /* Wake its thread once the mutex is given back. */
 void zkl_hold_wake(struct zkl_hold *hold);
 /* What zkl_driver_quiesce returned; without the mutex. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -39,6 +40,18 @@ static struct zkl_mutex *mutex_at(const struct zkl_multi *multi, size_t i)
 static bool is_semaphore(const struct zkl_member *member)
 {
     return member->type == ZKL_MEMBER_SEMAPHORE;
+}
+
+static const struct zkl_mutex *handle_at(const struct zkl_multi *multi, size_t i)
+{
+    const struct zkl_member *member = member_at(multi, i);
+    return is_semaphore(member) ? &member->semaphore->base : member->mutex;
+}
+
+/* culprit NULL: no member in particular. */
+static int count_failure(const struct zkl_multi *multi, const struct zkl_mutex *culprit, int rc)
+{
+    return zkl_count_failure(culprit ? culprit : handle_at(multi, 0), rc);
 }
 
 /* What belongs to no thread is not entered again: it is held once for all that the thread locks the
@@ -202,12 +215,12 @@ struct attempt {
 /* Before any request: nothing that could wait for this very thread. *fresh: something is to be
  * acquired. */
 static int check_members(const struct zkl_multi *multi, const struct zkl_multi_hold *held,
-                         bool *fresh)
+                         bool *fresh, const struct zkl_mutex **culprit)
 {
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        const struct zkl_mutex *mutex = mutex_at(multi, i);
+        const struct zkl_mutex *mutex = *culprit = mutex_at(multi, i);
         if (is_held_once(member_at(multi, i))) {
             *fresh = *fresh || !held;
             continue;
@@ -220,6 +233,8 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
         else if (other)
             rc = zkl_mutex_check_other(mutex, other);
     }
+    if (rc == 0)
+        *culprit = NULL;
     return rc;
 }
 
@@ -253,7 +268,8 @@ static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
 }
 
 /* All that the thread does not hold yet, in one transaction. */
-static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait)
+static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait,
+                          struct zkl_multi_hold *held)
 {
     struct attempt a = {.multi = multi};
     size_t culprit = 0;
@@ -266,6 +282,7 @@ static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait)
         rc = zkl_holds_acquire(a.fresh, a.fresh_count, wait, &culprit);
     if (rc < 0 && a.fresh_count > 0)
         fail_fresh(&a, rc, culprit);
+    held->culprit = culprit < a.fresh_count ? a.fresh[culprit]->mutex : NULL;
     if (rc != 0) {
         drop_fresh(&a);
         return rc;
@@ -275,7 +292,7 @@ static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait)
         zkl_owner_add(a.fresh[i]); /* its count is 0 yet */
     }
     for (size_t i = 0; i < multi->count; i++)
-        zkl_owner_find(mutex_at(multi, i)->root, mutex_at(multi, i))->count++;
+        zkl_hold_enter(zkl_owner_find(mutex_at(multi, i)->root, mutex_at(multi, i)));
     return 0;
 }
 
@@ -329,7 +346,8 @@ static void let_member_go(const struct zkl_multi *multi, size_t i, struct zkl_mu
         zkl_semaphore_let_go(member->mutex);
     } else if (!is_semaphore(member)) {
         struct zkl_hold *hold = zkl_owner_find(member->mutex->root, member->mutex);
-        if (--hold->count > 0)
+        zkl_hold_enter_not(hold);
+        if (hold->count > 0)
             return;
         zkl_owner_remove(hold);
         zkl_hold_let_go(hold);
@@ -444,6 +462,7 @@ static int acquire_in_turn(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (rc == 0)
         rc = was_held_before(multi, culprit, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, done, held);
+    held->culprit = handle_at(multi, culprit);
     return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, culprit))) : rc;
 }
 
@@ -470,6 +489,7 @@ static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hol
         return 0;
     int rc = was_held_before(multi, i, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, multi->count, held);
+    held->culprit = handle_at(multi, i);
     return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, i))) : rc;
 }
 
@@ -477,7 +497,7 @@ static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hol
 static int acquire_members(struct zkl_multi *multi, const struct zkl_wait *wait,
                            struct zkl_multi_hold *held)
 {
-    int rc = multi->as_one ? acquire_as_one(multi, wait) : ZKL_LOST_ON_THE_WAY;
+    int rc = multi->as_one ? acquire_as_one(multi, wait, held) : ZKL_LOST_ON_THE_WAY;
     if (rc == 0)
         rc = check_held_before(multi, held);
     if (rc == ZKL_LOST_ON_THE_WAY)
@@ -543,7 +563,7 @@ static int acquire_for(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (rc == 0 && first)
         zkl_owner_add_multi(held);
     held->count += rc == 0;
-    return rc;
+    return rc == 0 ? 0 : count_failure(multi, held->culprit, rc);
 }
 
 static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
@@ -552,11 +572,12 @@ static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
     struct zkl_multi_hold *fresh =
         calloc(1, sizeof *fresh + multi->permit_count * sizeof *fresh->permits);
     if (!fresh)
-        return zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire");
+        return count_failure(multi, NULL, zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
     fresh->multi = multi;
     int rc = zkl_owner_prepare();
     rc = rc == 0 ? acquire_for(multi, wait, fresh)
-                 : zkl_fail(rc, "zkl_multi_acquire: no thread-specific key");
+                 : count_failure(multi, NULL,
+                                 zkl_fail(rc, "zkl_multi_acquire: no thread-specific key"));
     if (rc != 0)
         free(fresh);
     else
@@ -579,13 +600,15 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
         wait = &forever;
     struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
     bool fresh = false;
+    const struct zkl_mutex *culprit = NULL;
     int rc = zkl_wait_check(wait, multi->client, call, true);
-    if (rc == 0)
-        rc = check_members(multi, held, &fresh);
+    if (rc != 0)
+        return rc;
+    rc = check_members(multi, held, &fresh, &culprit);
     if (rc == 0 && fresh)
         rc = zkl_wait_check_over(wait, path_of(member_at(multi, 0)));
     if (rc != 0)
-        return rc;
+        return count_failure(multi, culprit, rc);
     int shield = zkl_shield();
     rc = held ? acquire_for(multi, wait, held) : acquire_first(multi, wait, &held);
     if (rc == 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -66,7 +67,10 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
     mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
     bool copied = !o || !o->owner == !mutex->owner;
     mutex->root = copied ? zkl_root_get(client, path) : NULL;
-    if (!mutex->root) {
+    bool counted = mutex->root && (!o || !o->metrics || zkl_root_keep_counts(client, mutex->root));
+    if (!counted) {
+        if (mutex->root)
+            zkl_root_put(client, mutex->root);
         free(mutex->owner);
         return zkl_fail(ZKL_ENOMEM, "%s", call);
     }
@@ -216,7 +220,7 @@ static int reenter(struct zkl_hold *hold, struct zkl_grant *grant)
     int rc = zkl_mutex_check_again(hold);
     if (rc != 0)
         return rc;
-    hold->count++;
+    zkl_hold_enter(hold);
     zkl_mutex_fill_grant(grant, hold);
     return 0;
 }
@@ -351,7 +355,8 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
     int rc = zkl_wait_check(wait, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    return zkl_mutex_acquire_checked(mutex, wait, grant);
+    rc = zkl_mutex_acquire_checked(mutex, wait, grant);
+    return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 
 int zkl_mutex_lock(struct zkl_mutex *mutex)

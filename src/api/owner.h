@@ -25,7 +25,8 @@ struct zkl_multi_hold {
     struct zkl_multi_hold *next;
     struct zkl_multi *multi;
     int count;
-    struct zkl_permit *permits[]; /* of the members that are semaphores */
+    const struct zkl_mutex *culprit; /* where a failure counts; NULL: at the first path */
+    struct zkl_permit *permits[];    /* of the members that are semaphores */
 };
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);

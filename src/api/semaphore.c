@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "counts.h"
 #include "error.h"
 #include "question.h"
 
@@ -37,6 +38,7 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
                        int permits, const struct zkl_lock_options *options, const char *call)
 {
     char leases[ZKL_PATH_MAX + 1];
+    struct zkl_lock_options inner = options ? *options : ZKL_LOCK_OPTIONS_INIT;
     int rc = zkl_lock_check_new(s, client, path, options, call);
     if (rc == 0)
         rc = check_options(path, permits, options, call);
@@ -45,14 +47,17 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
     if (rc != 0)
         return rc;
     snprintf(leases, sizeof leases, "%s/leases", path);
-    rc = zkl_mutex_init(&s->base, client, leases, options, call);
+    inner.metrics = 0; /* what it does counts at its own path */
+    rc = zkl_mutex_init(&s->base, client, leases, &inner, call);
     if (rc != 0)
         return rc;
     s->base.naming.role = ZKL_ROLE_PERMIT;
     s->base.semaphore = s;
     s->view.permits = permits;
     s->path = zkl_root_get(client, path);
-    s->gate = s->path ? root_below(client, path, "/locks") : NULL;
+    bool counted =
+        s->path && (!options || !options->metrics || zkl_root_keep_counts(client, s->path));
+    s->gate = counted ? root_below(client, path, "/locks") : NULL;
     if (s->gate)
         return 0;
     if (s->path)
@@ -204,7 +209,10 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
         wait = &forever;
     int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire",
                                          true);
-    return rc == 0 ? zkl_semaphore_acquire_checked(semaphore, count, wait, permits) : rc;
+    if (rc != 0)
+        return rc;
+    rc = zkl_semaphore_acquire_checked(semaphore, count, wait, permits);
+    return rc == 0 ? 0 : zkl_count_failure(&semaphore->base, rc);
 }
 
 /* --- the number of permits ---------------------------------------------- */

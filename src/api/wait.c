@@ -6,6 +6,7 @@
 
 #include "ask.h"
 #include "core/group.h"
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -111,9 +112,10 @@ static bool any_lost(struct zkl_hold *hold)
 }
 
 /* A try has no deadline of the caller's choice: it waits for a lost link so long, ... */
-static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait)
+static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait,
+                                int64_t now_ns)
 {
-    int64_t bound = zkl_clock_mono_ns() + d->core.session.timeout_ms * MS;
+    int64_t bound = now_ns + d->core.session.timeout_ms * MS;
     bool is_bounded = (wait->flags & ZKL_WAIT_TRY) && bound < wait->deadline_ns;
     return is_bounded ? bound : wait->deadline_ns;
 }
@@ -121,7 +123,7 @@ static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wai
 int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait)
 {
     zkl_driver_lock(client->driver);
-    int64_t deadline = bounded_deadline(client->driver, wait);
+    int64_t deadline = bounded_deadline(client->driver, wait, zkl_clock_mono_ns());
     zkl_driver_unlock(client->driver);
     return deadline;
 }
@@ -139,12 +141,13 @@ static void take_root(struct zkl_hold *hold)
     hold->has_root = true;
 }
 
-static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel)
+static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
 {
     struct zkl_client *client = hold->client;
     for (size_t i = 0; i < hold_count(hold); i++) {
         nth(hold, i)->fn = hold->mutex->fn;
         nth(hold, i)->fn_arg = hold->mutex->fn_arg;
+        nth(hold, i)->began_ns = now_ns;
     }
     hold->mutex->uses++;
     hold->cancel = cancel;
@@ -235,8 +238,11 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     struct zkl_time now = zkl_clock_now();
     if (any_lost(hold))
         return NOT_PROVED;
-    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session))
+    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
+        for (size_t i = 0; i < hold_count(hold); i++)
+            nth(hold, i)->got_ns = now.mono_ns;
         return PROVED;
+    }
     if (now.mono_ns >= deadline || is_canceled(hold))
         return NOT_PROVED;
     zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
@@ -264,8 +270,10 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 void zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    for (size_t i = hold_count(hold); i-- > 0;)
+    for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
+        zkl_count_released(nth(hold, i));
+    }
 }
 
 static bool is_over(struct zkl_hold *hold)
@@ -344,16 +352,17 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                           const struct zkl_wait *wait)
 {
     struct zkl_client *client = hold->client;
+    int64_t now_ns = zkl_clock_mono_ns();
     *a = (struct zkl_acquisition){.hold = hold,
                                   .count = hold_count(hold),
                                   .wait = *wait,
-                                  .deadline = bounded_deadline(client->driver, wait),
+                                  .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
     if (!hold->ask)
         take_root(hold);
     int rc = wait->cancel ? use_cancel(client, wait->cancel) : 0;
     if (rc == 0)
-        enter_wait(hold, wait->cancel);
+        enter_wait(hold, wait->cancel, now_ns);
     return rc;
 }
 
@@ -409,6 +418,7 @@ void zkl_hold_let_go(struct zkl_hold *hold)
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
     zkl_hold_begin_release(hold);
+    zkl_count_end(hold);
     hold->mutex->uses--;
     zkl_driver_unlock(d);
 }
@@ -431,6 +441,8 @@ static void let_all_go(struct zkl_hold *const *holds, size_t count)
     for (size_t i = 0; i < count; i++)
         contenders[i] = &holds[i]->contender;
     zkl_group_release(&d->core, zkl_clock_now(), contenders, count);
+    for (size_t i = 0; i < count; i++)
+        zkl_count_released(holds[i]);
 }
 
 static void give_back_all(struct zkl_hold *const *holds, size_t count)
@@ -521,14 +533,14 @@ int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct 
 
     *culprit = count;
     zkl_driver_lock(d);
-    int64_t deadline = bounded_deadline(d, wait);
+    int64_t now_ns = zkl_clock_mono_ns(), deadline = bounded_deadline(d, wait, now_ns);
     for (size_t i = 0; i < count; i++)
         take_root(holds[i]);
     for (size_t i = 0; wait->cancel && rc == 0 && i < count; i++)
         rc = use_cancel(client, wait->cancel); /* only the first one can fail */
     if (rc == 0) {
         for (size_t i = 0; i < count; i++)
-            enter_wait(holds[i], wait->cancel);
+            enter_wait(holds[i], wait->cancel, now_ns);
         /* Once more, with the mutex: whoever sets it from here on finds us. */
         rc = zkl_cancel_is_set(wait->cancel)
                  ? ZKL_ECANCELED
@@ -546,8 +558,10 @@ void zkl_holds_release(struct zkl_hold *const *holds, size_t count)
     struct zkl_driver *d = holds[0]->client->driver;
     zkl_driver_lock(d);
     give_back_all(holds, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        zkl_count_end(holds[i]);
         holds[i]->mutex->uses--;
+    }
     zkl_driver_unlock(d);
 }
 
@@ -558,6 +572,7 @@ int zkl_hold_release(struct zkl_hold *hold)
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
     give_back(hold); /* bounded by the core: the link breaks, or the window ends */
+    zkl_count_end(hold);
     hold->mutex->uses--;
     int rc = hold->code;
     zkl_driver_unlock(d);

@@ -198,6 +198,7 @@ struct zkl_contender_machine {
     bool maybe_on_server; /* a create's answer was lost and no list has told since */
     bool suspect;         /* HOLDING, and told so */
     bool revoked;         /* somebody asked us to let go */
+    size_t before;        /* WAITING: contenders before us, as the last list said */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     bool pred_is_plain;   /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */

@@ -23,32 +23,56 @@
 
 /* --- traces ------------------------------------------------------------- */
 
-void zkl_core_trace(struct zkl_core *core, const char *who, const char *from, const char *to,
-                    const char *why)
+const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
 {
-    char line[160];
-    if (!core->port->trace)
-        return;
-    snprintf(line, sizeof line, "[%6lld] %s %s -> %s: %s", (long long)(core->now.mono_ns / MS), who,
-             from, to, why);
-    core->port->trace(core->port, line);
+    switch (kind) {
+    case ZKL_TRACE_SESSION:
+        return zkl_session_state_name((enum zkl_session_state)state);
+    case ZKL_TRACE_PERMITS:
+        return zkl_permits_state_name((enum zkl_permits_state)state);
+    case ZKL_TRACE_CONTENDER:
+        break;
+    }
+    return zkl_contender_state_name((enum zkl_contender_state)state);
+}
+
+void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX])
+{
+    char who[24];
+    if (trace->kind == ZKL_TRACE_CONTENDER)
+        snprintf(who, sizeof who, "#%llu", (unsigned long long)trace->number);
+    else
+        strcpy(who, trace->kind == ZKL_TRACE_SESSION ? "session" : "permits");
+    snprintf(line, ZKL_TRACE_MAX, "[%6lld] %s %s -> %s: %s", (long long)(trace->mono_ns / MS), who,
+             zkl_trace_state_name(trace->kind, trace->from),
+             zkl_trace_state_name(trace->kind, trace->to), trace->why);
+}
+
+void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
+{
+    trace.mono_ns = core->now.mono_ns;
+    if (core->port->trace)
+        core->port->trace(core->port, &trace);
 }
 
 static void contender_moved(void *arg, const struct zkl_contender_machine *m,
                             enum zkl_contender_state from, const char *why)
 {
     const struct zkl_contender *contender = (const struct zkl_contender *)m;
-    char who[24];
-    snprintf(who, sizeof who, "#%llu", (unsigned long long)contender->number);
-    zkl_core_trace(arg, who, zkl_contender_state_name(from), zkl_contender_state_name(m->state),
-                   why);
+    zkl_core_trace(arg, (struct zkl_trace){.kind = ZKL_TRACE_CONTENDER,
+                                           .from = from,
+                                           .to = m->state,
+                                           .why = why,
+                                           .contender = contender,
+                                           .number = contender->number});
 }
 
 static void session_moved(void *arg, enum zkl_session_state from, const char *why)
 {
     struct zkl_core *core = arg;
-    zkl_core_trace(core, "session", zkl_session_state_name(from),
-                   zkl_session_state_name(core->session.state), why);
+    zkl_core_trace(
+        core, (struct zkl_trace){
+                  .kind = ZKL_TRACE_SESSION, .from = from, .to = core->session.state, .why = why});
 }
 
 /* --- init --------------------------------------------------------------- */

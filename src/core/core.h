@@ -6,6 +6,7 @@
 #define ZKL_CORE_CORE_H
 
 #include "contender.h"
+#include "histogram.h"
 #include "session.h"
 
 /* --- requests to the server --------------------------------------------- */
@@ -86,6 +87,23 @@ struct zkl_news {
     const char *detail; /* borrowed; may be NULL */
 };
 
+/* A decision: one of the state machines moved. */
+enum zkl_trace_kind { ZKL_TRACE_SESSION, ZKL_TRACE_CONTENDER, ZKL_TRACE_PERMITS };
+
+struct zkl_trace {
+    enum zkl_trace_kind kind;
+    int from, to;    /* of that machine's states */
+    const char *why; /* static */
+    const struct zkl_contender *contender; /* CONTENDER: which; PERMITS: the first of the request */
+    uint64_t number;                       /* CONTENDER: its */
+    int64_t mono_ns;
+};
+
+const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
+#define ZKL_TRACE_MAX 160
+/* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
+void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
+
 struct zkl_core;
 struct zkl_contender;
 struct zkl_batch;
@@ -101,7 +119,7 @@ struct zkl_port {
                  const struct zkl_news *news);
     void (*session)(struct zkl_port *port, unsigned actions); /* ZKL_SA_* */
     void (*random)(struct zkl_port *port, unsigned char bytes[16]);
-    void (*trace)(struct zkl_port *port, const char *line); /* NULL: no traces */
+    void (*trace)(struct zkl_port *port, const struct zkl_trace *trace); /* NULL: no traces */
 };
 
 /* --- objects ------------------------------------------------------------ */
@@ -260,6 +278,8 @@ struct zkl_core {
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
+    uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */
+    struct zkl_histogram writes;      /* and how long quorum writes took */
 };
 
 /* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server

@@ -160,6 +160,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     bool ahead = s->m->lookahead && look->plain && look->ahead &&
                  strlen(look->predecessor) < sizeof s->m->next;
     strcpy(s->m->next, ahead ? look->predecessor : "");
+    s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_plain = look->plain && !ahead;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");

@@ -301,10 +301,10 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     memcpy(bytes, parts, 16);
 }
 
-static void port_trace(struct zkl_port *port, const char *line)
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
     struct zkl_driver *d = driver_of(port);
-    d->config.log(d->config.arg, line);
+    d->config.log(d->config.arg, trace);
 }
 
 /* --- the service thread ------------------------------------------------- */

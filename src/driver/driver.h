@@ -56,8 +56,8 @@ struct zkl_driver_config {
     /* All with the mutex held. */
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);
-    void (*log)(void *arg, const char *line); /* may be NULL */
-    void (*due)(void *arg, int64_t mono_ns);  /* due_ns has come */
+    void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
+    void (*due)(void *arg, int64_t mono_ns);               /* due_ns has come */
     /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
      * when zkl_driver_new fails. */
     void (*gone)(void *arg);

@@ -8,10 +8,14 @@
 
 void every_hold(struct every *e, struct zkl_client *client)
 {
+    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
+
+    counted.metrics = 1;
     *e = (struct every){.client = client, .options = cluster_options()};
     e->mutex = cluster_mutex(client, cluster_path("every-mutex"));
     check_ok(zkl_rwlock_new(&e->rwlock, client, cluster_path("every-rwlock"), NULL));
-    check_ok(zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, NULL));
+    check_ok(
+        zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, &counted));
     struct zkl_member members[] = {zkl_member_mutex(e->mutex),
                                    zkl_member_mutex(zkl_rwlock_write(e->rwlock))};
     check_ok(zkl_multi_new(&e->multi, client, members, 2));
@@ -169,6 +173,19 @@ static void call_asynchronously(struct every *e, enum every_where where)
     REFUSED(zkl_client_dispatch(e->client, 1));
 }
 
+static void call_on_metrics(struct every *e, enum every_where where)
+{
+    struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
+
+    LOCAL(zkl_client_metrics(e->client, &of_client), 0);
+    LOCAL(zkl_mutex_metrics(e->mutex, &of_lock), ZKL_EINVAL); /* made without */
+    LOCAL(zkl_semaphore_metrics(e->semaphore, &of_lock), 0);
+    LOCAL(sign(zkl_metrics_prometheus(e->client, NULL, 0)), 1);
+    FREE(zkl_histogram_bound_ns(1), 1000);
+    FREE(zkl_histogram_percentile_ns(&of_lock.wait, 50) >= 0, 1);
+}
+
 static void call_the_rest(struct every *e, enum every_where where)
 {
     struct zkl_cancel *cancel = NULL;
@@ -207,6 +224,7 @@ void every_call(struct every *e, enum every_where where)
     call_on_semaphore(e, where);
     call_on_multi(e, where);
     call_asynchronously(e, where);
+    call_on_metrics(e, where);
     e->ms = net_now_ms() - start_ms;
     call_the_rest(e, where);
     called_on = false;

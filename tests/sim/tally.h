@@ -67,8 +67,8 @@ struct tally {
     uint32_t steps[TALLY_STEPS];
 };
 
-/* A move of the session or of a request for permits, by its names in a trace. */
-void tally_move(struct tally *tally, const char *who, const char *from, const char *to);
+/* A move of the session or of a request for permits. */
+void tally_move(struct tally *tally, const struct zkl_trace *trace);
 void tally_add(struct tally *sum, const struct tally *one);
 /* What was tried how often per million schedules; returns how many kinds or allowed transitions came
  * less often than at_least. */

@@ -228,8 +228,10 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     memset(bytes, ++script_of(port)->guids, 16);
 }
 
-static void port_trace(struct zkl_port *port, const char *line)
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
+    char line[ZKL_TRACE_MAX];
+    zkl_trace_format(trace, line);
     record(script_of(port), "%s", line);
 }
 
