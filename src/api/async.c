@@ -81,11 +81,22 @@ static void settle(struct acquiring *a, int rc)
     zkl_driver_unlock(a->op.client->driver);
 }
 
+/* What another owner had, instead of what was brought to queue with. */
+static struct zkl_hold *have_given(struct acquiring *a)
+{
+    zkl_owner_remove(a->hold);
+    a->hold = a->acquisition.hold = zkl_hold_exchange(a->hold);
+    zkl_owner_add(a->hold);
+    return a->hold;
+}
+
 /* As the owner. */
 static int finish_own(struct acquiring *a, int rc)
 {
     struct zkl_hold *hold = a->hold;
     if (rc == 0) {
+        if (hold->given)
+            hold = have_given(a);
         hold->count = 1;
         zkl_mutex_fill_grant(a->grant, hold);
         zkl_owner_came(hold);
@@ -366,6 +377,7 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
 struct releasing {
     struct zkl_op op;      /* first */
     struct zkl_hold *hold; /* with a reference; NULL: there was more than one lock of it */
+    bool passed;           /* it is somebody else's already, or the handle's */
 };
 
 static int step_releasing(struct zkl_op *op, int64_t *next_ns)
@@ -390,7 +402,8 @@ static int finish_releasing(struct zkl_op *op, int rc)
         return rc == 0 ? 0 : zkl_fail(rc, "it was known at the start");
     rc = zkl_mutex_fail_unlock(hold, rc);
     zkl_driver_lock(hold->client->driver);
-    zkl_count_end(hold);
+    if (!((struct releasing *)op)->passed)
+        zkl_count_end(hold);
     hold->mutex->uses--;
     zkl_driver_unlock(hold->client->driver);
     zkl_hold_unref(hold);
@@ -427,8 +440,11 @@ static int release(struct releasing *r, struct zkl_hold *hold)
     zkl_driver_lock(hold->client->driver);
     r->hold = hold;
     hold->op = &r->op;
-    zkl_hold_begin_release(hold);
-    zkl_op_step(&r->op);
+    r->passed = !zkl_hold_begin_release(hold);
+    if (r->passed)
+        zkl_op_decide(&r->op, 0);
+    else
+        zkl_op_step(&r->op);
     zkl_driver_unlock(hold->client->driver);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <zklock/metrics.h>
 
 #include "cancel.h"
+#include "core/turns.h"
 #include "driver/driver.h"
 #include "log.h"
 
@@ -80,7 +81,9 @@ struct zkl_mutex {
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
     char *owner;                     /* NULL: the client's */
     bool revocable, posted_unlock, lookahead;
+    bool takes_turns; /* turns are used */
     /* under the driver's mutex */
+    struct zkl_turns turns;
     size_t uses; /* threads that hold or wait */
     zkl_hold_fn fn;
     void *fn_arg;

@@ -39,6 +39,7 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
     atomic_init(&hold->revoked, false);
     atomic_init(&hold->lease_end_boot, 0);
     zkl_waker_init(&hold->waker, woken);
+    hold->ended = true;
     hold->note.run = run_note;
     hold->note.owner = mutex;
     zkl_client_ref(hold->client);
@@ -79,6 +80,12 @@ void zkl_hold_wake(struct zkl_hold *hold)
         return;
     ref(hold);
     zkl_driver_wake(hold->client->driver, &hold->waker);
+}
+
+void zkl_hold_put(struct zkl_hold *hold)
+{
+    zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
+    zkl_hold_unref(hold); /* so that this one can go here */
 }
 
 /* --- the state callback ------------------------------------------------- */
@@ -223,8 +230,7 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
         break;
     case ZKL_NEWS_ENDED:
         hold->ended = true;
-        zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
-        zkl_hold_unref(hold); /* so that the core's one can go here */
+        zkl_hold_put(hold); /* the core's reference */
         break;
     }
 }
@@ -251,14 +257,21 @@ bool zkl_hold_is_lost(const struct zkl_hold *hold)
            (lease != 0 && zkl_clock_boot_ns() >= lease);
 }
 
+bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)
+{
+    bool renewed = !hold->ended &&
+                   zkl_core_renew(&hold->client->driver->core, zkl_clock_now(), &hold->contender,
+                                  lease_ms * INT64_C(1000000));
+    if (renewed)
+        atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
+    return renewed;
+}
+
 int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    bool renewed = !hold->ended && zkl_core_renew(&d->core, zkl_clock_now(), &hold->contender,
-                                                  lease_ms * INT64_C(1000000));
-    if (renewed)
-        atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
+    bool renewed = zkl_hold_lease(hold, lease_ms);
     zkl_driver_unlock(d);
     return renewed ? 0 : ZKL_ELOST;
 }

@@ -30,12 +30,14 @@ struct zkl_hold {
     struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    bool ended;                      /* the core is done with it */
+    bool ended;                      /* the core is done with it, or does not have it yet */
     bool has_root;                   /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
     struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
+    struct zkl_turn turn;   /* of a mutex that takes turns: its place among those of its handle, */
+    struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
     struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
     const struct zkl_hold *under; /* a read lock's: the same thread's write lock; while it waits */
@@ -65,6 +67,7 @@ struct zkl_hold {
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
+void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
 /* What the core says; with the mutex. */
 void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news);
 /* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
@@ -93,6 +96,8 @@ void zkl_hold_orphaned(struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 /* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
+/* It ends lease_ms from now; false: it is lost. With the mutex. */
+bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */
 int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
@@ -158,6 +163,27 @@ struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
+/* --- turns.c: threads that have one hold in turn ------------------------- */
+
+void zkl_turns_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options);
+/* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is not
+ * simply to be taken. Without the mutex. */
+struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
+/* The same for all of these. If one can't be had so the idle ones are given up, as who waits for one lock
+ * is not to keep others that stand behind it. */
+bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const struct zkl_wait *wait,
+                        struct zkl_hold **holds);
+/* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
+struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
+/* The rest with the mutex. Begin to wait for a turn. */
+void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_wish *wish, bool ahead);
+/* The last unlock: true: the next owner has it, with a reference, or the handle. */
+bool zkl_hold_pass(struct zkl_hold *hold);
+/* What the call got instead of hold is not its own any more. */
+void zkl_hold_put_given(struct zkl_hold *hold);
+/* The handle goes. */
+void zkl_turns_retire(struct zkl_mutex *mutex);
+
 /* --- wait.c: the only place that blocks --------------------------------- */
 
 /* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. */
@@ -166,6 +192,7 @@ struct zkl_acquisition {
     size_t count;
     struct zkl_wait wait;
     int64_t deadline;
+    int64_t busy_at; /* from when on a try does not wait for a node that nobody may be in */
     enum { ZKL_ACQ_BEGINS, ZKL_ACQ_WAITS, ZKL_ACQ_CONFIRMS, ZKL_ACQ_ENDS } stage;
 };
 #define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
@@ -183,19 +210,22 @@ void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
 void zkl_acquisition_cancel(struct zkl_acquisition *a);
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
+/* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
+void zkl_hold_begin(struct zkl_hold *hold);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. */
 int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait);
 int zkl_hold_release(struct zkl_hold *hold);
 /* The same without waiting: it is left to the janitor. */
 void zkl_hold_let_go(struct zkl_hold *hold);
-/* Only the beginning, with the mutex: RELEASED follows, or came. */
-void zkl_hold_begin_release(struct zkl_hold *hold);
+/* Only the beginning, with the mutex: RELEASED follows, or came. False: neither, as it is the next
+ * owner's already, or stays. */
+bool zkl_hold_begin_release(struct zkl_hold *hold);
 /* Several, in the order of their paths, as one. 0 or a code, then *culprit is the one it is about,
  * or count. ZKL_LOST_ON_THE_WAY: one was held and lost again; nothing is held. */
 int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
                       size_t *culprit);
 #define ZKL_LOST_ON_THE_WAY 1
-/* The last first, in one transaction; each hold's code is set. */
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count);
+/* The last first, in one transaction, with a code for each. */
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes);
 
 #endif

@@ -18,6 +18,7 @@ struct zkl_multi {
     struct zkl_client *client;
     atomic_int uses; /* threads that hold or wait */
     bool as_one;     /* all members can be taken in one transaction */
+    bool takes_turns; /* some member does */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
     size_t *permit_at; /* of the members that are semaphores: where their permits are */
@@ -138,6 +139,8 @@ static void look_at_members(struct zkl_multi *multi)
     multi->as_one = true;
     for (size_t i = 0; i < multi->count; i++) {
         multi->as_one = multi->as_one && !is_held_once(&multi->members[i]);
+        multi->takes_turns = multi->takes_turns || (!is_semaphore(&multi->members[i]) &&
+                                                    multi->members[i].mutex->takes_turns);
         multi->permit_at[i] = multi->permit_count;
         if (is_semaphore(&multi->members[i]))
             multi->permit_count += (size_t)multi->members[i].count;
@@ -267,19 +270,44 @@ static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
     return zkl_fail(rc, "zkl_multi_acquire: %s and others", path_of(member_at(a->multi, 0)));
 }
 
+/* What the thread does not hold yet, if all of it is there with nobody in it. */
+static bool take_idle(struct attempt *a, const struct zkl_wait *wait)
+{
+    struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < a->multi->count && a->multi->takes_turns; i++) {
+        struct zkl_mutex *mutex = mutex_at(a->multi, i);
+        if (!zkl_owner_find(mutex->root, mutex))
+            wanted[count++] = mutex;
+    }
+    if (count == 0 || !zkl_turns_take_all(wanted, count, wait, a->fresh))
+        return false;
+    a->fresh_count = count;
+    return true;
+}
+
+static int acquire_fresh(struct attempt *a, const struct zkl_wait *wait, size_t *culprit)
+{
+    if (a->fresh_count > 1)
+        return zkl_holds_acquire(a->fresh, a->fresh_count, wait, culprit);
+    int rc = a->fresh_count == 1 ? zkl_hold_acquire(a->fresh[0], wait) : 0;
+    if (a->fresh_count == 1)
+        a->fresh[0] = zkl_hold_exchange(a->fresh[0]);
+    return rc;
+}
+
 /* All that the thread does not hold yet, in one transaction. */
 static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait,
                           struct zkl_multi_hold *held)
 {
     struct attempt a = {.multi = multi};
     size_t culprit = 0;
-    int rc = make_fresh(&a);
+    bool taken = take_idle(&a, wait);
+    int rc = taken ? 0 : make_fresh(&a);
     if (rc != 0)
         rc = zkl_fail(rc, "zkl_multi_acquire");
-    else if (a.fresh_count == 1)
-        rc = zkl_hold_acquire(a.fresh[0], wait);
-    else if (a.fresh_count > 1)
-        rc = zkl_holds_acquire(a.fresh, a.fresh_count, wait, &culprit);
+    else if (!taken)
+        rc = acquire_fresh(&a, wait, &culprit);
     if (rc < 0 && a.fresh_count > 0)
         fail_fresh(&a, rc, culprit);
     held->culprit = culprit < a.fresh_count ? a.fresh[culprit]->mutex : NULL;
@@ -664,11 +692,12 @@ static void release_last(struct zkl_hold *const *holds, const size_t *which, siz
 {
     if (count == 0)
         return;
-    zkl_holds_release(holds, count);
+    int said[ZKL_MULTI_MEMBERS_MAX];
+    zkl_holds_release(holds, count, said);
     for (size_t i = 0; i < count; i++) {
-        codes[which[i]] = holds[i]->code;
-        if (holds[i]->code != 0)
-            zkl_mutex_fail_unlock(holds[i], holds[i]->code);
+        codes[which[i]] = said[i];
+        if (said[i] != 0)
+            zkl_mutex_fail_unlock(holds[i], said[i]);
         zkl_hold_unref(holds[i]);
     }
 }

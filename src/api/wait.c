@@ -13,8 +13,17 @@
 #include "question.h"
 
 #define MS INT64_C(1000000)
+#define ASKED_MS 200 /* so long a try waits for a node to be given up that nobody may be in */
+#define LOOK_MS 100
 
 /* --- cancel objects ----------------------------------------------------- */
+
+static void leave_turn(struct zkl_hold *hold, int code)
+{
+    zkl_turns_leave(&hold->mutex->turns, &hold->turn);
+    hold->phase = ZKL_PHASE_FAILED;
+    hold->code = code;
+}
 
 static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
 {
@@ -23,6 +32,8 @@ static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
         zkl_group_stop(core, now, hold->group, code);
     else if (hold->ask)
         zkl_permits_stop(core, now, &hold->ask->permits, code);
+    else if (hold->turn.waits)
+        leave_turn(hold, code);
     else if (hold->phase == ZKL_PHASE_WAITING)
         zkl_core_stop(core, now, &hold->contender, code);
 }
@@ -97,9 +108,12 @@ static size_t hold_count(const struct zkl_hold *hold)
     return hold->ask ? hold->ask->count : 1;
 }
 
+/* Of a hold that waited for its turn: what it got. */
 static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
 {
-    return hold->ask ? zkl_ask_hold(hold->ask, i) : hold;
+    if (hold->ask)
+        return zkl_ask_hold(hold->ask, i);
+    return hold->given ? hold->given : hold;
 }
 
 static bool any_lost(struct zkl_hold *hold)
@@ -170,40 +184,64 @@ static void leave_wait(struct zkl_hold *hold)
         unuse_cancel(hold->client, hold->cancel);
 }
 
-/* The hold begins to wait, and the core gets its reference, until ENDED. */
-static struct zkl_wish begin(struct zkl_hold *hold, const struct zkl_wait *wait)
+void zkl_hold_begin(struct zkl_hold *hold)
 {
-    hold->phase = ZKL_PHASE_WAITING;
     hold->ended = false;
     atomic_store(&hold->lost, false);
     atomic_store(&hold->revoked, false);
     atomic_fetch_add(&hold->refs, 1);
+}
+
+static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wait *wait)
+{
     return (struct zkl_wish){.root = hold->root->path,
                              .data = hold->data,
                              .naming = hold->mutex->naming,
                              .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                              .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                              .watch_own = hold->fn != NULL || hold->mutex->revocable,
+                             .retained = hold->mutex->turns.retain_ns > 0,
                              .posted = hold->mutex->posted_unlock,
                              .lookahead = hold->mutex->lookahead,
                              .lease_ns = wait->lease_ms * MS,
                              .under = hold->under ? &hold->under->contender : NULL};
 }
 
-static void start(struct zkl_hold *hold, const struct zkl_wait *wait)
+static void start(struct zkl_acquisition *a)
 {
+    struct zkl_hold *hold = a->hold;
     if (hold->ask) {
-        zkl_ask_begin(hold->ask, wait);
+        zkl_ask_begin(hold->ask, &a->wait);
         return;
     }
-    struct zkl_wish wish = begin(hold, wait);
+    struct zkl_wish wish = wish_of(hold, &a->wait);
+    wish.try_asks = true;
+    hold->phase = ZKL_PHASE_WAITING;
+    a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
+    if (hold->mutex->takes_turns) {
+        zkl_hold_ask(hold, &wish, a->stage == ZKL_ACQ_ENDS);
+        return;
+    }
+    zkl_hold_begin(hold);
     zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &wish);
 }
 
-static int64_t next_look(const struct zkl_hold *hold, int64_t now_ns, int64_t deadline)
+/* A try that asks for a node which nobody may be in has waited long enough for it. */
+static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
 {
-    int64_t at = hold->ask ? zkl_ask_next_look(hold->ask, now_ns) : deadline;
-    return at < deadline ? at : deadline;
+    const struct zkl_hold *hold = a->hold;
+    return hold->ask ? zkl_ask_is_busy(hold->ask, now_ns)
+                     : now_ns >= a->busy_at && zkl_contender_is_asking(&hold->contender.machine);
+}
+
+static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
+{
+    int64_t at = a->deadline;
+    if (a->hold->ask)
+        at = zkl_ask_next_look(a->hold->ask, now_ns);
+    else if (a->hold->contender.machine.try_only)
+        at = now_ns < a->busy_at ? a->busy_at : now_ns + LOOK_MS * MS;
+    return at < a->deadline ? at : a->deadline;
 }
 
 /* Grant or failure, whichever the core decides first; the deadline is one of its events. True: it has. */
@@ -214,10 +252,10 @@ static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
         struct zkl_time now = zkl_clock_now();
         if (now.mono_ns >= a->deadline) {
             stop(hold, now, ZKL_ETIMEDOUT);
-        } else if (hold->ask && zkl_ask_is_busy(hold->ask, now.mono_ns)) {
+        } else if (is_busy(a, now.mono_ns)) {
             stop(hold, now, ZKL_EBUSY);
         } else {
-            *next_ns = next_look(hold, now.mono_ns, a->deadline);
+            *next_ns = next_look(a, now.mono_ns);
             return false;
         }
     }
@@ -248,7 +286,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
     /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
     *next_ns = now.mono_ns + 2 * MS;
-    if (hold->contender.machine.suspect || *next_ns > deadline)
+    if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
     return any_lost(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
@@ -266,14 +304,16 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
     return WAITS_FOR_PROOF;
 }
 
-/* Unlock without waiting for the answer: the janitor sees to it. */
-void zkl_hold_begin_release(struct zkl_hold *hold)
+bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
+    if (!hold->ask && zkl_hold_pass(nth(hold, 0)))
+        return false;
     for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
         zkl_count_released(nth(hold, i));
     }
+    return true;
 }
 
 static bool is_over(struct zkl_hold *hold)
@@ -294,6 +334,7 @@ static int back_out(struct zkl_acquisition *a)
 {
     bool lost = any_lost(a->hold);
     zkl_hold_begin_release(a->hold);
+    zkl_hold_put_given(a->hold);
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
     if (!lost)
@@ -302,11 +343,21 @@ static int back_out(struct zkl_acquisition *a)
     return ZKL_GOES_ON;
 }
 
+/* What came from another owner has none. False: it is lost. */
+static bool begin_lease(struct zkl_acquisition *a)
+{
+    struct zkl_hold *it = a->hold->given;
+    if (!it)
+        return true;
+    it->leader = NULL;
+    return a->wait.lease_ms == 0 || zkl_hold_lease(it, a->wait.lease_ms);
+}
+
 static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
 {
     switch (look_at_handle(a, next_ns)) {
     case PROVED:
-        return 0;
+        return begin_lease(a) ? 0 : back_out(a);
     case NOT_PROVED:
         return back_out(a);
     case WAITS_FOR_PROOF:
@@ -325,7 +376,7 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
     }
     if (is_canceled(a->hold))
         return ZKL_ECANCELED;
-    start(a->hold, &a->wait);
+    start(a);
     a->stage = ZKL_ACQ_WAITS;
     return ZKL_GOES_ON;
 }
@@ -406,11 +457,14 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
     return rc;
 }
 
-static void give_back(struct zkl_hold *hold)
+/* 0, or what the core said. */
+static int give_back(struct zkl_hold *hold)
 {
-    zkl_hold_begin_release(hold);
+    if (!zkl_hold_begin_release(hold))
+        return 0;
     while (hold->phase == ZKL_PHASE_GRANTED)
         zkl_driver_wait(hold->client->driver, &hold->waker, ZKL_NO_DEADLINE);
+    return hold->code;
 }
 
 void zkl_hold_let_go(struct zkl_hold *hold)
@@ -504,7 +558,9 @@ static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
     struct zkl_group group = {.count = count, .members = members, .lease_ns = wait->lease_ms * MS};
     for (size_t i = 0; i < count; i++) {
         members[i].contender = &holds[i]->contender;
-        members[i].wish = begin(holds[i], wait);
+        holds[i]->phase = ZKL_PHASE_WAITING;
+        zkl_hold_begin(holds[i]);
+        members[i].wish = wish_of(holds[i], wait);
         members[i].wish.view = &holds[i]->root->view;
         members[i].wish.lease_ns = 0; /* it begins when all are held */
     }
@@ -553,15 +609,27 @@ int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct 
     return out_of_time(rc, wait, deadline);
 }
 
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count)
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes)
 {
     struct zkl_driver *d = holds[0]->client->driver;
+    struct zkl_hold *rest[ZKL_MULTI_MEMBERS_MAX];
+    size_t which[ZKL_MULTI_MEMBERS_MAX], n = 0;
     zkl_driver_lock(d);
-    give_back_all(holds, count);
     for (size_t i = 0; i < count; i++) {
-        zkl_count_end(holds[i]);
-        holds[i]->mutex->uses--;
+        codes[i] = 0;
+        if (!zkl_hold_pass(holds[i])) {
+            which[n] = i;
+            rest[n++] = holds[i];
+        }
     }
+    if (n > 0)
+        give_back_all(rest, n);
+    for (size_t i = 0; i < n; i++) {
+        codes[which[i]] = rest[i]->code;
+        zkl_count_end(rest[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        holds[i]->mutex->uses--;
     zkl_driver_unlock(d);
 }
 
@@ -571,10 +639,9 @@ int zkl_hold_release(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    give_back(hold); /* bounded by the core: the link breaks, or the window ends */
+    int rc = give_back(hold); /* bounded by the core: the link breaks, or the window ends */
     zkl_count_end(hold);
     hold->mutex->uses--;
-    int rc = hold->code;
     zkl_driver_unlock(d);
     return rc;
 }

@@ -207,6 +207,7 @@ void proc_init(struct world *w, struct proc *p)
         p->asks[i].proc = p;
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].proc = p;
+    turns_init(p);
 }
 
 void proc_close(struct proc *p)
@@ -304,6 +305,7 @@ bool proc_step(struct proc *p)
     group_run(p);
     permits_run(p);
     queries_run(p);
+    turns_run(p);
     faults_mend(p);
     return busy;
 }

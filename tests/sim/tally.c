@@ -88,6 +88,16 @@ static bool session_may(int from, int to)
     return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
 }
 
+static const char *turns_name(int state)
+{
+    return zkl_turns_state_name((enum zkl_turns_state)state);
+}
+
+static bool turns_may(int from, int to)
+{
+    return zkl_turns_may_move((enum zkl_turns_state)from, (enum zkl_turns_state)to);
+}
+
 static bool permits_may(int from, int to)
 {
     return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
@@ -99,6 +109,8 @@ void tally_move(struct tally *tally, const struct zkl_trace *trace)
         tally->session[trace->from][trace->to]++;
     else if (trace->kind == ZKL_TRACE_PERMITS)
         tally->permits[trace->from][trace->to]++;
+    else if (trace->kind == ZKL_TRACE_TURNS)
+        tally->turns[trace->from][trace->to]++;
 }
 
 static void add(uint64_t *to, const uint64_t *from, size_t count)
@@ -123,6 +135,7 @@ void tally_add(struct tally *sum, const struct tally *one)
     ADD(contender);
     ADD(session);
     ADD(permits);
+    ADD(turns);
     for (int i = 0; i < TALLY_STEPS; i++)
         sum->steps[i] += one->steps[i];
 }
@@ -178,5 +191,6 @@ int tally_print(const struct tally *tally, unsigned at_least)
                 session_may);
     print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
                 permits_may);
+    print_moves(&r, "turns", &tally->turns[0][0], ZKL_TURNS_STATES, turns_name, turns_may);
     return r.rare;
 }
