@@ -3,6 +3,7 @@
  * server. */
 #include "cluster.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "api/client.h"
 #include "chance.h"
+#include "done.h"
 #include "notes.h"
 #include "proxy.h"
 
@@ -87,7 +89,7 @@ struct crew {
     struct zkl_multi *multi; /* of the two mutexes */
     struct zkl_cancel *set;  /* is set already */
     struct tally tally;
-    bool odd; /* something that should not have happened */
+    atomic_int odd; /* results that should not have been */
 };
 
 struct hand {
@@ -167,12 +169,12 @@ static void turn_mutex(struct hand *hand, struct zkl_mutex *mutex, int path)
     if (rc != 0)
         return;
     for (int i = 0; i < again; i++)
-        hand->crew->odd |= zkl_mutex_lock(mutex) != 0;
+        hand->crew->odd += zkl_mutex_lock(mutex) != 0;
     work(hand);
     for (int i = 0; i < again; i++)
-        hand->crew->odd |= zkl_mutex_unlock(mutex) != 0;
+        hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
     int64_t left = zkl_now_ns();
-    hand->crew->odd |= zkl_mutex_unlock(mutex) != 0;
+    hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
     note_release(&hand->crew->tally, 1, again, left - got);
 }
 
@@ -192,7 +194,7 @@ static void turn_semaphore(struct hand *hand)
     work(hand);
     for (int i = 0; i < count; i++) {
         int64_t left = zkl_now_ns();
-        crew->odd |= zkl_permit_release(permits[i]) != 0;
+        crew->odd += zkl_permit_release(permits[i]) != 0;
         note_release(&crew->tally, 1, 0, left - got);
     }
 }
@@ -211,7 +213,7 @@ static void turn_multi(struct hand *hand)
     note(&crew->tally, rc, OTHER, 1, got - start);
     work(hand);
     int64_t left = zkl_now_ns();
-    crew->odd |= zkl_multi_unlock(crew->multi, NULL) != 0;
+    crew->odd += zkl_multi_unlock(crew->multi, NULL) != 0;
     note_release(&crew->tally, 2, 0, left - got);
 }
 
@@ -225,10 +227,10 @@ static void turn_wrong(struct hand *hand)
 
     note(&hand->crew->tally, rc, SHARED, 1, got - start);
     rc = zkl_mutex_lock(zkl_rwlock_write(hand->crew->rwlock));
-    hand->crew->odd |= rc != ZKL_EDEADLK;
+    hand->crew->odd += rc != ZKL_EDEADLK;
     note(&hand->crew->tally, rc, SHARED, 1, 0);
     int64_t left = zkl_now_ns();
-    hand->crew->odd |= zkl_mutex_unlock(read) != 0;
+    hand->crew->odd += zkl_mutex_unlock(read) != 0;
     note_release(&hand->crew->tally, 1, 0, left - got);
 }
 
@@ -371,7 +373,7 @@ static void compare(struct crew *crew)
         same("the same of all paths", sum.failures[c], t->failures[c]);
     }
     same("held", m.locks.held + m.locks.waiting + m.locks.unconfirmed, 0);
-    same("odd results", crew->odd, 0);
+    same("odd results", (uint64_t)crew->odd, 0);
     close_to("wait", &m.locks.wait, t->waits, t->wait_count);
     close_to("hold", &m.locks.hold, t->holds, t->hold_count);
     print_message("    %llu acquired, %llu busy, %llu timed out, %llu canceled, %llu deadlocks\n",
@@ -436,6 +438,61 @@ static void figures_are_what_the_callers_counted(void **state)
     check_num(waitpid(other, &status, 0), ==, other);
     check_ok(mine);
     check_ok(status);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+static int acquire_as(struct zkl_owner *owner, struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    struct done done = {0};
+    int rc = zkl_mutex_acquire_async(owner, mutex, wait, NULL, note_done, &done, NULL);
+
+    return rc != 0 ? rc : done_code(&done);
+}
+
+/* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
+ * each success. */
+static void operations_count_as_calls_do(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = counted_mutex(client, cluster_path("operations"));
+    struct zkl_owner *a = new_owner(), *b = new_owner();
+    struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
+    struct done done = {0};
+    uint64_t op;
+
+    (void)state;
+    try.flags = ZKL_WAIT_TRY;
+    over.deadline_ns = 1;
+    check_ok(acquire_as(a, mutex, NULL));
+    check_ok(acquire_as(a, mutex, &over)); /* again */
+    check_num(acquire_as(b, mutex, &try), ==, ZKL_EBUSY);
+    check_num(acquire_as(b, mutex, &over), ==, ZKL_ETIMEDOUT);
+    soon.deadline_ns = zkl_now_ns() + 100 * MS;
+    check_num(acquire_as(b, mutex, &soon), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_acquire_async(b, mutex, NULL, NULL, note_done, &done, &op));
+    check_num(acquire_as(b, mutex, NULL), ==, ZKL_EDEADLK); /* an operation is under way */
+    check_num(lock_figures(mutex).waiting, ==, 1);
+    check_ok(zkl_op_cancel(client, op));
+    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_ok(async_unlock(a, mutex));
+    check_num(lock_figures(mutex).held, ==, 1);
+    check_ok(async_unlock(a, mutex));
+    check_ok(acquire_as(b, mutex, NULL));
+    check_ok(async_unlock(b, mutex));
+    struct zkl_lock_metrics m = lock_figures(mutex);
+    check_num(m.acquisitions, ==, 2);
+    check_num(m.reentries, ==, 1);
+    check_num(m.releases, ==, 2);
+    check_num(m.wait.count + m.hold.count, ==, 4);
+    check_num(m.failures[-ZKL_EBUSY], ==, 1);
+    check_num(m.failures[-ZKL_ETIMEDOUT], ==, 2);
+    check_num(m.failures[-ZKL_ECANCELED], ==, 1);
+    check_num(m.failures[-ZKL_EDEADLK], ==, 1);
+    check_num(m.held + m.waiting, ==, 0);
+    check_ok(zkl_owner_free(a));
+    check_ok(zkl_owner_free(b));
+    cluster_free(client, mutex);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
@@ -660,8 +717,24 @@ static int64_t received_of(struct zkl_client *client)
     return received;
 }
 
+static int lock_for_a_while(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, 700);
+}
+
+static void wait_in_vain(struct zkl_mutex *mutex)
+{
+    struct actor *actor = actor_new();
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(actor_do(actor, lock_for_a_while, mutex), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_unlock(mutex));
+    actor_end(actor);
+}
+
 /* Goal: requests are counted as the server counts them, by kind as the proxy sees them, and keeping
- * figures sends none. Method: locks and unlocks with figures: three requests each, as without. */
+ * figures sends none. Method: locks and unlocks with figures: three requests each, as without; then a
+ * wait, which has watches and nudges. */
 static void requests_are_those_that_the_server_got(void **state)
 {
     const char *path = cluster_path("requests");
@@ -699,11 +772,35 @@ static void requests_are_those_that_the_server_got(void **state)
               3 * CYCLES + proxy_counts(proxy, PROXY_EXISTS));
     check_num(m.writes.count - before.writes.count, ==, 2 * CYCLES);
     check_num(m.window_ms, >, 0);
+    wait_in_vain(mutex);
+    check_wait(figures(client).outstanding == 0, WAIT_MS);
+    m = figures(client);
+    check_num(all_requests(&m) - all_requests(&before), ==, received_of(client) - received);
+    check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
+              proxy_counts(proxy, PROXY_EXISTS));
+    check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);
+    check_num(m.requests[ZKL_REQUEST_WATCH] - before.requests[ZKL_REQUEST_WATCH], ==,
+              proxy_counts(proxy, PROXY_GET));
+    check_num(m.requests[ZKL_REQUEST_UNWATCH] - before.requests[ZKL_REQUEST_UNWATCH], ==,
+              proxy_counts(proxy, PROXY_REMOVE_WATCHES));
     cluster_free(client, mutex);
     proxy_stop(proxy);
 }
 
 /* --- paths ------------------------------------------------------------------------------------ */
+
+static size_t paths_of(struct zkl_client *client)
+{
+    size_t n = 0;
+
+    zkl_driver_lock(client->driver);
+    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+        for (const struct zkl_root *root = client->roots[i]; root; root = root->next)
+            n++;
+    }
+    zkl_driver_unlock(client->driver);
+    return n;
+}
 
 /* Goal: all handles of a path share its figures, from the first one that asks for them on; the client
  * keeps them when the path goes. */
@@ -731,6 +828,7 @@ static void figures_outlive_their_path(void **state)
     check_ok(zkl_mutex_free(asking));
     check_num(lock_figures(plain).acquisitions, ==, 2);
     check_ok(zkl_mutex_free(plain));
+    check_wait(paths_of(client) == 0, WAIT_MS);
     check_num(figures(client).locks.acquisitions, ==, 3);
     check_num(figures(client).locks.hold.count, ==, 3);
     cluster_free(client, NULL);
@@ -738,6 +836,7 @@ static void figures_outlive_their_path(void **state)
 
 static const struct CMUnitTest tests[] = {
     cluster_test(figures_are_what_the_callers_counted),
+    cluster_test(operations_count_as_calls_do),
     cluster_test(losses_and_links_are_counted),
     cluster_test(the_janitors_backlog_is_seen),
     cluster_test(queues_are_told_from_lists_that_came_anyway),
