@@ -101,7 +101,15 @@ install() # SUITE: what it can't do without, then what it would skip
         ;;
     esac
     case $1 in
+    cluster | all)
+        zkl_install_packages python3-prometheus-client || echo "going on without a second reader of figures"
+        ;;
+    esac
+    case $1 in
     chaos | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
+    esac
+    case $1 in
+    examples | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
     esac
     case $1 in
     planted | mutants | all) zkl_install_packages patch || return 1 ;;

@@ -202,6 +202,48 @@ typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_s
  * zkl_client_state_fn. */
 typedef void (*zkl_log_fn)(const char *line, void *arg);
 
+enum zkl_log_level {
+    ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
+    ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
+    ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to let go */
+    ZKL_LOG_DEBUG = 4    /* every decision, grant and unlock */
+};
+
+enum zkl_log_kind {
+    ZKL_LOG_SESSION = 1,   /* the session's state changed: from, to */
+    ZKL_LOG_CONTENDER = 2, /* that of one place in one queue: likewise */
+    ZKL_LOG_PERMITS = 3,   /* that of a request for permits: likewise */
+    ZKL_LOG_GRANTED = 4,   /* token */
+    ZKL_LOG_FAILED = 5,    /* code: there will be no grant */
+    ZKL_LOG_RELEASED = 6,  /* code, of the unlock */
+    ZKL_LOG_HOLD = 7,      /* state and reason, of a caller's hold */
+    ZKL_LOG_DROPPED = 8    /* dropped */
+};
+
+/* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback
+ * only, but for from, to and why, which are static text; there is no credential in it. */
+struct zkl_log_event {
+    size_t size;
+    enum zkl_log_level level;
+    enum zkl_log_kind kind;
+    int64_t time_ns;       /* zkl_now_ns's clock */
+    int64_t session;       /* ZooKeeper's id; 0: none yet */
+    const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
+    const char *node;      /* name of the contender's child there */
+    uint64_t contender;    /* its number in this client */
+    const char *from, *to; /* names of states, in docs/design.md */
+    const char *why;       /* in some words */
+    int code;              /* enum zkl_error */
+    int state;             /* enum zkl_hold_state */
+    int reason;            /* enum zkl_reason */
+    uint64_t token;
+    uint64_t dropped;    /* so many events are missing here: the callback is slow */
+    const char *message; /* all of it as one line, as for zkl_log_fn */
+};
+
+/* Same thread and rules as zkl_client_state_fn. */
+typedef void (*zkl_log_event_fn)(const struct zkl_log_event *event, void *arg);
+
 enum zkl_acl {
     ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
     ZKL_ACL_CREATOR = 1 /* only this client's credential, which is to be given */
@@ -221,9 +263,12 @@ struct zkl_client_options {
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
     void *state_arg;
-    zkl_log_fn log_fn; /* NULL: silent */
+    zkl_log_fn log_fn; /* each decision; NULL: silent */
     void *log_arg;
-    char *errbuf; /* gets open's failure in words; may be NULL */
+    zkl_log_event_fn log_event_fn; /* what is of log_level or worse; NULL: silent */
+    void *log_event_arg;
+    enum zkl_log_level log_level; /* 0: ZKL_LOG_INFO */
+    char *errbuf;                 /* gets open's failure in words; may be NULL */
     size_t errbuf_size;
 };
 
@@ -291,6 +336,20 @@ struct zkl_lock_options {
     int lookahead;     /* 1: third in the queue or later, watch the node two places ahead, and
                           look at the queue when that goes: the hand-off itself then needs no look. A
                           release wakes two waiters instead of one. For mutexes only */
+    int metrics;       /* 1: figures are kept of this path, in some 1.5 kB (see metrics.h) */
+    /* The last two, for mutexes only, change what "first come, first served" means: see
+     * docs/guarantees.md. */
+    int local_handoffs_max; /* > 0: the threads that lock this handle queue with one node, and have
+                               it in turn, first come first served among them: unlock hands it on to
+                               the next one without a request, so often in a row while others are
+                               known to queue. The node, and so the token, is one for all of them. A
+                               hold that is suspect, revoked, or has a lease is not handed on. A try
+                               is busy while another thread of this handle has the lock or queues */
+    int64_t retain_ms;      /* > 0, at most 3,600,000: the last unlock leaves the node on the server
+                               with nobody in it; this handle takes it again without a request, on the
+                               same node with the same token. It goes when this time is over, when
+                               anybody else queues or asks it to let go, and when the link breaks. A
+                               hold with a lease is not kept. Two requests more for each node */
 };
 
 static inline struct zkl_lock_options zkl_lock_options_init(void)
@@ -314,12 +373,12 @@ struct zkl_permit;
  * NULL. No request is sent.
  * Several handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK),
  * unless they are named locks of different names.
- * 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ * 0, EINVAL, EBADPATH, EBADTIMEOUT (retain_ms), ECLOSED, EFORK, ENOMEM. */
 ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                           const struct zkl_lock_options *options);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
- * callback: none after it). NULL is ignored.
+ * callback: none after it). A node that retain_ms keeps is deleted in the background. NULL is ignored.
  * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINVAL, it is half of a read-write
  * lock; EINCALLBACK, called in a callback of
  * another client while this mutex's own callback runs. Otherwise allowed in callbacks. */
@@ -330,7 +389,8 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * If the calling thread holds it already the count goes up by one and no request is sent, whatever
  * the deadline. Else a deadline that has passed, or a cancel object that is set, ends the call
  * before any request. A try (ZKL_WAIT_TRY) that finds somebody else sends one read; it waits for a
- * lost link no longer than one session timeout.
+ * lost link no longer than one session timeout. If all it finds is one node that may stay with nobody
+ * in it (of a mutex with retain_ms), it asks for that, and is busy if it has not got it after 200 ms.
  * The link may be lost and come back during the wait: the place in the queue is kept. If the
  * session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
@@ -452,7 +512,8 @@ ZKL_API int zkl_mutex_revoke_requested(struct zkl_mutex *mutex);
  * that has only the read lock and asks for the write lock gets ZKL_EDEADLK at once. */
 struct zkl_rwlock;
 
-/* As zkl_mutex_new. ZKL_NAMES_NAMED and lookahead are refused (EINVAL). */
+/* As zkl_mutex_new. ZKL_NAMES_NAMED, lookahead, local_handoffs_max and retain_ms are refused
+ * (EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
 /* As zkl_mutex_free, for both halves. */
@@ -479,7 +540,8 @@ struct zkl_semaphore;
 /* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
  * stands there (an acquire returns EMISMATCH if none does). After the first acquire the handle
  * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO,
- * ZKL_NAMES_NAMED and lookahead are refused. No request is sent. 0, EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ * ZKL_NAMES_NAMED, lookahead, local_handoffs_max and retain_ms are refused. No request is sent. 0,
+ * EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,
                               const struct zkl_lock_options *options);

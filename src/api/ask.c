@@ -64,6 +64,8 @@ struct zkl_ask *zkl_ask_new(struct zkl_semaphore *semaphore, size_t count)
     zkl_client_ref(client);
     bool complete = add_holds(ask, &semaphore->base, count);
     zkl_driver_lock(client->driver);
+    ask->path = semaphore->path->path;
+    ask->declared = semaphore->view.permits;
     ask->gate->refs++;
     semaphore->base.root->refs += ask->count; /* each hold's, given up with it */
     for (size_t i = 0; i < ask->count; i++)
@@ -161,13 +163,14 @@ void zkl_ask_returned(struct zkl_ask *ask, int rc)
     }
 }
 
-static int fail(const struct zkl_ask *ask, const char *path, int declared, int rc)
+int zkl_ask_fail(const struct zkl_ask *ask, int rc)
 {
     const struct zkl_hold *hold = zkl_ask_hold(ask, 0);
+    const char *path = ask->path;
     if (rc == ZKL_EMISMATCH && hold->number == 0)
         return zkl_fail(rc, "%s: no number of permits stands there, and none was given", path);
     if (rc == ZKL_EMISMATCH)
-        return zkl_fail(rc, "%s has %d permits, not %d", path, hold->number, declared);
+        return zkl_fail(rc, "%s has %d permits, not %d", path, hold->number, ask->declared);
     if (rc == ZKL_EINVAL)
         return zkl_fail(rc, "%s has %d permits: %zu at once can't be had", path, hold->number,
                         ask->count);
@@ -182,8 +185,6 @@ static int fail(const struct zkl_ask *ask, const char *path, int declared, int r
 
 int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait)
 {
-    const char *path = ask->semaphore->path->path;
-    int declared = ask->semaphore->view.permits;
     int rc = zkl_hold_acquire(zkl_ask_hold(ask, 0), wait);
-    return rc == 0 ? 0 : fail(ask, path, declared, rc);
+    return rc == 0 ? 0 : zkl_ask_fail(ask, rc);
 }

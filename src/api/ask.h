@@ -12,6 +12,8 @@ struct zkl_ask {
     struct zkl_client *client;
     struct zkl_semaphore *semaphore; /* during the call */
     struct zkl_root *gate;
+    const char *path;        /* the semaphore's, during the call */
+    int declared;            /* its permits, as they were known at its start */
     atomic_int refs;         /* its call, the core */
     struct zkl_waker ending; /* gives up the core's one without the mutex */
     int64_t busy_at;         /* from when on a try does not wait for others any more */
@@ -26,6 +28,8 @@ struct zkl_hold *zkl_ask_hold(const struct zkl_ask *ask, size_t i);
 /* Acquire; the outcome, and any other reason to wake, comes to its holds. 0 or a failure in words.
  * Each hold of a success has a reference for the caller. Without the mutex. */
 int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait);
+/* Note the failure with what the request knows of it; the code. */
+int zkl_ask_fail(const struct zkl_ask *ask, int rc);
 
 /* --- for wait.c, with the mutex ----------------------------------------- */
 

@@ -35,9 +35,7 @@ void zkl_cancel_set(struct zkl_cancel *cancel)
         cancel->fork_generation != zkl_fork_generation())
         return;
     int error = errno, shield = zkl_shield(); /* write is a cancellation point */
-    uint64_t one = 1;
-    while (write(cancel->fd, &one, sizeof one) < 0 && errno == EINTR)
-        ;
+    zkl_event_set(cancel->fd);
     zkl_shield_end(shield);
     errno = error;
 }

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counts.h"
 #include "credential.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "op.h"
 
 #define MS INT64_C(1000000)
 #define TIMEOUT_DEFAULT_MS 10000
@@ -75,9 +77,13 @@ void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
             at = &(*at)->next;
         *at = root->next;
     }
+    if (last && root->counts)
+        zkl_counts_fold(&client->counts, root->counts);
     zkl_driver_unlock(client->driver);
-    if (last)
+    if (last) {
+        free(root->counts);
         free(root);
+    }
 }
 
 /* --- callbacks ---------------------------------------------------------- */
@@ -111,9 +117,17 @@ static void post_state(struct zkl_client *client, enum zkl_client_state state)
         zkl_client_ref(client);
 }
 
+static void count_session(struct zkl_client *client, unsigned actions)
+{
+    client->links += (actions & ZKL_SA_LINK_UP) != 0;
+    client->links_lost += (actions & ZKL_SA_LINK_DOWN) && !(actions & ZKL_SA_CLOSED);
+    client->expiries += (actions & ZKL_SA_EXPIRE) != 0;
+}
+
 static void on_session(void *arg, unsigned actions)
 {
     struct zkl_client *client = arg;
+    count_session(client, actions);
     if (client->opening)
         zkl_driver_wake(client->driver, &client->opener);
     if (actions & ZKL_SA_CLOSED)
@@ -128,40 +142,6 @@ static void on_session(void *arg, unsigned actions)
         post_state(client, ZKL_CLIENT_AUTH_FAILED);
     if (actions & ZKL_SA_LINK_UP)
         post_state(client, ZKL_CLIENT_CONNECTED);
-}
-
-static void run_log(struct zkl_note *note)
-{
-    struct zkl_client *client =
-        (struct zkl_client *)((char *)note - offsetof(struct zkl_client, log_note));
-    char *lines[ZKL_LOG_LINES];
-    zkl_driver_lock(client->driver);
-    size_t count = client->line_count, dropped = client->lines_dropped;
-    memcpy(lines, client->lines, count * sizeof lines[0]);
-    client->line_count = client->lines_dropped = 0;
-    zkl_driver_unlock(client->driver);
-    for (size_t i = 0; i < count; i++) {
-        client->log_fn(lines[i], client->log_arg);
-        free(lines[i]);
-    }
-    if (dropped > 0) {
-        char line[80];
-        snprintf(line, sizeof line, "%zu lines were dropped: the log callback is slow", dropped);
-        client->log_fn(line, client->log_arg);
-    }
-    zkl_client_unref(client);
-}
-
-static void on_log(void *arg, const char *text)
-{
-    struct zkl_client *client = arg;
-    char *line = client->line_count < ZKL_LOG_LINES ? strdup(text) : NULL;
-    if (line)
-        client->lines[client->line_count++] = line;
-    else
-        client->lines_dropped++;
-    if (zkl_driver_post(client->driver, &client->log_note))
-        zkl_client_ref(client);
 }
 
 /* --- open --------------------------------------------------------------- */
@@ -204,6 +184,9 @@ static int check_options(const struct zkl_client_options *o)
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes",
                         ZKL_OWNER_MAX);
+    if (o->log_level != 0 && (o->log_level < ZKL_LOG_ERROR || o->log_level > ZKL_LOG_DEBUG))
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: log_level is %d, not 0 or a ZKL_LOG_* level",
+                        (int)o->log_level);
     return check_auth(o);
 }
 
@@ -218,9 +201,10 @@ static bool copy_text(char **to, const char *from)
 static void free_client(void *arg)
 {
     struct zkl_client *client = arg;
-    for (size_t i = 0; i < client->line_count; i++)
-        free(client->lines[i]);
+    zkl_log_fini(client);
     free(client->owner);
+    free(client->ops.slots);
+    free(client->ops.heap);
     zkl_waker_fini(&client->opener);
     free(client);
 }
@@ -241,10 +225,7 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     client->state_arg = o->state_arg;
     client->state_note.run = run_states;
     client->state_note.owner = client;
-    client->log_fn = o->log_fn;
-    client->log_arg = o->log_arg;
-    client->log_note.run = run_log;
-    client->log_note.owner = client;
+    zkl_log_init(client, o);
     client->opening = o->connect_timeout_ms > 0;
     if (!copy_text(&client->owner, o->owner)) {
         free_client(client);
@@ -264,7 +245,8 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .hello = o->connect_timeout_ms > 0,
         .news = zkl_hold_news,
         .session = on_session,
-        .log = o->log_fn ? on_log : NULL,
+        .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
+        .due = zkl_ops_due,
         .gone = free_client,
         .arg = client};
     bool copied = copy_text(&config.servers, o->servers);
@@ -352,7 +334,7 @@ int zkl_client_open(struct zkl_client **client, const struct zkl_client_options 
     return rc;
 }
 
-static int do_client_state(struct zkl_client *client)
+int zkl_client_state_now(const struct zkl_client *client)
 {
     static const int states[ZKL_SESSION_STATES] = {
         [ZKL_SESSION_STARTING] = ZKL_CLIENT_CONNECTING,
@@ -363,13 +345,18 @@ static int do_client_state(struct zkl_client *client)
         [ZKL_SESSION_FAILED] = ZKL_CLIENT_AUTH_FAILED,
         [ZKL_SESSION_CLOSED] = ZKL_CLIENT_CLOSED,
     };
+    return states[client->driver->core.session.state];
+}
+
+static int do_client_state(struct zkl_client *client)
+{
     if (!client)
         return zkl_fail(ZKL_EINVAL, "zkl_client_state: client is NULL");
     int rc = zkl_client_check(client, false, "zkl_client_state");
     if (rc != 0)
         return rc;
     zkl_driver_lock(client->driver);
-    rc = states[client->driver->core.session.state];
+    rc = zkl_client_state_now(client);
     zkl_driver_unlock(client->driver);
     return rc;
 }
@@ -423,6 +410,7 @@ static int do_client_free(struct zkl_client *client)
     if (rc != 0)
         return rc;
     end_session(client, FREE_CLOSES_MS);
+    zkl_driver_drain(client->driver);
     zkl_client_unref(client);
     return 0;
 }

@@ -5,10 +5,12 @@
 
 #include <stdatomic.h>
 
-#include <zklock/zklock.h>
+#include <zklock/metrics.h>
 
 #include "cancel.h"
+#include "core/turns.h"
 #include "driver/driver.h"
+#include "log.h"
 
 /* A path of a client, one object however many handles name it: what a thread's holds are found by.
  */
@@ -16,13 +18,13 @@ struct zkl_root {
     struct zkl_root *next;
     size_t refs; /* under the driver's mutex, and: */
     struct zkl_children_view view;
+    struct zkl_lock_metrics *counts; /* NULL: they are the client's */
     char path[];
 };
 
 #define ZKL_OWNER_MAX 512 /* bytes of the owner text */
 #define ZKL_ROOT_BUCKETS 256
 #define ZKL_STATES_QUEUED 32
-#define ZKL_LOG_LINES 256
 
 /* A cancel object that waits of this client use. */
 struct zkl_cancel_use {
@@ -30,6 +32,15 @@ struct zkl_cancel_use {
     struct zkl_fd_watch watch;
     struct zkl_cancel *cancel;
     size_t users;
+};
+
+/* Operations under way: by their number, and those with a next look, the earliest first. */
+struct zkl_ops {
+    struct zkl_op **slots; /* where none is: NULL */
+    struct zkl_op **heap;
+    size_t room, count, heap_count;
+    size_t next; /* slot to try first */
+    uint64_t serial;
 };
 
 struct zkl_client {
@@ -46,6 +57,7 @@ struct zkl_client {
     struct zkl_root *roots[ZKL_ROOT_BUCKETS];
     struct zkl_hold *waiting;      /* calls that wait for a grant, for cancel objects */
     struct zkl_inquiry *inquiries; /* calls that wait for answers */
+    struct zkl_ops ops;
     struct zkl_cancel_use *cancels;
     struct zkl_waker opener; /* zkl_client_open, waiting for the first connection */
     bool opening;
@@ -56,11 +68,9 @@ struct zkl_client {
     enum zkl_client_state states[ZKL_STATES_QUEUED];
     size_t state_count;
 
-    zkl_log_fn log_fn;
-    void *log_arg;
-    struct zkl_note log_note;
-    char *lines[ZKL_LOG_LINES];
-    size_t line_count, lines_dropped;
+    struct zkl_log log;
+    struct zkl_lock_metrics counts; /* what no root counts, or any more */
+    uint64_t links, links_lost, expiries;
 };
 
 struct zkl_mutex {
@@ -71,7 +81,9 @@ struct zkl_mutex {
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
     char *owner;                     /* NULL: the client's */
     bool revocable, posted_unlock, lookahead;
+    bool takes_turns; /* turns are used */
     /* under the driver's mutex */
+    struct zkl_turns turns;
     size_t uses; /* threads that hold or wait */
     zkl_hold_fn fn;
     void *fn_arg;
@@ -93,6 +105,7 @@ struct zkl_semaphore {
 
 /* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */
 int zkl_client_check(const struct zkl_client *client, bool closed_too, const char *call);
+int zkl_client_state_now(const struct zkl_client *client); /* with the mutex */
 void zkl_client_ref(struct zkl_client *client);
 void zkl_client_unref(struct zkl_client *client);
 struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path);

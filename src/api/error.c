@@ -83,6 +83,11 @@ int zkl_fail(int code, const char *what, ...)
     return code;
 }
 
+void zkl_fail_again(const char *text)
+{
+    snprintf(detail, sizeof detail, "%s", text);
+}
+
 int zkl_check_ms(int64_t ms, const char *call)
 {
     if (ms < 0 || ms > ZKL_TIMEOUT_MAX_MS)

@@ -8,6 +8,9 @@
  * Returns code. */
 int zkl_fail(int code, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
+/* Note a failure once more, whose detail this is, for the calling thread. */
+void zkl_fail_again(const char *detail);
+
 /* 0, or EBADTIMEOUT of that call: ms is not from 0 to ZKL_TIMEOUT_MAX_MS. */
 int zkl_check_ms(int64_t ms, const char *call);
 

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counts.h"
 #include "driver/clock.h"
+#include "op.h"
 
 static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
@@ -37,6 +39,7 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
     atomic_init(&hold->revoked, false);
     atomic_init(&hold->lease_end_boot, 0);
     zkl_waker_init(&hold->waker, woken);
+    hold->ended = true;
     hold->note.run = run_note;
     hold->note.owner = mutex;
     zkl_client_ref(hold->client);
@@ -69,10 +72,20 @@ void zkl_hold_wake(struct zkl_hold *hold)
 {
     if (hold->leader)
         hold = hold->leader;
+    if (hold->op) {
+        zkl_op_wake(hold->op);
+        return;
+    }
     if (hold->waker.queued)
         return;
     ref(hold);
     zkl_driver_wake(hold->client->driver, &hold->waker);
+}
+
+void zkl_hold_put(struct zkl_hold *hold)
+{
+    zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
+    zkl_hold_unref(hold); /* so that this one can go here */
 }
 
 /* --- the state callback ------------------------------------------------- */
@@ -128,6 +141,7 @@ void zkl_hold_returned(struct zkl_hold *hold)
     if (hold->returned)
         return;
     hold->returned = true;
+    zkl_count_acquired(hold);
     if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
         post_state(hold, ZKL_SUSPECT, ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
@@ -153,7 +167,12 @@ static void drop_pair(struct zkl_hold *hold)
 
 static void post_state(struct zkl_hold *hold, int state, int reason)
 {
-    if (!hold->fn || !hold->returned)
+    if (!hold->returned)
+        return;
+    zkl_count_state(hold, state, reason);
+    if (zkl_log_is_on(&hold->client->log))
+        zkl_log_state(hold, state, reason);
+    if (!hold->fn)
         return;
     if (hold->event_count == ZKL_HOLD_EVENTS)
         drop_pair(hold);
@@ -191,6 +210,8 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
 {
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)client;
+    if (zkl_log_is_on(&hold->client->log))
+        zkl_log_news(hold, news);
     switch (news->type) {
     case ZKL_NEWS_GRANTED:
         hold->token = (uint64_t)contender->machine.czxid;
@@ -209,8 +230,7 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
         break;
     case ZKL_NEWS_ENDED:
         hold->ended = true;
-        zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
-        zkl_hold_unref(hold); /* so that the core's one can go here */
+        zkl_hold_put(hold); /* the core's reference */
         break;
     }
 }
@@ -237,14 +257,21 @@ bool zkl_hold_is_lost(const struct zkl_hold *hold)
            (lease != 0 && zkl_clock_boot_ns() >= lease);
 }
 
+bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)
+{
+    bool renewed = !hold->ended &&
+                   zkl_core_renew(&hold->client->driver->core, zkl_clock_now(), &hold->contender,
+                                  lease_ms * INT64_C(1000000));
+    if (renewed)
+        atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
+    return renewed;
+}
+
 int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    bool renewed = !hold->ended && zkl_core_renew(&d->core, zkl_clock_now(), &hold->contender,
-                                                  lease_ms * INT64_C(1000000));
-    if (renewed)
-        atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
+    bool renewed = zkl_hold_lease(hold, lease_ms);
     zkl_driver_unlock(d);
     return renewed ? 0 : ZKL_ELOST;
 }
@@ -256,6 +283,7 @@ void zkl_hold_orphaned(struct zkl_hold *hold)
     hold->mutex->uses--;
     if (!hold->ended)
         zkl_core_abandon(&d->core, zkl_clock_now(), &hold->contender, ZKL_REASON_OWNER_EXITED);
+    zkl_count_end(hold);
     zkl_driver_unlock(d);
     zkl_hold_unref(hold);
 }

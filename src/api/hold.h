@@ -6,6 +6,7 @@
 #include "client.h"
 
 struct zkl_ask;
+struct zkl_op;
 
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
@@ -25,12 +26,18 @@ struct zkl_hold {
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
+    bool canceled;           /* the operation was */
+    struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    bool ended;    /* the core is done with it */
-    bool has_root; /* a reference of its own */
-    bool returned; /* the caller has it: from here on its states are told */
+    bool ended;                      /* the core is done with it, or does not have it yet */
+    bool has_root;                   /* a reference of its own */
+    bool returned;                   /* the caller has it: from here on its states are told */
+    struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
+    int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
+    struct zkl_turn turn;   /* of a mutex that takes turns: its place among those of its handle, */
+    struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
     struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
     const struct zkl_hold *under; /* a read lock's: the same thread's write lock; while it waits */
@@ -40,8 +47,9 @@ struct zkl_hold {
     char node[ZKL_NODE_NAME_MAX + 1];
     atomic_bool lost, revoked;
     atomic_llong lease_end_boot; /* 0: none */
-    int count;                   /* the owner's */
+    int count, reentries;        /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */
+    bool to_come;                /* there: an operation is to acquire it */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -55,40 +63,29 @@ struct zkl_hold {
     char data[]; /* of the node */
 };
 
-/* --- owner.c: the calling thread's holds -------------------------------- */
-
-/* The hold of this path through this handle, and one through another handle that would be waited
- * for. */
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex);
-struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
-/* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
-int zkl_owner_prepare(void);
-void zkl_owner_add(struct zkl_hold *hold);
-void zkl_owner_remove(struct zkl_hold *hold);
-
-/* The calling thread's multi-locks. */
-struct zkl_multi_hold {
-    struct zkl_multi_hold *next;
-    struct zkl_multi *multi;
-    int count;
-    struct zkl_permit *permits[]; /* of the members that are semaphores */
-};
-struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
-void zkl_owner_add_multi(struct zkl_multi_hold *held);
-void zkl_owner_remove_multi(struct zkl_multi_hold *held);
-/* multi.c: the thread ended. */
-void zkl_multi_orphaned(struct zkl_multi_hold *held);
-
 /* --- hold.c ------------------------------------------------------------- */
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
+void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
 /* What the core says; with the mutex. */
 void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news);
 /* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);
 /* In a wait's flags, within the library only: part of a multi-lock, whose caller does not have it yet. */
 #define ZKL_WAIT_MEMBER 0x80000000u
+/* By its owner: one unlock more is due. */
+static inline void zkl_hold_enter(struct zkl_hold *hold)
+{
+    hold->reentries += hold->count > 0;
+    hold->count++;
+}
+/* That is taken back: it was not told. */
+static inline void zkl_hold_enter_not(struct zkl_hold *hold)
+{
+    hold->count--;
+    hold->reentries -= hold->count > 0;
+}
 /* Wake its thread once the mutex is given back. */
 void zkl_hold_wake(struct zkl_hold *hold);
 /* What zkl_driver_quiesce returned; without the mutex. */
@@ -99,6 +96,8 @@ void zkl_hold_orphaned(struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 /* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
+/* It ends lease_ms from now; false: it is lost. With the mutex. */
+bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */
 int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
@@ -129,8 +128,9 @@ void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
-/* 0, or what is wrong with the wait, the client, or the thread, said for call. */
-int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call);
+/* 0, or what is wrong with the wait, the client, or (blocks) the thread, said for call. */
+int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
+                   bool blocks);
 /* 0, or how the wait is over before it begins. */
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
 /* Nobody uses the handles from here on, and none of their callbacks runs; or why not: EBUSY,
@@ -143,6 +143,12 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
                        int permits, const struct zkl_lock_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
+/* 0, or what is wrong with the arguments of call, which is to acquire permits. */
+int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
+                                const struct zkl_wait *wait, struct zkl_permit **permits,
+                                const char *call, bool blocks);
+/* 0, or EINVAL: so many can't be had at once. */
+int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
@@ -152,23 +158,74 @@ int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant);
 int zkl_semaphore_unlock(struct zkl_mutex *mutex);
 void zkl_semaphore_let_go(struct zkl_mutex *mutex);
+/* Take the hold of all threads, with its reference; NULL: there is none. */
+struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
+/* --- turns.c: threads that have one hold in turn ------------------------- */
+
+void zkl_turns_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options);
+/* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is not
+ * simply to be taken. Without the mutex. */
+struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
+/* The same for all of these. If one can't be had so the idle ones are given up, as who waits for one lock
+ * is not to keep others that stand behind it. */
+bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const struct zkl_wait *wait,
+                        struct zkl_hold **holds);
+/* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
+struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
+/* The rest with the mutex. Begin to wait for a turn. */
+void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_wish *wish, bool ahead);
+/* The last unlock: true: the next owner has it, with a reference, or the handle. */
+bool zkl_hold_pass(struct zkl_hold *hold);
+/* What the call got instead of hold is not its own any more. */
+void zkl_hold_put_given(struct zkl_hold *hold);
+/* The handle goes. */
+void zkl_turns_retire(struct zkl_mutex *mutex);
+
 /* --- wait.c: the only place that blocks --------------------------------- */
 
+/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. */
+struct zkl_acquisition {
+    struct zkl_hold *hold; /* of one request for permits: the first */
+    size_t count;
+    struct zkl_wait wait;
+    int64_t deadline;
+    int64_t busy_at; /* from when on a try does not wait for a node that nobody may be in */
+    enum { ZKL_ACQ_BEGINS, ZKL_ACQ_WAITS, ZKL_ACQ_CONFIRMS, ZKL_ACQ_ENDS } stage;
+};
+#define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
+
+/* All with the mutex. 0, ENOMEM or ESYSTEM: it has not begun. */
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+                          const struct zkl_wait *wait);
+/* A code, or ZKL_GOES_ON with the latest time of the next step. */
+int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns);
+/* With that code. The handle is in use still, ... */
+void zkl_acquisition_end(struct zkl_acquisition *a, int rc);
+/* ... until here, if nothing was acquired. */
+void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
+/* The operation is canceled. */
+void zkl_acquisition_cancel(struct zkl_acquisition *a);
+
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
+/* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
+void zkl_hold_begin(struct zkl_hold *hold);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. */
 int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait);
 int zkl_hold_release(struct zkl_hold *hold);
 /* The same without waiting: it is left to the janitor. */
 void zkl_hold_let_go(struct zkl_hold *hold);
+/* Only the beginning, with the mutex: RELEASED follows, or came. False: neither, as it is the next
+ * owner's already, or stays. */
+bool zkl_hold_begin_release(struct zkl_hold *hold);
 /* Several, in the order of their paths, as one. 0 or a code, then *culprit is the one it is about,
  * or count. ZKL_LOST_ON_THE_WAY: one was held and lost again; nothing is held. */
 int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
                       size_t *culprit);
 #define ZKL_LOST_ON_THE_WAY 1
-/* The last first, in one transaction; each hold's code is set. */
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count);
+/* The last first, in one transaction, with a code for each. */
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes);
 
 #endif

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "owner.h"
 
 #define MS INT64_C(1000000)
 
@@ -16,6 +18,7 @@ struct zkl_multi {
     struct zkl_client *client;
     atomic_int uses; /* threads that hold or wait */
     bool as_one;     /* all members can be taken in one transaction */
+    bool takes_turns; /* some member does */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
     size_t *permit_at; /* of the members that are semaphores: where their permits are */
@@ -38,6 +41,18 @@ static struct zkl_mutex *mutex_at(const struct zkl_multi *multi, size_t i)
 static bool is_semaphore(const struct zkl_member *member)
 {
     return member->type == ZKL_MEMBER_SEMAPHORE;
+}
+
+static const struct zkl_mutex *handle_at(const struct zkl_multi *multi, size_t i)
+{
+    const struct zkl_member *member = member_at(multi, i);
+    return is_semaphore(member) ? &member->semaphore->base : member->mutex;
+}
+
+/* culprit NULL: no member in particular. */
+static int count_failure(const struct zkl_multi *multi, const struct zkl_mutex *culprit, int rc)
+{
+    return zkl_count_failure(culprit ? culprit : handle_at(multi, 0), rc);
 }
 
 /* What belongs to no thread is not entered again: it is held once for all that the thread locks the
@@ -124,6 +139,8 @@ static void look_at_members(struct zkl_multi *multi)
     multi->as_one = true;
     for (size_t i = 0; i < multi->count; i++) {
         multi->as_one = multi->as_one && !is_held_once(&multi->members[i]);
+        multi->takes_turns = multi->takes_turns || (!is_semaphore(&multi->members[i]) &&
+                                                    multi->members[i].mutex->takes_turns);
         multi->permit_at[i] = multi->permit_count;
         if (is_semaphore(&multi->members[i]))
             multi->permit_count += (size_t)multi->members[i].count;
@@ -201,12 +218,12 @@ struct attempt {
 /* Before any request: nothing that could wait for this very thread. *fresh: something is to be
  * acquired. */
 static int check_members(const struct zkl_multi *multi, const struct zkl_multi_hold *held,
-                         bool *fresh)
+                         bool *fresh, const struct zkl_mutex **culprit)
 {
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        const struct zkl_mutex *mutex = mutex_at(multi, i);
+        const struct zkl_mutex *mutex = *culprit = mutex_at(multi, i);
         if (is_held_once(member_at(multi, i))) {
             *fresh = *fresh || !held;
             continue;
@@ -219,6 +236,8 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
         else if (other)
             rc = zkl_mutex_check_other(mutex, other);
     }
+    if (rc == 0)
+        *culprit = NULL;
     return rc;
 }
 
@@ -251,20 +270,47 @@ static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
     return zkl_fail(rc, "zkl_multi_acquire: %s and others", path_of(member_at(a->multi, 0)));
 }
 
+/* What the thread does not hold yet, if all of it is there with nobody in it. */
+static bool take_idle(struct attempt *a, const struct zkl_wait *wait)
+{
+    struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < a->multi->count && a->multi->takes_turns; i++) {
+        struct zkl_mutex *mutex = mutex_at(a->multi, i);
+        if (!zkl_owner_find(mutex->root, mutex))
+            wanted[count++] = mutex;
+    }
+    if (count == 0 || !zkl_turns_take_all(wanted, count, wait, a->fresh))
+        return false;
+    a->fresh_count = count;
+    return true;
+}
+
+static int acquire_fresh(struct attempt *a, const struct zkl_wait *wait, size_t *culprit)
+{
+    if (a->fresh_count > 1)
+        return zkl_holds_acquire(a->fresh, a->fresh_count, wait, culprit);
+    int rc = a->fresh_count == 1 ? zkl_hold_acquire(a->fresh[0], wait) : 0;
+    if (a->fresh_count == 1)
+        a->fresh[0] = zkl_hold_exchange(a->fresh[0]);
+    return rc;
+}
+
 /* All that the thread does not hold yet, in one transaction. */
-static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait)
+static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait,
+                          struct zkl_multi_hold *held)
 {
     struct attempt a = {.multi = multi};
     size_t culprit = 0;
-    int rc = make_fresh(&a);
+    bool taken = take_idle(&a, wait);
+    int rc = taken ? 0 : make_fresh(&a);
     if (rc != 0)
         rc = zkl_fail(rc, "zkl_multi_acquire");
-    else if (a.fresh_count == 1)
-        rc = zkl_hold_acquire(a.fresh[0], wait);
-    else if (a.fresh_count > 1)
-        rc = zkl_holds_acquire(a.fresh, a.fresh_count, wait, &culprit);
+    else if (!taken)
+        rc = acquire_fresh(&a, wait, &culprit);
     if (rc < 0 && a.fresh_count > 0)
         fail_fresh(&a, rc, culprit);
+    held->culprit = culprit < a.fresh_count ? a.fresh[culprit]->mutex : NULL;
     if (rc != 0) {
         drop_fresh(&a);
         return rc;
@@ -274,7 +320,7 @@ static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait)
         zkl_owner_add(a.fresh[i]); /* its count is 0 yet */
     }
     for (size_t i = 0; i < multi->count; i++)
-        zkl_owner_find(mutex_at(multi, i)->root, mutex_at(multi, i))->count++;
+        zkl_hold_enter(zkl_owner_find(mutex_at(multi, i)->root, mutex_at(multi, i)));
     return 0;
 }
 
@@ -328,7 +374,8 @@ static void let_member_go(const struct zkl_multi *multi, size_t i, struct zkl_mu
         zkl_semaphore_let_go(member->mutex);
     } else if (!is_semaphore(member)) {
         struct zkl_hold *hold = zkl_owner_find(member->mutex->root, member->mutex);
-        if (--hold->count > 0)
+        zkl_hold_enter_not(hold);
+        if (hold->count > 0)
             return;
         zkl_owner_remove(hold);
         zkl_hold_let_go(hold);
@@ -443,6 +490,7 @@ static int acquire_in_turn(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (rc == 0)
         rc = was_held_before(multi, culprit, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, done, held);
+    held->culprit = handle_at(multi, culprit);
     return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, culprit))) : rc;
 }
 
@@ -469,6 +517,7 @@ static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hol
         return 0;
     int rc = was_held_before(multi, i, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, multi->count, held);
+    held->culprit = handle_at(multi, i);
     return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, i))) : rc;
 }
 
@@ -476,7 +525,7 @@ static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hol
 static int acquire_members(struct zkl_multi *multi, const struct zkl_wait *wait,
                            struct zkl_multi_hold *held)
 {
-    int rc = multi->as_one ? acquire_as_one(multi, wait) : ZKL_LOST_ON_THE_WAY;
+    int rc = multi->as_one ? acquire_as_one(multi, wait, held) : ZKL_LOST_ON_THE_WAY;
     if (rc == 0)
         rc = check_held_before(multi, held);
     if (rc == ZKL_LOST_ON_THE_WAY)
@@ -542,7 +591,7 @@ static int acquire_for(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (rc == 0 && first)
         zkl_owner_add_multi(held);
     held->count += rc == 0;
-    return rc;
+    return rc == 0 ? 0 : count_failure(multi, held->culprit, rc);
 }
 
 static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
@@ -551,11 +600,12 @@ static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
     struct zkl_multi_hold *fresh =
         calloc(1, sizeof *fresh + multi->permit_count * sizeof *fresh->permits);
     if (!fresh)
-        return zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire");
+        return count_failure(multi, NULL, zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
     fresh->multi = multi;
     int rc = zkl_owner_prepare();
     rc = rc == 0 ? acquire_for(multi, wait, fresh)
-                 : zkl_fail(rc, "zkl_multi_acquire: no thread-specific key");
+                 : count_failure(multi, NULL,
+                                 zkl_fail(rc, "zkl_multi_acquire: no thread-specific key"));
     if (rc != 0)
         free(fresh);
     else
@@ -578,13 +628,15 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
         wait = &forever;
     struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
     bool fresh = false;
-    int rc = zkl_wait_check(wait, multi->client, call);
-    if (rc == 0)
-        rc = check_members(multi, held, &fresh);
+    const struct zkl_mutex *culprit = NULL;
+    int rc = zkl_wait_check(wait, multi->client, call, true);
+    if (rc != 0)
+        return rc;
+    rc = check_members(multi, held, &fresh, &culprit);
     if (rc == 0 && fresh)
         rc = zkl_wait_check_over(wait, path_of(member_at(multi, 0)));
     if (rc != 0)
-        return rc;
+        return count_failure(multi, culprit, rc);
     int shield = zkl_shield();
     rc = held ? acquire_for(multi, wait, held) : acquire_first(multi, wait, &held);
     if (rc == 0)
@@ -640,11 +692,12 @@ static void release_last(struct zkl_hold *const *holds, const size_t *which, siz
 {
     if (count == 0)
         return;
-    zkl_holds_release(holds, count);
+    int said[ZKL_MULTI_MEMBERS_MAX];
+    zkl_holds_release(holds, count, said);
     for (size_t i = 0; i < count; i++) {
-        codes[which[i]] = holds[i]->code;
-        if (holds[i]->code != 0)
-            zkl_mutex_fail_unlock(holds[i], holds[i]->code);
+        codes[which[i]] = said[i];
+        if (said[i] != 0)
+            zkl_mutex_fail_unlock(holds[i], said[i]);
         zkl_hold_unref(holds[i]);
     }
 }

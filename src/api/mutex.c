@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "owner.h"
 
 #define MS INT64_C(1000000)
+#define RETAIN_MAX_MS 3600000
 
 static int check_options(const struct zkl_lock_options *o, const char *call)
 {
@@ -25,6 +28,12 @@ static int check_options(const struct zkl_lock_options *o, const char *call)
         return zkl_fail(ZKL_EINVAL, "%s: the name \"%.64s\" %s", call, o->name, fault);
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "%s: owner is longer than %d bytes", call, ZKL_OWNER_MAX);
+    if (o->local_handoffs_max < 0)
+        return zkl_fail(ZKL_EINVAL, "%s: local_handoffs_max is %d, not 0 or more", call,
+                        o->local_handoffs_max);
+    if (o->retain_ms < 0 || o->retain_ms > RETAIN_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "%s: retain_ms is %lld, not 0 to %d", call,
+                        (long long)o->retain_ms, RETAIN_MAX_MS);
     return 0;
 }
 
@@ -50,6 +59,10 @@ int zkl_lock_check_no_mutex(const struct zkl_lock_options *o, const char *call)
         what = "ZKL_NAMES_NAMED";
     else if (o && o->lookahead)
         what = "lookahead";
+    else if (o && o->local_handoffs_max != 0)
+        what = "local_handoffs_max";
+    else if (o && o->retain_ms != 0)
+        what = "retain_ms";
     return what ? zkl_fail(ZKL_EINVAL, "%s: %s is for mutexes only", call, what) : 0;
 }
 
@@ -65,7 +78,10 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
     mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
     bool copied = !o || !o->owner == !mutex->owner;
     mutex->root = copied ? zkl_root_get(client, path) : NULL;
-    if (!mutex->root) {
+    bool counted = mutex->root && (!o || !o->metrics || zkl_root_keep_counts(client, mutex->root));
+    if (!counted) {
+        if (mutex->root)
+            zkl_root_put(client, mutex->root);
         free(mutex->owner);
         return zkl_fail(ZKL_ENOMEM, "%s", call);
     }
@@ -92,6 +108,7 @@ static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, con
     if (!m)
         return zkl_fail(ZKL_ENOMEM, "zkl_mutex_new");
     rc = zkl_mutex_init(m, client, path, options, "zkl_mutex_new");
+    zkl_turns_setup(m, options);
     if (rc == 0)
         *mutex = m;
     else
@@ -131,8 +148,10 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
         return rc;
     zkl_driver_lock(d);
     rc = check_retire(mutexes, count, call);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        zkl_turns_retire(mutexes[i]);
         notes[i] = zkl_driver_quiesce(d, mutexes[i]);
+    }
     zkl_driver_unlock(d);
     for (size_t i = 0; i < count; i++)
         zkl_hold_drop_notes(notes[i]);
@@ -215,7 +234,7 @@ static int reenter(struct zkl_hold *hold, struct zkl_grant *grant)
     int rc = zkl_mutex_check_again(hold);
     if (rc != 0)
         return rc;
-    hold->count++;
+    zkl_hold_enter(hold);
     zkl_mutex_fill_grant(grant, hold);
     return 0;
 }
@@ -252,23 +271,34 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
     return 0;
 }
 
-static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                         const struct zkl_hold *under, struct zkl_grant *grant)
+static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                       const struct zkl_hold *under, struct zkl_hold **got)
 {
-    int rc = zkl_owner_prepare();
-    if (rc != 0)
-        return zkl_fail(rc, "%s: no thread-specific key", mutex->root->path);
     struct zkl_hold *hold = zkl_hold_new(mutex);
     if (!hold)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
     hold->under = under;
-    rc = zkl_hold_acquire(hold, wait);
+    int rc = zkl_hold_acquire(hold, wait);
     hold->under = NULL;
     if (rc != 0) {
         rc = zkl_mutex_fail_acquire(hold, rc);
         zkl_hold_unref(hold);
         return rc;
     }
+    *got = zkl_hold_exchange(hold);
+    return 0;
+}
+
+static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
+                         const struct zkl_hold *under, struct zkl_grant *grant)
+{
+    int rc = zkl_owner_prepare();
+    if (rc != 0)
+        return zkl_fail(rc, "%s: no thread-specific key", mutex->root->path);
+    struct zkl_hold *hold = zkl_turns_take_idle(mutex, wait);
+    rc = hold ? 0 : acquire_new(mutex, wait, under, &hold);
+    if (rc != 0)
+        return rc;
     hold->count = 1;
     zkl_owner_add(hold);
     zkl_mutex_fill_grant(grant, hold);
@@ -290,12 +320,13 @@ static int check_fields(const struct zkl_wait *wait, const char *call)
     return 0;
 }
 
-int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call)
+int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
+                   bool blocks)
 {
     int rc = check_fields(wait, call);
     if (rc == 0)
         rc = zkl_client_check(client, true, call);
-    if (rc == 0 && zkl_driver_in_callback())
+    if (rc == 0 && blocks && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
     return rc;
 }
@@ -346,10 +377,11 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
         return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
     if (!wait)
         wait = &forever;
-    int rc = zkl_wait_check(wait, mutex->client, call);
+    int rc = zkl_wait_check(wait, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    return zkl_mutex_acquire_checked(mutex, wait, grant);
+    rc = zkl_mutex_acquire_checked(mutex, wait, grant);
+    return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 
 int zkl_mutex_lock(struct zkl_mutex *mutex)

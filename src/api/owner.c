@@ -1,65 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ownership map: each thread's own holds, in thread-local memory, so that a re-entry takes no
- * lock and no other thread, not even one that gets the same pthread_t later, can be taken for the
- * owner. */
-#include <pthread.h>
+ * The ownership map: what one owner holds. A thread's own is in thread-local memory, so that a re-entry
+ * takes no lock and no other thread, not even one that gets the same pthread_t later, can be taken for
+ * the owner. One that belongs to no thread (async.h) has a lock, as its operations end on other threads
+ * than those that use it. */
+#include <zklock/async.h>
 
-#include "hold.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "error.h"
+#include "owner.h"
 
 #define BUCKETS 64
 
-static _Thread_local struct zkl_hold *holds[BUCKETS];
-static _Thread_local struct zkl_multi_hold *multis;
-static _Thread_local bool prepared;
+struct map {
+    struct zkl_hold *holds[BUCKETS];
+    struct zkl_multi_hold *multis;
+    pthread_mutex_t *mu; /* NULL: a thread's own */
+};
+
+struct zkl_owner {
+    struct map map;
+    pthread_mutex_t mu;
+    unsigned fork_generation;
+    atomic_bool busy; /* a multi-lock's operation */
+};
+
+static _Thread_local struct {
+    struct map own;
+    struct zkl_owner *in_use; /* instead */
+    bool prepared;
+} self;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_error;
 
-static struct zkl_hold **bucket(const struct zkl_root *root)
+static struct map *enter(void)
 {
-    return &holds[((uintptr_t)root >> 5) % BUCKETS];
+    struct map *map = self.in_use ? &self.in_use->map : &self.own;
+    if (map->mu)
+        pthread_mutex_lock(map->mu);
+    return map;
 }
+
+static void leave(struct map *map)
+{
+    if (map->mu)
+        pthread_mutex_unlock(map->mu);
+}
+
+static struct zkl_hold **bucket(struct map *map, const struct zkl_root *root)
+{
+    return &map->holds[((uintptr_t)root >> 5) % BUCKETS];
+}
+
+/* --- owners ------------------------------------------------------------- */
+
+int zkl_owner_new(struct zkl_owner **owner)
+{
+    if (!owner)
+        return zkl_fail(ZKL_EINVAL, "zkl_owner_new: owner is NULL");
+    struct zkl_owner *o = calloc(1, sizeof *o);
+    if (!o)
+        return zkl_fail(ZKL_ENOMEM, "zkl_owner_new");
+    zkl_fork_watch();
+    o->fork_generation = zkl_fork_generation();
+    pthread_mutex_init(&o->mu, NULL);
+    atomic_init(&o->busy, false);
+    o->map.mu = &o->mu;
+    *owner = o;
+    return 0;
+}
+
+static bool has_something(struct zkl_owner *owner)
+{
+    pthread_mutex_lock(&owner->mu);
+    bool some = owner->map.multis || atomic_load(&owner->busy);
+    for (size_t i = 0; i < BUCKETS; i++)
+        some = some || owner->map.holds[i];
+    pthread_mutex_unlock(&owner->mu);
+    return some;
+}
+
+int zkl_owner_free(struct zkl_owner *owner)
+{
+    if (!owner)
+        return 0;
+    int rc = zkl_owner_check(owner, "zkl_owner_free");
+    if (rc != 0)
+        return rc;
+    if (has_something(owner))
+        return zkl_fail(ZKL_EBUSY, "zkl_owner_free: it holds, or is to hold, a lock");
+    pthread_mutex_destroy(&owner->mu);
+    free(owner);
+    return 0;
+}
+
+struct zkl_owner *zkl_owner_use(struct zkl_owner *owner)
+{
+    struct zkl_owner *before = self.in_use;
+    self.in_use = owner;
+    return before;
+}
+
+int zkl_owner_check(const struct zkl_owner *owner, const char *call)
+{
+    if (!owner)
+        return zkl_fail(ZKL_EINVAL, "%s: owner is NULL", call);
+    if (owner->fork_generation != zkl_fork_generation())
+        return zkl_fail(ZKL_EFORK, "%s: the owner was made by the parent process", call);
+    return 0;
+}
+
+bool zkl_owner_make_busy(struct zkl_owner *owner)
+{
+    return !atomic_exchange(&owner->busy, true);
+}
+
+void zkl_owner_make_idle(struct zkl_owner *owner)
+{
+    atomic_store(&owner->busy, false);
+}
+
+bool zkl_owner_is_busy(const struct zkl_owner *owner)
+{
+    return atomic_load(&((struct zkl_owner *)owner)->busy);
+}
+
+/* --- threads ------------------------------------------------------------ */
 
 /* Runs when a thread ends: what it still holds is given up. */
 static void thread_exits(void *unused)
 {
     (void)unused;
-    prepared = false; /* another destructor may lock again: then this one is due once more */
-    while (multis) {
-        struct zkl_multi_hold *held = multis;
-        multis = held->next;
+    self.prepared = false; /* another destructor may lock again: then this one is due once more */
+    while (self.own.multis) {
+        struct zkl_multi_hold *held = self.own.multis;
+        self.own.multis = held->next;
         zkl_multi_orphaned(held);
     }
     for (size_t i = 0; i < BUCKETS; i++) {
-        while (holds[i]) {
-            struct zkl_hold *hold = holds[i];
-            holds[i] = hold->next;
+        while (self.own.holds[i]) {
+            struct zkl_hold *hold = self.own.holds[i];
+            self.own.holds[i] = hold->next;
             if (hold->client->fork_generation == zkl_fork_generation())
                 zkl_hold_orphaned(hold);
         }
     }
-}
-
-struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi)
-{
-    struct zkl_multi_hold *held = multis;
-    while (held && held->multi != multi)
-        held = held->next;
-    return held;
-}
-
-void zkl_owner_add_multi(struct zkl_multi_hold *held)
-{
-    held->next = multis;
-    multis = held;
-}
-
-void zkl_owner_remove_multi(struct zkl_multi_hold *held)
-{
-    struct zkl_multi_hold **at = &multis;
-    while (*at != held)
-        at = &(*at)->next;
-    *at = held->next;
 }
 
 static void make_key(void)
@@ -69,43 +157,104 @@ static void make_key(void)
 
 int zkl_owner_prepare(void)
 {
-    if (prepared)
+    if (self.prepared || self.in_use)
         return 0;
     pthread_once(&once, make_key);
-    if (key_error != 0 || pthread_setspecific(key, holds) != 0)
+    if (key_error != 0 || pthread_setspecific(key, &self) != 0)
         return ZKL_ESYSTEM;
-    prepared = true;
+    self.prepared = true;
     return 0;
 }
 
+/* --- multi-locks -------------------------------------------------------- */
+
+struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi)
+{
+    struct map *map = enter();
+    struct zkl_multi_hold *held = map->multis;
+    while (held && held->multi != multi)
+        held = held->next;
+    leave(map);
+    return held;
+}
+
+void zkl_owner_add_multi(struct zkl_multi_hold *held)
+{
+    struct map *map = enter();
+    held->next = map->multis;
+    map->multis = held;
+    leave(map);
+}
+
+void zkl_owner_remove_multi(struct zkl_multi_hold *held)
+{
+    struct map *map = enter();
+    struct zkl_multi_hold **at = &map->multis;
+    while (*at != held)
+        at = &(*at)->next;
+    *at = held->next;
+    leave(map);
+}
+
+/* --- holds -------------------------------------------------------------- */
+
 struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold = *bucket(root);
-    while (hold && (hold->root != root || hold->mutex != mutex))
+    struct map *map = enter();
+    struct zkl_hold *hold = *bucket(map, root);
+    while (hold && (hold->root != root || hold->mutex != mutex || hold->to_come))
         hold = hold->next;
+    leave(map);
     return hold;
+}
+
+static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
+{
+    return hold->root == mutex->root && zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
 }
 
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold = *bucket(mutex->root);
-    while (hold && (hold->root != mutex->root || hold->mutex == mutex ||
-                    !zkl_naming_meets(&hold->mutex->naming, &mutex->naming)))
+    struct map *map = enter();
+    struct zkl_hold *hold = *bucket(map, mutex->root);
+    while (hold && (hold->mutex == mutex || hold->to_come || !meets(hold, mutex)))
         hold = hold->next;
+    leave(map);
     return hold;
+}
+
+bool zkl_owner_awaits(const struct zkl_mutex *mutex)
+{
+    struct map *map = enter();
+    struct zkl_hold *hold = *bucket(map, mutex->root);
+    while (hold && !(hold->to_come && meets(hold, mutex)))
+        hold = hold->next;
+    leave(map);
+    return hold != NULL;
 }
 
 void zkl_owner_add(struct zkl_hold *hold)
 {
-    struct zkl_hold **head = bucket(hold->root);
+    struct map *map = enter();
+    struct zkl_hold **head = bucket(map, hold->root);
     hold->next = *head;
     *head = hold;
+    leave(map);
+}
+
+void zkl_owner_came(struct zkl_hold *hold)
+{
+    struct map *map = enter();
+    hold->to_come = false;
+    leave(map);
 }
 
 void zkl_owner_remove(struct zkl_hold *hold)
 {
-    struct zkl_hold **at = bucket(hold->root);
+    struct map *map = enter();
+    struct zkl_hold **at = bucket(map, hold->root);
     while (*at != hold)
         at = &(*at)->next;
     *at = hold->next;
+    leave(map);
 }

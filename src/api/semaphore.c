@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "counts.h"
 #include "error.h"
 #include "question.h"
 
@@ -37,6 +38,7 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
                        int permits, const struct zkl_lock_options *options, const char *call)
 {
     char leases[ZKL_PATH_MAX + 1];
+    struct zkl_lock_options inner = options ? *options : ZKL_LOCK_OPTIONS_INIT;
     int rc = zkl_lock_check_new(s, client, path, options, call);
     if (rc == 0)
         rc = check_options(path, permits, options, call);
@@ -45,14 +47,17 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
     if (rc != 0)
         return rc;
     snprintf(leases, sizeof leases, "%s/leases", path);
-    rc = zkl_mutex_init(&s->base, client, leases, options, call);
+    inner.metrics = 0; /* what it does counts at its own path */
+    rc = zkl_mutex_init(&s->base, client, leases, &inner, call);
     if (rc != 0)
         return rc;
     s->base.naming.role = ZKL_ROLE_PERMIT;
     s->base.semaphore = s;
     s->view.permits = permits;
     s->path = zkl_root_get(client, path);
-    s->gate = s->path ? root_below(client, path, "/locks") : NULL;
+    bool counted =
+        s->path && (!options || !options->metrics || zkl_root_keep_counts(client, s->path));
+    s->gate = counted ? root_below(client, path, "/locks") : NULL;
     if (s->gate)
         return 0;
     if (s->path)
@@ -140,13 +145,13 @@ int zkl_semaphore_permits(struct zkl_semaphore *semaphore)
 
 /* --- acquire ------------------------------------------------------------ */
 
-static int check_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
-                         struct zkl_permit **permits)
+int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
+                                const struct zkl_wait *wait, struct zkl_permit **permits,
+                                const char *call, bool blocks)
 {
-    static const char call[] = "zkl_semaphore_acquire";
     if (!semaphore || !permits)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, semaphore ? "permits" : "semaphore");
-    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    int rc = zkl_wait_check(wait, semaphore->base.client, call, blocks);
     if (rc != 0)
         return rc;
     const char *path = semaphore->path->path;
@@ -157,7 +162,7 @@ static int check_acquire(struct zkl_semaphore *semaphore, int count, const struc
 }
 
 /* The number can't be another one than was declared until the first acquire. */
-static int check_count(struct zkl_semaphore *s, int count)
+int zkl_semaphore_check_count(struct zkl_semaphore *s, int count)
 {
     zkl_driver_lock(s->base.client->driver);
     int declared = s->view.agreed ? 0 : s->view.permits;
@@ -171,7 +176,7 @@ static int check_count(struct zkl_semaphore *s, int count)
 static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
                       struct zkl_permit **permits)
 {
-    int rc = check_count(semaphore, count);
+    int rc = zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
     struct zkl_ask *ask = zkl_ask_new(semaphore, (size_t)count);
@@ -202,8 +207,12 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
     struct zkl_wait forever = ZKL_WAIT_INIT;
     if (!wait)
         wait = &forever;
-    int rc = check_acquire(semaphore, count, wait, permits);
-    return rc == 0 ? zkl_semaphore_acquire_checked(semaphore, count, wait, permits) : rc;
+    int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire",
+                                         true);
+    if (rc != 0)
+        return rc;
+    rc = zkl_semaphore_acquire_checked(semaphore, count, wait, permits);
+    return rc == 0 ? 0 : zkl_count_failure(&semaphore->base, rc);
 }
 
 /* --- the number of permits ---------------------------------------------- */
@@ -297,7 +306,7 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
         return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
     if (!wait)
         wait = &forever;
-    int rc = zkl_wait_check(wait, semaphore->base.client, call);
+    int rc = zkl_wait_check(wait, semaphore->base.client, call, true);
     if (rc == 0 && (permits < 1 || permits > ZKL_PERMITS_MAX))
         rc = zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 1 to %d", call, permits, ZKL_PERMITS_MAX);
     if (rc == 0)

@@ -47,8 +47,8 @@ struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex)
     return hold;
 }
 
-/* Take it, with its reference. Threads that have their permit and wait for the handle go on. */
-static struct zkl_hold *take_hold(struct zkl_mutex *mutex)
+/* Threads that have their permit and wait for the handle go on. */
+struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex)
 {
     zkl_driver_lock(mutex->client->driver);
     struct zkl_hold *hold = mutex->semaphore->hold;
@@ -97,7 +97,7 @@ int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 int zkl_semaphore_unlock(struct zkl_mutex *mutex)
 {
     int shield = zkl_shield(), rc;
-    struct zkl_hold *hold = take_hold(mutex);
+    struct zkl_hold *hold = zkl_semaphore_take(mutex);
     if (hold) {
         rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
         zkl_hold_unref(hold);
@@ -110,7 +110,7 @@ int zkl_semaphore_unlock(struct zkl_mutex *mutex)
 
 void zkl_semaphore_let_go(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold = take_hold(mutex);
+    struct zkl_hold *hold = zkl_semaphore_take(mutex);
     if (!hold)
         return;
     zkl_hold_let_go(hold);

@@ -6,14 +6,24 @@
 
 #include "ask.h"
 #include "core/group.h"
+#include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
 #include "question.h"
 
 #define MS INT64_C(1000000)
+#define ASKED_MS 200 /* so long a try waits for a node to be given up that nobody may be in */
+#define LOOK_MS 100
 
 /* --- cancel objects ----------------------------------------------------- */
+
+static void leave_turn(struct zkl_hold *hold, int code)
+{
+    zkl_turns_leave(&hold->mutex->turns, &hold->turn);
+    hold->phase = ZKL_PHASE_FAILED;
+    hold->code = code;
+}
 
 static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
 {
@@ -22,6 +32,8 @@ static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
         zkl_group_stop(core, now, hold->group, code);
     else if (hold->ask)
         zkl_permits_stop(core, now, &hold->ask->permits, code);
+    else if (hold->turn.waits)
+        leave_turn(hold, code);
     else if (hold->phase == ZKL_PHASE_WAITING)
         zkl_core_stop(core, now, &hold->contender, code);
 }
@@ -96,9 +108,12 @@ static size_t hold_count(const struct zkl_hold *hold)
     return hold->ask ? hold->ask->count : 1;
 }
 
+/* Of a hold that waited for its turn: what it got. */
 static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
 {
-    return hold->ask ? zkl_ask_hold(hold->ask, i) : hold;
+    if (hold->ask)
+        return zkl_ask_hold(hold->ask, i);
+    return hold->given ? hold->given : hold;
 }
 
 static bool any_lost(struct zkl_hold *hold)
@@ -111,9 +126,10 @@ static bool any_lost(struct zkl_hold *hold)
 }
 
 /* A try has no deadline of the caller's choice: it waits for a lost link so long, ... */
-static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait)
+static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait,
+                                int64_t now_ns)
 {
-    int64_t bound = zkl_clock_mono_ns() + d->core.session.timeout_ms * MS;
+    int64_t bound = now_ns + d->core.session.timeout_ms * MS;
     bool is_bounded = (wait->flags & ZKL_WAIT_TRY) && bound < wait->deadline_ns;
     return is_bounded ? bound : wait->deadline_ns;
 }
@@ -121,7 +137,7 @@ static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wai
 int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait)
 {
     zkl_driver_lock(client->driver);
-    int64_t deadline = bounded_deadline(client->driver, wait);
+    int64_t deadline = bounded_deadline(client->driver, wait, zkl_clock_mono_ns());
     zkl_driver_unlock(client->driver);
     return deadline;
 }
@@ -139,12 +155,13 @@ static void take_root(struct zkl_hold *hold)
     hold->has_root = true;
 }
 
-static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel)
+static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
 {
     struct zkl_client *client = hold->client;
     for (size_t i = 0; i < hold_count(hold); i++) {
         nth(hold, i)->fn = hold->mutex->fn;
         nth(hold, i)->fn_arg = hold->mutex->fn_arg;
+        nth(hold, i)->began_ns = now_ns;
     }
     hold->mutex->uses++;
     hold->cancel = cancel;
@@ -167,113 +184,136 @@ static void leave_wait(struct zkl_hold *hold)
         unuse_cancel(hold->client, hold->cancel);
 }
 
-/* The hold begins to wait, and the core gets its reference, until ENDED. */
-static struct zkl_wish begin(struct zkl_hold *hold, const struct zkl_wait *wait)
+void zkl_hold_begin(struct zkl_hold *hold)
 {
-    hold->phase = ZKL_PHASE_WAITING;
     hold->ended = false;
     atomic_store(&hold->lost, false);
     atomic_store(&hold->revoked, false);
     atomic_fetch_add(&hold->refs, 1);
+}
+
+static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wait *wait)
+{
     return (struct zkl_wish){.root = hold->root->path,
                              .data = hold->data,
                              .naming = hold->mutex->naming,
                              .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                              .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                              .watch_own = hold->fn != NULL || hold->mutex->revocable,
+                             .retained = hold->mutex->turns.retain_ns > 0,
                              .posted = hold->mutex->posted_unlock,
                              .lookahead = hold->mutex->lookahead,
                              .lease_ns = wait->lease_ms * MS,
                              .under = hold->under ? &hold->under->contender : NULL};
 }
 
-static void start(struct zkl_hold *hold, const struct zkl_wait *wait)
+static void start(struct zkl_acquisition *a)
 {
+    struct zkl_hold *hold = a->hold;
     if (hold->ask) {
-        zkl_ask_begin(hold->ask, wait);
+        zkl_ask_begin(hold->ask, &a->wait);
         return;
     }
-    struct zkl_wish wish = begin(hold, wait);
+    struct zkl_wish wish = wish_of(hold, &a->wait);
+    wish.try_asks = true;
+    hold->phase = ZKL_PHASE_WAITING;
+    a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
+    if (hold->mutex->takes_turns) {
+        zkl_hold_ask(hold, &wish, a->stage == ZKL_ACQ_ENDS);
+        return;
+    }
+    zkl_hold_begin(hold);
     zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &wish);
 }
 
-static int64_t next_look(const struct zkl_hold *hold, int64_t now_ns, int64_t deadline)
+/* A try that asks for a node which nobody may be in has waited long enough for it. */
+static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
 {
-    int64_t at = hold->ask ? zkl_ask_next_look(hold->ask, now_ns) : deadline;
-    return at < deadline ? at : deadline;
+    const struct zkl_hold *hold = a->hold;
+    return hold->ask ? zkl_ask_is_busy(hold->ask, now_ns)
+                     : now_ns >= a->busy_at && zkl_contender_is_asking(&hold->contender.machine);
 }
 
-/* Grant or failure, whichever the core decides first; the deadline is one of its events. */
-static void wait_for_decision(struct zkl_hold *hold, int64_t deadline)
+static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
 {
-    struct zkl_driver *d = hold->client->driver;
+    int64_t at = a->deadline;
+    if (a->hold->ask)
+        at = zkl_ask_next_look(a->hold->ask, now_ns);
+    else if (a->hold->contender.machine.try_only)
+        at = now_ns < a->busy_at ? a->busy_at : now_ns + LOOK_MS * MS;
+    return at < a->deadline ? at : a->deadline;
+}
+
+/* Grant or failure, whichever the core decides first; the deadline is one of its events. True: it has. */
+static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    struct zkl_hold *hold = a->hold;
     while (hold->phase == ZKL_PHASE_WAITING) {
         struct zkl_time now = zkl_clock_now();
-        if (now.mono_ns >= deadline)
+        if (now.mono_ns >= a->deadline) {
             stop(hold, now, ZKL_ETIMEDOUT);
-        else if (hold->ask && zkl_ask_is_busy(hold->ask, now.mono_ns))
+        } else if (is_busy(a, now.mono_ns)) {
             stop(hold, now, ZKL_EBUSY);
-        else
-            zkl_driver_wait(d, &hold->waker, next_look(hold, now.mono_ns, deadline));
+        } else {
+            *next_ns = next_look(a, now.mono_ns);
+            return false;
+        }
     }
+    return true;
 }
 
-/* The thread may get the processor long after the grant: what it returns must be proved now. True:
- * it is. */
-static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
+static bool is_canceled(const struct zkl_hold *hold)
+{
+    return hold->canceled || zkl_cancel_is_set(hold->cancel);
+}
+
+enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
+
+/* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
+static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_t *next_ns)
 {
     struct zkl_driver *d = hold->client->driver;
-    for (;;) {
-        struct zkl_time now = zkl_clock_now();
-        if (any_lost(hold))
-            return false;
-        if (now.boot_ns + MS < zkl_session_window_end(&d->core.session))
-            return true;
-        if (now.mono_ns >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_core_timer(&d->core,
-                       now); /* tells the contender that it is suspect: its proof wakes us */
-        /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
-        int64_t until = now.mono_ns + 2 * MS;
-        if (hold->contender.machine.suspect || until > deadline)
-            until = deadline;
-        if (!any_lost(hold))
-            zkl_driver_wait(d, &hold->waker, until);
+    struct zkl_time now = zkl_clock_now();
+    if (any_lost(hold))
+        return NOT_PROVED;
+    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
+        for (size_t i = 0; i < hold_count(hold); i++)
+            nth(hold, i)->got_ns = now.mono_ns;
+        return PROVED;
     }
+    if (now.mono_ns >= deadline || is_canceled(hold))
+        return NOT_PROVED;
+    zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
+    /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
+    *next_ns = now.mono_ns + 2 * MS;
+    if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
+        *next_ns = deadline;
+    return any_lost(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
 
 /* A semaphore's mutex has one hold at a time: a lost one that nobody has given back is in the way. */
-static bool wait_for_handle(struct zkl_hold *hold, int64_t deadline)
+static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 {
-    const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
-    while (wait_for_window(hold, deadline)) {
-        if (!semaphore || !semaphore->hold)
-            return true;
-        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
-    }
-    return false;
+    const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
+    enum proof proof = look_at_window(a->hold, a->deadline, next_ns);
+    if (proof != PROVED || !semaphore || !semaphore->hold)
+        return proof;
+    if (zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold))
+        return NOT_PROVED;
+    *next_ns = a->deadline;
+    return WAITS_FOR_PROOF;
 }
 
-/* Unlock without waiting for the answer: the janitor sees to it. */
-static void let_go(struct zkl_hold *hold)
+bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    for (size_t i = hold_count(hold); i-- > 0;)
+    if (!hold->ask && zkl_hold_pass(nth(hold, 0)))
+        return false;
+    for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
-}
-
-static void give_back(struct zkl_hold *hold)
-{
-    struct zkl_driver *d = hold->client->driver;
-    let_go(hold);
-    for (size_t i = 0; i < hold_count(hold);) {
-        if (nth(hold, i)->phase == ZKL_PHASE_GRANTED)
-            zkl_driver_wait(d, &hold->waker, ZKL_NO_DEADLINE);
-        else
-            i++;
+        zkl_count_released(nth(hold, i));
     }
+    return true;
 }
 
 static bool is_over(struct zkl_hold *hold)
@@ -284,71 +324,155 @@ static bool is_over(struct zkl_hold *hold)
     return over;
 }
 
-/* The same contender can start again only once the core is done with it; false: out of time. */
-static bool wait_for_end(struct zkl_hold *hold, int64_t deadline)
+static int given_up(const struct zkl_hold *hold)
 {
-    while (!is_over(hold)) {
-        if (zkl_clock_mono_ns() >= deadline || zkl_cancel_is_set(hold->cancel))
-            return false;
-        zkl_driver_wait(hold->client->driver, &hold->waker, deadline);
-    }
-    return true;
+    return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
-static int acquire_locked(struct zkl_hold *hold, const struct zkl_wait *wait, int64_t deadline)
+/* Lost between the grant and here, or out of time: the caller never had it. */
+static int back_out(struct zkl_acquisition *a)
 {
-    for (;;) {
-        if (zkl_cancel_is_set(hold->cancel))
-            return ZKL_ECANCELED;
-        start(hold, wait);
-        wait_for_decision(hold, deadline);
-        if (hold->phase == ZKL_PHASE_FAILED)
-            return hold->code;
-        if (wait_for_handle(hold, deadline)) {
-            for (size_t i = 0; i < hold_count(hold) && !(wait->flags & ZKL_WAIT_MEMBER); i++)
-                zkl_hold_returned(nth(hold, i));
-            return 0;
-        }
-        /* Lost between the grant and here, or out of time: the caller never had it. */
-        bool lost = any_lost(hold);
-        let_go(hold);
-        if (atomic_load(&hold->client->closed))
-            return ZKL_ECLOSED;
-        if (!lost || !wait_for_end(hold, deadline))
-            return zkl_cancel_is_set(hold->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
+    bool lost = any_lost(a->hold);
+    zkl_hold_begin_release(a->hold);
+    zkl_hold_put_given(a->hold);
+    if (atomic_load(&a->hold->client->closed))
+        return ZKL_ECLOSED;
+    if (!lost)
+        return given_up(a->hold);
+    a->stage = ZKL_ACQ_ENDS;
+    return ZKL_GOES_ON;
+}
+
+/* What came from another owner has none. False: it is lost. */
+static bool begin_lease(struct zkl_acquisition *a)
+{
+    struct zkl_hold *it = a->hold->given;
+    if (!it)
+        return true;
+    it->leader = NULL;
+    return a->wait.lease_ms == 0 || zkl_hold_lease(it, a->wait.lease_ms);
+}
+
+static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    switch (look_at_handle(a, next_ns)) {
+    case PROVED:
+        return begin_lease(a) ? 0 : back_out(a);
+    case NOT_PROVED:
+        return back_out(a);
+    case WAITS_FOR_PROOF:
+        break;
     }
+    return ZKL_GOES_ON;
+}
+
+/* The same contender can start again only once the core is done with it. */
+static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    if (a->stage == ZKL_ACQ_ENDS && !is_over(a->hold)) {
+        *next_ns = a->deadline;
+        bool over = zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold);
+        return over ? given_up(a->hold) : ZKL_GOES_ON;
+    }
+    if (is_canceled(a->hold))
+        return ZKL_ECANCELED;
+    start(a);
+    a->stage = ZKL_ACQ_WAITS;
+    return ZKL_GOES_ON;
+}
+
+int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
+{
+    int rc = ZKL_GOES_ON, stage;
+    do {
+        stage = a->stage;
+        *next_ns = INT64_MAX;
+        if (a->stage == ZKL_ACQ_BEGINS || a->stage == ZKL_ACQ_ENDS) {
+            rc = begin_again(a, next_ns);
+        } else if (a->stage == ZKL_ACQ_CONFIRMS) {
+            rc = confirm(a, next_ns);
+        } else if (is_decided(a, next_ns)) {
+            a->stage = ZKL_ACQ_CONFIRMS;
+            rc = a->hold->phase == ZKL_PHASE_FAILED ? a->hold->code : ZKL_GOES_ON;
+        }
+    } while (rc == ZKL_GOES_ON && (int)a->stage != stage);
+    return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
+}
+
+int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
+                          const struct zkl_wait *wait)
+{
+    struct zkl_client *client = hold->client;
+    int64_t now_ns = zkl_clock_mono_ns();
+    *a = (struct zkl_acquisition){.hold = hold,
+                                  .count = hold_count(hold),
+                                  .wait = *wait,
+                                  .deadline = bounded_deadline(client->driver, wait, now_ns),
+                                  .stage = ZKL_ACQ_BEGINS};
+    if (!hold->ask)
+        take_root(hold);
+    int rc = wait->cancel ? use_cancel(client, wait->cancel) : 0;
+    if (rc == 0)
+        enter_wait(hold, wait->cancel, now_ns);
+    return rc;
+}
+
+void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
+{
+    struct zkl_hold *hold = a->hold;
+    leave_wait(hold);
+    for (size_t i = 0; rc == 0 && i < a->count && !(a->wait.flags & ZKL_WAIT_MEMBER); i++)
+        zkl_hold_returned(nth(hold, i));
+    if (hold->ask)
+        zkl_ask_returned(hold->ask, rc);
+}
+
+void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
+{
+    a->hold->mutex->uses += rc == 0 ? a->count - 1 : (size_t)-1;
+}
+
+void zkl_acquisition_cancel(struct zkl_acquisition *a)
+{
+    a->hold->canceled = true;
+    stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
+    zkl_hold_wake(a->hold);
 }
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
 {
-    struct zkl_client *client = hold->client;
-    struct zkl_driver *d = client->driver;
-    int64_t deadline;
-    int rc = 0;
+    struct zkl_driver *d = hold->client->driver;
+    struct zkl_acquisition a;
+    int64_t next_ns;
 
     zkl_driver_lock(d);
-    if (!hold->ask)
-        take_root(hold);
-    deadline = bounded_deadline(d, wait);
-    if (wait->cancel)
-        rc = use_cancel(client, wait->cancel);
+    int rc = zkl_acquisition_begin(&a, hold, wait);
     if (rc == 0) {
-        enter_wait(hold, wait->cancel);
-        rc = acquire_locked(hold, wait, deadline);
-        leave_wait(hold);
-        hold->mutex->uses += rc == 0 ? hold_count(hold) - 1 : (size_t)-1;
-        if (hold->ask)
-            zkl_ask_returned(hold->ask, rc);
+        while ((rc = zkl_acquisition_step(&a, &next_ns)) == ZKL_GOES_ON)
+            zkl_driver_wait(d, &hold->waker, next_ns);
+        zkl_acquisition_end(&a, rc);
+        zkl_acquisition_settle(&a, rc);
     }
     zkl_driver_unlock(d);
-    return out_of_time(rc, wait, deadline);
+    return rc;
+}
+
+/* 0, or what the core said. */
+static int give_back(struct zkl_hold *hold)
+{
+    if (!zkl_hold_begin_release(hold))
+        return 0;
+    while (hold->phase == ZKL_PHASE_GRANTED)
+        zkl_driver_wait(hold->client->driver, &hold->waker, ZKL_NO_DEADLINE);
+    return hold->code;
 }
 
 void zkl_hold_let_go(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    let_go(hold);
+    zkl_hold_begin_release(hold);
+    zkl_count_end(hold);
     hold->mutex->uses--;
     zkl_driver_unlock(d);
 }
@@ -371,6 +495,8 @@ static void let_all_go(struct zkl_hold *const *holds, size_t count)
     for (size_t i = 0; i < count; i++)
         contenders[i] = &holds[i]->contender;
     zkl_group_release(&d->core, zkl_clock_now(), contenders, count);
+    for (size_t i = 0; i < count; i++)
+        zkl_count_released(holds[i]);
 }
 
 static void give_back_all(struct zkl_hold *const *holds, size_t count)
@@ -393,6 +519,15 @@ static void wait_for_group(struct zkl_hold *first, struct zkl_group *group, int6
         else
             zkl_driver_wait(d, &first->waker, deadline);
     }
+}
+
+static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
+{
+    enum proof proof;
+    int64_t next_ns;
+    while ((proof = look_at_window(hold, deadline, &next_ns)) == WAITS_FOR_PROOF)
+        zkl_driver_wait(hold->client->driver, &hold->waker, next_ns);
+    return proof == PROVED;
 }
 
 /* All are granted: are they still, and proved? Else all are given back. */
@@ -423,7 +558,9 @@ static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
     struct zkl_group group = {.count = count, .members = members, .lease_ns = wait->lease_ms * MS};
     for (size_t i = 0; i < count; i++) {
         members[i].contender = &holds[i]->contender;
-        members[i].wish = begin(holds[i], wait);
+        holds[i]->phase = ZKL_PHASE_WAITING;
+        zkl_hold_begin(holds[i]);
+        members[i].wish = wish_of(holds[i], wait);
         members[i].wish.view = &holds[i]->root->view;
         members[i].wish.lease_ns = 0; /* it begins when all are held */
     }
@@ -452,14 +589,14 @@ int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct 
 
     *culprit = count;
     zkl_driver_lock(d);
-    int64_t deadline = bounded_deadline(d, wait);
+    int64_t now_ns = zkl_clock_mono_ns(), deadline = bounded_deadline(d, wait, now_ns);
     for (size_t i = 0; i < count; i++)
         take_root(holds[i]);
     for (size_t i = 0; wait->cancel && rc == 0 && i < count; i++)
         rc = use_cancel(client, wait->cancel); /* only the first one can fail */
     if (rc == 0) {
         for (size_t i = 0; i < count; i++)
-            enter_wait(holds[i], wait->cancel);
+            enter_wait(holds[i], wait->cancel, now_ns);
         /* Once more, with the mutex: whoever sets it from here on finds us. */
         rc = zkl_cancel_is_set(wait->cancel)
                  ? ZKL_ECANCELED
@@ -472,11 +609,25 @@ int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct 
     return out_of_time(rc, wait, deadline);
 }
 
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count)
+void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes)
 {
     struct zkl_driver *d = holds[0]->client->driver;
+    struct zkl_hold *rest[ZKL_MULTI_MEMBERS_MAX];
+    size_t which[ZKL_MULTI_MEMBERS_MAX], n = 0;
     zkl_driver_lock(d);
-    give_back_all(holds, count);
+    for (size_t i = 0; i < count; i++) {
+        codes[i] = 0;
+        if (!zkl_hold_pass(holds[i])) {
+            which[n] = i;
+            rest[n++] = holds[i];
+        }
+    }
+    if (n > 0)
+        give_back_all(rest, n);
+    for (size_t i = 0; i < n; i++) {
+        codes[which[i]] = rest[i]->code;
+        zkl_count_end(rest[i]);
+    }
     for (size_t i = 0; i < count; i++)
         holds[i]->mutex->uses--;
     zkl_driver_unlock(d);
@@ -488,9 +639,9 @@ int zkl_hold_release(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
-    give_back(hold); /* bounded by the core: the link breaks, or the window ends */
+    int rc = give_back(hold); /* bounded by the core: the link breaks, or the window ends */
+    zkl_count_end(hold);
     hold->mutex->uses--;
-    int rc = hold->code;
     zkl_driver_unlock(d);
     return rc;
 }

@@ -291,6 +291,7 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 {
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK) {
         zkl_session_proved(&core->session, slot->sent_boot_ns);
+        zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
         if (core->hopeful > 0)
             zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
                               zkl_contender_is_hopeful);

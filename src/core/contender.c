@@ -98,6 +98,11 @@ bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
            (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);
 }
 
+bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
+{
+    return m->asks && (m->state == ZKL_WAITING || m->state == ZKL_LISTING);
+}
+
 void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out)
 {
     struct zkl_naming writer = m->naming;

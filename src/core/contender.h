@@ -81,6 +81,7 @@ enum zkl_event_type {
     ZKL_EV_LIMIT_SET,   /* answer */
     ZKL_EV_LIMIT_FIRED, /* that data changed */
     ZKL_EV_STOP,        /* code: ETIMEDOUT, ECANCELED, ECLOSED */
+    ZKL_EV_STAY,        /* unlocked, but the node stays, for the next owner or (idle) for none yet */
     ZKL_EV_RELEASE,     /* the owner's last unlock */
     ZKL_EV_ABANDON,     /* reason: the owner goes away without unlock, or the client closes */
     ZKL_EVENT_TYPES
@@ -107,6 +108,7 @@ struct zkl_event {
     int number; /* of ZooKeeper's, for messages */
     bool gone;  /* PRED_FIRED: its node was deleted while ours was there, in a live session */
     bool held;  /* PRED_FIRED: until then it had the lock */
+    bool idle;  /* STAY: nobody is in it */
 };
 
 enum zkl_action_type {
@@ -133,6 +135,7 @@ enum zkl_action_type {
     ZKL_DO_GRANT,    /* the rest tell the owner */
     ZKL_DO_FAIL,     /* code */
     ZKL_DO_RELEASED, /* code */
+    ZKL_DO_CONTENDED, /* others queue for what is held */
     ZKL_DO_TELL,     /* hold state and reason */
     ZKL_DO_LOST,     /* reason */
     ZKL_DO_END
@@ -178,7 +181,9 @@ struct zkl_contender_machine {
     /* set before START */
     bool try_only;
     bool try_sync;
+    bool try_asks;  /* a try queues behind a node that nobody may be in, if that is the only one */
     bool watch_own; /* somebody wants to hear of the node's deletion at once */
+    bool retained;  /* the node may stay while nobody is in it: its name says so */
     struct zkl_naming naming;
     char under[ZKL_NODE_NAME_MAX + 1]; /* a read lock's: the same owner's held write node, or "" */
     int64_t under_czxid;
@@ -198,6 +203,10 @@ struct zkl_contender_machine {
     bool maybe_on_server; /* a create's answer was lost and no list has told since */
     bool suspect;         /* HOLDING, and told so */
     bool revoked;         /* somebody asked us to let go */
+    size_t before;        /* WAITING: contenders before us, as the last list said */
+    bool asks;            /* a try that queued so */
+    bool looks_out;       /* HOLDING: others that queue are to be told of, */
+    bool contended;       /* and some do */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     bool pred_is_plain;   /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */
@@ -245,5 +254,7 @@ bool zkl_contender_is_bounded(const struct zkl_contender_machine *m); /* by the 
 /* Something is to be deleted and nothing is under way: it waits for the link, or its request could
  * not be sent for want of memory. */
 bool zkl_contender_is_stranded(const struct zkl_contender_machine *m);
+/* A try that waits for somebody to give a node up that nobody may be in. */
+bool zkl_contender_is_asking(const struct zkl_contender_machine *m);
 
 #endif

@@ -17,38 +17,68 @@
 #include "permits.h"
 #include "query.h"
 #include "share.h"
+#include "turns.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
 
 /* --- traces ------------------------------------------------------------- */
 
-void zkl_core_trace(struct zkl_core *core, const char *who, const char *from, const char *to,
-                    const char *why)
+const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
 {
-    char line[160];
-    if (!core->port->trace)
-        return;
-    snprintf(line, sizeof line, "[%6lld] %s %s -> %s: %s", (long long)(core->now.mono_ns / MS), who,
-             from, to, why);
-    core->port->trace(core->port, line);
+    switch (kind) {
+    case ZKL_TRACE_SESSION:
+        return zkl_session_state_name((enum zkl_session_state)state);
+    case ZKL_TRACE_PERMITS:
+        return zkl_permits_state_name((enum zkl_permits_state)state);
+    case ZKL_TRACE_TURNS:
+        return zkl_turns_state_name((enum zkl_turns_state)state);
+    case ZKL_TRACE_CONTENDER:
+        break;
+    }
+    return zkl_contender_state_name((enum zkl_contender_state)state);
+}
+
+void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX])
+{
+    static const char *const names[] = {[ZKL_TRACE_SESSION] = "session",
+                                        [ZKL_TRACE_PERMITS] = "permits",
+                                        [ZKL_TRACE_TURNS] = "turns"};
+    char who[24];
+    if (trace->kind == ZKL_TRACE_CONTENDER)
+        snprintf(who, sizeof who, "#%llu", (unsigned long long)trace->number);
+    else
+        strcpy(who, names[trace->kind]);
+    snprintf(line, ZKL_TRACE_MAX, "[%6lld] %s %s -> %s: %s", (long long)(trace->mono_ns / MS), who,
+             zkl_trace_state_name(trace->kind, trace->from),
+             zkl_trace_state_name(trace->kind, trace->to), trace->why);
+}
+
+void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
+{
+    trace.mono_ns = core->now.mono_ns;
+    if (core->port->trace)
+        core->port->trace(core->port, &trace);
 }
 
 static void contender_moved(void *arg, const struct zkl_contender_machine *m,
                             enum zkl_contender_state from, const char *why)
 {
     const struct zkl_contender *contender = (const struct zkl_contender *)m;
-    char who[24];
-    snprintf(who, sizeof who, "#%llu", (unsigned long long)contender->number);
-    zkl_core_trace(arg, who, zkl_contender_state_name(from), zkl_contender_state_name(m->state),
-                   why);
+    zkl_core_trace(arg, (struct zkl_trace){.kind = ZKL_TRACE_CONTENDER,
+                                           .from = from,
+                                           .to = m->state,
+                                           .why = why,
+                                           .contender = contender,
+                                           .number = contender->number});
 }
 
 static void session_moved(void *arg, enum zkl_session_state from, const char *why)
 {
     struct zkl_core *core = arg;
-    zkl_core_trace(core, "session", zkl_session_state_name(from),
-                   zkl_session_state_name(core->session.state), why);
+    zkl_core_trace(
+        core, (struct zkl_trace){
+                  .kind = ZKL_TRACE_SESSION, .from = from, .to = core->session.state, .why = why});
 }
 
 /* --- init --------------------------------------------------------------- */
@@ -59,6 +89,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
                               .tracer = {port->trace ? contender_moved : NULL, core},
                               .lease_boot = INT64_MAX,
                               .put_off_mono_ns = INT64_MAX,
+                              .turns_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms);
@@ -94,6 +125,8 @@ static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
     unsigned char random[16];
     core->port->random(core->port, random);
     zkl_guid_format(random, c->machine.guid);
+    if (c->machine.retained)
+        zkl_guid_mark_retained(c->machine.guid);
     c->beat = 0; /* an older heartbeat says nothing of the new node */
 }
 
@@ -259,6 +292,8 @@ static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_t
                             .reason = action->reason,
                             .number = action->number,
                             .detail = action->detail};
+    if (c->turns)
+        zkl_turns_news(core, c, &news);
     if (!zkl_group_news(core, c, &news) && !zkl_permits_news(core, c, &news))
         core->port->news(core->port, c, &news);
 }
@@ -371,6 +406,10 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_RELEASED:
         tell(core, c, ZKL_NEWS_RELEASED, action);
+        break;
+    case ZKL_DO_CONTENDED:
+        if (c->turns)
+            zkl_turns_touch(core, c->turns);
         break;
     case ZKL_DO_TELL:
     case ZKL_DO_LOST:
@@ -516,6 +555,17 @@ static bool settle_permits(struct zkl_core *core)
     return true;
 }
 
+static bool settle_turns(struct zkl_core *core)
+{
+    struct zkl_turns *turns = core->due_turns;
+    if (!turns)
+        return false;
+    core->due_turns = turns->next_due;
+    turns->due = false;
+    zkl_turns_settle(core, turns);
+    return true;
+}
+
 static bool settle_batch(struct zkl_core *core)
 {
     struct zkl_batch *batch = core->due_batches;
@@ -537,7 +587,8 @@ static void settle(struct zkl_core *core)
     for (;;) {
         while ((slot = zkl_pending_take_refused(core, &refusal)))
             zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal});
-        if (settle_group(core) || settle_permits(core) || settle_batch(core))
+        if (settle_group(core) || settle_permits(core) || settle_turns(core) ||
+            settle_batch(core))
             continue;
         if (!zkl_pace_heartbeat_if_wanted(core)) /* refused, it is held off */
             break;
@@ -646,7 +697,9 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
     *contender = (struct zkl_contender){.machine = {.state = ZKL_NEW,
                                                     .try_only = wish->try_only,
                                                     .try_sync = wish->try_sync,
+                                                    .try_asks = wish->try_asks,
                                                     .watch_own = wish->watch_own,
+                                                    .retained = wish->retained,
                                                     .posted = wish->posted,
                                                     .lookahead = wish->lookahead,
                                                     .naming = wish->naming,
@@ -657,7 +710,8 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                         .data = wish->data,
                                         .view = wish->view,
                                         .group = wish->group,
-                                        .permits = wish->permits};
+                                        .permits = wish->permits,
+                                        .turns = wish->turns};
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;
     if (wish->under) {

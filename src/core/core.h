@@ -6,6 +6,7 @@
 #define ZKL_CORE_CORE_H
 
 #include "contender.h"
+#include "histogram.h"
 #include "session.h"
 
 /* --- requests to the server --------------------------------------------- */
@@ -86,11 +87,34 @@ struct zkl_news {
     const char *detail; /* borrowed; may be NULL */
 };
 
+/* A decision: one of the state machines moved. */
+enum zkl_trace_kind {
+    ZKL_TRACE_SESSION,
+    ZKL_TRACE_CONTENDER,
+    ZKL_TRACE_PERMITS,
+    ZKL_TRACE_TURNS
+};
+
+struct zkl_trace {
+    enum zkl_trace_kind kind;
+    int from, to;    /* of that machine's states */
+    const char *why; /* static */
+    const struct zkl_contender *contender; /* CONTENDER: which; PERMITS: the first of the request */
+    uint64_t number;                       /* CONTENDER: its */
+    int64_t mono_ns;
+};
+
+const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
+#define ZKL_TRACE_MAX 160
+/* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
+void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
+
 struct zkl_core;
 struct zkl_contender;
 struct zkl_batch;
 struct zkl_group;
 struct zkl_permits;
+struct zkl_turns;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
@@ -101,7 +125,7 @@ struct zkl_port {
                  const struct zkl_news *news);
     void (*session)(struct zkl_port *port, unsigned actions); /* ZKL_SA_* */
     void (*random)(struct zkl_port *port, unsigned char bytes[16]);
-    void (*trace)(struct zkl_port *port, const char *line); /* NULL: no traces */
+    void (*trace)(struct zkl_port *port, const struct zkl_trace *trace); /* NULL: no traces */
 };
 
 /* --- objects ------------------------------------------------------------ */
@@ -159,6 +183,7 @@ struct zkl_contender {
     struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
+    struct zkl_turns *turns;     /* of those who may have it in turn, as long as they may */
     /* Who waits for this one's node, which is gone, and is told once it is known why. */
     struct zkl_contender *heir, *heir_of;
 };
@@ -250,6 +275,9 @@ struct zkl_core {
     struct zkl_batch *due_batches; /* to be looked at when the event is over */
     struct zkl_group *due_groups;
     struct zkl_permits *due_permits;
+    struct zkl_turns *due_turns;
+    struct zkl_turns *timed_turns; /* those with a time to be looked at, */
+    int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
     struct zkl_pending heartbeat, nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
@@ -260,6 +288,8 @@ struct zkl_core {
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
+    uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */
+    struct zkl_histogram writes;      /* and how long quorum writes took */
 };
 
 /* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server
@@ -295,9 +325,12 @@ struct zkl_wish {
     struct zkl_children_view *view;    /* for that, or NULL; lives as long as root */
     struct zkl_group *group;           /* which decides for it, if not NULL */
     struct zkl_permits *permits;       /* likewise */
+    struct zkl_turns *turns;           /* likewise; set by zkl_turns_join only */
     struct zkl_quota quota;            /* for a permit */
     const struct zkl_contender *under; /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
+    bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
+    bool retained; /* the node may stay while nobody is in it */
     bool posted; /* unlock does not wait for the answer */
     bool lookahead;
 };

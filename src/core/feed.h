@@ -15,9 +15,8 @@ void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
 /* End its wish with this code. */
 void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code);
-/* One line for a decision: who moved, and why. */
-void zkl_core_trace(struct zkl_core *core, const char *who, const char *from, const char *to,
-                    const char *why);
+/* Tell of a decision, at the present time. */
+void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace);
 /* Unlock it or end its wish, whichever it is; nothing if it is on its way out. Its owner has been told
  * of something else, or will be. */
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);

@@ -126,6 +126,46 @@ static void release(struct zkl_step *s)
     zkl_step_send_delete(s);
 }
 
+/* The watch stays armed over all that the node is used for: one request, and one for each new link. */
+static void look_out(struct zkl_step *s)
+{
+    s->m->looks_out = true;
+    if (s->ev->connected && !s->m->list_out && !s->m->contended) {
+        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+        s->m->list_out = true;
+    }
+}
+
+static void stay(struct zkl_step *s)
+{
+    if (!s->m->looks_out)
+        look_out(s);
+    if (s->ev->idle && !s->m->watch_own) {
+        s->m->watch_own = true; /* with nobody in it, it is to hear of requests to let go */
+        zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+    }
+}
+
+static void contend(struct zkl_step *s)
+{
+    if (s->m->looks_out && !s->m->contended) {
+        s->m->contended = true;
+        zkl_step_emit(s, ZKL_DO_CONTENDED);
+    }
+}
+
+/* Whatever can't be looked at may hide somebody. */
+static void on_rooted(struct zkl_step *s)
+{
+    struct zkl_look look = {0};
+    if (s->ev->answer == ZKL_ANSWER_LINK)
+        return; /* again with the link */
+    if (s->ev->answer == ZKL_ANSWER_OK)
+        look = zkl_step_look(s, s->m->node);
+    if (look.contenders != 1 || !look.present)
+        contend(s);
+}
+
 void zkl_in_holding(struct zkl_step *s)
 {
     if (lapse(s)) {
@@ -161,6 +201,8 @@ void zkl_in_holding(struct zkl_step *s)
         zkl_step_emit(s, ZKL_DO_HEARTBEAT);
         if (s->m->watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
+        if (s->m->looks_out)
+            look_out(s); /* likewise, and who queued meanwhile may not be told */
         break;
     case ZKL_EV_PROVED:
         if (s->m->suspect && zkl_step_window_open(s->ev)) {
@@ -177,18 +219,25 @@ void zkl_in_holding(struct zkl_step *s)
             zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
         s->m->revoked = true;
         break;
+    case ZKL_EV_STAY:
+        stay(s);
+        break;
+    case ZKL_EV_ROOTED:
+        on_rooted(s);
+        break;
+    case ZKL_EV_ROOT_FIRED:
+        contend(s);
+        break;
     case ZKL_EV_LEASE_ENDED: /* another contender's */
     case ZKL_EV_START:
     case ZKL_EV_MADE:
     case ZKL_EV_CREATED:
     case ZKL_EV_LISTED:
-    case ZKL_EV_ROOTED:
     case ZKL_EV_STATTED:
     case ZKL_EV_RENEWED:
     case ZKL_EV_DELETED:
     case ZKL_EV_WATCHED:
     case ZKL_EV_PRED_FIRED:
-    case ZKL_EV_ROOT_FIRED:
     case ZKL_EV_WAITED:
     case ZKL_EV_LIMIT:
     case ZKL_EV_LIMIT_SET:

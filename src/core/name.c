@@ -132,6 +132,11 @@ void zkl_guid_format(const unsigned char random[16], char *out)
     *out = '\0';
 }
 
+void zkl_guid_mark_retained(char *guid)
+{
+    guid[14] = '8';
+}
+
 #define NAMED_MARKER "_lock_"
 
 /* By names and role; a named lock is always a mutex. */
@@ -221,6 +226,18 @@ static const char *after_any_name(const char *child, size_t *length, int32_t *se
         return NULL;
     *length = (size_t)(digits - child) - around;
     return digits;
+}
+
+/* 32 digits, in Kazoo's names alone, in all others with the dashes of a UUID. */
+bool zkl_name_is_retained(const char *child)
+{
+    static const char digits[] = "0123456789abcdef-";
+    bool dashed = strncmp(child, "_c_", 3) == 0;
+    const char *guid = dashed ? child + 3 : child;
+    if (!dashed)
+        return strspn(guid, digits) == 32 && guid[12] == '8';
+    return strspn(guid, digits) > ZKL_GUID_LEN && guid[8] == '-' && guid[13] == '-' &&
+           guid[14] == '8';
 }
 
 static const char *after_name(const char *child, const char *name, int32_t *sequence)

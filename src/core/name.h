@@ -52,6 +52,8 @@ const char *zkl_servers_fault(const char *text);
 
 /* 16 random bytes as a version 4 UUID; out has room for ZKL_GUID_LEN + 1. */
 void zkl_guid_format(const unsigned char random[16], char *out);
+/* As version 8, "custom": the node may stay while nobody is in it, and goes when somebody queues. */
+void zkl_guid_mark_retained(char *guid);
 
 /* "_c_<guid>-lock-" or another naming's: what a sequential create is asked with, and what tells our
  * node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
@@ -69,6 +71,9 @@ bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b);
 /* True if the child is a contender in anybody's eyes, permits aside: with *naming it sees those whom
  * it has to wait for, and is seen by itself. */
 bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_place *place);
+
+/* True if the child's GUID is marked so. */
+bool zkl_name_is_retained(const char *child);
 
 /* The number as it stands at the end of a name that parses. */
 const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);

@@ -7,6 +7,7 @@
 #include "feed.h"
 #include "pending.h"
 #include "query.h"
+#include "turns.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -195,6 +196,8 @@ void zkl_pace_timer(struct zkl_core *core)
         send_heartbeat(core);
     if (core->put_off_mono_ns <= now.mono_ns)
         do_what_was_put_off(core);
+    if (core->turns_mono_ns <= now.mono_ns)
+        zkl_turns_timer(core);
     if (nudge_at(core) <= now.mono_ns) {
         struct zkl_request request = {.kind = ZKL_REQ_NUDGE, .path = "/"};
         zkl_pending_send(core, &core->nudge, &request);
@@ -212,7 +215,7 @@ static int64_t earlier(int64_t a, int64_t b)
 int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)
 {
     int64_t at = earlier(heartbeat_at(core, now), earlier(nudge_at(core), retry_at(core)));
-    at = earlier(at, core->put_off_mono_ns);
+    at = earlier(at, earlier(core->put_off_mono_ns, core->turns_mono_ns));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, to_mono(now, core->lease_boot));
     if (core->bounded > 0)

@@ -35,6 +35,7 @@ void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zk
         return;
     }
     core->last_send_mono_ns = core->now.mono_ns;
+    core->sent[request->kind]++;
     struct zkl_pending **head = bucket(core, slot->id);
     slot->next = *head;
     *head = slot;

@@ -59,7 +59,11 @@ static void move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_
     enum zkl_permits_state from = p->state;
     assert(zkl_permits_may_move(from, to));
     p->state = to;
-    zkl_core_trace(core, "permits", zkl_permits_state_name(from), zkl_permits_state_name(to), why);
+    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_PERMITS,
+                                            .from = from,
+                                            .to = to,
+                                            .why = why,
+                                            .contender = p->members[0]});
     touch(core, p);
 }
 

@@ -17,6 +17,8 @@ static void forget_node(struct zkl_step *s)
     s->m->pred_is_next = false;
     s->m->was_first = false;
     s->m->revoked = false;
+    s->m->looks_out = false;
+    s->m->contended = false;
     s->m->quota.limit = 0;
     s->m->quota.watched = false;
     s->m->node[0] = '\0';
@@ -160,6 +162,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     bool ahead = s->m->lookahead && look->plain && look->ahead &&
                  strlen(look->predecessor) < sizeof s->m->next;
     strcpy(s->m->next, ahead ? look->predecessor : "");
+    s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_plain = look->plain && !ahead;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
@@ -169,6 +172,12 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
      * have moved on in a moment, it would be a request for nothing. */
     s->m->own_is_put_off = look->before > 1 || !look->plain;
     zkl_step_emit(s, s->m->own_is_put_off ? ZKL_DO_WATCH_OWN_LATER : ZKL_DO_WATCH_OWN);
+}
+
+/* The one before us has a node that nobody may be in. */
+static bool may_be_given_up(const struct zkl_look *look)
+{
+    return look->before == 1 && zkl_name_is_retained(look->predecessor);
 }
 
 static void decide(struct zkl_step *s)
@@ -182,7 +191,7 @@ static void decide(struct zkl_step *s)
         zkl_step_requeue(s, "own node not in the list");
     else if (!look.predecessor || is_under(s->m))
         zkl_step_grant(s, "first");
-    else if (s->m->try_only)
+    else if (s->m->try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else
         wait_behind(s, &look);
@@ -210,6 +219,17 @@ void zkl_in_parked(struct zkl_step *s)
         zkl_step_fail(s, s->ev->code, NULL, "stopped");
 }
 
+/* A try found somebody. */
+static void look_busy(struct zkl_step *s)
+{
+    struct zkl_look look = zkl_step_look(s, NULL);
+    s->m->asks = s->m->try_asks && may_be_given_up(&look);
+    if (s->m->asks)
+        enqueue(s, "nobody may be in it");
+    else
+        zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
+}
+
 void zkl_in_looking(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -229,7 +249,7 @@ void zkl_in_looking(struct zkl_step *s)
         zkl_step_look_for_room(s);
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK &&
                zkl_step_look(s, NULL).before > 0) {
-        zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
+        look_busy(s);
     } else if (ev->type == ZKL_EV_LISTED &&
                (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
         enqueue(s, "nobody is there");

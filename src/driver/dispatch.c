@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The dispatch thread: user callbacks, one at a time, in order, without the mutex. */
+ * User callbacks, one at a time, in order, without the mutex: on the dispatch thread, or on the
+ * application's own where that has asked for the descriptor of an event loop. */
 #include <errno.h>
+#include <sys/eventfd.h>
+
+#include <zklock/zklock.h>
 
 #include "driver.h"
 
@@ -14,15 +18,24 @@ bool zkl_driver_in_callback(void)
 
 bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note)
 {
-    if (note->queued || d->dispatch_done)
+    bool first = !d->notes;
+    if (note->queued || d->notes_refused)
         return false;
     note->queued = true;
     note->next = NULL;
     *d->notes_end = note;
     d->notes_end = &note->next;
-    pthread_cond_signal(&d->has_notes);
+    if (d->event_fd < 0) {
+        pthread_cond_signal(&d->has_notes);
+    } else {
+        if (first)
+            zkl_event_set(d->event_fd);
+        pthread_cond_broadcast(&d->changed); /* zkl_driver_drain */
+    }
     return true;
 }
+
+/* --- running them ------------------------------------------------------- */
 
 static struct zkl_note *pop(struct zkl_driver *d)
 {
@@ -34,32 +47,102 @@ static struct zkl_note *pop(struct zkl_driver *d)
     return note;
 }
 
+/* From here on this thread is in callbacks of d; NULL: not any more. */
+static void enter(const struct zkl_driver *d)
+{
+    dispatching = d;
+    generation = zkl_fork_generation();
+}
+
+static void run_first(struct zkl_driver *d)
+{
+    struct zkl_note *note = pop(d);
+    d->running_owner = note->owner;
+    d->running_quiesced = false;
+    zkl_driver_unlock(d);
+    note->run(note);
+    zkl_driver_lock(d);
+    d->running_owner = NULL;
+    pthread_cond_broadcast(&d->changed);
+}
+
+static bool is_idle(const struct zkl_driver *d)
+{
+    if (d->event_fd >= 0)
+        return !d->closed;
+    return !d->notes && (!d->closed || d->owed > 0);
+}
+
 void *zkl_dispatch_main(void *driver)
 {
     struct zkl_driver *d = driver;
-    dispatching = d;
-    generation = zkl_fork_generation();
+    enter(d);
     zkl_driver_lock(d);
     for (;;) {
-        while (!d->notes && !d->closed)
+        while (is_idle(d))
             pthread_cond_wait(&d->has_notes, &d->mu);
-        if (!d->notes)
+        if (!d->notes || d->event_fd >= 0)
             break;
-        struct zkl_note *note = pop(d);
-        d->running_owner = note->owner;
-        d->running_quiesced = false;
-        zkl_driver_unlock(d);
-        note->run(note);
-        zkl_driver_lock(d);
-        d->running_owner = NULL;
-        pthread_cond_broadcast(&d->changed);
+        run_first(d);
     }
     d->dispatch_done = true;
+    d->notes_refused = d->event_fd < 0;
     pthread_cond_broadcast(&d->changed);
     zkl_driver_unlock(d);
     zkl_driver_unref(d);
     return NULL;
 }
+
+/* --- on the application's own thread ------------------------------------ */
+
+int zkl_driver_use_events(struct zkl_driver *d, int *fd)
+{
+    if (d->event_fd < 0) {
+        int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (event_fd < 0)
+            return ZKL_ESYSTEM;
+        d->event_fd = event_fd;
+        while (d->running_owner)
+            pthread_cond_wait(&d->changed, &d->mu);
+        if (d->notes)
+            zkl_event_set(event_fd);
+    }
+    *fd = d->event_fd;
+    return 0;
+}
+
+int zkl_driver_dispatch(struct zkl_driver *d, int max)
+{
+    int count = 0;
+    if (d->running_owner)
+        return ZKL_EBUSY;
+    enter(d);
+    for (; count < max && d->notes; count++)
+        run_first(d);
+    if (!d->notes)
+        zkl_event_clear(d->event_fd);
+    enter(NULL);
+    return count;
+}
+
+void zkl_driver_drain(struct zkl_driver *d)
+{
+    zkl_driver_lock(d);
+    if (d->event_fd >= 0) {
+        enter(d);
+        while (d->notes || d->owed > 0) {
+            if (d->notes)
+                run_first(d);
+            else
+                pthread_cond_wait(&d->changed, &d->mu);
+        }
+        enter(NULL);
+        d->notes_refused = true;
+    }
+    zkl_driver_unlock(d);
+}
+
+/* --- waiting for them --------------------------------------------------- */
 
 bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner)
 {

@@ -128,12 +128,24 @@ void zkl_driver_lock(struct zkl_driver *d)
     pthread_mutex_lock(&d->mu);
 }
 
-void zkl_driver_kick(struct zkl_driver *d)
+void zkl_event_set(int fd)
 {
     uint64_t one = 1;
-    d->service_until = 0; /* once is enough until it has looked */
-    while (write(d->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
         ;
+}
+
+void zkl_event_clear(int fd)
+{
+    uint64_t n;
+    if (read(fd, &n, sizeof n) < 0 && errno != EAGAIN)
+        assert(errno == EINTR);
+}
+
+void zkl_driver_kick(struct zkl_driver *d)
+{
+    d->service_until = 0; /* once is enough until it has looked */
+    zkl_event_set(d->wake_fd);
 }
 
 /* Some of those that are to be woken, off the list: once off it they may be put on it again. */
@@ -148,21 +160,43 @@ static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t
     return n;
 }
 
+/* Before the service thread's timer is looked at, as they may set it. */
+static void run_tasks(struct zkl_driver *d)
+{
+    while (d->tasks) {
+        struct zkl_task *task = d->tasks;
+        d->tasks = task->next;
+        if (!d->tasks)
+            d->tasks_end = &d->tasks;
+        task->queued = false;
+        task->run(task);
+    }
+}
+
+static int64_t next_timeout(const struct zkl_driver *d, struct zkl_time now)
+{
+    int64_t at = zkl_core_next_timeout(&d->core, now);
+    return d->due_ns < at ? d->due_ns : at;
+}
+
 /* Whenever the mutex is given back: what others read without it, and the service thread's timer. */
 static void publish(struct zkl_driver *d)
 {
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
-    if (d->service_until != 0 && zkl_core_next_timeout(&d->core, d->core.now) < d->service_until)
+    if (d->service_until != 0 && next_timeout(d, d->core.now) < d->service_until)
         zkl_driver_kick(d);
 }
 
 void zkl_driver_unlock(struct zkl_driver *d)
 {
     struct zkl_waker *taken[WAKERS_AT_ONCE];
-    size_t n;
-    publish(d);
-    while ((n = take_wakers(d, taken, WAKERS_AT_ONCE)) > 0) {
+    bool more;
+    do {
+        size_t n = take_wakers(d, taken, WAKERS_AT_ONCE);
+        run_tasks(d);
+        publish(d);
+        more = d->wakers != NULL;
         pthread_mutex_unlock(&d->mu);
         /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
         for (size_t i = 0; i < n; i++) {
@@ -170,16 +204,14 @@ void zkl_driver_unlock(struct zkl_driver *d)
             if (taken[i]->woken)
                 taken[i]->woken(taken[i]);
         }
-        if (n < WAKERS_AT_ONCE)
-            return;
-        pthread_mutex_lock(&d->mu);
-    }
-    pthread_mutex_unlock(&d->mu);
+        if (more)
+            pthread_mutex_lock(&d->mu);
+    } while (more);
 }
 
 int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns)
 {
-    if (d->wakers) { /* others first: they are owed their wake-up */
+    if (d->wakers || d->tasks) { /* others first: they are owed their wake-up */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
         return 0;
@@ -198,6 +230,16 @@ void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
     waker->queued = true;
     waker->next = d->wakers;
     d->wakers = waker;
+}
+
+void zkl_driver_defer(struct zkl_driver *d, struct zkl_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    task->next = NULL;
+    *d->tasks_end = task;
+    d->tasks_end = &task->next;
 }
 
 /* --- the core's port ---------------------------------------------------- */
@@ -259,10 +301,10 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     memcpy(bytes, parts, 16);
 }
 
-static void port_trace(struct zkl_port *port, const char *line)
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
     struct zkl_driver *d = driver_of(port);
-    d->config.log(d->config.arg, line);
+    d->config.log(d->config.arg, trace);
 }
 
 /* --- the service thread ------------------------------------------------- */
@@ -270,6 +312,10 @@ static void port_trace(struct zkl_port *port, const char *line)
 static void bury_all(struct zkl_driver *d)
 {
     struct timespec until = zkl_clock_timespec(zkl_clock_mono_ns() + DRAIN_MS * MS);
+    if (d->graveyard) { /* whoever is to be woken does not wait for that */
+        zkl_driver_unlock(d);
+        zkl_driver_lock(d);
+    }
     while (d->graveyard) {
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
@@ -297,7 +343,7 @@ static void open_one(struct zkl_driver *d, bool probe)
 static int64_t next_wake(struct zkl_driver *d)
 {
     struct zkl_time now = zkl_clock_now();
-    int64_t at = zkl_core_next_timeout(&d->core, now);
+    int64_t at = next_timeout(d, now);
     /* While requests come and go, each would set a timer and wake this thread for it: it rather
      * looks up now and then by itself. */
     if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS &&
@@ -323,9 +369,7 @@ static int wait_ms(int64_t until)
 static void on_readable(struct zkl_driver *d, int fd)
 {
     if (fd == d->wake_fd) {
-        uint64_t n;
-        if (read(fd, &n, sizeof n) < 0 && errno != EAGAIN)
-            assert(errno == EINTR);
+        zkl_event_clear(fd);
         return;
     }
     /* By number: whoever registered it may have left since epoll_wait returned. */
@@ -363,6 +407,8 @@ static void *service_main(void *driver)
         struct zkl_time now = zkl_clock_now();
         if (!d->closing && zkl_core_next_timeout(&d->core, now) <= now.mono_ns)
             zkl_core_timer(&d->core, now);
+        if (!d->closing && d->due_ns <= now.mono_ns)
+            d->config.due(d->config.arg, now.mono_ns);
         if (!d->closing)
             sleep_until_something(d);
     }
@@ -415,6 +461,8 @@ static void destroy(struct zkl_driver *d)
         close(d->epoll_fd);
     if (d->wake_fd >= 0)
         close(d->wake_fd);
+    if (d->event_fd >= 0)
+        close(d->event_fd);
     pthread_cond_destroy(&d->changed);
     pthread_cond_destroy(&d->has_notes);
     pthread_mutex_destroy(&d->mu);
@@ -474,8 +522,10 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     cond_init(&d->changed);
     cond_init(&d->has_notes);
     d->notes_end = &d->notes;
+    d->tasks_end = &d->tasks;
+    d->due_ns = INT64_MAX;
     d->refs = 1;
-    d->epoll_fd = d->wake_fd = -1;
+    d->epoll_fd = d->wake_fd = d->event_fd = -1;
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
     d->core.hello_wanted = config->hello;
     const char *chroot = strchr(config->servers, '/');

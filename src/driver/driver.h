@@ -24,6 +24,13 @@ struct zkl_note {
     void (*run)(struct zkl_note *note); /* without the mutex */
 };
 
+/* Something to do before the mutex is given back, with it; embedded in what it is about. */
+struct zkl_task {
+    struct zkl_task *next;
+    bool queued;
+    void (*run)(struct zkl_task *task);
+};
+
 /* Somebody to wake once the mutex is given back; embedded in a waiting call. */
 struct zkl_waker {
     struct zkl_waker *next;
@@ -49,7 +56,8 @@ struct zkl_driver_config {
     /* All with the mutex held. */
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);
-    void (*log)(void *arg, const char *line); /* may be NULL */
+    void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
+    void (*due)(void *arg, int64_t mono_ns);               /* due_ns has come */
     /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
      * when zkl_driver_new fails. */
     void (*gone)(void *arg);
@@ -84,8 +92,13 @@ struct zkl_driver {
     const void *running_owner;
     bool running_quiesced; /* the running note is not to call anybody any more */
     bool dispatch_done;
+    bool notes_refused; /* nobody will run any more */
+    int event_fd;       /* >= 0: notes are run by zkl_driver_dispatch only; readable while some are due */
+    size_t owed;        /* notes that are sure to come yet */
 
     struct zkl_waker *wakers;
+    struct zkl_task *tasks, **tasks_end;
+    int64_t due_ns; /* when the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never */
     atomic_int refs;
     atomic_llong window_end_boot; /* the session's, for readers without the mutex */
 };
@@ -105,6 +118,7 @@ void zkl_waker_fini(struct zkl_waker *waker);
 
 /* The rest: with the mutex. */
 void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker);
+void zkl_driver_defer(struct zkl_driver *d, struct zkl_task *task);
 /* False: it is queued already, or nobody will run it any more. */
 bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 /* Take the queued notes of owner, returned as a list, and wait until none of them runs, unless
@@ -120,11 +134,24 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 void zkl_driver_free(struct zkl_driver *d);
 void zkl_driver_unref(struct zkl_driver *d);
 
-/* True on a dispatch thread, in a callback. */
+/* From now on notes are run by zkl_driver_dispatch alone, and none runs on the dispatch thread any more;
+ * not from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
+int zkl_driver_use_events(struct zkl_driver *d, int *fd);
+/* Run as many of the notes that are due, on this thread; how many there were, or ZKL_EBUSY: another
+ * thread is at it. */
+int zkl_driver_dispatch(struct zkl_driver *d, int max);
+/* After close, where zkl_driver_dispatch runs the notes: run all that are left, also those that are sure
+ * to come. Without the mutex. */
+void zkl_driver_drain(struct zkl_driver *d);
+
+/* True on a dispatch thread, or in zkl_driver_dispatch: in a callback. */
 bool zkl_driver_in_callback(void);
 /* True on the dispatch thread of another client, while a callback of owner runs: to wait for it
  * there could be to wait for each other. With the mutex. */
 bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner);
+/* Make an eventfd readable, and not readable any more. */
+void zkl_event_set(int fd);
+void zkl_event_clear(int fd);
 /* No pthread cancellation until zkl_shield_end(what it returned). */
 int zkl_shield(void);
 void zkl_shield_end(int state);

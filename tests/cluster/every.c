@@ -8,13 +8,18 @@
 
 void every_hold(struct every *e, struct zkl_client *client)
 {
+    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
+
+    counted.metrics = 1;
     *e = (struct every){.client = client, .options = cluster_options()};
     e->mutex = cluster_mutex(client, cluster_path("every-mutex"));
     check_ok(zkl_rwlock_new(&e->rwlock, client, cluster_path("every-rwlock"), NULL));
-    check_ok(zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, NULL));
+    check_ok(
+        zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, &counted));
     struct zkl_member members[] = {zkl_member_mutex(e->mutex),
                                    zkl_member_mutex(zkl_rwlock_write(e->rwlock))};
     check_ok(zkl_multi_new(&e->multi, client, members, 2));
+    check_ok(zkl_owner_new(&e->owner));
     check_ok(zkl_multi_lock(e->multi));
     check_ok(zkl_semaphore_acquire(e->semaphore, 1, NULL, &e->permit));
     check_num(zkl_mutex_node_path(e->mutex, e->node, sizeof e->node), >, 0);
@@ -139,6 +144,48 @@ static void call_on_multi(struct every *e, enum every_where where)
     LOCAL(zkl_multi_node_path(e->multi, 0, node, sizeof node), ZKL_ENOTOWNER);
 }
 
+static void ignore(int code, void *arg)
+{
+    (void)code, (void)arg;
+}
+
+static void call_asynchronously(struct every *e, enum every_where where)
+{
+    struct zkl_wait over = ZKL_WAIT_INIT;
+    struct zkl_permit *permit;
+    struct zkl_owner *own = NULL;
+
+    over.deadline_ns = 1;
+    FREE(zkl_owner_new(&own), 0);
+    FREE(zkl_owner_use(own) != NULL, 0);
+    FREE(zkl_owner_use(NULL) == own, 1);
+    FREE(zkl_owner_free(own), 0);
+    SAYS(zkl_owner_free(e->owner), 0, ZKL_EFORK);
+    if (where == EVERY_CALLBACK)
+        check_ok(zkl_owner_new(&e->owner));
+    LOCAL(zkl_mutex_acquire_async(e->owner, e->mutex, &over, NULL, ignore, NULL, NULL), 0);
+    LOCAL(zkl_mutex_unlock_async(e->owner, e->mutex, ignore, NULL), ZKL_ENOTOWNER);
+    LOCAL(zkl_semaphore_acquire_async(e->semaphore, 1, &over, &permit, ignore, NULL, NULL), 0);
+    SAYS(zkl_permit_release_async(e->permit, where == EVERY_CALLBACK ? NULL : ignore, NULL),
+         ZKL_EINVAL, ZKL_EFORK);
+    LOCAL(zkl_op_cancel(e->client, 0), 0);
+    REFUSED(zkl_client_event_fd(e->client));
+    REFUSED(zkl_client_dispatch(e->client, 1));
+}
+
+static void call_on_metrics(struct every *e, enum every_where where)
+{
+    struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
+
+    LOCAL(zkl_client_metrics(e->client, &of_client), 0);
+    LOCAL(zkl_mutex_metrics(e->mutex, &of_lock), ZKL_EINVAL); /* made without */
+    LOCAL(zkl_semaphore_metrics(e->semaphore, &of_lock), 0);
+    LOCAL(sign(zkl_metrics_prometheus(e->client, NULL, 0)), 1);
+    FREE(zkl_histogram_bound_ns(1), 1000);
+    FREE(zkl_histogram_percentile_ns(&of_lock.wait, 50) >= 0, 1);
+}
+
 static void call_the_rest(struct every *e, enum every_where where)
 {
     struct zkl_cancel *cancel = NULL;
@@ -176,6 +223,8 @@ void every_call(struct every *e, enum every_where where)
     call_on_rwlock(e, where);
     call_on_semaphore(e, where);
     call_on_multi(e, where);
+    call_asynchronously(e, where);
+    call_on_metrics(e, where);
     e->ms = net_now_ms() - start_ms;
     call_the_rest(e, where);
     called_on = false;
@@ -203,4 +252,5 @@ void every_release(struct every *e)
     check_ok(zkl_permit_release(e->permit));
     check_ok(zkl_semaphore_free(e->semaphore));
     check_ok(zkl_mutex_free(e->mutex));
+    check_ok(zkl_owner_free(e->owner));
 }

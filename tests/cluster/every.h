@@ -6,7 +6,8 @@
 
 #include "cluster.h"
 
-#include <zklock/inspect.h>
+#include <zklock/async.h>
+#include <zklock/metrics.h>
 
 #define EVERY_MS 4500 /* all of them, where one that waits takes 5000 at least */
 
@@ -20,6 +21,7 @@ struct every {
     struct zkl_multi *multi;   /* of these two */
     struct zkl_semaphore *semaphore;
     struct zkl_permit *permit;
+    struct zkl_owner *owner; /* has nothing */
     char node[300]; /* the mutex's */
     struct zkl_client_options options;
     struct zkl_client *opened; /* by a call in a callback: to be freed */

@@ -2,7 +2,8 @@
 /* Wrong calls, made on the shared library as it is shipped: each has its code, none crashes. */
 #include "cluster.h"
 
-#include <zklock/inspect.h>
+#include <zklock/async.h>
+#include <zklock/metrics.h>
 
 #include "says.h"
 
@@ -103,6 +104,30 @@ static void try_inspections(void)
     try(zkl_break, (NULL, NULL, 0, 0, 0), ZKL_EINVAL);
 }
 
+static void try_operations(void)
+{
+    try(zkl_owner_new, (NULL), ZKL_EINVAL);
+    try(zkl_owner_free, (NULL), 0);
+    check_said("zkl_owner_use", zkl_owner_use(NULL) == NULL, 1);
+    try(zkl_mutex_acquire_async, (NULL, NULL, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_unlock_async, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_acquire_async, (NULL, 1, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_permit_release_async, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
+    try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
+    try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);
+}
+
+static void try_metrics(void)
+{
+    try(zkl_client_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_metrics_prometheus, (NULL, NULL, 0), ZKL_EINVAL);
+    check_said("zkl_histogram_bound_ns", zkl_histogram_bound_ns(0), 500);
+    try(zkl_histogram_percentile_ns, (NULL, 50), 0);
+}
+
 static void try_the_rest(void)
 {
     int number = 0;
@@ -140,6 +165,8 @@ static void every_function_takes_null(void **state)
     try_mutexes();
     try_semaphores();
     try_inspections();
+    try_operations();
+    try_metrics();
     try_the_rest();
     check_true(map != NULL);
     while (fgets(line, sizeof line, map)) {
@@ -173,6 +200,7 @@ static void other_pointers_may_be_null_or_say_so(void **state)
     mutex = cluster_mutex(good, cluster_path("null"));
     check_ok(zkl_mutex_acquire(mutex, NULL, NULL));
     check_fails(zkl_mutex_node_path(mutex, NULL, 10), ZKL_EINVAL, "buf");
+    check_fails(zkl_metrics_prometheus(good, NULL, 10), ZKL_EINVAL, "buf");
     check_ok(zkl_mutex_unlock(mutex));
     cluster_free(good, mutex);
 }
@@ -193,6 +221,12 @@ static void structs_without_their_size_are_refused(void **state)
     check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "ZKL_CLIENT_OPTIONS_INIT");
     take.wait.size = 0;
     check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_WAIT_INIT");
+    struct zkl_client_metrics of_client = {.size = 0};
+    struct zkl_lock_metrics of_lock = {.size = sizeof of_lock + 1};
+    check_fails(zkl_client_metrics(good, &of_client), ZKL_EINVAL, "ZKL_CLIENT_METRICS_INIT");
+    check_fails(zkl_mutex_metrics(take.mutex, &of_lock), ZKL_EINVAL, "ZKL_LOCK_METRICS_INIT");
+    of_lock.size = sizeof of_lock;
+    check_fails(zkl_mutex_metrics(take.mutex, &of_lock), ZKL_EINVAL, "zkl_lock_options");
     take.wait = zkl_wait_init();
     take.grant.size = 1;
     check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_GRANT_INIT");

@@ -113,6 +113,24 @@ static bool lock_a_semaphore_mutex(struct stage *s, int n, int count)
     return struck;
 }
 
+/* With figures of its path, which are read as text. */
+static bool count_permits(struct stage *s, int n, int count)
+{
+    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_semaphore *semaphore = NULL;
+
+    counted.metrics = 1;
+    alloc_arm(n, count);
+    int rc = zkl_semaphore_new(&semaphore, s->client, "/alloc/counted", 2, &counted);
+    int text_rc = zkl_metrics_prometheus(s->client, NULL, 0);
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    check_true(text_rc > 0 || (struck && alloc_refused(text_rc)));
+    check_ok(zkl_semaphore_free(semaphore));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
 static bool set_permits(struct stage *s, int n, int count)
 {
     struct zkl_semaphore *semaphore = NULL;
@@ -131,6 +149,7 @@ static void no_memory_for_the_other_kinds(void **state)
 {
     alloc_play(*state, lock_a_half);
     alloc_play(*state, lock_a_semaphore_mutex);
+    alloc_play(*state, count_permits);
     alloc_play(*state, set_permits);
 }
 

@@ -12,7 +12,8 @@
 
 #include "fault.h"
 
-#include <zklock/inspect.h>
+#include <zklock/async.h>
+#include <zklock/metrics.h>
 
 #include "called.h"
 
@@ -57,7 +58,8 @@ bool alloc_in_queue(struct zkl_client *client);
 
 /* The tests of each part, for main. */
 #define ALLOC_TEST(f) cmocka_unit_test_setup_teardown(f, alloc_set_up, alloc_tear_down)
-extern const struct CMUnitTest alloc_mutex_tests[], alloc_kinds_tests[], alloc_ask_tests[];
-extern const size_t alloc_mutex_count, alloc_kinds_count, alloc_ask_count;
+extern const struct CMUnitTest alloc_mutex_tests[], alloc_kinds_tests[], alloc_ask_tests[],
+    alloc_async_tests[];
+extern const size_t alloc_mutex_count, alloc_kinds_count, alloc_ask_count, alloc_async_count;
 
 #endif

@@ -78,9 +78,12 @@ static void on_session(void *arg, unsigned actions)
         crowd->links++;
 }
 
-static void show(void *arg, const char *line)
+static void show(void *arg, const struct zkl_trace *trace)
 {
+    char line[ZKL_TRACE_MAX];
+
     (void)arg;
+    zkl_trace_format(trace, line);
     fprintf(stderr, "        %s\n", line);
 }
 

@@ -20,9 +20,11 @@ struct held {
 static void hold_all(struct stage *s, struct held *h)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
 
+    counted.metrics = 1;
     check_ok(zkl_rwlock_new(&h->rwlock, s->client, "/alloc/halves", NULL));
-    check_ok(zkl_semaphore_new(&h->semaphore, s->client, "/alloc/permits", 2, NULL));
+    check_ok(zkl_semaphore_new(&h->semaphore, s->client, "/alloc/permits", 2, &counted));
     check_ok(zkl_cancel_new(&h->cancel));
     h->spare = fault_mutex(s->client, "/alloc/spare");
     struct zkl_member members[] = {zkl_member_mutex(s->mutex),
@@ -62,6 +64,19 @@ static void ask_permit(struct zkl_permit *permit)
     check_ok(zkl_permit_revoke_requested(permit));
 }
 
+static void ask_figures(struct stage *s, const struct held *h)
+{
+    struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
+
+    check_ok(zkl_client_metrics(s->client, &of_client));
+    check_num(of_client.locks.held, ==, 3);
+    check_num(zkl_mutex_metrics(s->mutex, &of_lock), ==, ZKL_EINVAL); /* made without */
+    check_ok(zkl_semaphore_metrics(h->semaphore, &of_lock));
+    check_num(zkl_histogram_percentile_ns(&of_lock.wait, 50), <=, of_lock.wait.max_ns);
+    check_num(zkl_histogram_bound_ns(1), ==, 1000);
+}
+
 static void ask_all(struct stage *s, const struct held *h)
 {
     int number = 0;
@@ -86,6 +101,7 @@ static void ask_all(struct stage *s, const struct held *h)
     check_num(zkl_multi_window_ms(h->multi), >, 0);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
     check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
+    ask_figures(s, h);
 }
 
 /* Calls that only look, set or free something, and a re-entry, ask for no memory at all. */
@@ -142,6 +158,7 @@ int main(int argc, char **argv)
 
     n = add(tests, n, alloc_kinds_tests, alloc_kinds_count);
     n = add(tests, n, alloc_ask_tests, alloc_ask_count);
+    n = add(tests, n, alloc_async_tests, alloc_async_count);
     n = add(tests, n, last, sizeof last / sizeof last[0]);
     return fault_run(argc, argv, tests, n, NULL);
 }

@@ -102,9 +102,11 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     memcpy(bytes, &number, sizeof number);
 }
 
-static void port_trace(struct zkl_port *port, const char *line)
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
-    must(line[0] == '[' && strlen(line) < 160);
+    char line[ZKL_TRACE_MAX];
+    zkl_trace_format(trace, line);
+    must(line[0] == '[' && strlen(line) < ZKL_TRACE_MAX - 1);
     say(stream_of(port), "%s", line);
 }
 

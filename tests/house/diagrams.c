@@ -6,6 +6,7 @@
 
 #include "core/permits.h"
 #include "core/session.h"
+#include "core/turns.h"
 
 #define STATES_MAX 32
 
@@ -45,6 +46,16 @@ static const char *permits_name(int state)
 static bool permits_may_move(int from, int to)
 {
     return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
+}
+
+static const char *turns_name(int state)
+{
+    return zkl_turns_state_name((enum zkl_turns_state)state);
+}
+
+static bool turns_may_move(int from, int to)
+{
+    return zkl_turns_may_move((enum zkl_turns_state)from, (enum zkl_turns_state)to);
 }
 
 static int find(const struct machine *m, const char *name)
@@ -104,12 +115,15 @@ int main(int argc, char **argv)
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
         {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
+        {"turns", ZKL_TURNS_STATES, turns_name, turns_may_move, {{false}}},
     };
+    const size_t count = sizeof machines / sizeof *machines;
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (!page)
         return puts("usage: diagrams docs/design.md"), 2;
-    int wrong = read_arrows(page, machines, 3);
+    int wrong = read_arrows(page, machines, count);
     fclose(page);
-    wrong += compare(&machines[0]) + compare(&machines[1]) + compare(&machines[2]);
+    for (size_t i = 0; i < count; i++)
+        wrong += compare(&machines[i]);
     return wrong != 0;
 }

@@ -126,8 +126,8 @@ static bool go_together(const struct app *a, const struct app *b)
 
 static void check_exclusion(struct world *w)
 {
-    const struct app *holders[ROOTS][PROCS * ALL_APPS];
-    int count[ROOTS] = {0};
+    const struct app *holders[ROOTS + 1][PROCS * ALL_APPS];
+    int count[ROOTS + 1] = {0};
     for (int i = 0; i < PROCS * ALL_APPS; i++) {
         struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
         if (app->phase != GRANTED || !holds_now(app) || was_deleted(app))
@@ -307,7 +307,8 @@ static bool is_done(const struct proc *p)
 {
     if (p->dead_until_ms != 0)
         return false;
-    if (p->core.due_groups || p->core.due_batches || p->core.due_permits || !permits_done(p))
+    if (p->core.due_groups || p->core.due_batches || p->core.due_permits || !permits_done(p) ||
+        p->core.due_turns || !turns_done(p))
         return false;
     if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
         p->core.watch_count)

@@ -11,7 +11,7 @@ struct app *member_app(struct proc *p, size_t i)
 
 bool app_is_member(const struct app *app)
 {
-    return app - app->proc->apps >= APPS;
+    return app - app->proc->apps >= APPS && app - app->proc->apps < APPS + ROOTS;
 }
 
 static enum zkl_role some_role(struct world *w, int root)
@@ -81,7 +81,7 @@ static void release(struct proc *p)
     say("[%6lld] %d unlocks all", (long long)p->world->fake.now_ms, name_of(p));
     for (size_t i = 0; i < p->group.count; i++) {
         struct app *app = member_app(p, i);
-        if (app->phase != GRANTED)
+        if (app->phase != GRANTED || app->kept || turns_keep(app))
             continue;
         app->phase = UNLOCKING;
         held[n++] = &app->contender;
@@ -98,7 +98,7 @@ static bool run_members(struct proc *p)
         struct app *app = member_app(p, i);
         if (!app->in_core && (app->phase == ANSWERED || app->phase == ORPHANED))
             app->phase = IDLE;
-        else if (app->phase == GRANTED && chance(p->world, 60))
+        else if (app->phase == GRANTED && !app->kept && chance(p->world, 60))
             app_end_hold(app); /* unlocked by itself */
         over = over && app->phase == IDLE;
     }

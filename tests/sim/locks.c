@@ -84,6 +84,8 @@ void locks_news(struct app *app, const struct zkl_news *news)
 {
     struct world *w = app->proc->world;
     must(app->in_core);
+    if (app_is_place(app))
+        turns_news(app, news);
     switch (news->type) {
     case ZKL_NEWS_GRANTED:
         on_granted(w, app);
@@ -153,6 +155,7 @@ static void start(struct app *app)
     app->root = some_writer(p) && !chance(w, 3) ? RW_ROOT : (int)rnd(w, ROOTS);
     app->try_only = wish.try_only = chance(w, 5);
     wish.try_sync = chance(w, 2);
+    wish.try_asks = w->turns;
     wish.watch_own = chance(w, 3);
     wish.posted = chance(w, 4);
     wish.root = root_paths[app->root];

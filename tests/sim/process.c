@@ -114,14 +114,14 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         check_hold(p, m);
 }
 
-/* "[time] WHO FROM -> TO..." of the machines that have no tracer. */
-static void port_trace(struct zkl_port *port, const char *line)
+/* Of the machines that have no tracer. */
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
     struct proc *p = proc_of(port);
-    char who[16], from[16], to[16];
+    char line[ZKL_TRACE_MAX];
+    zkl_trace_format(trace, line);
     say("%d %s", name_of(p), line);
-    if (sscanf(line, "[%*d] %15s %15s -> %15[A-Z]", who, from, to) == 3)
-        tally_move(p->world->tally, who, from, to);
+    tally_move(p->world->tally, trace);
 }
 
 /* --- handles -------------------------------------------------------------- */
@@ -207,6 +207,7 @@ void proc_init(struct world *w, struct proc *p)
         p->asks[i].proc = p;
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].proc = p;
+    turns_init(p);
 }
 
 void proc_close(struct proc *p)
@@ -304,6 +305,7 @@ bool proc_step(struct proc *p)
     group_run(p);
     permits_run(p);
     queries_run(p);
+    turns_run(p);
     faults_mend(p);
     return busy;
 }

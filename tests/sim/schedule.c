@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-const char *const root_paths[ROOTS] = {"/a", "/b/c", "/x/y/z"};
+const char *const root_paths[ROOTS + 1] = {"/a", "/b/c", "/x/y/z", "/turns"};
 static struct world *the_world;
 
 unsigned rnd(struct world *w, unsigned n)
@@ -50,6 +50,8 @@ static void world_init(struct world *w)
     if (w->fake.no_containers)
         happened(w, SIM_NO_CONTAINERS);
     permits_init(w);
+    w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
+    w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
     for (int i = 0; i < PROCS; i++)
         proc_init(w, &w->procs[i]);
 }

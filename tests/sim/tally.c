@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_REQUEST_LOST] = "request lost",
@@ -64,18 +63,6 @@ static const char *const names[SIM_FAULTS] = {
 
 /* --- counting ------------------------------------------------------------- */
 
-static void add_move(uint64_t *counts, int states, const char *(*name)(int), const char *from,
-                     const char *to)
-{
-    int a = 0, b = 0;
-    while (a < states && strcmp(name(a), from) != 0)
-        a++;
-    while (b < states && strcmp(name(b), to) != 0)
-        b++;
-    if (a < states && b < states)
-        counts[a * states + b]++;
-}
-
 static const char *contender_name(int state)
 {
     return zkl_contender_state_name((enum zkl_contender_state)state);
@@ -101,17 +88,29 @@ static bool session_may(int from, int to)
     return zkl_session_may_move((enum zkl_session_state)from, (enum zkl_session_state)to);
 }
 
+static const char *turns_name(int state)
+{
+    return zkl_turns_state_name((enum zkl_turns_state)state);
+}
+
+static bool turns_may(int from, int to)
+{
+    return zkl_turns_may_move((enum zkl_turns_state)from, (enum zkl_turns_state)to);
+}
+
 static bool permits_may(int from, int to)
 {
     return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
 }
 
-void tally_move(struct tally *tally, const char *who, const char *from, const char *to)
+void tally_move(struct tally *tally, const struct zkl_trace *trace)
 {
-    if (strcmp(who, "session") == 0)
-        add_move(&tally->session[0][0], ZKL_SESSION_STATES, session_name, from, to);
-    else if (strcmp(who, "permits") == 0)
-        add_move(&tally->permits[0][0], ZKL_PERMITS_STATES, permits_name, from, to);
+    if (trace->kind == ZKL_TRACE_SESSION)
+        tally->session[trace->from][trace->to]++;
+    else if (trace->kind == ZKL_TRACE_PERMITS)
+        tally->permits[trace->from][trace->to]++;
+    else if (trace->kind == ZKL_TRACE_TURNS)
+        tally->turns[trace->from][trace->to]++;
 }
 
 static void add(uint64_t *to, const uint64_t *from, size_t count)
@@ -136,6 +135,7 @@ void tally_add(struct tally *sum, const struct tally *one)
     ADD(contender);
     ADD(session);
     ADD(permits);
+    ADD(turns);
     for (int i = 0; i < TALLY_STEPS; i++)
         sum->steps[i] += one->steps[i];
 }
@@ -191,5 +191,6 @@ int tally_print(const struct tally *tally, unsigned at_least)
                 session_may);
     print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
                 permits_may);
+    print_moves(&r, "turns", &tally->turns[0][0], ZKL_TURNS_STATES, turns_name, turns_may);
     return r.rare;
 }

@@ -8,6 +8,7 @@
 #include "core/contender.h"
 #include "core/permits.h"
 #include "core/session.h"
+#include "core/turns.h"
 #include "fake.h"
 
 /* What happens to clients, or what their owners do to the core, besides enum fake_fault. */
@@ -64,11 +65,12 @@ struct tally {
     uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];
     uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];
     uint64_t permits[ZKL_PERMITS_STATES][ZKL_PERMITS_STATES];
+    uint64_t turns[ZKL_TURNS_STATES][ZKL_TURNS_STATES];
     uint32_t steps[TALLY_STEPS];
 };
 
-/* A move of the session or of a request for permits, by its names in a trace. */
-void tally_move(struct tally *tally, const char *who, const char *from, const char *to);
+/* A move of the session or of a request for permits. */
+void tally_move(struct tally *tally, const struct zkl_trace *trace);
 void tally_add(struct tally *sum, const struct tally *one);
 /* What was tried how often per million schedules; returns how many kinds or allowed transitions came
  * less often than at_least. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One schedule: some processes, each the real core with its owners, on one ensemble in memory. The
- * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c (what
- * owners do), faults.c (what happens to them), check.c (what must be true all the time), schedule.c
+ * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c, turns.c
+ * (what owners do), faults.c (what happens to them), check.c (what must be true all the time), schedule.c
  * (one seed from begin to end), tally.c (what was tried how often), main.c. */
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
 #include "core/group.h"
 #include "core/permits.h"
+#include "core/turns.h"
 #include "fake.h"
 #include "tally.h"
 
@@ -17,7 +18,12 @@
 #define APPS 4
 #define ROOTS 3
 #define RW_ROOT 1               /* a read-write lock is there, at the others a mutex */
-#define ALL_APPS (APPS + ROOTS) /* the last ones are members of the process's multi-lock, by root */
+#define TURNS_ROOT ROOTS        /* for nobody but threads that take turns */
+#define GUESTS 4                /* threads that take turns */
+#define PLACES 7                /* which they queue with */
+#define TURNS_ONCE_IN 3         /* schedules */
+/* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
+#define ALL_APPS (APPS + ROOTS + PLACES)
 #define CHAOS_STEPS 500
 #define HEAL_MS 60000 /* after which everybody must have got through */
 
@@ -36,6 +42,20 @@ struct app {
     int64_t session;                     /* of its grant */
     int stop_code;
     int64_t until_ms; /* the owner's plan: give up or unlock then */
+    bool kept;           /* a multi-lock's member's: it is a place until it is given up */
+    struct guest *guest; /* a place's: who has it, or waits with it */
+    unsigned handed;     /* how often while others queued */
+};
+
+/* A thread that takes turns. */
+struct guest {
+    struct zkl_turn turn; /* first */
+    struct proc *proc;
+    enum phase phase; /* IDLE, WAITING or GRANTED */
+    struct app *place;
+    int64_t ticket; /* in the order in which they are to get it */
+    int stop_code;
+    int64_t until_ms;
 };
 
 #define ASKS 2
@@ -84,6 +104,9 @@ struct proc {
     struct zkl_semaphore_view view; /* its handle's */
     struct zkl_children_view views[ROOTS];
     struct question questions[QUESTIONS];
+    struct zkl_turns turns;
+    struct guest guests[GUESTS];
+    int64_t tickets;
     int64_t asleep_until_ms;
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
     int64_t dead_until_ms; /* killed; 0: it lives */
@@ -103,7 +126,7 @@ struct world {
     struct tally *tally;
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
-    int64_t last_token[ROOTS], last_writer[ROOTS];
+    int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
@@ -112,11 +135,13 @@ struct world {
     int64_t outage_until_ms; /* no server can be reached */
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
+    bool turns;
+    int turns_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;
 };
 
-extern const char *const root_paths[ROOTS];
+extern const char *const root_paths[ROOTS + 1];
 
 unsigned rnd(struct world *w, unsigned n);
 bool chance(struct world *w, unsigned n);
@@ -188,6 +213,15 @@ void queries_run(struct proc *p);
 void queries_check(const struct proc *p);
 /* Those that are not answered yet. */
 size_t queries_out(const struct proc *p);
+
+void turns_init(struct proc *p);
+bool app_is_place(const struct app *app);
+/* Its member of the multi-lock is unlocked; true: it stays, for who takes turns. */
+bool turns_keep(struct app *member);
+/* Of a place. */
+void turns_news(struct app *place, const struct zkl_news *news);
+void turns_run(struct proc *p);
+bool turns_done(const struct proc *p);
 
 /* --- faults.c ------------------------------------------------------------- */
 

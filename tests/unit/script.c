@@ -228,8 +228,10 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
     memset(bytes, ++script_of(port)->guids, 16);
 }
 
-static void port_trace(struct zkl_port *port, const char *line)
+static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
+    char line[ZKL_TRACE_MAX];
+    zkl_trace_format(trace, line);
     record(script_of(port), "%s", line);
 }
 
@@ -288,6 +290,11 @@ void script_lock(struct script *s, const char *root)
 void script_try(struct script *s, const char *root, bool sync)
 {
     acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_sync = sync});
+}
+
+void script_try_asking(struct script *s, const char *root)
+{
+    acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_asks = true});
 }
 
 void script_lock_watched(struct script *s, const char *root)
@@ -490,8 +497,11 @@ static const char *child_name(const char *word, char *out)
         snprintf(out, NAME_MAX_, "%s", word);
         return out;
     }
-    memset(bytes, atoi(word), sizeof bytes);
+    bool retained = *word == 'r';
+    memset(bytes, atoi(word + retained), sizeof bytes);
     zkl_guid_format(bytes, guid);
+    if (retained)
+        zkl_guid_mark_retained(guid);
     zkl_name_prefix(&(struct zkl_naming){0}, guid, prefix);
     snprintf(out, NAME_MAX_, "%s%010d", prefix, atoi(colon + 1));
     return out;

@@ -66,6 +66,7 @@ void script_free(struct script *s);
 
 void script_lock(struct script *s, const char *root);
 void script_try(struct script *s, const char *root, bool sync);
+void script_try_asking(struct script *s, const char *root);
 void script_lock_watched(struct script *s,
                          const char *root); /* wants to hear of a deletion at once */
 void script_stop(struct script *s, int number, int code);
@@ -99,8 +100,8 @@ void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer
 void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply);
 /* The node gets this number; its czxid is the next zxid. */
 void script_created(struct script *s, int32_t number);
-/* Children as words: "1:7 2:8 note" is the node 7 of the first GUID, the node 8 of the second,
- * and a stranger's. */
+/* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second, which may
+ * stay while nobody is in it, and a stranger's. */
 void script_listed(struct script *s, const char *children);
 void script_rooted(struct script *s, int64_t czxid, const char *children);
 void script_statted(struct script *s, int64_t session, int64_t czxid);

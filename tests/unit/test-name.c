@@ -121,6 +121,37 @@ static void a_guid_is_a_version_4_uuid(void **state)
     assert_string_equal(guid, "00000000-0000-4000-8000-000000000000");
 }
 
+/* Goal: what may stay with nobody in it is known by its name, in both styles, and nothing else is. */
+static void a_retained_node_is_known_by_its_guid(void **state)
+{
+    static const struct zkl_naming namings[] = {
+        {.role = ZKL_ROLE_LOCK},
+        {.role = ZKL_ROLE_LOCK, .names = ZKL_NAMES_KAZOO},
+        {.role = ZKL_ROLE_LOCK, .names = ZKL_NAMES_NAMED, .name = "x"}};
+    static const char *const others[] = {
+        "", "_c_", "lock-0000000008", "_c_00000000-0000-4000-8000-000000000000-lock-0000000008",
+        "_c_00000000000040008000000000000000-lock-0000000008", /* go-zk's have no dashes */
+        "_c_00000000000040800000000000000000-lock-0000000008",
+        "00000000000040008000000000000000__lock__0000000008", "x-8-0000000008"};
+    unsigned char bytes[16];
+    char guid[ZKL_GUID_LEN + 1], name[ZKL_NODE_NAME_MAX + 1];
+    (void)state;
+    memset(bytes, 0xff, sizeof bytes);
+    zkl_guid_format(bytes, guid);
+    for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
+        zkl_name_prefix(&namings[i], guid, name);
+        assert_false(zkl_name_is_retained(name));
+    }
+    zkl_guid_mark_retained(guid);
+    assert_string_equal(guid, "ffffffff-ffff-8fff-bfff-ffffffffffff");
+    for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
+        zkl_name_prefix(&namings[i], guid, name);
+        assert_true(zkl_name_is_retained(name));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(zkl_name_is_retained(others[i]));
+}
+
 /* Goal: prefixes are those of the peers, and the longest name fits. Method: the text of each naming;
  * the longest with the smallest number. */
 static void a_node_name_is_its_peers(void **state)
@@ -374,6 +405,7 @@ int main(void)
         cmocka_unit_test(bad_utf8_is_refused),
         cmocka_unit_test(server_lists_are_checked),
         cmocka_unit_test(a_guid_is_a_version_4_uuid),
+        cmocka_unit_test(a_retained_node_is_known_by_its_guid),
         cmocka_unit_test(a_node_name_is_its_peers),
         cmocka_unit_test(peers_names_are_known),
         cmocka_unit_test(bad_lock_names_are_refused),

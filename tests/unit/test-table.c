@@ -75,7 +75,9 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_CREATE || (state == ZKL_QUEUEING && w->m.create_out && !w->m.on_server));
     must(a->type != ZKL_DO_LIST || w->m.list_out);
     must(a->type != ZKL_DO_LIST_ROOT ||
-         (state == (permit ? ZKL_LISTING : ZKL_EXHAUSTED) && w->m.list_out));
+         (w->m.list_out && (state == (permit ? ZKL_LISTING : ZKL_EXHAUSTED) ||
+                            (state == ZKL_HOLDING && w->m.looks_out && !w->m.contended))));
+    must(a->type != ZKL_DO_CONTENDED || (state == ZKL_HOLDING && w->m.contended));
     must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.quota.out));
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.quota.out && w->view.permits > 0));
     must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.quota.watched));
@@ -148,6 +150,8 @@ static void list_children(struct walk *w)
     bool permit = w->m.naming.role == ZKL_ROLE_PERMIT;
     if (fake_chance(&w->prng, 2))
         children[w->ev.child_count++] = permit ? "x-lease-0000000003" : "x-lock-0000000003";
+    else if (!permit && fake_chance(&w->prng, 4))
+        children[w->ev.child_count++] = "_c_01020304-0506-8708-890a-0b0c0d0e0f10-lock-0000000002";
     if (fake_chance(&w->prng, 4))
         children[w->ev.child_count++] = permit ? "x-lease-0000000004" : "x-lock-0000000004";
     if (fake_chance(&w->prng, 4))
@@ -186,7 +190,7 @@ static bool answer_list(struct walk *w)
     bool refused = w->ev.answer == ZKL_ANSWER_LINK || w->ev.answer == ZKL_ANSWER_NOMEM;
     if (w->m.create_out && !refused)
         return false;
-    bool rooted = w->m.state == ZKL_EXHAUSTED || w->m.quota.watched;
+    bool rooted = w->m.state == ZKL_EXHAUSTED || w->m.quota.watched || w->m.looks_out;
     w->ev.type = rooted ? ZKL_EV_ROOTED : ZKL_EV_LISTED;
     w->ev.czxid = 50 + fake_random(&w->prng, 200);
     if (w->ev.answer == ZKL_ANSWER_OK)
@@ -269,6 +273,10 @@ static bool ask(struct walk *w)
         w->ev.type = ZKL_EV_ABANDON;
         w->ev.reason = reasons[fake_random(&w->prng, 2)];
         return owned && fake_chance(&w->prng, 3);
+    case 2:
+        w->ev.type = ZKL_EV_STAY;
+        w->ev.idle = fake_chance(&w->prng, 2);
+        return owned && w->m.state == ZKL_HOLDING && w->m.naming.role == ZKL_ROLE_LOCK;
     default:
         w->ev.type = ZKL_EV_RELEASE;
         return owned && w->m.state != ZKL_RELEASING;
@@ -342,6 +350,7 @@ static void random_events_respect_the_table(void **state)
         w.connected = !fake_chance(&w.prng, 5);
         w.m.try_only = fake_chance(&w.prng, 4);
         w.m.try_sync = fake_chance(&w.prng, 2);
+        w.m.try_asks = fake_chance(&w.prng, 2);
         w.m.watch_own = fake_chance(&w.prng, 2);
         w.m.posted = fake_chance(&w.prng, 3);
         w.m.lookahead = fake_chance(&w.prng, 3);

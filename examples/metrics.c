@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the locks of this process do, for people on call: some work, then the figures in words on
+ * standard error, and as text for Prometheus on standard output, as an HTTP server would give it. */
+#include <zklock/metrics.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPORTS = 20 };
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "metrics: %s: %s\n", what, zkl_error_detail());
+    return 1;
+}
+
+static int work(struct zkl_mutex *mutex, struct zkl_semaphore *semaphore)
+{
+    struct zkl_permit *permit;
+    for (int i = 0; i < REPORTS; i++) {
+        if (zkl_mutex_lock(mutex) || zkl_mutex_unlock(mutex))
+            return failed("no lock");
+    }
+    if (zkl_semaphore_acquire(semaphore, 1, NULL, &permit) || zkl_permit_release(permit))
+        return failed("no permit");
+    return 0;
+}
+
+static void tell(const char *what, const struct zkl_histogram *h)
+{
+    fprintf(stderr, "%s: %llu, half of them up to %lld us, 99 percent up to %lld us\n", what,
+            (unsigned long long)h->count, (long long)zkl_histogram_percentile_ns(h, 50) / 1000,
+            (long long)zkl_histogram_percentile_ns(h, 99) / 1000);
+}
+
+static int in_words(struct zkl_client *client, struct zkl_mutex *mutex, struct zkl_semaphore *sem)
+{
+    struct zkl_client_metrics all = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics reports = ZKL_LOCK_METRICS_INIT, permits = ZKL_LOCK_METRICS_INIT;
+    if (zkl_client_metrics(client, &all) || zkl_mutex_metrics(mutex, &reports) ||
+        zkl_semaphore_metrics(sem, &permits))
+        return failed("no figures");
+    tell("waits for the report lock", &reports.wait);
+    tell("writes to the ensemble", &all.writes);
+    fprintf(stderr, "permits: %llu; timeouts: %llu; shortest time told apart: %lld ns\n",
+            (unsigned long long)permits.acquisitions,
+            (unsigned long long)all.locks.failures[-ZKL_ETIMEDOUT],
+            (long long)zkl_histogram_bound_ns(0));
+    return 0;
+}
+
+static int as_text(struct zkl_client *client)
+{
+    static char text[100000]; /* 10,000 bytes for the client, and as much for each path */
+    int length = zkl_metrics_prometheus(client, text, sizeof text);
+    if (length < 0 || (size_t)length >= sizeof text)
+        return failed("no text");
+    return fputs(text, stdout) < 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct zkl_semaphore *semaphore;
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
+    options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
+    options.connect_timeout_ms = 10000;
+    counted.metrics = 1; /* figures of these paths, not only of the client */
+    if (zkl_client_open(&client, &options) ||
+        zkl_mutex_new(&mutex, client, "/zklock/examples/reports", &counted) ||
+        zkl_semaphore_new(&semaphore, client, "/zklock/examples/licences", 3, &counted))
+        return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+    int rc = work(mutex, semaphore) || in_words(client, mutex, semaphore) || as_text(client);
+    zkl_semaphore_free(semaphore);
+    zkl_mutex_free(mutex);
+    return zkl_client_free(client) || rc;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.h - what a client and its locks have done so far: counters and histograms, by a call and as
+ * text for Prometheus. All is counted in this process, of this client; nothing is asked of a server.
+ *
+ * The figures of a client are always kept; those of a lock where zkl_lock_options.metrics is set, by
+ * its path: all handles of the client that name the path together.
+ *
+ *     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
+ *     if (zkl_client_metrics(client, &m) == 0)
+ *         printf("99 of 100 waited at most %lld ns\n",
+ *                (long long)zkl_histogram_percentile_ns(&m.locks.wait, 99));
+ *
+ * These calls may be made from any thread, callbacks included, and never wait for a server. */
+#ifndef ZKLOCK_METRICS_H
+#define ZKLOCK_METRICS_H
+
+#include <zklock/zklock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- histograms --------------------------------------------------------- */
+
+#define ZKL_HISTOGRAM_BUCKETS 72
+
+/* How often something took how long. Two buckets for each doubling: 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12 ...
+ * microseconds up to 7 hours, and one for what took longer. */
+struct zkl_histogram {
+    uint64_t count;
+    uint64_t sum_ns;
+    uint64_t max_ns;
+    uint64_t buckets[ZKL_HISTOGRAM_BUCKETS]; /* how many took less than its bound, and not less than
+                                                the bound of the bucket before it */
+};
+
+/* The bound of a bucket, 0 to ZKL_HISTOGRAM_BUCKETS - 1; INT64_MAX for the last one. */
+ZKL_API int64_t zkl_histogram_bound_ns(size_t bucket);
+/* So many percent (0 to 100) took at most as long as what is returned. It is at most 20 % away from
+ * the true value, or 0.5 microseconds where that is more; 0 if nothing was counted. Above 7 hours it
+ * is the longest of all. */
+ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogram, double percent);
+
+/* --- locks -------------------------------------------------------------- */
+
+#define ZKL_METRICS_CODES 32
+#define ZKL_METRICS_REASONS 8
+
+/* Of one path, or of all paths of a client. A semaphore's permits count each as one hold; of a
+ * multi-lock each member counts at its own path. */
+struct zkl_lock_metrics {
+    size_t size;
+    /* Since the client was opened; of a path, since its first handle with the option was made. */
+    uint64_t acquisitions; /* holds that a caller got; a re-entry is none */
+    uint64_t reentries;    /* of holds that have ended: they are added with the last unlock */
+    uint64_t failures[ZKL_METRICS_CODES]; /* calls that acquired nothing, by their code:
+                                             failures[-ZKL_ETIMEDOUT] timed out, ... Not those
+                                             refused for an argument, a closed client, a fork or a
+                                             callback. A multi-lock's count at the path that its
+                                             detail names */
+    uint64_t releases;                    /* holds given back, whatever that returned */
+    uint64_t unconfirmed;                 /* of these: ZKL_EUNCONFIRMED */
+    uint64_t losses[ZKL_METRICS_REASONS]; /* by enum zkl_reason; what a callback hears as LOST */
+    uint64_t suspects;                    /* how often a hold was SUSPECT */
+    uint64_t revocations;                 /* how often one was asked to let go */
+    struct zkl_histogram wait;            /* from the call to its return, of those that acquired */
+    struct zkl_histogram hold;            /* from there to the last unlock, or the loss */
+    /* Now. */
+    uint64_t held;
+    uint64_t waiting;      /* calls */
+    uint64_t queue_before; /* contenders of any client before the last of these calls, as the list
+                              said that it saw last; 0: none, or it has seen no list yet */
+};
+
+static inline struct zkl_lock_metrics zkl_lock_metrics_init(void)
+{
+    struct zkl_lock_metrics m;
+    memset(&m, 0, sizeof m);
+    m.size = sizeof m;
+    return m;
+}
+#define ZKL_LOCK_METRICS_INIT zkl_lock_metrics_init()
+
+/* The figures of the mutex's path. 0; EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no handle of the
+ * path was made with zkl_lock_options.metrics; EFORK. */
+ZKL_API int zkl_mutex_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics);
+/* Likewise. */
+ZKL_API int zkl_semaphore_metrics(struct zkl_semaphore *semaphore,
+                                  struct zkl_lock_metrics *metrics);
+
+/* --- client ------------------------------------------------------------- */
+
+/* Kinds of requests to the server. */
+enum zkl_metrics_request {
+    ZKL_REQUEST_CREATE = 0, /* a contender's node, or several in one transaction */
+    ZKL_REQUEST_DELETE = 1, /* likewise */
+    ZKL_REQUEST_LIST = 2,
+    ZKL_REQUEST_WATCH = 3,
+    ZKL_REQUEST_UNWATCH = 4,
+    ZKL_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
+    ZKL_REQUEST_NUDGE = 6,     /* a read while something is waited for, every 300 ms at most */
+    ZKL_REQUEST_PARENT = 7,    /* parents made, and made anew where a counter is used up */
+    ZKL_REQUEST_READ = 8,
+    ZKL_REQUEST_WRITE = 9,
+    ZKL_REQUEST_SYNC = 10,
+    ZKL_REQUESTS = 11
+};
+
+struct zkl_client_metrics {
+    size_t size;
+    struct zkl_lock_metrics locks; /* all paths together */
+    /* Since the client was opened. */
+    uint64_t connections;    /* times that a link came up */
+    uint64_t reconnects;     /* of these: all but the first */
+    uint64_t disconnections; /* times that a link was lost */
+    uint64_t expiries;       /* sessions that ended with what they held */
+    uint64_t heartbeats;
+    uint64_t requests[ZKL_REQUESTS]; /* sent, by enum zkl_metrics_request */
+    uint64_t log_dropped;            /* log events that a slow callback missed */
+    struct zkl_histogram writes;     /* how long the ensemble took to answer a write, heartbeats
+                                        included */
+    /* Now. */
+    int state;                /* enum zkl_client_state */
+    int session_timeout_ms;   /* negotiated; before the first connection what was asked for */
+    int64_t window_ms;        /* for so long the session is proved */
+    uint64_t outstanding;     /* requests without an answer yet */
+    uint64_t janitor_backlog; /* contenders whose owner has its answer, and whose node is not known
+                                 to be gone yet */
+    uint64_t watches;
+    uint64_t watch_bytes; /* of paths; at most 1,000,000 */
+};
+
+static inline struct zkl_client_metrics zkl_client_metrics_init(void)
+{
+    struct zkl_client_metrics m;
+    memset(&m, 0, sizeof m);
+    m.size = sizeof m;
+    return m;
+}
+#define ZKL_CLIENT_METRICS_INIT zkl_client_metrics_init()
+
+/* 0; EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; EFORK. Also after zkl_client_close. */
+ZKL_API int zkl_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics);
+
+/* The client's figures, and those of each path that keeps them (label "lock"), in Prometheus' text
+ * format, into buf with a final NUL. Returns the text's length as snprintf does (cut if >= size);
+ * buf may be NULL if size is 0. EINVAL, EFORK, ENOMEM. The names are in docs/metrics.md. */
+ZKL_API int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The twins of calls that acquire and give back one lock, or permits of one semaphore. */
+#include <zklock/async.h>
+
+#include <stdlib.h>
+
+#include "ask.h"
+#include "counts.h"
+#include "error.h"
+#include "op.h"
+#include "owner.h"
+
+/* The codes of a wrong call, which are returned and not called back. */
+static bool is_wrong(int rc)
+{
+    return rc < 0 && rc >= ZKL_EOVERFLOW;
+}
+
+static int check_owner(const struct zkl_owner *owner, const char *call)
+{
+    int rc = zkl_owner_check(owner, call);
+    if (rc == 0 && zkl_owner_is_busy(owner))
+        rc = zkl_fail(ZKL_EBUSY, "%s: a multi-lock's operation has the owner", call);
+    return rc;
+}
+
+static int begin(struct zkl_op *op, uint64_t *id)
+{
+    zkl_driver_lock(op->client->driver);
+    int rc = zkl_op_begin(op, id);
+    zkl_driver_unlock(op->client->driver);
+    return rc;
+}
+
+/* --- acquire ------------------------------------------------------------ */
+
+struct acquiring {
+    struct zkl_op op; /* first */
+    struct zkl_acquisition acquisition;
+    struct zkl_owner *owner;     /* whose hold it is to be */
+    struct zkl_mutex *mutex;     /* where it counts; the caller's, of an operation that waits */
+    struct zkl_hold *hold;       /* that, or the one that was entered again; with a reference */
+    struct zkl_hold *under;      /* the write lock's, of a read lock; with a reference */
+    struct zkl_ask *ask;         /* or what permits are asked for with */
+    bool known, waits;           /* from the start; what it waits for was begun */
+    int hold_count;              /* of a re-entry */
+    struct zkl_grant *grant;     /* the caller's, or NULL */
+    struct zkl_permit **permits; /* likewise */
+};
+
+static int step_acquiring(struct zkl_op *op, int64_t *next_ns)
+{
+    return zkl_acquisition_step(&((struct acquiring *)op)->acquisition, next_ns);
+}
+
+static void acquiring_decided(struct zkl_op *op, int rc)
+{
+    struct acquiring *a = (struct acquiring *)op;
+    if (!a->waits)
+        return;
+    zkl_acquisition_end(&a->acquisition, rc);
+    a->acquisition.hold->op = NULL;
+    a->acquisition.hold->under = NULL;
+}
+
+static void cancel_acquiring(struct zkl_op *op)
+{
+    struct acquiring *a = (struct acquiring *)op;
+    if (a->waits)
+        zkl_acquisition_cancel(&a->acquisition);
+}
+
+static void settle(struct acquiring *a, int rc)
+{
+    if (!a->waits)
+        return;
+    if (rc != 0)
+        zkl_count_failure(a->mutex, rc);
+    zkl_driver_lock(a->op.client->driver);
+    zkl_acquisition_settle(&a->acquisition, rc);
+    zkl_driver_unlock(a->op.client->driver);
+}
+
+/* What another owner had, instead of what was brought to queue with. */
+static struct zkl_hold *have_given(struct acquiring *a)
+{
+    zkl_owner_remove(a->hold);
+    a->hold = a->acquisition.hold = zkl_hold_exchange(a->hold);
+    zkl_owner_add(a->hold);
+    return a->hold;
+}
+
+/* As the owner. */
+static int finish_own(struct acquiring *a, int rc)
+{
+    struct zkl_hold *hold = a->hold;
+    if (rc == 0) {
+        if (hold->given)
+            hold = have_given(a);
+        hold->count = 1;
+        zkl_mutex_fill_grant(a->grant, hold);
+        zkl_owner_came(hold);
+        return 0;
+    }
+    rc = zkl_mutex_fail_acquire(hold, rc);
+    zkl_owner_remove(hold);
+    return rc;
+}
+
+static int finish_permits(struct acquiring *a, int rc)
+{
+    if (rc != 0)
+        return zkl_ask_fail(a->ask, rc);
+    for (size_t i = 0; a->permits && i < a->ask->count; i++)
+        a->permits[i] = (struct zkl_permit *)zkl_ask_hold(a->ask, i);
+    zkl_mutex_fill_grant(a->grant, zkl_ask_hold(a->ask, 0));
+    return 0;
+}
+
+static int finish_known(struct acquiring *a, int rc)
+{
+    if (rc != 0)
+        return zkl_fail(rc, "it was known at the start");
+    zkl_mutex_fill_grant(a->grant, a->hold);
+    if (a->grant)
+        a->grant->hold_count = a->hold_count;
+    return 0;
+}
+
+static void drop(struct acquiring *a, bool hold_too)
+{
+    if (a->hold && hold_too)
+        zkl_hold_unref(a->hold);
+    if (a->under)
+        zkl_hold_unref(a->under);
+    if (a->ask)
+        zkl_ask_unref(a->ask);
+}
+
+static int finish_acquiring(struct zkl_op *op, int rc)
+{
+    struct acquiring *a = (struct acquiring *)op;
+    struct zkl_owner *before = zkl_owner_use(a->owner);
+    if (a->known)
+        rc = finish_known(a, rc);
+    else
+        rc = a->ask ? finish_permits(a, rc) : finish_own(a, rc);
+    zkl_owner_use(before);
+    settle(a, rc);
+    drop(a, a->known || rc != 0);
+    return rc;
+}
+
+static const struct zkl_op_kind acquiring_kind = {
+    .step = step_acquiring,
+    .decided = acquiring_decided,
+    .cancel = cancel_acquiring,
+    .finish = finish_acquiring,
+};
+
+static struct acquiring *new_acquiring(struct zkl_client *client, zkl_done_fn fn, void *arg)
+{
+    return zkl_op_new(sizeof(struct acquiring), client, &acquiring_kind, fn, arg);
+}
+
+static int know(struct acquiring *a, int rc)
+{
+    if (is_wrong(rc))
+        return rc;
+    a->known = true;
+    zkl_op_know(&a->op, rc);
+    if (rc != 0)
+        zkl_count_failure(a->mutex, rc);
+    return 0;
+}
+
+/* With what it waits for made, or its outcome known. */
+static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
+{
+    struct zkl_driver *d = a->op.client->driver;
+    zkl_driver_lock(d);
+    int rc = zkl_op_begin(&a->op, id);
+    if (rc == 0 && a->known) {
+        zkl_op_decide(&a->op, a->op.rc);
+    } else if (rc == 0) {
+        struct zkl_hold *hold = a->ask ? zkl_ask_hold(a->ask, 0) : a->hold;
+        int begun = zkl_acquisition_begin(&a->acquisition, hold, wait);
+        a->waits = begun == 0;
+        if (a->waits) {
+            hold->op = &a->op;
+            zkl_op_step(&a->op);
+        } else {
+            zkl_count_failure_locked(a->mutex, begun);
+            zkl_op_decide(&a->op, begun);
+        }
+    }
+    zkl_driver_unlock(d);
+    return rc == 0 ? 0 : zkl_fail(rc, "%s", "the operation was not begun");
+}
+
+/* --- a mutex ------------------------------------------------------------ */
+
+static int enter_again(struct acquiring *a, struct zkl_hold *hold)
+{
+    int rc = zkl_mutex_check_again(hold);
+    if (rc == 0) {
+        zkl_hold_enter(hold);
+        a->hold_count = hold->count;
+        a->hold = hold;
+        atomic_fetch_add(&hold->refs, 1);
+    }
+    return know(a, rc);
+}
+
+static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_hold *under)
+{
+    a->hold = zkl_hold_new(mutex);
+    if (!a->hold)
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+    if (under)
+        atomic_fetch_add(&under->refs, 1);
+    a->under = under;
+    a->hold->under = under;
+    a->hold->to_come = true;
+    zkl_owner_add(a->hold);
+    return 0;
+}
+
+/* As the owner: 0, or what is wrong. */
+static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    const char *path = mutex->root->path;
+    if (zkl_owner_awaits(mutex))
+        return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it", path);
+    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    if (hold)
+        return enter_again(a, hold);
+    struct zkl_hold *other = zkl_owner_find_other(mutex);
+    int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
+    if (rc == 0)
+        rc = zkl_wait_check_over(wait, path);
+    return rc == 0 ? make_hold(a, mutex, other) : know(a, rc);
+}
+
+static void undo_own(struct acquiring *a)
+{
+    if (a->known && a->hold)
+        zkl_hold_enter_not(a->hold);
+    else if (a->hold)
+        zkl_owner_remove(a->hold);
+}
+
+/* Of a semaphore: the hold is the handle's. */
+static int prepare_handle(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    const char *path = mutex->semaphore->path->path;
+    int rc = zkl_wait_check_over(wait, path);
+    struct zkl_hold *held =
+        rc == 0 && (wait->flags & ZKL_WAIT_TRY) ? zkl_semaphore_find(mutex) : NULL;
+    if (held) {
+        zkl_hold_unref(held);
+        rc = zkl_fail(ZKL_EBUSY, "%s: held through this handle", path);
+    }
+    if (rc != 0)
+        return know(a, rc);
+    a->ask = zkl_ask_new(mutex->semaphore, 1);
+    return a->ask ? 0 : zkl_fail(ZKL_ENOMEM, "%s", path);
+}
+
+static int acquire_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct acquiring *a,
+                         uint64_t *id)
+{
+    struct zkl_owner *before = zkl_owner_use(a->owner);
+    int rc = mutex->semaphore ? prepare_handle(a, mutex, wait) : prepare_own(a, mutex, wait);
+    if (rc == 0) {
+        rc = start(a, wait, id);
+        if (rc != 0)
+            undo_own(a);
+    }
+    zkl_owner_use(before);
+    if (rc != 0) {
+        zkl_count_failure(mutex, rc);
+        drop(a, true);
+        zkl_op_free(&a->op);
+    }
+    return rc;
+}
+
+static int check_acquire(const struct zkl_owner *owner, const struct zkl_mutex *mutex,
+                         const struct zkl_wait *wait, const struct zkl_grant *grant, zkl_done_fn fn)
+{
+    static const char call[] = "zkl_mutex_acquire_async";
+    if (!mutex || !fn)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, mutex ? "fn" : "mutex");
+    if (grant && grant->size != sizeof *grant)
+        return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
+    int rc = zkl_wait_check(wait, mutex->client, call, false);
+    return rc == 0 ? check_owner(owner, call) : rc;
+}
+
+int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
+                            const struct zkl_wait *wait, struct zkl_grant *grant, zkl_done_fn fn,
+                            void *arg, uint64_t *op)
+{
+    struct zkl_wait forever = ZKL_WAIT_INIT;
+    if (!wait)
+        wait = &forever;
+    int rc = check_acquire(owner, mutex, wait, grant, fn);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    struct acquiring *a = new_acquiring(mutex->client, fn, arg);
+    if (a) {
+        a->owner = owner;
+        a->mutex = mutex;
+        a->grant = grant;
+        rc = acquire_mutex(mutex, wait, a, op);
+    } else {
+        rc = zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path));
+    }
+    zkl_shield_end(shield);
+    return rc;
+}
+
+/* --- permits ------------------------------------------------------------ */
+
+static int acquire_permits(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
+                           struct acquiring *a, uint64_t *id)
+{
+    int rc = zkl_semaphore_check_count(semaphore, count);
+    if (rc == 0) {
+        rc = zkl_wait_check_over(wait, semaphore->path->path);
+        if (rc != 0)
+            rc = know(a, rc);
+        else if (!(a->ask = zkl_ask_new(semaphore, (size_t)count)))
+            rc = zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+    }
+    if (rc == 0)
+        rc = start(a, wait, id);
+    if (rc != 0) {
+        zkl_count_failure(a->mutex, rc);
+        drop(a, true);
+        zkl_op_free(&a->op);
+    }
+    return rc;
+}
+
+int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
+                                const struct zkl_wait *wait, struct zkl_permit **permits,
+                                zkl_done_fn fn, void *arg, uint64_t *op)
+{
+    static const char call[] = "zkl_semaphore_acquire_async";
+    struct zkl_wait forever = ZKL_WAIT_INIT;
+    if (!fn)
+        return zkl_fail(ZKL_EINVAL, "%s: fn is NULL", call);
+    if (!wait)
+        wait = &forever;
+    int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, call, false);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    struct acquiring *a = new_acquiring(semaphore->base.client, fn, arg);
+    if (a) {
+        a->mutex = &semaphore->base;
+        a->permits = permits;
+        rc = acquire_permits(semaphore, count, wait, a, op);
+    } else {
+        rc = zkl_count_failure(&semaphore->base,
+                               zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
+    }
+    zkl_shield_end(shield);
+    return rc;
+}
+
+/* --- release ------------------------------------------------------------ */
+
+struct releasing {
+    struct zkl_op op;      /* first */
+    struct zkl_hold *hold; /* with a reference; NULL: there was more than one lock of it */
+    bool passed;           /* it is somebody else's already, or the handle's */
+};
+
+static int step_releasing(struct zkl_op *op, int64_t *next_ns)
+{
+    const struct zkl_hold *hold = ((struct releasing *)op)->hold;
+    (void)next_ns; /* bounded by the core: the link breaks, or the window ends */
+    return hold->phase == ZKL_PHASE_GRANTED ? ZKL_GOES_ON : hold->code;
+}
+
+static void releasing_decided(struct zkl_op *op, int rc)
+{
+    struct zkl_hold *hold = ((struct releasing *)op)->hold;
+    (void)rc;
+    if (hold)
+        hold->op = NULL;
+}
+
+static int finish_releasing(struct zkl_op *op, int rc)
+{
+    struct zkl_hold *hold = ((struct releasing *)op)->hold;
+    if (!hold)
+        return rc == 0 ? 0 : zkl_fail(rc, "it was known at the start");
+    rc = zkl_mutex_fail_unlock(hold, rc);
+    zkl_driver_lock(hold->client->driver);
+    if (!((struct releasing *)op)->passed)
+        zkl_count_end(hold);
+    hold->mutex->uses--;
+    zkl_driver_unlock(hold->client->driver);
+    zkl_hold_unref(hold);
+    return rc;
+}
+
+static const struct zkl_op_kind releasing_kind = {
+    .step = step_releasing,
+    .decided = releasing_decided,
+    .finish = finish_releasing,
+};
+
+/* 0; ENOMEM: nothing was begun; ECLOSED: there will be no callback, and nothing to wait for either. */
+static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
+                           struct releasing **releasing)
+{
+    struct releasing *r = zkl_op_new(sizeof *r, client, &releasing_kind, fn, arg);
+    int rc = r ? begin(&r->op, NULL) : ZKL_ENOMEM;
+    if (rc == 0)
+        *releasing = r;
+    else if (r)
+        zkl_op_free(&r->op);
+    return rc;
+}
+
+/* The hold is nobody's any more: its reference goes with it. r NULL: the client is closed. */
+static int release(struct releasing *r, struct zkl_hold *hold)
+{
+    if (!r) {
+        int rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
+        zkl_hold_unref(hold);
+        return rc;
+    }
+    zkl_driver_lock(hold->client->driver);
+    r->hold = hold;
+    hold->op = &r->op;
+    r->passed = !zkl_hold_begin_release(hold);
+    if (r->passed)
+        zkl_op_decide(&r->op, 0);
+    else
+        zkl_op_step(&r->op);
+    zkl_driver_unlock(hold->client->driver);
+    return 0;
+}
+
+/* The outcome is known. */
+static int tell(struct releasing *r, int rc)
+{
+    if (!r)
+        return rc;
+    zkl_op_know(&r->op, rc);
+    zkl_driver_lock(r->op.client->driver);
+    zkl_op_decide(&r->op, rc);
+    zkl_driver_unlock(r->op.client->driver);
+    return 0;
+}
+
+static int unlock_handle(struct releasing *r, struct zkl_mutex *mutex)
+{
+    struct zkl_hold *hold = zkl_semaphore_take(mutex);
+    if (!hold) /* another thread was faster */
+        return tell(r, zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path));
+    return release(r, hold);
+}
+
+static int unlock_own(struct releasing *r, struct zkl_hold *hold)
+{
+    if (--hold->count > 0) {
+        bool lost = zkl_hold_is_lost(hold);
+        return tell(r, lost ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due", hold->root->path,
+                                       hold->count)
+                            : 0);
+    }
+    zkl_owner_remove(hold);
+    return release(r, hold);
+}
+
+/* As the owner. */
+static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
+{
+    struct zkl_hold *hold =
+        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->root, mutex);
+    if (!hold)
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
+    if (mutex->semaphore)
+        zkl_hold_unref(hold);
+    struct releasing *r = NULL;
+    int rc = begin_releasing(mutex->client, fn, arg, &r);
+    if (rc == ZKL_ENOMEM)
+        return zkl_fail(rc, "%s", mutex->root->path);
+    return mutex->semaphore ? unlock_handle(r, mutex) : unlock_own(r, hold);
+}
+
+int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
+                           void *arg)
+{
+    static const char call[] = "zkl_mutex_unlock_async";
+    if (!mutex || !fn)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, mutex ? "fn" : "mutex");
+    int rc = zkl_client_check(mutex->client, false, call);
+    if (rc == 0)
+        rc = check_owner(owner, call);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    struct zkl_owner *before = zkl_owner_use(owner);
+    rc = unlock(mutex, fn, arg);
+    zkl_owner_use(before);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg)
+{
+    static const char call[] = "zkl_permit_release_async";
+    struct zkl_hold *hold = (struct zkl_hold *)permit;
+    if (!permit || !fn)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "fn" : "permit");
+    int rc = zkl_client_check(hold->client, false, call);
+    if (rc != 0)
+        return rc;
+    int shield = zkl_shield();
+    struct releasing *r = NULL;
+    rc = begin_releasing(hold->client, fn, arg, &r);
+    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", hold->root->path) : release(r, hold);
+    zkl_shield_end(shield);
+    return rc;
+}

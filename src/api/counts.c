@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "counts.h"
+
+#include <stdlib.h>
+
+#include "core/histogram.h"
+
+/* --- where -------------------------------------------------------------- */
+
+struct zkl_root *zkl_mutex_counted(const struct zkl_mutex *mutex)
+{
+    return mutex->semaphore ? mutex->semaphore->path : mutex->root;
+}
+
+static struct zkl_lock_metrics *counts_of(const struct zkl_mutex *mutex)
+{
+    struct zkl_root *root = zkl_mutex_counted(mutex);
+    return root->counts ? root->counts : &mutex->client->counts;
+}
+
+bool zkl_root_keep_counts(struct zkl_client *client, struct zkl_root *root)
+{
+    struct zkl_lock_metrics *fresh = calloc(1, sizeof *fresh);
+    zkl_driver_lock(client->driver);
+    if (!root->counts) {
+        root->counts = fresh;
+        fresh = NULL;
+    }
+    bool kept = root->counts != NULL;
+    zkl_driver_unlock(client->driver);
+    free(fresh);
+    return kept;
+}
+
+void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metrics *counts)
+{
+    into->acquisitions += counts->acquisitions;
+    into->reentries += counts->reentries;
+    into->releases += counts->releases;
+    into->unconfirmed += counts->unconfirmed;
+    into->suspects += counts->suspects;
+    into->revocations += counts->revocations;
+    for (size_t i = 0; i < ZKL_METRICS_CODES; i++)
+        into->failures[i] += counts->failures[i];
+    for (size_t i = 0; i < ZKL_METRICS_REASONS; i++)
+        into->losses[i] += counts->losses[i];
+    zkl_histogram_merge(&into->wait, &counts->wait);
+    zkl_histogram_merge(&into->hold, &counts->hold);
+}
+
+/* --- what --------------------------------------------------------------- */
+
+void zkl_count_failure_locked(const struct zkl_mutex *mutex, int code)
+{
+    if (code != ZKL_EINVAL && code != ZKL_EFORK) /* the caller's mistake, seen late */
+        counts_of(mutex)->failures[-code]++;
+}
+
+int zkl_count_failure(const struct zkl_mutex *mutex, int code)
+{
+    int shield = zkl_shield();
+    zkl_driver_lock(mutex->client->driver);
+    zkl_count_failure_locked(mutex, code);
+    zkl_driver_unlock(mutex->client->driver);
+    zkl_shield_end(shield);
+    return code;
+}
+
+void zkl_count_acquired(struct zkl_hold *hold)
+{
+    hold->counts = counts_of(hold->mutex);
+    hold->counts->acquisitions++;
+    zkl_histogram_add(&hold->counts->wait, hold->got_ns - hold->began_ns);
+}
+
+/* Its time as a hold is over, by the event that is being handled: with its loss, else with unlock. */
+static void end_time(struct zkl_hold *hold)
+{
+    if (hold->got_ns != 0)
+        zkl_histogram_add(&hold->counts->hold,
+                          hold->client->driver->core.now.mono_ns - hold->got_ns);
+    hold->got_ns = 0;
+}
+
+void zkl_count_state(struct zkl_hold *hold, int state, int reason)
+{
+    if (!hold->counts)
+        return;
+    hold->counts->suspects += state == ZKL_SUSPECT;
+    hold->counts->revocations += state == ZKL_REVOKED;
+    if (state == ZKL_LOST) {
+        hold->counts->losses[reason]++;
+        end_time(hold);
+    }
+}
+
+void zkl_count_released(struct zkl_hold *hold)
+{
+    if (!hold->counts)
+        return;
+    hold->counts->releases++;
+    end_time(hold);
+}
+
+void zkl_count_end(struct zkl_hold *hold)
+{
+    if (!hold->counts)
+        return;
+    hold->counts->reentries += hold->reentries;
+    hold->counts->unconfirmed +=
+        hold->phase == ZKL_PHASE_RELEASED && hold->code == ZKL_EUNCONFIRMED;
+    hold->counts = NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is counted for zklock/metrics.h. Each hold counts in one place: its path's figures, or where
+ * none are kept for the path those of the client. */
+#ifndef ZKL_API_COUNTS_H
+#define ZKL_API_COUNTS_H
+
+#include <zklock/metrics.h>
+
+#include "hold.h"
+
+/* Keep figures of this path from now on. False: no memory. Without the mutex. */
+bool zkl_root_keep_counts(struct zkl_client *client, struct zkl_root *root);
+/* The path under which what this handle does counts. */
+struct zkl_root *zkl_mutex_counted(const struct zkl_mutex *mutex);
+/* Add what was counted, not what is so now. With the mutex. */
+void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metrics *counts);
+
+/* An acquire call ends with this code, and nothing is acquired; the code. Without the mutex. */
+int zkl_count_failure(const struct zkl_mutex *mutex, int code);
+void zkl_count_failure_locked(const struct zkl_mutex *mutex, int code);
+
+/* The life of a hold; with the mutex. */
+void zkl_count_acquired(struct zkl_hold *hold);
+void zkl_count_state(struct zkl_hold *hold, int state, int reason);
+/* Its owner's last unlock has begun; and is over, or nobody waits for its end. */
+void zkl_count_released(struct zkl_hold *hold);
+void zkl_count_end(struct zkl_hold *hold);
+
+#endif

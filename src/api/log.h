@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The log: what the core and the holds tell, queued for the dispatch thread, and given there to the two
+ * callbacks, as an event and as a line. */
+#ifndef ZKL_API_LOG_H
+#define ZKL_API_LOG_H
+
+#include <zklock/zklock.h>
+
+#include "driver/driver.h"
+
+struct zkl_client;
+struct zkl_hold;
+
+#define ZKL_LOG_RECORDS 256
+
+struct zkl_log {
+    /* Not changed after the opening. */
+    zkl_log_fn line_fn;
+    void *line_arg;
+    zkl_log_event_fn event_fn;
+    void *event_arg;
+    int level; /* of what event_fn gets */
+    /* Under the driver's mutex. */
+    struct zkl_note note;
+    struct zkl_log_record *records[ZKL_LOG_RECORDS];
+    size_t count;
+    uint64_t dropped;       /* since the callbacks were told of it last, */
+    uint64_t dropped_total; /* and since the client was opened */
+};
+
+void zkl_log_init(struct zkl_client *client, const struct zkl_client_options *options);
+void zkl_log_fini(struct zkl_client *client);
+static inline bool zkl_log_is_on(const struct zkl_log *log)
+{
+    return log->line_fn || log->event_fn;
+}
+
+/* With the mutex, and if it is on. */
+
+/* A driver's log callback. */
+void zkl_log_trace(void *client, const struct zkl_trace *trace);
+/* What the core told a hold, but for its state. */
+void zkl_log_news(const struct zkl_hold *hold, const struct zkl_news *news);
+void zkl_log_state(const struct zkl_hold *hold, int state, int reason);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics.h"
+
+#include <stdlib.h>
+
+#include "ask.h"
+#include "driver/clock.h"
+#include "error.h"
+
+#define MS INT64_C(1000000)
+
+/* --- what is so now ----------------------------------------------------- */
+
+static const struct zkl_contender_machine *machine_in_queue(const struct zkl_hold *hold)
+{
+    return hold->ask ? &hold->ask->permits.gate.machine : &hold->contender.machine;
+}
+
+/* A call that waits at this path; the list has the last one first, but of each path any may. */
+static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics *m)
+{
+    const struct zkl_contender_machine *machine = machine_in_queue(hold);
+    m->waiting++;
+    if (machine->state == ZKL_WAITING && machine->before > m->queue_before)
+        m->queue_before = machine->before;
+}
+
+/* root NULL: all paths. */
+static void look_at_waiters(const struct zkl_client *client, const struct zkl_root *root,
+                            struct zkl_lock_metrics *m)
+{
+    for (const struct zkl_hold *hold = client->waiting; hold; hold = hold->wait_next) {
+        if (!root || zkl_mutex_counted(hold->mutex) == root)
+            look_at_waiter(hold, m);
+    }
+}
+
+static void read_lock(const struct zkl_client *client, const struct zkl_root *root,
+                      struct zkl_lock_metrics *m)
+{
+    *m = *root->counts;
+    m->size = sizeof *m;
+    m->held = m->acquisitions - m->hold.count; /* each has one end */
+    look_at_waiters(client, root, m);
+}
+
+static uint64_t count_leaving(const struct zkl_core *core)
+{
+    uint64_t leaving = 0;
+    for (const struct zkl_contender *c = core->first; c; c = c->next)
+        leaving += c->machine.state == ZKL_LEAVING;
+    return leaving;
+}
+
+/* --- of a client -------------------------------------------------------- */
+
+static void read_locks(struct zkl_client *client, struct zkl_lock_metrics *m)
+{
+    *m = client->counts;
+    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+        for (const struct zkl_root *root = client->roots[i]; root; root = root->next) {
+            if (root->counts)
+                zkl_counts_fold(m, root->counts);
+        }
+    }
+    m->size = sizeof *m;
+    m->held = m->acquisitions - m->hold.count;
+    look_at_waiters(client, NULL, m);
+}
+
+static void read_requests(const struct zkl_core *core, uint64_t *requests)
+{
+    static const int request_of[ZKL_REQUEST_KINDS] = {
+        [ZKL_REQ_CREATE] = ZKL_REQUEST_CREATE,       [ZKL_REQ_CREATE_ALL] = ZKL_REQUEST_CREATE,
+        [ZKL_REQ_DELETE] = ZKL_REQUEST_DELETE,       [ZKL_REQ_DELETE_ALL] = ZKL_REQUEST_DELETE,
+        [ZKL_REQ_LIST] = ZKL_REQUEST_LIST,           [ZKL_REQ_LIST_ROOT] = ZKL_REQUEST_LIST,
+        [ZKL_REQ_WATCH] = ZKL_REQUEST_WATCH,         [ZKL_REQ_UNWATCH] = ZKL_REQUEST_UNWATCH,
+        [ZKL_REQ_HEARTBEAT] = ZKL_REQUEST_HEARTBEAT, [ZKL_REQ_NUDGE] = ZKL_REQUEST_NUDGE,
+        [ZKL_REQ_MAKE] = ZKL_REQUEST_PARENT,         [ZKL_REQ_RENEW] = ZKL_REQUEST_PARENT,
+        [ZKL_REQ_STAT] = ZKL_REQUEST_READ,           [ZKL_REQ_GET] = ZKL_REQUEST_READ,
+        [ZKL_REQ_SET] = ZKL_REQUEST_WRITE,           [ZKL_REQ_SYNC] = ZKL_REQUEST_SYNC,
+    };
+    for (size_t i = 0; i < ZKL_REQUEST_KINDS; i++)
+        requests[request_of[i]] += core->sent[i];
+}
+
+static int64_t window_ms(const struct zkl_core *core)
+{
+    int64_t left = zkl_session_window_end(&core->session) - zkl_clock_boot_ns();
+    return left > 0 ? left / MS : 0;
+}
+
+static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
+{
+    const struct zkl_core *core = &client->driver->core;
+    read_locks(client, &m->locks);
+    m->connections = client->links;
+    m->reconnects = client->links > 0 ? client->links - 1 : 0;
+    m->disconnections = client->links_lost;
+    m->expiries = client->expiries;
+    m->heartbeats = core->beats;
+    read_requests(core, m->requests);
+    m->log_dropped = client->log.dropped_total;
+    m->writes = core->writes;
+    m->state = zkl_client_state_now(client);
+    m->session_timeout_ms = core->session.timeout_ms;
+    m->window_ms = window_ms(core);
+    m->outstanding = core->pending_count;
+    m->janitor_backlog = count_leaving(core);
+    m->watches = core->watch_count;
+    m->watch_bytes = core->watch_bytes;
+}
+
+/* --- all at once -------------------------------------------------------- */
+
+static size_t count_paths(const struct zkl_client *client)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+        for (const struct zkl_root *root = client->roots[i]; root; root = root->next)
+            count += root->counts != NULL;
+    }
+    return count;
+}
+
+static void read_paths(struct zkl_client *client, struct zkl_snapshot *snapshot)
+{
+    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+        for (struct zkl_root *root = client->roots[i]; root; root = root->next) {
+            if (!root->counts)
+                continue;
+            struct zkl_path_metrics *path = &snapshot->paths[snapshot->path_count++];
+            path->root = root;
+            root->refs++;
+            read_lock(client, root, &path->figures);
+        }
+    }
+}
+
+int zkl_snapshot_take(struct zkl_client *client, struct zkl_snapshot *snapshot)
+{
+    *snapshot = (struct zkl_snapshot){.path_count = 0};
+    zkl_driver_lock(client->driver);
+    /* One too many, so that nothing is not refused. */
+    snapshot->paths = calloc(count_paths(client) + 1, sizeof *snapshot->paths);
+    if (snapshot->paths) {
+        read_client(client, &snapshot->client);
+        read_paths(client, snapshot);
+    }
+    zkl_driver_unlock(client->driver);
+    return snapshot->paths ? 0 : ZKL_ENOMEM;
+}
+
+void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->path_count; i++)
+        zkl_root_put(client, snapshot->paths[i].root);
+    free(snapshot->paths);
+}
+
+/* --- the calls ---------------------------------------------------------- */
+
+static int do_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
+{
+    static const char call[] = "zkl_client_metrics";
+    if (!client || !metrics)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "metrics" : "client");
+    if (metrics->size != sizeof *metrics)
+        return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_CLIENT_METRICS_INIT", call);
+    int rc = zkl_client_check(client, false, call);
+    if (rc != 0)
+        return rc;
+    *metrics = ZKL_CLIENT_METRICS_INIT;
+    zkl_driver_lock(client->driver);
+    read_client(client, metrics);
+    zkl_driver_unlock(client->driver);
+    return 0;
+}
+
+int zkl_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
+{
+    int shield = zkl_shield();
+    int rc = do_client_metrics(client, metrics);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics,
+                           const char *call)
+{
+    if (!metrics)
+        return zkl_fail(ZKL_EINVAL, "%s: metrics is NULL", call);
+    if (metrics->size != sizeof *metrics)
+        return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_LOCK_METRICS_INIT", call);
+    int rc = zkl_client_check(mutex->client, false, call);
+    if (rc != 0)
+        return rc;
+    const struct zkl_root *root = zkl_mutex_counted(mutex);
+    zkl_driver_lock(mutex->client->driver);
+    if (root->counts)
+        read_lock(mutex->client, root, metrics);
+    else
+        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its zkl_lock_options",
+                      call, root->path);
+    zkl_driver_unlock(mutex->client->driver);
+    return rc;
+}
+
+static int lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics, const char *call)
+{
+    int shield = zkl_shield();
+    int rc = do_lock_metrics(mutex, metrics, call);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+int zkl_mutex_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics)
+{
+    if (!mutex)
+        return zkl_fail(ZKL_EINVAL, "zkl_mutex_metrics: mutex is NULL");
+    return lock_metrics(mutex, metrics, "zkl_mutex_metrics");
+}
+
+int zkl_semaphore_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_metrics *metrics)
+{
+    if (!semaphore)
+        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_metrics: semaphore is NULL");
+    return lock_metrics(&semaphore->base, metrics, "zkl_semaphore_metrics");
+}

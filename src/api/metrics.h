@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Figures as they are read: for the calls of zklock/metrics.h and for the text of prometheus.c. */
+#ifndef ZKL_API_METRICS_H
+#define ZKL_API_METRICS_H
+
+#include "counts.h"
+
+/* A path that keeps its own figures. */
+struct zkl_path_metrics {
+    struct zkl_root *root; /* with a reference */
+    struct zkl_lock_metrics figures;
+};
+
+/* All at one moment; to be given back. 0 or ZKL_ENOMEM. Without the mutex. */
+struct zkl_snapshot {
+    struct zkl_client_metrics client;
+    struct zkl_path_metrics *paths;
+    size_t path_count;
+};
+int zkl_snapshot_take(struct zkl_client *client, struct zkl_snapshot *snapshot);
+void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one owner holds: the calling thread, or the owner that it uses (zkl_owner_use). */
+#ifndef ZKL_API_OWNER_H
+#define ZKL_API_OWNER_H
+
+#include "hold.h"
+
+struct zkl_owner;
+
+/* The hold of this path through this handle, and one through another handle that would be waited
+ * for. */
+struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex);
+struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
+/* An operation is under way that is to give this owner a hold which that mutex would wait for. */
+bool zkl_owner_awaits(const struct zkl_mutex *mutex);
+/* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
+int zkl_owner_prepare(void);
+void zkl_owner_add(struct zkl_hold *hold);
+/* It was added with to_come, and is found from here on. */
+void zkl_owner_came(struct zkl_hold *hold);
+void zkl_owner_remove(struct zkl_hold *hold);
+
+/* Its multi-locks. */
+struct zkl_multi_hold {
+    struct zkl_multi_hold *next;
+    struct zkl_multi *multi;
+    int count;
+    const struct zkl_mutex *culprit; /* where a failure counts; NULL: at the first path */
+    struct zkl_permit *permits[];    /* of the members that are semaphores */
+};
+struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
+void zkl_owner_add_multi(struct zkl_multi_hold *held);
+void zkl_owner_remove_multi(struct zkl_multi_hold *held);
+/* multi.c: the thread ended. */
+void zkl_multi_orphaned(struct zkl_multi_hold *held);
+
+/* 0, or why this owner is of no use to call: EINVAL, EFORK. */
+int zkl_owner_check(const struct zkl_owner *owner, const char *call);
+/* A multi-lock's operation has an owner for itself: false: another one has. */
+bool zkl_owner_make_busy(struct zkl_owner *owner);
+void zkl_owner_make_idle(struct zkl_owner *owner);
+bool zkl_owner_is_busy(const struct zkl_owner *owner);
+
+#endif

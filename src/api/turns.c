@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Turns on one node (src/core/turns.h), for threads. The hold moves from one thread to the next, or is
+ * the handle's while nobody is in it: each has a reference on it. A thread that waits for its turn
+ * does so with a hold of its own, which is freed unused if it is given another one. */
+#include "counts.h"
+#include "driver/clock.h"
+#include "error.h"
+#include "hold.h"
+
+#define MS INT64_C(1000000)
+
+static struct zkl_hold *of_turn(struct zkl_turn *turn)
+{
+    return (struct zkl_hold *)((char *)turn - offsetof(struct zkl_hold, turn));
+}
+
+static void asks(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    (void)turns;
+    zkl_hold_begin(of_turn(turn));
+}
+
+static void take_given(struct zkl_hold *hold)
+{
+    hold->given = (struct zkl_hold *)hold->turn.given;
+    hold->given->leader = hold;
+    hold->given->began_ns = hold->began_ns;
+    hold->phase = ZKL_PHASE_GRANTED;
+}
+
+static void given(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    (void)turns;
+    take_given(of_turn(turn));
+    zkl_hold_wake(of_turn(turn));
+}
+
+static void dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+{
+    (void)turns;
+    zkl_hold_put((struct zkl_hold *)contender);
+}
+
+void zkl_turns_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options)
+{
+    mutex->turns.handoffs_max = options ? (unsigned)options->local_handoffs_max : 0;
+    mutex->turns.retain_ns = options ? options->retain_ms * MS : 0;
+    mutex->turns.asks = asks;
+    mutex->turns.given = given;
+    mutex->turns.dropped = dropped;
+    mutex->takes_turns = mutex->turns.handoffs_max > 0 || mutex->turns.retain_ns > 0;
+}
+
+void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_wish *wish, bool ahead)
+{
+    struct zkl_core *core = &hold->client->driver->core;
+    hold->turn.contender = &hold->contender;
+    hold->turn.wish = *wish;
+    switch (zkl_turns_join(core, zkl_clock_now(), &hold->mutex->turns, &hold->turn, ahead)) {
+    case ZKL_TURNS_GIVEN:
+        take_given(hold);
+        break;
+    case ZKL_TURNS_BUSY:
+        hold->phase = ZKL_PHASE_FAILED;
+        hold->code = ZKL_EBUSY;
+        break;
+    case ZKL_TURNS_QUEUES:
+    case ZKL_TURNS_WAITS:
+        break;
+    }
+}
+
+bool zkl_hold_pass(struct zkl_hold *hold)
+{
+    struct zkl_mutex *mutex = hold->mutex;
+    if (!mutex->takes_turns)
+        return false;
+    bool returned = hold->returned;
+    hold->returned = false;           /* to whoever gets it next */
+    atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
+    bool passed = zkl_turns_pass(&hold->client->driver->core, zkl_clock_now(), &mutex->turns,
+                                 &hold->contender);
+    if (passed) {
+        zkl_count_released(hold);
+        zkl_count_end(hold);
+        hold->reentries = 0;
+    } else {
+        hold->returned = returned;
+        atomic_fetch_sub(&hold->refs, 1); /* the caller has one */
+    }
+    return passed;
+}
+
+void zkl_hold_put_given(struct zkl_hold *hold)
+{
+    struct zkl_hold *it = hold->given;
+    if (!it)
+        return;
+    hold->given = NULL;
+    if (it->leader == hold)
+        it->leader = NULL;
+    zkl_hold_put(it);
+}
+
+struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
+{
+    struct zkl_hold *it = hold->given;
+    if (!it)
+        return hold;
+    hold->given = NULL;
+    zkl_hold_unref(hold);
+    return it;
+}
+
+/* Without anything in doubt: else it is taken as if it had been waited for. */
+static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex,
+                      struct zkl_time now)
+{
+    return mutex->turns.state == ZKL_TURNS_IDLE &&
+           now.boot_ns + MS < zkl_session_window_end(&d->core.session);
+}
+
+static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex,
+                                    struct zkl_time now)
+{
+    struct zkl_hold *hold = (struct zkl_hold *)zkl_turns_take(&d->core, &mutex->turns);
+    mutex->uses++;
+    hold->began_ns = hold->got_ns = now.mono_ns;
+    zkl_hold_returned(hold);
+    return hold;
+}
+
+struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    struct zkl_driver *d = mutex->client->driver;
+    struct zkl_hold *hold = NULL;
+    if (mutex->turns.retain_ns == 0 || wait->lease_ms > 0 || (wait->flags & ZKL_WAIT_MEMBER))
+        return NULL;
+    zkl_driver_lock(d);
+    struct zkl_time now = zkl_clock_now();
+    if (is_proved(d, mutex, now))
+        hold = take_locked(d, mutex, now);
+    zkl_driver_unlock(d);
+    return hold;
+}
+
+bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const struct zkl_wait *wait,
+                        struct zkl_hold **holds)
+{
+    struct zkl_driver *d = mutexes[0]->client->driver;
+    bool all = true;
+    zkl_driver_lock(d);
+    struct zkl_time now = zkl_clock_now();
+    for (size_t i = 0; i < count; i++)
+        all = all && is_proved(d, mutexes[i], now);
+    for (size_t i = 0; i < count; i++) {
+        if (!all)
+            zkl_turns_drop(&d->core, now, &mutexes[i]->turns);
+        else
+            holds[i] = take_locked(d, mutexes[i], now);
+        if (all && wait->lease_ms > 0)
+            (void)zkl_hold_lease(holds[i], wait->lease_ms);
+    }
+    zkl_driver_unlock(d);
+    return all;
+}
+
+void zkl_turns_retire(struct zkl_mutex *mutex)
+{
+    if (mutex->takes_turns)
+        zkl_turns_fini(&mutex->client->driver->core, zkl_clock_now(), &mutex->turns);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The owners of one handle take turns on one node: who unlocks hands it on to the one that has waited
+ * longest in this process, or leaves it on the server with nobody in it, to be taken again or to be
+ * given up when somebody else queues for it. What moves from one to the other is the hold, with its
+ * contender: the same node and token. Each call below is one transition that decides. */
+#ifndef ZKL_CORE_TURNS_H
+#define ZKL_CORE_TURNS_H
+
+#include "core.h"
+
+enum zkl_turns_state {
+    ZKL_TURNS_FREE,   /* none of ours has it */
+    ZKL_TURNS_ASKING, /* nor has, but queues for it */
+    ZKL_TURNS_TAKEN,
+    ZKL_TURNS_IDLE, /* its node is there, and nobody is in it */
+    ZKL_TURNS_STATES
+};
+
+/* An owner that asks for it; the caller's memory, and with all it points to unchanged until it is
+ * answered. */
+struct zkl_turn {
+    struct zkl_contender *contender; /* to queue with, if it is not handed another one */
+    struct zkl_wish wish;
+
+    /* The core's. */
+    struct zkl_contender *given; /* somebody else's, which is its own from here on; or NULL */
+    bool waits;                  /* for that, or for its turn to queue */
+    struct zkl_turn *next, *prev;
+};
+
+struct zkl_turns {
+    /* The handle's. */
+    unsigned
+        handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
+    int64_t retain_ns; /* 0: who unlocks last deletes the node */
+    /* None of these is to call the core. */
+    void (*asks)(struct zkl_turns *turns, struct zkl_turn *turn); /* its contender begins now */
+    void (*given)(struct zkl_turns *turns, struct zkl_turn *turn);
+    /* The core gives the idle one up: the handle has it no more. */
+    void (*dropped)(struct zkl_turns *turns, struct zkl_contender *contender);
+
+    /* The core's. */
+    enum zkl_turns_state state;
+    struct zkl_contender *holder;  /* TAKEN, IDLE */
+    struct zkl_turn *first, *last; /* who waits, in their order */
+    size_t asking;                 /* how many queue */
+    unsigned handoffs;             /* how many there were in a row */
+    int64_t idle_until;            /* CLOCK_MONOTONIC */
+    int64_t timer_mono_ns;         /* if timed: when it is looked at */
+    struct zkl_turns *next_due, *next_timed;
+    bool due, timed;
+};
+
+enum zkl_turns_answer {
+    ZKL_TURNS_QUEUES, /* its contender does: news come */
+    ZKL_TURNS_WAITS,
+    ZKL_TURNS_GIVEN, /* the idle one */
+    ZKL_TURNS_BUSY   /* a try: some other owner of this handle has it, or is before it */
+};
+
+/* An owner asks; ahead: before all who wait, as it has just lost what it was given. */
+enum zkl_turns_answer zkl_turns_join(struct zkl_core *core, struct zkl_time now,
+                                     struct zkl_turns *turns, struct zkl_turn *turn, bool ahead);
+/* It gives up while it waits. (Who queues is stopped like any contender.) */
+void zkl_turns_leave(struct zkl_turns *turns, struct zkl_turn *turn);
+/* The idle one, without a request; NULL: there is none. */
+struct zkl_contender *zkl_turns_take(struct zkl_core *core, struct zkl_turns *turns);
+/* The owner's last unlock. True: the contender is the next owner's already, or stays. False: it is to be
+ * released, by the very next call into the core: who waits then queues behind that. */
+bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns,
+                    struct zkl_contender *contender);
+/* Give up the idle one, if there is one. */
+void zkl_turns_drop(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns);
+/* The handle goes: nobody waits, and nobody has it. */
+void zkl_turns_fini(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns);
+
+const char *zkl_turns_state_name(enum zkl_turns_state state);
+bool zkl_turns_may_move(enum zkl_turns_state from, enum zkl_turns_state to);
+
+/* --- for the rest of the core ------------------------------------------- */
+
+/* News of a contender that has turns; they are told to its owner too. */
+void zkl_turns_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news);
+/* To be looked at when the event is over. */
+void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns);
+void zkl_turns_settle(struct zkl_core *core, struct zkl_turns *turns);
+/* core->turns_mono_ns has come. */
+void zkl_turns_timer(struct zkl_core *core);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations: each ends in one callback, as the call it is the twin of would have returned. */
+#include "done.h"
+#include "every.h"
+#include "notes.h"
+#include "proxy.h"
+#include "says.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+
+/* One client, one path, some owners. */
+struct scene {
+    const char *path;
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct zkl_owner *a, *b;
+};
+
+static struct scene scene_with(struct zkl_client *client, const char *name)
+{
+    struct scene s = {.path = cluster_path(name), .client = client};
+
+    s.mutex = cluster_mutex(s.client, s.path);
+    s.a = new_owner();
+    s.b = new_owner();
+    return s;
+}
+
+static struct scene scene_open(const char *name)
+{
+    return scene_with(cluster_client(), name);
+}
+
+static void scene_close(struct scene *s)
+{
+    check_ok(zkl_owner_free(s->a));
+    check_ok(zkl_owner_free(s->b));
+    cluster_free(s->client, s->mutex);
+}
+
+static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct done *done, uint64_t *op)
+{
+    return zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_done, done, op);
+}
+
+/* --- acquire and unlock ---------------------------------------------------------------------- */
+
+/* Goal: an acquisition ends in one callback on another thread, with the grant filled in; the owner
+ * holds, and no thread does; after the unlock's callback nothing is on the server. */
+static void an_owner_holds_as_a_thread_does(void **state)
+{
+    struct scene s = scene_open("owner");
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &done, NULL));
+    check_wait(atomic_load(&done.calls) == 1, WAIT_MS);
+    check_true(!pthread_equal(done.thread, pthread_self()));
+    check_ok(done_code(&done));
+    check_num(grant.token, >, 0);
+    check_num(grant.hold_count, ==, 1);
+    check_num(grant.window_ms, >, 0);
+    check_num(zkl_mutex_hold_count(s.mutex), ==, 0);
+    check_true(zkl_owner_use(s.a) == NULL);
+    check_num(zkl_mutex_hold_count(s.mutex), ==, 1);
+    check_num(zkl_mutex_still_held(s.mutex, 1), ==, 1);
+    check_true(zkl_mutex_token(s.mutex) == grant.token);
+    check_true(zkl_owner_use(s.b) == s.a);
+    check_num(zkl_mutex_still_held(s.mutex, 0), ==, 0);
+    check_true(zkl_owner_use(NULL) == s.b);
+    check_num(zkl_owner_free(s.a), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_free(s.mutex), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_trylock(s.mutex), ==, ZKL_EBUSY);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_num(cluster_children(s.path), ==, 0);
+    scene_close(&s);
+}
+
+/* Goal: owners exclude each other in one thread, in the order in which they asked. */
+static void owners_exclude_each_other_in_one_thread(void **state)
+{
+    struct scene s = scene_open("two");
+    struct done a = {0}, b = {0}, c = {0};
+    struct zkl_owner *third = new_owner();
+
+    (void)state;
+    check_ok(start(s.a, s.mutex, &a, NULL));
+    check_ok(done_code(&a));
+    check_ok(start(s.b, s.mutex, &b, NULL));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(start(third, s.mutex, &c, NULL));
+    check_wait(cluster_children(s.path) == 3, WAIT_MS);
+    check_num(zkl_mutex_free(s.mutex), ==, ZKL_EBUSY);
+    check_num(zkl_owner_free(s.b), ==, ZKL_EBUSY);
+    check_num(b.calls + c.calls, ==, 0);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_ok(done_code(&b));
+    check_num(c.calls, ==, 0);
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(done_code(&c));
+    check_ok(async_unlock(third, s.mutex));
+    check_ok(zkl_owner_free(third));
+    scene_close(&s);
+}
+
+/* Goal: an owner enters again, with a count, and unlocks as often; a call that blocks and an operation are
+ * the same owner's. */
+static void an_owner_enters_again(void **state)
+{
+    struct scene s = scene_open("again");
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(async_lock(s.a, s.mutex));
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &done, NULL));
+    check_ok(done_code(&done));
+    check_num(grant.hold_count, ==, 2);
+    zkl_owner_use(s.a);
+    check_ok(zkl_mutex_lock(s.mutex));
+    check_num(zkl_mutex_hold_count(s.mutex), ==, 3);
+    check_ok(zkl_mutex_unlock(s.mutex));
+    zkl_owner_use(NULL);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_num(cluster_children(s.path), ==, 1);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ENOTOWNER);
+    check_num(cluster_children(s.path), ==, 0);
+    scene_close(&s);
+}
+
+/* Goal: what an owner can only do wrong is refused at once and calls nobody: to wait for itself, through
+ * another handle or while its own acquisition is under way, and to unlock what it does not hold. */
+static void wrong_calls_are_refused_at_once(void **state)
+{
+    struct scene s = scene_open("wrong");
+    struct zkl_mutex *other = cluster_mutex(s.client, s.path);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_grant grant = {0};
+    struct done done = {0}, none = {0};
+
+    (void)state;
+    check_ok(async_lock(s.b, s.mutex));
+    check_ok(start(s.a, s.mutex, &done, NULL));
+    check_num(start(s.a, s.mutex, &none, NULL), ==, ZKL_EDEADLK);
+    check_num(start(s.a, other, &none, NULL), ==, ZKL_EDEADLK);
+    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ENOTOWNER);
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(done_code(&done));
+    check_num(start(s.a, other, &none, NULL), ==, ZKL_EDEADLK);
+    check_num(zkl_mutex_unlock_async(s.a, other, note_done, &none), ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_unlock_async(NULL, s.mutex, note_done, &none), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_unlock_async(s.a, s.mutex, NULL, &none), ==, ZKL_EINVAL);
+    check_num(start(NULL, s.mutex, &none, NULL), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, NULL, NULL, NULL, &none, NULL), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &none, NULL), ==,
+              ZKL_EINVAL);
+    wait.deadline_ns = -1;
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_done, &none, NULL), ==,
+              ZKL_EBADTIMEOUT);
+    wait.size = 0;
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_done, &none, NULL), ==,
+              ZKL_EINVAL);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_num(none.calls, ==, 0);
+    check_ok(zkl_mutex_free(other));
+    scene_close(&s);
+}
+
+/* --- how a wait ends ------------------------------------------------------------------------- */
+
+/* Goal: the deadline of an operation holds, one that has passed and a try are told in a callback too, and
+ * nothing stays. */
+static void a_deadline_ends_an_operation(void **state)
+{
+    struct scene s = scene_open("deadline");
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(async_lock(s.a, s.mutex));
+    wait.deadline_ns = zkl_now_ns() + 300 * MS;
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
+    check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
+    check_num(zkl_now_ns(), >=, wait.deadline_ns);
+    check_num(zkl_now_ns() - wait.deadline_ns, <, 2000 * MS);
+    check_true(strstr(done.detail, s.path) != NULL);
+    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
+    check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
+    check_true(strstr(done.detail, "had passed") != NULL);
+    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+    wait = zkl_wait_init();
+    wait.flags = ZKL_WAIT_TRY;
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
+    check_num(done_code(&done), ==, ZKL_EBUSY);
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_ok(async_unlock(s.a, s.mutex));
+    scene_close(&s);
+}
+
+/* Goal: an operation is canceled by its number, or by a cancel object as a call is; a number that is over,
+ * or was never given, is ignored. */
+static void an_operation_is_canceled(void **state)
+{
+    struct scene s = scene_open("cancel");
+    struct zkl_owner *third = new_owner();
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct done b = {0}, c = {0};
+    uint64_t op = 0;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&wait.cancel));
+    check_ok(async_lock(s.a, s.mutex));
+    check_ok(start(s.b, s.mutex, &b, &op));
+    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_done, &c, NULL));
+    check_wait(cluster_children(s.path) == 3, WAIT_MS);
+    check_ok(zkl_op_cancel(s.client, op));
+    check_num(done_code(&b), ==, ZKL_ECANCELED);
+    check_ok(zkl_op_cancel(s.client, op));
+    check_ok(zkl_op_cancel(s.client, 0));
+    check_ok(zkl_op_cancel(s.client, UINT64_MAX));
+    check_num(c.calls, ==, 0);
+    zkl_cancel_set(wait.cancel);
+    check_num(done_code(&c), ==, ZKL_ECANCELED);
+    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_done, &c, NULL));
+    check_num(done_code(&c), ==, ZKL_ECANCELED);
+    zkl_cancel_free(wait.cancel);
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    check_ok(async_unlock(s.a, s.mutex));
+    check_ok(zkl_owner_free(third));
+    scene_close(&s);
+}
+
+/* Goal: close ends every operation with a callback, and an unlock after it says at once that the hold is
+ * lost, without one. */
+static void close_ends_all_operations(void **state)
+{
+    struct scene s = scene_open("close");
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_permit *permit, *waited;
+    struct done b = {0}, p = {0}, none = {0};
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("close-permits"), 1, NULL));
+    check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
+    check_ok(async_lock(s.a, s.mutex));
+    check_ok(start(s.b, s.mutex, &b, NULL));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, &waited, note_done, &p, NULL));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(zkl_client_close(s.client, WAIT_MS));
+    check_num(b.calls, ==, 1); /* close waits for callbacks */
+    check_num(done_code(&b), ==, ZKL_ECLOSED);
+    check_num(done_code(&p), ==, ZKL_ECLOSED);
+    check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_ECLOSED);
+    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ELOST);
+    check_num(zkl_permit_release_async(permit, note_done, &none), ==, ZKL_ELOST);
+    check_num(none.calls, ==, 0);
+    check_ok(zkl_semaphore_free(semaphore));
+    scene_close(&s);
+}
+
+/* Goal: a hold that was lost is told to its unlock, and to a re-entry, in callbacks. */
+static void a_lost_hold_is_told(void **state)
+{
+    struct notes notes = NOTES_INIT;
+    struct scene s = scene_open("lost");
+    struct done done = {0};
+    char node[200];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(s.mutex, take_note, &notes));
+    check_ok(async_lock(s.a, s.mutex));
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_ok(start(s.a, s.mutex, &done, NULL));
+    check_num(done_code(&done), ==, ZKL_ELOST);
+    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
+    check_ok(async_lock(s.a, s.mutex));
+    check_ok(async_unlock(s.a, s.mutex));
+    scene_close(&s);
+}
+
+/* --- read-write locks, semaphores ------------------------------------------------------------ */
+
+/* Goal: the halves of a read-write lock know an owner: readers share, a downgrade is granted at once, an
+ * upgrade is refused. */
+static void an_owner_has_both_halves(void **state)
+{
+    struct scene s = scene_open("halves");
+    struct zkl_rwlock *rwlock = NULL;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(zkl_rwlock_new(&rwlock, s.client, cluster_path("rwlock"), NULL));
+    struct zkl_mutex *read = zkl_rwlock_read(rwlock), *write = zkl_rwlock_write(rwlock);
+    check_ok(async_lock(s.a, write));
+    check_ok(async_lock(s.a, read));
+    check_ok(start(s.b, read, &done, NULL));
+    check_ok(async_unlock(s.a, write));
+    check_ok(done_code(&done));
+    check_num(start(s.a, write, &done, NULL), ==, ZKL_EDEADLK);
+    check_ok(async_unlock(s.a, read));
+    check_ok(async_unlock(s.b, read));
+    check_ok(zkl_rwlock_free(rwlock));
+    scene_close(&s);
+}
+
+/* Goal: permits come and go by operations, in the order of the requests, and a mutex made of a semaphore is
+ * the handle's, whatever owner is named. */
+static void permits_are_acquired_and_released(void **state)
+{
+    struct scene s = scene_open("permits");
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_permit *two[2], *one[1];
+    struct zkl_mutex *single = NULL;
+    struct done first = {0}, second = {0}, none = {0};
+    uint64_t op = 0;
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("semaphore"), 2, NULL));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 2, NULL, two, note_done, &first, NULL));
+    check_ok(done_code(&first));
+    check_num(zkl_permit_still_held(two[1], 1), ==, 1);
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, one, note_done, &second, &op));
+    check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
+    check_ok(zkl_permit_release_async(two[0], note_done, &first));
+    check_ok(done_code(&first));
+    check_ok(done_code(&second));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, two, note_done, &second, &op));
+    check_ok(zkl_op_cancel(s.client, op));
+    check_num(done_code(&second), ==, ZKL_ECANCELED);
+    check_num(zkl_semaphore_acquire_async(semaphore, 3, NULL, two, note_done, &none, NULL), ==, 0);
+    check_num(done_code(&none), ==, ZKL_EINVAL); /* only the server knows the number by now */
+    check_num(zkl_semaphore_acquire_async(semaphore, 0, NULL, two, note_done, &none, NULL), ==,
+              ZKL_EINVAL);
+    check_num(zkl_semaphore_acquire_async(semaphore, 1, NULL, NULL, note_done, &none, NULL), ==,
+              ZKL_EINVAL);
+    check_num(zkl_semaphore_acquire_async(semaphore, 1, NULL, one, NULL, &none, NULL), ==,
+              ZKL_EINVAL);
+    check_ok(zkl_permit_release_async(two[1], note_done, &first));
+    check_ok(done_code(&first));
+    check_ok(zkl_permit_release(one[0]));
+    check_ok(zkl_semaphore_free(semaphore));
+
+    check_ok(zkl_semaphore_mutex_new(&single, s.client, cluster_path("single"), NULL));
+    check_ok(async_lock(s.a, single));
+    check_ok(start(s.a, single, &second, NULL));
+    check_ok(async_unlock(s.b, single));
+    check_ok(done_code(&second));
+    check_ok(async_unlock(s.a, single));
+    check_num(async_unlock(s.a, single), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_mutex_free(single));
+    scene_close(&s);
+}
+
+/* --- callbacks ------------------------------------------------------------------------------- */
+
+#define LINKS 50
+
+struct chain {
+    struct zkl_owner *owner;
+    struct zkl_mutex *mutex;
+    int left, wrong;
+    struct done done;
+};
+
+static void next_link(int code, void *arg)
+{
+    struct chain *c = arg;
+    struct zkl_owner *before = zkl_owner_use(c->owner);
+    bool held = zkl_mutex_still_held(c->mutex, 1) == 1;
+
+    zkl_owner_use(before);
+    c->wrong +=
+        code != 0 || held != (c->left % 2 == 1) || zkl_mutex_lock(c->mutex) != ZKL_EINCALLBACK;
+    if (c->left-- == 0)
+        note_done(c->wrong, &c->done);
+    else if (held)
+        c->wrong += zkl_mutex_unlock_async(c->owner, c->mutex, next_link, c) != 0;
+    else
+        c->wrong +=
+            zkl_mutex_acquire_async(c->owner, c->mutex, NULL, NULL, next_link, c, NULL) != 0;
+}
+
+/* Goal: operations are started in callbacks, each callback the start of the next, and calls that wait are
+ * refused there. */
+static void a_callback_starts_the_next(void **state)
+{
+    struct scene s = scene_open("chain");
+    struct chain c = {.owner = s.a, .mutex = s.mutex, .left = 2 * LINKS - 1};
+
+    (void)state;
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, NULL, next_link, &c, NULL));
+    check_ok(done_code(&c.done));
+    check_num(cluster_children(s.path), ==, 0);
+    scene_close(&s);
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static atomic_int states_elsewhere;
+
+static void note_state(struct zkl_client *client, enum zkl_client_state state, void *thread)
+{
+    (void)client, (void)state;
+    if (!pthread_equal(*(pthread_t *)thread, pthread_self()))
+        atomic_fetch_add(&states_elsewhere, 1);
+}
+
+static void dispatch_within(int code, void *arg)
+{
+    struct scene *s = arg;
+    (void)code;
+    s->path = zkl_client_dispatch(s->client, 1) == ZKL_EINCALLBACK &&
+                      zkl_client_event_fd(s->client) == ZKL_EINCALLBACK
+                  ? "refused"
+                  : "allowed";
+}
+
+/* Goal: once the descriptor was asked for, every callback of the client runs in zkl_client_dispatch, on its
+ * thread, at most as many as it is told, in their order; the descriptor is readable while some are due. */
+static void an_event_loop_has_its_callbacks(void **state)
+{
+    static pthread_t here;
+    struct zkl_client_options options = cluster_options();
+    struct done a = {0}, b = {0}, none = {0};
+
+    (void)state;
+    here = pthread_self();
+    options.state_fn = note_state;
+    options.state_arg = &here;
+    struct scene s = scene_with(cluster_client_with(&options), "loop");
+    check_fails(zkl_client_dispatch(s.client, 1), ZKL_EINVAL, "zkl_client_event_fd");
+    int fd = zkl_client_event_fd(s.client);
+    check_num(fd, >=, 0);
+    check_num(zkl_client_event_fd(s.client), ==, fd);
+    while (zkl_client_dispatch(s.client, 10) > 0) /* what was queued before: the first connection */
+        ;
+    atomic_store(&states_elsewhere, 0);
+    check_true(!is_readable(fd));
+    check_num(zkl_client_dispatch(s.client, 0), ==, ZKL_EINVAL);
+    check_ok(start(s.a, s.mutex, &a, NULL));
+    check_wait(is_readable(fd), WAIT_MS);
+    check_num(start(s.a, s.mutex, &none, NULL), ==, ZKL_EDEADLK);
+    check_ok(start(s.b, s.mutex, &b, NULL));
+    check_num(a.calls, ==, 0);
+    check_num(zkl_client_dispatch(s.client, 10), ==, 1);
+    check_true(pthread_equal(a.thread, pthread_self()));
+    check_ok(done_code(&a));
+    check_true(!is_readable(fd));
+    check_num(zkl_client_dispatch(s.client, 10), ==, 0);
+    check_ok(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &a));
+    check_wait(is_readable(fd) && cluster_children(s.path) == 1, WAIT_MS);
+    struct zkl_wait passed = ZKL_WAIT_INIT;
+    passed.deadline_ns = 1;
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, &passed, NULL, note_done, &none, NULL));
+    int ran = 0;
+    while (b.calls == 0) { /* one by one */
+        int n = zkl_client_dispatch(s.client, 1);
+        check_num(n, <=, 1);
+        ran += n;
+    }
+    ran += zkl_client_dispatch(s.client, 10);
+    check_num(ran, ==, 3);
+    check_ok(done_code(&a));
+    check_ok(done_code(&b));
+    check_num(done_code(&none), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_unlock_async(s.b, s.mutex, dispatch_within, &s));
+    check_wait(is_readable(fd), WAIT_MS);
+    check_num(zkl_client_dispatch(s.client, 1), ==, 1);
+    check_text(s.path, "refused");
+    scene_close(&s);
+    check_num(states_elsewhere, ==, 0);
+}
+
+/* Goal: with an event loop too every operation has its callback: after close in a dispatch, or at the
+ * latest in zkl_client_free. */
+static void what_is_left_of_a_loop_is_run(void **state)
+{
+    struct done first = {0}, second = {0};
+
+    (void)state;
+    for (int dispatched = 0; dispatched < 2; dispatched++) {
+        struct scene s = scene_open("left");
+        check_num(zkl_client_event_fd(s.client), >=, 0);
+        check_ok(start(s.a, s.mutex, &first, NULL));
+        check_wait(cluster_children(s.path) == 1, WAIT_MS);
+        check_ok(start(s.b, s.mutex, &second, NULL));
+        check_ok(zkl_client_close(s.client, WAIT_MS));
+        check_num(first.calls + second.calls, ==, 0);
+        if (dispatched)
+            check_num(zkl_client_dispatch(s.client, 10), >=, 2);
+        check_ok(zkl_client_free(s.client));
+        int code = done_code(&first);
+        check_num(done_code(&second), ==, ZKL_ECLOSED);
+        if (code == 0)
+            check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &first), ==, ZKL_ELOST);
+        check_ok(zkl_owner_free(s.a));
+        check_ok(zkl_owner_free(s.b));
+        check_ok(zkl_mutex_free(s.mutex));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(an_owner_holds_as_a_thread_does),
+        cluster_test(owners_exclude_each_other_in_one_thread),
+        cluster_test(an_owner_enters_again),
+        cluster_test(wrong_calls_are_refused_at_once),
+        cluster_test(a_deadline_ends_an_operation),
+        cluster_test(an_operation_is_canceled),
+        cluster_test(close_ends_all_operations),
+        cluster_test(a_lost_hold_is_told),
+        cluster_test(an_owner_has_both_halves),
+        cluster_test(permits_are_acquired_and_released),
+        cluster_test(a_callback_starts_the_next),
+        cluster_test(an_event_loop_has_its_callbacks),
+        cluster_test(what_is_left_of_a_loop_is_run),
+    };
+    return CLUSTER_MAIN(argc, argv, "async", tests);
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Local hand-off (local_handoffs_max): threads of one handle take turns on one node. */
+#include "driver/handle.h"
+
+#include "api/client.h"
+#include "cluster.h"
+
+#include "done.h"
+#include "notes.h"
+#include "proxy.h"
+
+#include <stdio.h>
+
+#define MANY 1000000
+#define THREADS 5
+
+static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int handoffs_max)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex *mutex;
+
+    options.local_handoffs_max = handoffs_max;
+    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    return mutex;
+}
+
+/* How many threads wait for their turn. */
+static size_t waiting(struct zkl_mutex *mutex)
+{
+    size_t n = 0;
+    zkl_driver_lock(mutex->client->driver);
+    for (const struct zkl_turn *turn = mutex->turns.first; turn; turn = turn->next)
+        n++;
+    zkl_driver_unlock(mutex->client->driver);
+    return n;
+}
+
+/* Actors that wait, the first one first; takes[i] is what each waits with. */
+static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex *mutex,
+                    size_t count)
+{
+    size_t before = waiting(mutex);
+    for (size_t i = 0; i < count; i++) {
+        actors[i] = actor_new();
+        takes[i].mutex = mutex;
+        takes[i].grant = (struct zkl_grant)ZKL_GRANT_INIT;
+        actor_begin(actors[i], do_acquire, &takes[i]);
+        check_wait(waiting(mutex) == before + i + 1, WAIT_MS);
+    }
+}
+
+static void expire(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    clientid_t id = *zoo_client_id(client->driver->current->zh);
+    zkl_driver_unlock(client->driver);
+    check_ok(
+        wire_expire_session(zks_host(), zks_port(server, 0), id.client_id, id.passwd, WAIT_MS));
+}
+
+/* --- in turn ---------------------------------------------------------------------------------- */
+
+/* Goal: threads of one handle get the lock in their order, on one node with one token. */
+static void threads_take_turns_on_one_node(void **state)
+{
+    const char *path = cluster_path("turns");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *actors[THREADS];
+    struct take takes[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        takes[i] = take_of(mutex);
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    line_up(actors, takes, mutex, THREADS);
+    check_num(zkl_mutex_trylock(mutex), ==, 0); /* again */
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(zkl_mutex_hold_count(mutex), ==, 0);
+    for (int i = 0; i < THREADS; i++) {
+        check_ok(actor_result(actors[i]));
+        for (int j = i + 1; j < THREADS; j++)
+            check_true(!actor_is_done(actors[j]));
+        check_num(takes[i].grant.token, ==, token);
+        check_num(takes[i].grant.hold_count, ==, 1);
+        check_true(takes[i].grant.window_ms > 0);
+        check_num(cluster_children(path), ==, 1);
+        check_ok(actor_do(actors[i], do_unlock, mutex));
+        actor_end(actors[i]);
+    }
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    cluster_free(client, mutex);
+}
+
+/* Goal: a try finds the lock busy without asking the server while another thread of the handle has it. */
+static void a_try_is_busy_without_a_request(void **state)
+{
+    const char *path = cluster_path("try");
+    struct zkl_client_options options = cluster_options();
+    struct actor *actor = actor_new();
+    struct proxy *proxy;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    check_ok(actor_do(actor, do_trylock, mutex));
+    proxy_reset_counts(proxy);
+    check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
+    check_num(proxy_counts(proxy, PROXY_CHILDREN2) + proxy_counts(proxy, PROXY_CHILDREN), ==, 0);
+    check_ok(actor_do(actor, do_unlock, mutex));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: owners that are no threads take turns with threads. Method: an owner waits behind a thread, and a
+ * thread behind that. */
+static void owners_take_turns_with_threads(void **state)
+{
+    const char *path = cluster_path("owners");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct zkl_owner *owner = new_owner();
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct done done = {0};
+    struct actor *actors[1];
+    struct take takes[1] = {take_of(mutex)};
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, &grant, note_done, &done, NULL));
+    line_up(actors, takes, mutex, 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(done_code(&done));
+    check_num(grant.token, ==, token);
+    check_num(grant.hold_count, ==, 1);
+    check_num(cluster_children(path), ==, 1);
+    check_ok(async_unlock(owner, mutex));
+    check_ok(actor_result(actors[0]));
+    check_num(takes[0].grant.token, ==, token);
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    actor_end(actors[0]);
+    check_ok(async_lock(owner, mutex));
+    check_ok(async_unlock(owner, mutex));
+    check_ok(zkl_owner_free(owner));
+    cluster_free(client, mutex);
+}
+
+/* --- others ----------------------------------------------------------------------------------- */
+
+struct runner {
+    struct zkl_mutex *mutex;
+    atomic_int *stop;
+    atomic_long *cycles;
+};
+
+static int run_until(void *arg)
+{
+    struct runner *r = arg;
+    int rc = 0;
+    while (rc == 0 && !atomic_load(r->stop)) {
+        rc = zkl_mutex_lock(r->mutex);
+        if (rc == 0)
+            atomic_fetch_add(r->cycles, 1);
+        rc = rc == 0 ? zkl_mutex_unlock(r->mutex) : rc;
+    }
+    return rc;
+}
+
+/* Goal: nobody outside starves, and without anybody outside it goes on for ever on one node. Method: some
+ * threads run on one handle; with nobody else the token stays; somebody else gets the lock again and
+ * again. */
+static void others_get_their_turn(void **state)
+{
+    const char *path = cluster_path("others");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, 50), *outside = cluster_mutex(other, path);
+    struct actor *actors[THREADS];
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    atomic_int stop = 0;
+    atomic_long cycles = 0;
+    struct runner runner = {mutex, &stop, &cycles};
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], run_until, &runner);
+    }
+    check_wait(atomic_load(&cycles) > 100, WAIT_MS);
+    check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
+    uint64_t token = grant.token;
+    check_ok(zkl_mutex_unlock(mutex));
+    long before = atomic_load(&cycles);
+    check_wait(atomic_load(&cycles) > before + 500, WAIT_MS);
+    check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
+    check_num(grant.token, ==, token);
+    check_ok(zkl_mutex_unlock(mutex));
+    for (int i = 0; i < 10; i++) {
+        check_ok(zkl_mutex_lock_for(outside, WAIT_MS));
+        check_num(zkl_mutex_token(outside), >, token);
+        token = zkl_mutex_token(outside);
+        check_ok(zkl_mutex_unlock(outside));
+    }
+    atomic_store(&stop, 1);
+    for (int i = 0; i < THREADS; i++) {
+        check_ok(actor_result(actors[i]));
+        actor_end(actors[i]);
+    }
+    cluster_free(client, mutex);
+    cluster_free(other, outside);
+}
+
+/* Goal: with somebody outside known the lock is handed on so often and no more. */
+static void it_is_handed_on_so_often_while_others_wait(void **state)
+{
+    const char *path = cluster_path("limit");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, 2), *outside = cluster_mutex(other, path);
+    struct actor *actors[THREADS], *last = actor_new();
+    struct take takes[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        takes[i] = take_of(mutex);
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    actor_begin(last, do_lock, outside);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    line_up(actors, takes, mutex, THREADS);
+    check_ok(zkl_mutex_unlock(mutex));
+    int handed = 0;
+    for (; handed < THREADS && !actor_is_done(last); handed++) {
+        check_wait(actor_is_done(actors[handed]) || actor_is_done(last), WAIT_MS);
+        if (actor_is_done(last))
+            break;
+        check_ok(actor_result(actors[handed]));
+        check_num(takes[handed].grant.token, ==, token);
+        /* The third one asked whether others queue. */
+        check_wait(handed != 2 || mutex->turns.holder->machine.contended, WAIT_MS);
+        check_ok(actor_do(actors[handed], do_unlock, mutex));
+        check_wait(handed != 2 || actor_is_done(last), WAIT_MS);
+    }
+    check_num(handed, ==, 3); /* two, and one while that was looked into */
+    check_ok(actor_result(last));
+    check_ok(actor_do(last, do_unlock, outside));
+    for (int i = handed; i < THREADS; i++) {
+        check_ok(actor_result(actors[i]));
+        check_num(takes[i].grant.token, >, token);
+        check_ok(actor_do(actors[i], do_unlock, mutex));
+    }
+    for (int i = 0; i < THREADS; i++)
+        actor_end(actors[i]);
+    actor_end(last);
+    cluster_free(client, mutex);
+    cluster_free(other, outside);
+}
+
+/* --- giving up -------------------------------------------------------------------------------- */
+
+/* Goal: who gives up while it waits is passed over, and the others keep their order. */
+static void who_gives_up_is_passed_over(void **state)
+{
+    const char *path = cluster_path("gives-up");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct zkl_cancel *cancel;
+    struct actor *actors[4];
+    struct take takes[4];
+
+    (void)state;
+    check_ok(zkl_cancel_new(&cancel));
+    for (int i = 0; i < 4; i++)
+        takes[i] = take_of(mutex);
+    takes[0].wait.deadline_ns = zkl_now_ns() + 300 * INT64_C(1000000);
+    takes[2].wait.cancel = cancel;
+    check_ok(zkl_mutex_lock(mutex));
+    line_up(actors, takes, mutex, 4);
+    check_num(actor_result(actors[0]), ==, ZKL_ETIMEDOUT);
+    zkl_cancel_set(cancel);
+    check_num(actor_result(actors[2]), ==, ZKL_ECANCELED);
+    check_num(waiting(mutex), ==, 2);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(actors[1]));
+    check_true(!actor_is_done(actors[3]));
+    check_ok(actor_do(actors[1], do_unlock, mutex));
+    check_ok(actor_result(actors[3]));
+    check_ok(actor_do(actors[3], do_unlock, mutex));
+    for (int i = 0; i < 4; i++)
+        actor_end(actors[i]);
+    zkl_cancel_free(cancel);
+    cluster_free(client, mutex);
+}
+
+/* Goal: if the thread that queues for all gives up, the next one queues. */
+static void the_next_one_queues_for_who_gave_up(void **state)
+{
+    const char *path = cluster_path("queues");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY), *outside = cluster_mutex(other, path);
+    struct actor *first = actor_new(), *actors[1];
+    struct take take = take_of(mutex), takes[1] = {take_of(mutex)};
+
+    (void)state;
+    check_ok(zkl_mutex_lock(outside));
+    take.wait.deadline_ns = zkl_now_ns() + 500 * INT64_C(1000000);
+    actor_begin(first, do_acquire, &take);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    line_up(actors, takes, mutex, 1);
+    check_num(actor_result(first), ==, ZKL_ETIMEDOUT);
+    check_wait(waiting(mutex) == 0 && cluster_children(path) == 2, WAIT_MS);
+    check_ok(zkl_mutex_unlock(outside));
+    check_ok(actor_result(actors[0]));
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    actor_end(first);
+    actor_end(actors[0]);
+    cluster_free(client, mutex);
+    cluster_free(other, outside);
+}
+
+/* --- losses ----------------------------------------------------------------------------------- */
+
+/* Goal: when the session ends, its holder hears of it, and who waits gets the lock anew: in the old order,
+ * each within its own deadline, without waiting for the one that lost it. */
+static void an_expiry_keeps_the_order_of_who_waits(void **state)
+{
+    const char *path = cluster_path("expired");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *actors[THREADS];
+    struct take takes[THREADS];
+    uint64_t token;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        takes[i] = take_of(mutex);
+    takes[THREADS - 1].wait.deadline_ns = zkl_now_ns() + 8000 * INT64_C(1000000);
+    check_ok(zkl_mutex_lock(mutex));
+    token = zkl_mutex_token(mutex);
+    line_up(actors, takes, mutex, THREADS);
+    expire(client);
+    for (int i = 0; i < THREADS - 1; i++) {
+        check_ok(actor_result(actors[i]));
+        check_true(!actor_is_done(actors[i + 1]));
+        check_num(takes[i].grant.token, >, token);
+        if (i < THREADS - 2)
+            check_ok(actor_do(actors[i], do_unlock, mutex));
+    }
+    check_num(takes[0].grant.token, ==, takes[1].grant.token);
+    check_num(zkl_mutex_token(mutex), ==, 0);
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_num(actor_result(actors[THREADS - 1]), ==, ZKL_ETIMEDOUT);
+    check_ok(actor_do(actors[THREADS - 2], do_unlock, mutex));
+    for (int i = 0; i < THREADS; i++)
+        actor_end(actors[i]);
+    cluster_free(client, mutex);
+}
+
+/* Goal: a hold with a lease is never handed on; one without is, to a thread with a lease, whose it has from
+ * then on. */
+static void a_leased_hold_is_not_handed_on(void **state)
+{
+    const char *path = cluster_path("leased");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *actors[2];
+    struct take takes[2] = {take_of(mutex), take_of(mutex)};
+
+    (void)state;
+    takes[0].wait.lease_ms = 5000;
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    line_up(actors, takes, mutex, 2);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(actors[0]));
+    check_num(takes[0].grant.token, ==, token);
+    check_num(takes[0].grant.window_ms, <=, 5000);
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    check_ok(actor_result(actors[1]));
+    check_num(takes[1].grant.token, >, token);
+    check_num(takes[1].grant.window_ms, >, 5000);
+    check_ok(actor_do(actors[1], do_unlock, mutex));
+    actor_end(actors[0]);
+    actor_end(actors[1]);
+    cluster_free(client, mutex);
+}
+
+/* Goal: a holder that was asked to let go does not hand on; the next thread queues. */
+static void a_revoked_hold_is_not_handed_on(void **state)
+{
+    const char *path = cluster_path("revoked");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *actors[2];
+    struct take takes[2] = {take_of(mutex), take_of(mutex)};
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    line_up(actors, takes, mutex, 2);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(actors[0]));
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_num(notes.list[0].token, ==, token);
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    check_ok(actor_result(actors[1]));
+    check_num(takes[1].grant.token, >, token);
+    check_ok(actor_do(actors[1], do_unlock, mutex));
+    actor_end(actors[0]);
+    actor_end(actors[1]);
+    cluster_free(client, mutex);
+}
+
+static int lock_only(void *mutex)
+{
+    return zkl_mutex_lock(mutex);
+}
+
+/* Goal: a thread that ends while it has the lock hands nothing on; who waits queues at once. */
+static void a_thread_that_ends_hands_nothing_on(void **state)
+{
+    const char *path = cluster_path("exits");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *holder = actor_new(), *actors[1];
+    struct take takes[1] = {take_of(mutex)};
+
+    (void)state;
+    check_ok(actor_do(holder, lock_only, mutex));
+    zkl_driver_lock(client->driver);
+    uint64_t token = (uint64_t)mutex->turns.holder->machine.czxid;
+    zkl_driver_unlock(client->driver);
+    line_up(actors, takes, mutex, 1);
+    actor_end(holder);
+    check_ok(actor_result(actors[0]));
+    check_num(takes[0].grant.token, >, token);
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    actor_end(actors[0]);
+    cluster_free(client, mutex);
+}
+
+/* Goal: close ends the waits of all. */
+static void close_ends_all_waits(void **state)
+{
+    const char *path = cluster_path("closed");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = shared(client, path, MANY);
+    struct actor *actors[THREADS];
+    struct take takes[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        takes[i] = take_of(mutex);
+    check_ok(zkl_mutex_lock(mutex));
+    line_up(actors, takes, mutex, THREADS);
+    check_num(zkl_mutex_free(mutex), ==, ZKL_EBUSY);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    for (int i = 0; i < THREADS; i++) {
+        check_num(actor_result(actors[i]), ==, ZKL_ECLOSED);
+        actor_end(actors[i]);
+    }
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(threads_take_turns_on_one_node),
+        cluster_test(a_try_is_busy_without_a_request),
+        cluster_test(owners_take_turns_with_threads),
+        cluster_test(others_get_their_turn),
+        cluster_test(it_is_handed_on_so_often_while_others_wait),
+        cluster_test(who_gives_up_is_passed_over),
+        cluster_test(the_next_one_queues_for_who_gave_up),
+        cluster_test(an_expiry_keeps_the_order_of_who_waits),
+        cluster_test(a_leased_hold_is_not_handed_on),
+        cluster_test(a_revoked_hold_is_not_handed_on),
+        cluster_test(a_thread_that_ends_hands_nothing_on),
+        cluster_test(close_ends_all_waits),
+    };
+    return CLUSTER_MAIN(argc, argv, "handoff", tests);
+}

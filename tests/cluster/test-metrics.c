@@ -1,0 +1,850 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures agree with an independent count: by the callers themselves, by callbacks, by a proxy and by the
+ * server. */
+#include "cluster.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/metrics.h>
+
+#include "api/client.h"
+#include "chance.h"
+#include "done.h"
+#include "notes.h"
+#include "proxy.h"
+
+#define MS INT64_C(1000000)
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+static struct zkl_client_metrics figures(struct zkl_client *client)
+{
+    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
+
+    check_ok(zkl_client_metrics(client, &m));
+    check_num(m.locks.held, ==, m.locks.acquisitions - m.locks.hold.count);
+    return m;
+}
+
+static struct zkl_lock_metrics lock_figures(struct zkl_mutex *mutex)
+{
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+
+    check_ok(zkl_mutex_metrics(mutex, &m));
+    return m;
+}
+
+static struct zkl_lock_options counted(void)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+
+    options.metrics = 1;
+    return options;
+}
+
+static struct zkl_mutex *counted_mutex(struct zkl_client *client, const char *path)
+{
+    struct zkl_lock_options options = counted();
+    struct zkl_mutex *mutex;
+
+    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    return mutex;
+}
+
+static uint64_t all_requests(const struct zkl_client_metrics *m)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < ZKL_REQUESTS; i++)
+        sum += m->requests[i];
+    return sum;
+}
+
+/* --- a crew that counts for itself ------------------------------------------------------------ */
+
+#define HANDS 4
+#define TURNS 150
+#define SAMPLES_MAX (HANDS * TURNS * 4)
+
+enum { ONE, OTHER, SHARED, PERMITS, PATHS };
+
+/* What the callers saw; under mu. */
+struct tally {
+    pthread_mutex_t mu;
+    uint64_t acquired[PATHS], reentries, failures[ZKL_METRICS_CODES], releases;
+    int64_t waits[SAMPLES_MAX], holds[SAMPLES_MAX];
+    size_t wait_count, hold_count;
+};
+
+struct crew {
+    struct zkl_client *client;
+    struct zkl_mutex *mutexes[2];
+    struct zkl_rwlock *rwlock;
+    struct zkl_semaphore *semaphore;
+    struct zkl_multi *multi; /* of the two mutexes */
+    struct zkl_cancel *set;  /* is set already */
+    struct tally tally;
+    atomic_int odd; /* results that should not have been */
+};
+
+struct hand {
+    pthread_t thread;
+    struct crew *crew;
+    uint64_t seed;
+};
+
+static int below(uint64_t *seed, int limit)
+{
+    return chance_between(seed, 0, limit - 1);
+}
+
+static void note(struct tally *t, int rc, int path, int holds, int64_t wait_ns)
+{
+    pthread_mutex_lock(&t->mu);
+    if (rc != 0)
+        t->failures[-rc]++;
+    for (int i = 0; rc == 0 && i < holds; i++)
+        t->waits[t->wait_count++] = wait_ns;
+    if (rc == 0)
+        t->acquired[path] += (uint64_t)holds;
+    pthread_mutex_unlock(&t->mu);
+}
+
+static void note_release(struct tally *t, int holds, int reentries, int64_t held_ns)
+{
+    pthread_mutex_lock(&t->mu);
+    for (int i = 0; i < holds; i++)
+        t->holds[t->hold_count++] = held_ns;
+    t->releases += (uint64_t)holds;
+    t->reentries += (uint64_t)reentries;
+    pthread_mutex_unlock(&t->mu);
+}
+
+/* A try, a wait that is over before it begins or soon, or one that is canceled; else for as long as it
+ * takes. */
+static struct zkl_wait some_wait(struct hand *hand)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    switch (below(&hand->seed, 6)) {
+    case 0:
+        wait.flags = ZKL_WAIT_TRY;
+        break;
+    case 1:
+        wait.deadline_ns = zkl_now_ns() + below(&hand->seed, 5) * MS;
+        break;
+    case 2:
+        wait.deadline_ns = zkl_now_ns();
+        break;
+    case 3:
+        wait.cancel = below(&hand->seed, 3) == 0 ? hand->crew->set : NULL;
+        break;
+    default:
+        break;
+    }
+    return wait;
+}
+
+static void work(struct hand *hand)
+{
+    struct timespec time = {0, 1000L * below(&hand->seed, 800)};
+
+    nanosleep(&time, NULL);
+}
+
+static void turn_mutex(struct hand *hand, struct zkl_mutex *mutex, int path)
+{
+    struct zkl_wait wait = some_wait(hand);
+    int again = below(&hand->seed, 3);
+    int64_t start = zkl_now_ns();
+    int rc = zkl_mutex_acquire(mutex, &wait, NULL);
+    int64_t got = zkl_now_ns();
+
+    note(&hand->crew->tally, rc, path, 1, got - start);
+    if (rc != 0)
+        return;
+    for (int i = 0; i < again; i++)
+        hand->crew->odd += zkl_mutex_lock(mutex) != 0;
+    work(hand);
+    for (int i = 0; i < again; i++)
+        hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
+    int64_t left = zkl_now_ns();
+    hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
+    note_release(&hand->crew->tally, 1, again, left - got);
+}
+
+static void turn_semaphore(struct hand *hand)
+{
+    struct crew *crew = hand->crew;
+    struct zkl_wait wait = some_wait(hand);
+    int count = 1 + below(&hand->seed, 2);
+    struct zkl_permit *permits[2];
+    int64_t start = zkl_now_ns();
+    int rc = zkl_semaphore_acquire(crew->semaphore, count, &wait, permits);
+    int64_t got = zkl_now_ns();
+
+    note(&crew->tally, rc, PERMITS, count, got - start);
+    if (rc != 0)
+        return;
+    work(hand);
+    for (int i = 0; i < count; i++) {
+        int64_t left = zkl_now_ns();
+        crew->odd += zkl_permit_release(permits[i]) != 0;
+        note_release(&crew->tally, 1, 0, left - got);
+    }
+}
+
+static void turn_multi(struct hand *hand)
+{
+    struct crew *crew = hand->crew;
+    struct zkl_wait wait = some_wait(hand);
+    int64_t start = zkl_now_ns();
+    int rc = zkl_multi_acquire(crew->multi, &wait, NULL);
+    int64_t got = zkl_now_ns();
+
+    note(&crew->tally, rc, ONE, 1, got - start);
+    if (rc != 0)
+        return;
+    note(&crew->tally, rc, OTHER, 1, got - start);
+    work(hand);
+    int64_t left = zkl_now_ns();
+    crew->odd += zkl_multi_unlock(crew->multi, NULL) != 0;
+    note_release(&crew->tally, 2, 0, left - got);
+}
+
+/* To ask for the write lock with the read lock is refused at once. */
+static void turn_wrong(struct hand *hand)
+{
+    struct zkl_mutex *read = zkl_rwlock_read(hand->crew->rwlock);
+    int64_t start = zkl_now_ns();
+    int rc = zkl_mutex_lock(read);
+    int64_t got = zkl_now_ns();
+
+    note(&hand->crew->tally, rc, SHARED, 1, got - start);
+    rc = zkl_mutex_lock(zkl_rwlock_write(hand->crew->rwlock));
+    hand->crew->odd += rc != ZKL_EDEADLK;
+    note(&hand->crew->tally, rc, SHARED, 1, 0);
+    int64_t left = zkl_now_ns();
+    hand->crew->odd += zkl_mutex_unlock(read) != 0;
+    note_release(&hand->crew->tally, 1, 0, left - got);
+}
+
+static void *hand_main(void *arg)
+{
+    struct hand *hand = arg;
+    struct crew *crew = hand->crew;
+
+    for (int i = 0; i < TURNS; i++) {
+        switch (below(&hand->seed, 7)) {
+        case 0:
+            turn_semaphore(hand);
+            break;
+        case 1:
+            turn_multi(hand);
+            break;
+        case 2:
+            turn_wrong(hand);
+            break;
+        case 3:
+            turn_mutex(hand, zkl_rwlock_write(crew->rwlock), SHARED);
+            break;
+        case 4:
+            turn_mutex(hand, zkl_rwlock_read(crew->rwlock), SHARED);
+            break;
+        default:
+            turn_mutex(hand, crew->mutexes[i % 2], i % 2);
+            break;
+        }
+    }
+    return NULL;
+}
+
+static bool crew_open(struct crew *crew, const char *servers, const char *base)
+{
+    struct zkl_client_options options = cluster_options();
+    struct zkl_lock_options with = counted();
+    char path[128];
+
+    options.servers = servers;
+    bool fine = zkl_client_open(&crew->client, &options) == 0;
+    for (int i = 0; fine && i < 2; i++) {
+        snprintf(path, sizeof path, "%s-%d", base, i);
+        fine = zkl_mutex_new(&crew->mutexes[i], crew->client, path, &with) == 0;
+    }
+    if (!fine)
+        return false;
+    struct zkl_member members[] = {zkl_member_mutex(crew->mutexes[0]),
+                                   zkl_member_mutex(crew->mutexes[1])};
+    snprintf(path, sizeof path, "%s-shared", base);
+    fine = zkl_rwlock_new(&crew->rwlock, crew->client, path, &with) == 0;
+    snprintf(path, sizeof path, "%s-permits", base);
+    fine = fine && zkl_semaphore_new(&crew->semaphore, crew->client, path, 3, &with) == 0;
+    fine = fine && zkl_multi_new(&crew->multi, crew->client, members, 2) == 0;
+    fine = fine && zkl_cancel_new(&crew->set) == 0;
+    if (fine)
+        zkl_cancel_set(crew->set);
+    return fine;
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+static int wrong;
+
+static void same(const char *what, uint64_t is, uint64_t should)
+{
+    if (is == should)
+        return;
+    print_error("%s: %llu, but the callers counted %llu\n", what, (unsigned long long)is,
+                (unsigned long long)should);
+    wrong++;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* A caller's own time has some of its own in it, and a thread that does not get the processor may be
+ * late for its second look at the clock: so a percentile may be that of a neighbour. */
+static void close_to(const char *what, const struct zkl_histogram *h, int64_t *times, size_t n)
+{
+    static const int percents[] = {50, 90, 97};
+
+    qsort(times, n, sizeof *times, by_size);
+    for (size_t i = 0; i < sizeof percents / sizeof percents[0]; i++) {
+        int64_t is = zkl_histogram_percentile_ns(h, percents[i]);
+        int64_t low = times[n * (size_t)(percents[i] - 3) / 100];
+        int64_t high = times[n * (size_t)(percents[i] + 3) / 100 - 1];
+        print_message("    %s, %d percent: %lld us, by the callers %lld to %lld us\n", what,
+                      percents[i], (long long)is / 1000, (long long)low / 1000,
+                      (long long)high / 1000);
+        if (is < low * 8 / 10 - MS / 20 || is > high * 12 / 10 + MS / 20)
+            wrong++;
+    }
+}
+
+static void compare_paths(const struct crew *crew, struct zkl_lock_metrics *sum)
+{
+    struct zkl_mutex *const handles[] = {crew->mutexes[0], crew->mutexes[1],
+                                         zkl_rwlock_write(crew->rwlock)};
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+
+    for (int i = 0; i < PATHS; i++) {
+        int rc = i == PERMITS ? zkl_semaphore_metrics(crew->semaphore, &m)
+                              : zkl_mutex_metrics(handles[i], &m);
+        same("figures of a path", (uint64_t)-rc, 0);
+        same("acquisitions of a path", m.acquisitions, crew->tally.acquired[i]);
+        same("waits of a path", m.wait.count, m.acquisitions);
+        same("holds of a path", m.hold.count, m.acquisitions);
+        sum->acquisitions += m.acquisitions;
+        sum->reentries += m.reentries;
+        sum->releases += m.releases;
+        for (size_t c = 0; c < ZKL_METRICS_CODES; c++)
+            sum->failures[c] += m.failures[c];
+    }
+}
+
+static void compare(struct crew *crew)
+{
+    struct tally *t = &crew->tally;
+    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics sum = ZKL_LOCK_METRICS_INIT;
+    uint64_t acquired = 0;
+
+    same("figures", (uint64_t)-zkl_client_metrics(crew->client, &m), 0);
+    compare_paths(crew, &sum);
+    for (int i = 0; i < PATHS; i++)
+        acquired += t->acquired[i];
+    same("acquisitions", m.locks.acquisitions, acquired);
+    same("acquisitions of all paths", sum.acquisitions, acquired);
+    same("reentries", m.locks.reentries, t->reentries);
+    same("reentries of all paths", sum.reentries, t->reentries);
+    same("releases", m.locks.releases, t->releases);
+    same("releases of all paths", sum.releases, t->releases);
+    for (size_t c = 0; c < ZKL_METRICS_CODES; c++) {
+        same(zkl_strerror(-(int)c), m.locks.failures[c], t->failures[c]);
+        same("the same of all paths", sum.failures[c], t->failures[c]);
+    }
+    same("held", m.locks.held + m.locks.waiting + m.locks.unconfirmed, 0);
+    same("odd results", (uint64_t)crew->odd, 0);
+    close_to("wait", &m.locks.wait, t->waits, t->wait_count);
+    close_to("hold", &m.locks.hold, t->holds, t->hold_count);
+    print_message("    %llu acquired, %llu busy, %llu timed out, %llu canceled, %llu deadlocks\n",
+                  (unsigned long long)acquired, (unsigned long long)t->failures[-ZKL_EBUSY],
+                  (unsigned long long)t->failures[-ZKL_ETIMEDOUT],
+                  (unsigned long long)t->failures[-ZKL_ECANCELED],
+                  (unsigned long long)t->failures[-ZKL_EDEADLK]);
+}
+
+static void crew_free(struct crew *crew)
+{
+    same("multi", (uint64_t)-zkl_multi_free(crew->multi), 0);
+    same("semaphore", (uint64_t)-zkl_semaphore_free(crew->semaphore), 0);
+    same("rwlock", (uint64_t)-zkl_rwlock_free(crew->rwlock), 0);
+    for (int i = 0; i < 2; i++)
+        same("mutex", (uint64_t)-zkl_mutex_free(crew->mutexes[i]), 0);
+    zkl_cancel_free(crew->set);
+    same("client", (uint64_t)-zkl_client_free(crew->client), 0);
+}
+
+/* In a process of its own as well: 0 if all figures are right. */
+static int run_crew(const char *servers, const char *base, uint64_t seed)
+{
+    static struct crew crew;
+    struct hand hands[HANDS];
+
+    wrong = 0;
+    memset(&crew, 0, sizeof crew);
+    pthread_mutex_init(&crew.tally.mu, NULL);
+    if (!crew_open(&crew, servers, base))
+        return 1;
+    for (int i = 0; i < HANDS; i++) {
+        hands[i] = (struct hand){.crew = &crew, .seed = seed * HANDS + (uint64_t)i + 1};
+        pthread_create(&hands[i].thread, NULL, hand_main, &hands[i]);
+    }
+    for (int i = 0; i < HANDS; i++)
+        pthread_join(hands[i].thread, NULL);
+    compare(&crew);
+    crew_free(&crew);
+    pthread_mutex_destroy(&crew.tally.mu);
+    return wrong;
+}
+
+/* Goal: counters are exact, and percentiles within the stated error, with threads, processes and every
+ * kind of lock that contend, try, time out and cancel. Method: two processes, the threads of which count
+ * what they are told and time it themselves. */
+static void figures_are_what_the_callers_counted(void **state)
+{
+    char base[64], servers[64];
+    int status = -1;
+
+    (void)state;
+    skip_under_gcc_tsan();
+    snprintf(base, sizeof base, "%s", cluster_path("crew"));
+    snprintf(servers, sizeof servers, "%s", cluster_servers(zks_connect_string(server)));
+    pid_t other = fork(); /* before this process has threads */
+    if (other == 0) {
+        alarm(60);
+        _exit(run_crew(servers, base, 2) != 0);
+    }
+    int mine = run_crew(servers, base, 1);
+    check_num(waitpid(other, &status, 0), ==, other);
+    check_ok(mine);
+    check_ok(status);
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+static int acquire_as(struct zkl_owner *owner, struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    struct done done = {0};
+    int rc = zkl_mutex_acquire_async(owner, mutex, wait, NULL, note_done, &done, NULL);
+
+    return rc != 0 ? rc : done_code(&done);
+}
+
+/* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
+ * each success. */
+static void operations_count_as_calls_do(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = counted_mutex(client, cluster_path("operations"));
+    struct zkl_owner *a = new_owner(), *b = new_owner();
+    struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
+    struct done done = {0};
+    uint64_t op;
+
+    (void)state;
+    try.flags = ZKL_WAIT_TRY;
+    over.deadline_ns = 1;
+    check_ok(acquire_as(a, mutex, NULL));
+    check_ok(acquire_as(a, mutex, &over)); /* again */
+    check_num(acquire_as(b, mutex, &try), ==, ZKL_EBUSY);
+    check_num(acquire_as(b, mutex, &over), ==, ZKL_ETIMEDOUT);
+    soon.deadline_ns = zkl_now_ns() + 100 * MS;
+    check_num(acquire_as(b, mutex, &soon), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_acquire_async(b, mutex, NULL, NULL, note_done, &done, &op));
+    check_num(acquire_as(b, mutex, NULL), ==, ZKL_EDEADLK); /* an operation is under way */
+    check_num(lock_figures(mutex).waiting, ==, 1);
+    check_ok(zkl_op_cancel(client, op));
+    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_ok(async_unlock(a, mutex));
+    check_num(lock_figures(mutex).held, ==, 1);
+    check_ok(async_unlock(a, mutex));
+    check_ok(acquire_as(b, mutex, NULL));
+    check_ok(async_unlock(b, mutex));
+    struct zkl_lock_metrics m = lock_figures(mutex);
+    check_num(m.acquisitions, ==, 2);
+    check_num(m.reentries, ==, 1);
+    check_num(m.releases, ==, 2);
+    check_num(m.wait.count + m.hold.count, ==, 4);
+    check_num(m.failures[-ZKL_EBUSY], ==, 1);
+    check_num(m.failures[-ZKL_ETIMEDOUT], ==, 2);
+    check_num(m.failures[-ZKL_ECANCELED], ==, 1);
+    check_num(m.failures[-ZKL_EDEADLK], ==, 1);
+    check_num(m.held + m.waiting, ==, 0);
+    check_ok(zkl_owner_free(a));
+    check_ok(zkl_owner_free(b));
+    cluster_free(client, mutex);
+}
+
+/* --- losses ----------------------------------------------------------------------------------- */
+
+static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    wait.lease_ms = lease_ms;
+    return zkl_mutex_acquire(mutex, &wait, NULL);
+}
+
+static void let_expire(struct proxy *proxy, const char *path)
+{
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+}
+
+static void *lock_and_exit(void *mutex)
+{
+    return (void *)(intptr_t)zkl_mutex_lock(mutex);
+}
+
+static uint64_t count_notes(const struct notes *notes, int note_state, int reason)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < notes->count; i++)
+        n += (int)notes->list[i].state == note_state &&
+             (reason < 0 || (int)notes->list[i].reason == reason);
+    return n;
+}
+
+/* As the callback was told. */
+static void check_notes(struct zkl_mutex *mutex, struct notes *notes)
+{
+    struct zkl_lock_metrics m = lock_figures(mutex);
+
+    pthread_mutex_lock(&notes->mu);
+    for (int reason = 0; reason < ZKL_METRICS_REASONS; reason++)
+        check_num(m.losses[reason], ==, count_notes(notes, ZKL_LOST, reason));
+    check_num(m.suspects, ==, count_notes(notes, ZKL_SUSPECT, -1));
+    check_num(m.revocations, ==, count_notes(notes, ZKL_REVOKED, -1));
+    pthread_mutex_unlock(&notes->mu);
+}
+
+static void lose_by_deletion(struct zkl_mutex *mutex, struct notes *notes)
+{
+    char node[300];
+    size_t before = noted(notes);
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
+    check_wait(noted(notes) == before + 1, WAIT_MS);
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_wait(noted(notes) == before + 2, WAIT_MS);
+    check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+}
+
+static void lose_by_lease(struct zkl_mutex *mutex, struct notes *notes)
+{
+    size_t before = noted(notes);
+
+    check_ok(acquire_leased(mutex, 200));
+    check_wait(noted(notes) == before + 1, WAIT_MS);
+    check_num(lock_figures(mutex).held, ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+}
+
+static void lose_by_exit(struct zkl_mutex *mutex, struct notes *notes)
+{
+    size_t before = noted(notes);
+    pthread_t thread;
+
+    check_ok(pthread_create(&thread, NULL, lock_and_exit, mutex));
+    check_ok(pthread_join(thread, NULL));
+    check_wait(noted(notes) == before + 1, WAIT_MS);
+}
+
+/* Goal: losses are counted by their reasons, lost links and sessions too. Method: each is brought about,
+ * and what the callback was told is compared; the numbers of links are the proxy's. */
+static void losses_and_links_are_counted(void **state)
+{
+    const char *path = cluster_path("losses");
+    struct zkl_client_options options = cluster_options();
+    struct notes notes = NOTES_INIT;
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    options.session_timeout_ms = 2000;
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = counted_mutex(client, path);
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    lose_by_deletion(mutex, &notes);
+    lose_by_lease(mutex, &notes);
+    lose_by_exit(mutex, &notes);
+    check_notes(mutex, &notes);
+    check_num(figures(client).connections, ==, 1);
+    check_ok(zkl_mutex_lock(mutex));
+    size_t before = noted(&notes);
+    proxy_cut(proxy);
+    check_wait(noted(&notes) == before + 2, WAIT_MS); /* suspect, held */
+    check_notes(mutex, &notes);
+    let_expire(proxy, path);
+    check_wait(count_notes(&notes, ZKL_LOST, ZKL_REASON_EXPIRED) == 1, WAIT_MS);
+    check_wait(figures(client).connections == 3, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_wait(count_notes(&notes, ZKL_LOST, ZKL_REASON_CLOSED) == 1, WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_notes(mutex, &notes);
+    struct zkl_client_metrics m = figures(client);
+    check_num(m.connections, ==, 3);
+    check_num(m.reconnects, ==, 2);
+    check_num(m.disconnections, ==, 2);
+    check_num(m.expiries, ==, 1);
+    check_num(m.state, ==, ZKL_CLIENT_CLOSED);
+    check_num(m.locks.acquisitions, ==, 5);
+    check_num(m.locks.hold.count, ==, 5);
+    check_num(m.locks.releases, ==, 4); /* one thread has ended instead */
+    check_num(m.locks.failures[-ZKL_ELOST], ==, 1);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: an unlock that was not answered is counted, and what the janitor still has to do is seen. Method:
+ * the proxy keeps the delete back, then the link breaks. */
+static void the_janitors_backlog_is_seen(void **state)
+{
+    const char *path = cluster_path("janitor");
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = counted_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(figures(client).janitor_backlog, ==, 0);
+    check_ok(proxy_drop_request(proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
+    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 2));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_EUNCONFIRMED);
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    struct zkl_client_metrics m = figures(client);
+    check_num(m.janitor_backlog, ==, 1);
+    check_num(m.locks.unconfirmed, ==, 1);
+    check_num(m.locks.releases, ==, 1);
+    check_num(m.outstanding, >=, 1);
+    proxy_release(proxy);
+    check_wait(figures(client).janitor_backlog == 0, WAIT_MS);
+    check_wait(figures(client).outstanding == 0, WAIT_MS);
+    check_num(cluster_children(path), ==, 0);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* --- queues ----------------------------------------------------------------------------------- */
+
+#define QUEUE 5
+
+/* Goal: who holds, who waits and how many are before it is told without a request. Method: a queue of
+ * one client behind another client's holder. */
+static void queues_are_told_from_lists_that_came_anyway(void **state)
+{
+    const char *path = cluster_path("queue");
+    struct zkl_client *holder = cluster_client(), *client = cluster_client();
+    struct zkl_mutex *held = counted_mutex(holder, path), *mutex = counted_mutex(client, path);
+    struct actor *actors[QUEUE];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(held));
+    check_num(lock_figures(held).held, ==, 1);
+    check_num(lock_figures(mutex).held, ==, 0); /* by another client */
+    for (size_t i = 0; i < QUEUE; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], do_lock, mutex);
+        check_wait(lock_figures(mutex).queue_before == i + 1, WAIT_MS);
+        check_num(lock_figures(mutex).waiting, ==, i + 1);
+    }
+    struct zkl_client_metrics before = figures(client);
+    for (size_t i = 0; i < 1000; i++)
+        check_num(figures(client).locks.waiting, ==, QUEUE);
+    struct zkl_client_metrics after = figures(client);
+    after.requests[ZKL_REQUEST_NUDGE] = before.requests[ZKL_REQUEST_NUDGE];
+    after.requests[ZKL_REQUEST_WATCH] = before.requests[ZKL_REQUEST_WATCH]; /* put off till now */
+    check_num(all_requests(&after), ==, all_requests(&before));
+    check_ok(zkl_mutex_unlock(held));
+    for (size_t i = 0; i < QUEUE; i++) {
+        check_ok(actor_result(actors[i]));
+        check_ok(actor_do(actors[i], do_unlock, mutex));
+        actor_end(actors[i]);
+    }
+    struct zkl_lock_metrics m = lock_figures(mutex);
+    check_num(m.waiting, ==, 0);
+    check_num(m.queue_before, ==, 0);
+    check_num(m.acquisitions, ==, QUEUE);
+    check_num(m.held, ==, 0);
+    cluster_free(client, mutex);
+    cluster_free(holder, held);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+#define CYCLES 200
+
+static int64_t received_of(struct zkl_client *client)
+{
+    int64_t received = 0, sent = 0;
+
+    zkl_driver_lock(client->driver);
+    int64_t session = client->driver->core.session.id;
+    zkl_driver_unlock(client->driver);
+    check_ok(flw_session_packets(zks_host(), zks_port(server, 0), session, &received, &sent));
+    return received;
+}
+
+static int lock_for_a_while(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, 700);
+}
+
+static void wait_in_vain(struct zkl_mutex *mutex)
+{
+    struct actor *actor = actor_new();
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(actor_do(actor, lock_for_a_while, mutex), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_unlock(mutex));
+    actor_end(actor);
+}
+
+/* Goal: requests are counted as the server counts them, by kind as the proxy sees them, and keeping
+ * figures sends none. Method: locks and unlocks with figures: three requests each, as without; then a
+ * wait, which has watches and nudges. */
+static void requests_are_those_that_the_server_got(void **state)
+{
+    const char *path = cluster_path("requests");
+    struct zkl_client_options options = cluster_options();
+    struct proxy *proxy = NULL;
+    char keep[128];
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = counted_mutex(client, path);
+    snprintf(keep, sizeof keep, "%s/keep", cluster_at(path));
+    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, keep, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_wait(figures(client).outstanding == 0, WAIT_MS);
+    struct zkl_client_metrics before = figures(client);
+    int64_t received = received_of(client);
+    proxy_reset_counts(proxy);
+    for (int i = 0; i < CYCLES; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+    check_wait(figures(client).outstanding == 0, WAIT_MS);
+    struct zkl_client_metrics m = figures(client);
+    check_num(all_requests(&m) - all_requests(&before), ==, received_of(client) - received);
+    check_num(m.requests[ZKL_REQUEST_CREATE] - before.requests[ZKL_REQUEST_CREATE], ==, CYCLES);
+    check_num(m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST], ==, CYCLES);
+    check_num(m.requests[ZKL_REQUEST_DELETE] - before.requests[ZKL_REQUEST_DELETE], ==, CYCLES);
+    check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
+              proxy_counts(proxy, PROXY_EXISTS));
+    check_num(all_requests(&m) - all_requests(&before), ==,
+              3 * CYCLES + proxy_counts(proxy, PROXY_EXISTS));
+    check_num(m.writes.count - before.writes.count, ==, 2 * CYCLES);
+    check_num(m.window_ms, >, 0);
+    wait_in_vain(mutex);
+    check_wait(figures(client).outstanding == 0, WAIT_MS);
+    m = figures(client);
+    check_num(all_requests(&m) - all_requests(&before), ==, received_of(client) - received);
+    check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
+              proxy_counts(proxy, PROXY_EXISTS));
+    check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);
+    check_num(m.requests[ZKL_REQUEST_WATCH] - before.requests[ZKL_REQUEST_WATCH], ==,
+              proxy_counts(proxy, PROXY_GET));
+    check_num(m.requests[ZKL_REQUEST_UNWATCH] - before.requests[ZKL_REQUEST_UNWATCH], ==,
+              proxy_counts(proxy, PROXY_REMOVE_WATCHES));
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* --- paths ------------------------------------------------------------------------------------ */
+
+static size_t paths_of(struct zkl_client *client)
+{
+    size_t n = 0;
+
+    zkl_driver_lock(client->driver);
+    for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
+        for (const struct zkl_root *root = client->roots[i]; root; root = root->next)
+            n++;
+    }
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
+/* Goal: all handles of a path share its figures, from the first one that asks for them on; the client
+ * keeps them when the path goes. */
+static void figures_outlive_their_path(void **state)
+{
+    const char *path = cluster_path("path");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *plain = cluster_mutex(client, path);
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+
+    (void)state;
+    check_num(zkl_mutex_metrics(plain, &m), ==, ZKL_EINVAL);
+    check_ok(zkl_mutex_lock(plain));
+    struct zkl_mutex *asking = counted_mutex(client, path); /* while somebody holds */
+    check_num(lock_figures(plain).acquisitions, ==, 0);
+    check_ok(zkl_mutex_unlock(plain));
+    check_num(lock_figures(plain).held, ==, 0);
+    check_ok(zkl_mutex_lock(plain));
+    check_ok(zkl_mutex_unlock(plain));
+    check_ok(zkl_mutex_lock(asking));
+    check_ok(zkl_mutex_unlock(asking));
+    check_num(lock_figures(plain).acquisitions, ==, 2);
+    check_num(lock_figures(asking).hold.count, ==, 2);
+    check_num(figures(client).locks.acquisitions, ==, 3);
+    check_ok(zkl_mutex_free(asking));
+    check_num(lock_figures(plain).acquisitions, ==, 2);
+    check_ok(zkl_mutex_free(plain));
+    check_wait(paths_of(client) == 0, WAIT_MS);
+    check_num(figures(client).locks.acquisitions, ==, 3);
+    check_num(figures(client).locks.hold.count, ==, 3);
+    cluster_free(client, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(figures_are_what_the_callers_counted),
+    cluster_test(operations_count_as_calls_do),
+    cluster_test(losses_and_links_are_counted),
+    cluster_test(the_janitors_backlog_is_seen),
+    cluster_test(queues_are_told_from_lists_that_came_anyway),
+    cluster_test(requests_are_those_that_the_server_got),
+    cluster_test(figures_outlive_their_path),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "metrics", tests);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The retained lock (retain_ms): its node stays after the last unlock, for nobody else's harm. */
+#include "cluster.h"
+
+#include "notes.h"
+#include "proxy.h"
+
+#include <zklock/inspect.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define CYCLES 1000
+#define LONG_MS 600000  /* nothing ends by itself */
+#define AT_ONCE_MS 2000 /* of what is not to wait for any timeout */
+
+static struct zkl_mutex *retained(struct zkl_client *client, const char *path, int64_t retain_ms)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex *mutex;
+
+    options.retain_ms = retain_ms;
+    check_ok(zkl_mutex_new(&mutex, client, path, &options));
+    return mutex;
+}
+
+static void cycle(struct zkl_mutex *mutex, int n)
+{
+    for (int i = 0; i < n; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+}
+
+/* All requests but nudges, pings and heartbeats. */
+static int64_t requests(struct proxy *proxy)
+{
+    return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
+           proxy_counts(proxy, PROXY_PING) - proxy_counts(proxy, PROXY_MULTI);
+}
+
+/* Goal: a lock that stays is taken and given back without a request, on one node with one token; the watch
+ * that tells of others is armed once. Method: a proxy counts. */
+static void a_retained_lock_is_taken_again_without_a_request(void **state)
+{
+    const char *path = cluster_path("kept");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    struct proxy *proxy;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
+    proxy_reset_counts(proxy);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_wait(requests(proxy) == 2,
+               WAIT_MS); /* the children and its own node, each with a watch */
+    cycle(mutex, CYCLES);
+    check_num(requests(proxy), ==, 2);
+    check_num(zkl_mutex_hold_count(mutex), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ENOTOWNER);
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_hold_count(mutex), ==, 2);
+    check_num(zkl_mutex_token(mutex), ==, grant.token);
+    check_true(zkl_mutex_still_held(mutex, 1));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(requests(proxy), ==, 2);
+    cluster_free(client, mutex);
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    proxy_stop(proxy);
+}
+
+/* --- others ----------------------------------------------------------------------------------- */
+
+/* Goal: who queues for a lock that nobody is in gets it at once. Method: two clients, each of which keeps
+ * it, in turn. */
+static void a_retained_lock_goes_to_who_queues(void **state)
+{
+    const char *path = cluster_path("queued");
+    struct zkl_client *clients[2] = {cluster_client(), cluster_client()};
+    struct zkl_mutex *mutexes[2] = {retained(clients[0], path, LONG_MS),
+                                    retained(clients[1], path, LONG_MS)};
+    uint64_t token = 0;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        check_ok(zkl_mutex_lock_for(mutexes[i % 2], AT_ONCE_MS));
+        check_num(zkl_mutex_token(mutexes[i % 2]), >, token);
+        token = zkl_mutex_token(mutexes[i % 2]);
+        check_ok(zkl_mutex_unlock(mutexes[i % 2]));
+    }
+    cluster_free(clients[0], mutexes[0]);
+    cluster_free(clients[1], mutexes[1]);
+}
+
+/* Goal: who queues while somebody is in it gets it with the next unlock. */
+static void a_contended_lock_is_not_kept(void **state)
+{
+    const char *path = cluster_path("contended");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS), *next = cluster_mutex(other, path);
+    struct actor *actor = actor_new();
+
+    (void)state;
+    cycle(mutex, 2);
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actor, do_lock, next);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_result(actor));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(actor_do(actor, do_unlock, next));
+    actor_end(actor);
+    cluster_free(client, mutex);
+    cluster_free(other, next);
+}
+
+/* Goal: a try elsewhere gets what nobody is in, with either library's names; and is told that it is busy
+ * where somebody is in it, soon, with nothing left. */
+static void a_try_gets_what_nobody_is_in(void **state)
+{
+    static const enum zkl_names names[] = {ZKL_NAMES_CURATOR, ZKL_NAMES_KAZOO};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = cluster_path("tried");
+        struct zkl_client *client = cluster_client(), *other = cluster_client();
+        struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+        struct zkl_mutex *mutex, *tried = cluster_mutex(other, path);
+        options.retain_ms = LONG_MS;
+        options.names = names[i];
+        check_ok(zkl_mutex_new(&mutex, client, path, &options));
+        cycle(mutex, 2);
+        check_ok(zkl_mutex_trylock(tried));
+        check_ok(zkl_mutex_unlock(tried));
+        check_ok(zkl_mutex_lock(mutex));
+        int64_t from = net_now_ms();
+        check_num(zkl_mutex_trylock(tried), ==, ZKL_EBUSY);
+        check_num(net_now_ms() - from, <, AT_ONCE_MS);
+        check_wait(cluster_children(path) == 1, WAIT_MS);
+        check_ok(zkl_mutex_unlock(mutex));
+        cluster_free(client, mutex);
+        cluster_free(other, tried);
+    }
+}
+
+/* Goal: who is asked to let go of what it is not in does so. */
+static void a_request_to_let_go_ends_it(void **state)
+{
+    const char *path = cluster_path("asked");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    char node[256];
+
+    (void)state;
+    cycle(mutex, 2);
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    cycle(mutex, 2);
+    check_num(cluster_children(path), ==, 1);
+    cluster_free(client, mutex);
+    cluster_free(other, NULL);
+}
+
+/* --- its end ---------------------------------------------------------------------------------- */
+
+/* Goal: it stays so long after the last unlock, and is there all the time while it is used. */
+static void it_stays_for_its_time(void **state)
+{
+    const char *path = cluster_path("timed");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, 500);
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    check_ok(zkl_mutex_unlock(mutex));
+    for (int64_t from = net_now_ms(); net_now_ms() - from < 1200;)
+        cycle(mutex, 1);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_token(mutex), ==, token);
+    check_ok(zkl_mutex_unlock(mutex));
+    int64_t from = net_now_ms();
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    check_num(net_now_ms() - from, >=, 400);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_token(mutex), >, token);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
+/* Goal: a handle that keeps its lock can be freed, and a client closed: nothing is left. */
+static void it_ends_with_its_handle(void **state)
+{
+    const char *path = cluster_path("freed"), *closed = cluster_path("closed");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    struct zkl_mutex *other = retained(client, closed, LONG_MS);
+
+    (void)state;
+    cycle(mutex, 2);
+    cycle(other, 2);
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_free(mutex), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    check_num(cluster_children(closed), ==, 1);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_wait(cluster_children(closed) <= 0, WAIT_MS);
+    check_num(zkl_mutex_lock(other), ==, ZKL_ECLOSED);
+    cluster_free(client, other);
+}
+
+/* Goal: what is lost while nobody is in it is lost to nobody: the next lock gets a new one, and no callback
+ * is called. */
+static void what_nobody_was_in_is_lost_to_nobody(void **state)
+{
+    const char *path = cluster_path("nobody");
+    struct notes notes = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    uint64_t token = zkl_mutex_token(mutex);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(zkl_mutex_lock(mutex) == 0 &&
+                   (zkl_mutex_token(mutex) > token || zkl_mutex_unlock(mutex) != 0),
+               WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(noted(&notes), ==, 0);
+    cluster_free(client, mutex);
+}
+
+/* Goal: a link that breaks while nobody is in it leaves nothing that others wait for. */
+static void it_does_not_outlive_its_link(void **state)
+{
+    const char *path = cluster_path("link");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_client *other = cluster_client();
+    struct zkl_mutex *next = cluster_mutex(other, path);
+    struct proxy *proxy;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    cycle(mutex, 2);
+    proxy_cut(proxy);
+    check_ok(zkl_mutex_lock_for(next, WAIT_MS));
+    check_ok(zkl_mutex_unlock(next));
+    check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+    cluster_free(other, next);
+    proxy_stop(proxy);
+}
+
+/* Goal: a hold with a lease is not kept, whether it began with one or got one. */
+static void a_lease_is_not_kept(void **state)
+{
+    const char *path = cluster_path("leased");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    struct take take = take_of(mutex);
+
+    (void)state;
+    take.wait.lease_ms = 60000;
+    check_ok(zkl_mutex_acquire(mutex, &take.wait, NULL));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(cluster_children(path), <=, 0);
+    cycle(mutex, 2);
+    check_ok(zkl_mutex_acquire(mutex, &take.wait, NULL)); /* what is there is taken with it */
+    check_num(zkl_mutex_window_ms(mutex), <=, 60000);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(cluster_children(path), <=, 0);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_renew(mutex, 60000));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(cluster_children(path), <=, 0);
+    cluster_free(client, mutex);
+}
+
+/* --- several ---------------------------------------------------------------------------------- */
+
+static int do_multi_lock(void *multi)
+{
+    return zkl_multi_lock(multi);
+}
+
+static int do_multi_unlock(void *multi)
+{
+    return zkl_multi_unlock(multi, NULL);
+}
+
+/* Goal: members of a multi-lock stay too, and are taken again without a request, all of them. */
+static void members_are_kept_and_taken_together(void **state)
+{
+    const char *a = cluster_path("member"), *b = cluster_path("member");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_multi *multi;
+    struct proxy *proxy;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *one = retained(client, a, LONG_MS), *two = retained(client, b, LONG_MS);
+    struct zkl_member members[] = {zkl_member_mutex(one), zkl_member_mutex(two)};
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_multi_lock(multi));
+    proxy_reset_counts(proxy);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_wait(requests(proxy) == 4, WAIT_MS);
+    for (int i = 0; i < 10; i++) {
+        check_ok(zkl_multi_lock(multi));
+        check_num(zkl_mutex_hold_count(one), ==, 1);
+        check_true(zkl_multi_token(multi, 1) != 0);
+        check_ok(zkl_multi_unlock(multi, NULL));
+    }
+    check_num(requests(proxy), ==, 4);
+    check_num(cluster_children(a) + cluster_children(b), ==, 2);
+    cycle(one, 2); /* they are there for who wants one of them, too */
+    check_num(requests(proxy), ==, 4);
+    check_ok(zkl_multi_free(multi));
+    cluster_free(client, one, two);
+    check_wait(cluster_children(a) <= 0 && cluster_children(b) <= 0, WAIT_MS);
+    proxy_stop(proxy);
+}
+
+/* Goal: who waits for one lock does not keep another one that stands behind it. Method: a multi-lock of
+ * both, of which the second one is kept and the first one somebody else's, who then asks for the second. */
+static void what_is_kept_does_not_make_a_circle(void **state)
+{
+    const char *a = cluster_path("circle"), *b = cluster_path("circle");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *one = retained(client, a, LONG_MS), *two = retained(client, b, LONG_MS);
+    struct zkl_mutex *first = cluster_mutex(other, a), *second = cluster_mutex(other, b);
+    struct zkl_member members[] = {zkl_member_mutex(one), zkl_member_mutex(two)};
+    struct actor *actor = actor_new();
+    struct zkl_multi *multi;
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    cycle(two, 2);
+    check_ok(zkl_mutex_lock(first));
+    actor_begin(actor, do_multi_lock, multi);
+    check_wait(cluster_children(a) == 2, WAIT_MS);
+    check_ok(zkl_mutex_lock_for(second, AT_ONCE_MS));
+    check_ok(zkl_mutex_unlock(second));
+    check_ok(zkl_mutex_unlock(first));
+    check_ok(actor_result(actor));
+    check_ok(actor_do(actor, do_multi_unlock, multi));
+    actor_end(actor);
+    check_ok(zkl_multi_free(multi));
+    cluster_free(client, one, two);
+    cluster_free(other, first, second);
+}
+
+/* --- not for --------------------------------------------------------------------------------- */
+
+/* Goal: what can't take turns refuses to, and so are figures that make no sense. */
+static void others_refuse(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_semaphore *semaphore;
+    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *mutex;
+
+    (void)state;
+    options.retain_ms = -1;
+    check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EBADTIMEOUT);
+    options.retain_ms = 3600001;
+    check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EBADTIMEOUT);
+    options.retain_ms = 0;
+    options.local_handoffs_max = -1;
+    check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
+    for (int i = 0; i < 2; i++) {
+        options.retain_ms = i;
+        options.local_handoffs_max = 1 - i;
+        check_num(zkl_rwlock_new(&rwlock, client, "/x", &options), ==, ZKL_EINVAL);
+        check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &options), ==, ZKL_EINVAL);
+        check_num(zkl_semaphore_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
+        check_true(strstr(zkl_error_detail(), "for mutexes only") != NULL);
+    }
+    cluster_free(client, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(a_retained_lock_is_taken_again_without_a_request),
+        cluster_test(a_retained_lock_goes_to_who_queues),
+        cluster_test(a_contended_lock_is_not_kept),
+        cluster_test(a_try_gets_what_nobody_is_in),
+        cluster_test(a_request_to_let_go_ends_it),
+        cluster_test(it_stays_for_its_time),
+        cluster_test(it_ends_with_its_handle),
+        cluster_test(what_nobody_was_in_is_lost_to_nobody),
+        cluster_test(it_does_not_outlive_its_link),
+        cluster_test(a_lease_is_not_kept),
+        cluster_test(members_are_kept_and_taken_together),
+        cluster_test(what_is_kept_does_not_make_a_circle),
+        cluster_test(others_refuse),
+    };
+    return CLUSTER_MAIN(argc, argv, "retained", tests);
+}

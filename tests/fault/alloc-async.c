@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations: one is begun and ends in its callback, or none is. */
+#include "alloc.h"
+
+struct done {
+    atomic_int calls;
+    int code;
+};
+
+static void note_done(int code, void *arg)
+{
+    struct done *done = arg;
+
+    done->code = code;
+    atomic_fetch_add(&done->calls, 1);
+}
+
+/* rc is what the start said; what the operation came to. */
+static int ended(struct done *done, int rc)
+{
+    if (rc == 0) {
+        check_wait(atomic_load(&done->calls) == 1, WAIT_MS);
+        rc = done->code;
+    }
+    *done = (struct done){0};
+    return rc;
+}
+
+/* Where it is refused nothing has changed: it is done all the same, once there is memory again. */
+static void unlock(struct zkl_owner *owner, struct zkl_mutex *mutex)
+{
+    struct done done = {0};
+    int rc, tries = 0;
+
+    while ((rc = zkl_mutex_unlock_async(owner, mutex, note_done, &done)) == ZKL_ENOMEM)
+        check_num(++tries, <, 2000); /* 1000 are refused in a row at most */
+    rc = ended(&done, rc);
+    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED); /* the delete could not be sent */
+}
+
+static bool hold_once(struct stage *s, int n, int count)
+{
+    struct zkl_owner *owner = NULL;
+    struct zkl_wait over = ZKL_WAIT_INIT;
+    struct done done = {0}, known = {0};
+    uint64_t op = 0;
+
+    over.deadline_ns = 1;
+    alloc_arm(n, count);
+    int rc = zkl_owner_new(&owner);
+    if (rc == 0) {
+        int known_rc = ended(
+            &known, zkl_mutex_acquire_async(owner, s->mutex, &over, NULL, note_done, &known, NULL));
+        check_true(known_rc == ZKL_ETIMEDOUT || known_rc == ZKL_ENOMEM);
+        rc = ended(&done,
+                   zkl_mutex_acquire_async(owner, s->mutex, NULL, NULL, note_done, &done, &op));
+        check_ok(zkl_op_cancel(s->client, op));
+        zkl_owner_use(NULL);
+    }
+    if (rc == 0)
+        unlock(owner, s->mutex);
+    check_ok(zkl_owner_free(owner));
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* Each request for memory of an operation is refused in turn, from its owner to its unlock. */
+static void no_memory_for_an_operation(void **state)
+{
+    alloc_play(*state, hold_once);
+}
+
+static struct zkl_semaphore *semaphore;
+
+static bool take_permits(struct stage *s, int n, int count)
+{
+    struct zkl_permit *permits[2];
+    struct done done = {0};
+
+    alloc_arm(n, count);
+    int rc = ended(
+        &done, zkl_semaphore_acquire_async(semaphore, 2, NULL, permits, note_done, &done, NULL));
+    int released = 0;
+    if (rc == 0)
+        released = ended(&done, zkl_permit_release_async(permits[0], note_done, &done));
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    check_true(released == 0 || released == ZKL_ENOMEM || released == ZKL_EUNCONFIRMED);
+    if (released == ZKL_ENOMEM)
+        check_ok(zkl_permit_release(permits[0]));
+    if (rc == 0)
+        check_ok(zkl_permit_release(permits[1]));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+static void no_memory_for_permits_of_an_operation(void **state)
+{
+    struct stage *s = *state;
+
+    check_ok(zkl_semaphore_new(&semaphore, s->client, "/alloc/permits", 2, NULL));
+    alloc_play(s, take_permits);
+    check_ok(zkl_semaphore_free(semaphore));
+}
+
+/* The descriptor of an event loop, and running callbacks, ask for none. */
+static void an_event_loop_needs_no_memory(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+
+    (void)state;
+    alloc_arm(1, 1000000);
+    check_num(zkl_client_event_fd(client), >=, 0);
+    check_num(zkl_client_dispatch(client, 1), ==, 0);
+    check_num(alloc_asked_here(), ==, 0);
+    alloc_disarm();
+    check_ok(zkl_client_free(client));
+}
+
+const struct CMUnitTest alloc_async_tests[] = {
+    ALLOC_TEST(no_memory_for_an_operation),
+    ALLOC_TEST(no_memory_for_permits_of_an_operation),
+    ALLOC_TEST(an_event_loop_needs_no_memory),
+};
+const size_t alloc_async_count = sizeof alloc_async_tests / sizeof alloc_async_tests[0];

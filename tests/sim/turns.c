@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Threads of one handle that take turns on one node, in some of the schedules: they wait, try, lose
+ * patience, have leases, hand on, keep the lock with nobody in it, or exit with it. A thread brings a
+ * place (an app) to queue with; what is handed on is the place. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "world.h"
+
+#define FOR_EVER_MS 100000000
+
+static struct guest *of_turn(struct zkl_turn *turn)
+{
+    return (struct guest *)turn;
+}
+
+static struct proc *of_turns(struct zkl_turns *turns)
+{
+    return (struct proc *)((char *)turns - offsetof(struct proc, turns));
+}
+
+bool app_is_place(const struct app *app)
+{
+    return app->kept || app - app->proc->apps >= APPS + ROOTS;
+}
+
+/* --- what is decided ------------------------------------------------------ */
+
+/* First come, first served. */
+static void check_first(const struct proc *p, const struct guest *first)
+{
+    for (int i = 0; i < GUESTS; i++) {
+        const struct guest *guest = &p->guests[i];
+        must(guest == first || !guest->turn.waits || guest->ticket > first->ticket);
+    }
+}
+
+static void asks(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    struct guest *guest = of_turn(turn);
+    if (of_turns(turns)->dead_until_ms != 0)
+        return;
+    check_first(guest->proc, guest);
+    *guest->place = (struct app){.proc = guest->proc,
+                                 .phase = WAITING,
+                                 .root = guest->proc->world->turns_root,
+                                 .in_core = true,
+                                 .try_only = turn->wish.try_only,
+                                 .guest = guest,
+                                 .until_ms = INT64_MAX};
+}
+
+/* What it brought is of no use. */
+static void have(struct guest *guest, struct app *place)
+{
+    must(place->guest == NULL && place->in_core);
+    if (guest->place != place)
+        guest->place->phase = IDLE;
+    guest->place = place;
+    place->guest = guest;
+    guest->phase = GRANTED;
+}
+
+/* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
+ * queue. */
+static void given(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    struct proc *p = of_turns(turns);
+    struct app *place = (struct app *)turn->given;
+    const struct zkl_contender_machine *m = &turn->given->machine;
+    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
+    must(is_proved(p, turn->given) && !place->lost);
+    must(!m->contended || ++place->handed <= turns->handoffs_max);
+    check_first(p, of_turn(turn));
+    have(of_turn(turn), place);
+}
+
+static void dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+{
+    (void)turns;
+    must(((struct app *)contender)->guest == NULL);
+}
+
+void turns_init(struct proc *p)
+{
+    static const struct {
+        unsigned handoffs_max;
+        int64_t retain_ms;
+    } options[] = {{1, 0}, {2, 0}, {0, 20}, {0, FOR_EVER_MS}, {3, 200}, {2, FOR_EVER_MS}};
+    size_t which = (size_t)(p->world->seed / TURNS_ONCE_IN / 2 + (unsigned)name_of(p)) %
+                   (sizeof options / sizeof *options);
+    p->turns = (struct zkl_turns){.handoffs_max = options[which].handoffs_max,
+                                  .retain_ns = options[which].retain_ms * MS,
+                                  .asks = asks,
+                                  .given = given,
+                                  .dropped = dropped};
+    for (int i = 0; i < GUESTS; i++)
+        p->guests[i].proc = p;
+}
+
+/* Before the place itself hears of it. */
+void turns_news(struct app *place, const struct zkl_news *news)
+{
+    struct guest *guest = place->guest;
+    if (news->type == ZKL_NEWS_GRANTED) {
+        guest->phase = GRANTED;
+        guest->until_ms = place->proc->world->fake.now_ms + rnd(place->proc->world, 60);
+    } else if (news->type == ZKL_NEWS_FAILED) {
+        place->stop_code = guest->stop_code;
+        place->guest = NULL;
+        guest->phase = IDLE;
+    } else if (news->type == ZKL_NEWS_RELEASED && !guest && place->phase == GRANTED) {
+        place->phase = UNLOCKING; /* given up while nobody was in it */
+    }
+}
+
+/* --- what they do --------------------------------------------------------- */
+
+static struct app *free_place(struct proc *p)
+{
+    for (int i = APPS + ROOTS; i < ALL_APPS; i++) {
+        bool brought = false;
+        for (int j = 0; j < GUESTS; j++)
+            brought =
+                brought || (p->guests[j].phase == WAITING && p->guests[j].place == &p->apps[i]);
+        if (p->apps[i].phase == IDLE && !brought)
+            return &p->apps[i];
+    }
+    return NULL;
+}
+
+static void start(struct guest *guest)
+{
+    struct proc *p = guest->proc;
+    struct world *w = p->world;
+    guest->place = free_place(p);
+    if (!guest->place)
+        return;
+    guest->turn = (struct zkl_turn){.contender = &guest->place->contender};
+    guest->turn.wish = (struct zkl_wish){.root = root_paths[w->turns_root],
+                                         .data = "owner",
+                                         .try_only = chance(w, 6),
+                                         .try_asks = chance(w, 2),
+                                         .watch_own = chance(w, 4),
+                                         .posted = chance(w, 4),
+                                         .retained = p->turns.retain_ns > 0,
+                                         .lease_ns = chance(w, 8) ? (1 + rnd(w, 100)) * MS : 0};
+    guest->ticket = ++p->tickets;
+    guest->phase = WAITING;
+    guest->stop_code = 0;
+    guest->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
+    say("[%6lld] %d guest %d joins%s", (long long)w->fake.now_ms, name_of(p),
+        (int)(guest - p->guests), guest->turn.wish.try_only ? " (try)" : "");
+    enum zkl_turns_answer answer =
+        zkl_turns_join(core_of(p), now_of(p), &p->turns, &guest->turn, chance(w, 10));
+    if (answer == ZKL_TURNS_WAITS && guest == of_turn(p->turns.first))
+        guest->ticket = -guest->ticket; /* before all others */
+    if (answer == ZKL_TURNS_BUSY)
+        guest->phase = IDLE;
+    if (answer == ZKL_TURNS_GIVEN)
+        have(guest, (struct app *)guest->turn.given);
+}
+
+static void stop(struct guest *guest)
+{
+    struct proc *p = guest->proc;
+    guest->stop_code = guest->turn.wish.try_only ? ZKL_EBUSY : ZKL_ETIMEDOUT;
+    say("[%6lld] %d guest %d gives up", (long long)p->world->fake.now_ms, name_of(p),
+        (int)(guest - p->guests));
+    if (guest->turn.waits) {
+        zkl_turns_leave(&p->turns, &guest->turn);
+        guest->phase = IDLE;
+    } else {
+        zkl_core_stop(core_of(p), now_of(p), &guest->place->contender, guest->stop_code);
+    }
+    must(guest->phase != WAITING);
+}
+
+/* What was handed to it has no lease yet. */
+static void begin(struct guest *guest)
+{
+    struct proc *p = guest->proc;
+    int64_t lease_ns = guest->turn.wish.lease_ns;
+    if (guest->turn.given && lease_ns > 0)
+        (void)zkl_core_renew(core_of(p), now_of(p), &guest->place->contender, lease_ns);
+    guest->turn.wish.lease_ns = 0;
+    guest->until_ms = p->world->fake.now_ms + rnd(p->world, 60);
+}
+
+static void unlock(struct guest *guest)
+{
+    struct proc *p = guest->proc;
+    struct app *place = guest->place;
+    bool exits = chance(p->world, 8);
+    say("[%6lld] %d guest %d %s", (long long)p->world->fake.now_ms, name_of(p),
+        (int)(guest - p->guests), exits ? "exits" : "unlocks");
+    guest->phase = IDLE;
+    place->guest = NULL;
+    if (exits) {
+        place->phase = ORPHANED;
+        zkl_core_abandon(core_of(p), now_of(p), &place->contender, ZKL_REASON_OWNER_EXITED);
+    } else if (!zkl_turns_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
+        place->phase = UNLOCKING;
+        zkl_core_release(core_of(p), now_of(p), &place->contender);
+    }
+}
+
+bool turns_keep(struct app *member)
+{
+    struct proc *p = member->proc;
+    if (!p->world->turns || member->root != p->world->turns_root)
+        return false;
+    member->kept = true; /* before anything is heard of it */
+    member->kept = zkl_turns_pass(core_of(p), now_of(p), &p->turns, &member->contender);
+    return member->kept;
+}
+
+/* Where nobody else is those of one process are often alone. */
+static unsigned rarely(const struct proc *p)
+{
+    if (p->world->turns_root != TURNS_ROOT)
+        return 4;
+    return name_of(p) > 0 ? 100 : 15;
+}
+
+static void run(struct guest *guest)
+{
+    struct world *w = guest->proc->world;
+    bool due = guest->until_ms <= w->fake.now_ms;
+    if (guest->phase == WAITING && (due || (w->calm && guest->until_ms != INT64_MAX)))
+        stop(guest);
+    else if (guest->phase == GRANTED && guest->turn.wish.lease_ns > 0)
+        begin(guest);
+    else if (guest->phase == GRANTED && (due || w->calm))
+        unlock(guest);
+    else if (guest->phase == IDLE && proc_is_lively(guest->proc) && chance(w, rarely(guest->proc)))
+        start(guest);
+}
+
+/* Some process waits for what this one may keep: then it is to be told, and to give it up. */
+static bool is_wanted(const struct world *w)
+{
+    for (int i = 0; i < PROCS * ALL_APPS; i++) {
+        const struct app *app = &w->procs[i / ALL_APPS].apps[i % ALL_APPS];
+        if (app->phase == WAITING && app->root == w->turns_root)
+            return true;
+    }
+    return false;
+}
+
+/* Something speaks against keeping it: never when an event is over. */
+static void check_idle(const struct proc *p)
+{
+    const struct zkl_contender_machine *m = &p->turns.holder->machine;
+    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && !m->contended);
+    must(((const struct app *)p->turns.holder)->guest == NULL && !p->turns.first);
+}
+
+void turns_run(struct proc *p)
+{
+    struct world *w = p->world;
+    if (!w->turns)
+        return;
+    for (int i = 0; i < GUESTS; i++)
+        run(&p->guests[i]);
+    for (int i = APPS + ROOTS; i < ALL_APPS; i++) {
+        struct app *place = &p->apps[i];
+        if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
+            place->phase = IDLE;
+    }
+    if (p->turns.state == ZKL_TURNS_IDLE)
+        check_idle(p);
+    if ((w->calm && !is_wanted(w)) || chance(w, 300))
+        zkl_turns_drop(core_of(p), now_of(p), &p->turns);
+}
+
+bool turns_done(const struct proc *p)
+{
+    bool done = p->turns.state == ZKL_TURNS_FREE && !p->turns.first;
+    for (int i = 0; i < GUESTS; i++)
+        done = done && p->guests[i].phase == IDLE;
+    return done;
+}

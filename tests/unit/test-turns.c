@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owners that take turns on one node, and the node that stays with nobody in it, on a script. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/turns.h"
+#include "script.h"
+
+#define OWNERS 6
+#define ALONE "r1:7"
+#define OTHERS "r1:7 5:8"
+
+static struct zkl_turns turns;
+static struct zkl_turn owners[OWNERS + 1]; /* from 1 */
+static struct script *s;
+
+static struct zkl_time now(void)
+{
+    return (struct zkl_time){s->now_ms * 1000000, (s->now_ms + 5000000) * 1000000};
+}
+
+static void asks(struct zkl_turns *t, struct zkl_turn *turn)
+{
+    assert_ptr_equal(t, &turns);
+    s->live[turn->contender - s->contenders] = true;
+}
+
+static void given(struct zkl_turns *t, struct zkl_turn *turn)
+{
+    assert_ptr_equal(t, &turns);
+    assert_non_null(turn->given);
+    assert_false(turn->waits);
+}
+
+static int dropped_count;
+static void dropped(struct zkl_turns *t, struct zkl_contender *c)
+{
+    assert_null(c->turns);
+    assert_ptr_equal(t, &turns);
+    dropped_count++;
+}
+
+static void begin(unsigned handoffs_max, int64_t retain_ms)
+{
+    s = script_connected();
+    dropped_count = 0;
+    memset(owners, 0, sizeof owners);
+    turns = (struct zkl_turns){.handoffs_max = handoffs_max,
+                               .retain_ns = retain_ms * 1000000,
+                               .asks = asks,
+                               .given = given,
+                               .dropped = dropped};
+}
+
+static void end(void)
+{
+    zkl_turns_fini(&s->core, now(), &turns);
+    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    script_free(s);
+}
+
+static enum zkl_turns_answer ask(int owner, bool try_only, bool ahead)
+{
+    owners[owner] = (struct zkl_turn){
+        .contender = &s->contenders[owner - 1],
+        .wish = {.root = "/r", .data = "owner", .try_only = try_only, .retained = true}};
+    return zkl_turns_join(&s->core, now(), &turns, &owners[owner], ahead);
+}
+
+static void join(int owner, enum zkl_turns_answer answer)
+{
+    assert_int_equal(ask(owner, false, false), answer);
+}
+
+static struct zkl_contender *held(int owner)
+{
+    return owners[owner].given ? owners[owner].given : owners[owner].contender;
+}
+
+/* True: it was handed on, or stays. */
+static bool unlock(int owner)
+{
+    struct zkl_contender *c = held(owner);
+    if (zkl_turns_pass(&s->core, now(), &turns, c))
+        return true;
+    zkl_core_release(&s->core, now(), c);
+    return false;
+}
+
+/* Owner 1 gets it, with node 7 of the first GUID. */
+static void get(void)
+{
+    join(1, ZKL_TURNS_QUEUES);
+    script_created(s, 7);
+    script_listed(s, ALONE);
+    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    script_forget(s);
+}
+
+/* It is kept, and the watches are armed. */
+static void keep(void)
+{
+    get();
+    assert_true(unlock(1));
+    script_rooted(s, 50, ALONE);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    script_forget(s);
+}
+
+/* The node goes, and with its deletion the watches. */
+static void gone(void)
+{
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    enum zkl_request_kind kind;
+    while (script_next(s, &kind))
+        script_answer(s, kind, ZKL_ANSWER_OK);
+}
+
+/* --- handing on --------------------------------------------------------------------------------- */
+
+/* Goal: those who wait get it in their order, without a request; a try does not wait. */
+static void it_is_handed_on_in_order(void **state)
+{
+    (void)state;
+    begin(10, 0);
+    get();
+    join(2, ZKL_TURNS_WAITS);
+    join(3, ZKL_TURNS_WAITS);
+    assert_int_equal(ask(4, true, false), ZKL_TURNS_BUSY);
+    assert_int_equal(ask(4, false, true), ZKL_TURNS_WAITS);
+    assert_true(unlock(1));
+    assert_ptr_equal(held(4), &s->contenders[0]);
+    zkl_turns_leave(&turns, &owners[2]);
+    assert_true(unlock(4));
+    assert_ptr_equal(held(3), &s->contenders[0]);
+    script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
+                     "[     0] turns TAKEN -> TAKEN: handed on\n");
+    assert_false(unlock(3));
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
+                     "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "[     0] #1 RELEASING -> ENDED: deleted\n"
+                     "  #1 released OK\n"
+                     "  #1 ended\n");
+    end();
+}
+
+/* Goal: with nobody else it goes on for ever, after one look; with somebody so often in a row, and then the
+ * next one queues behind the delete. */
+static void it_is_handed_on_so_often(void **state)
+{
+    (void)state;
+    begin(2, 0);
+    get();
+    for (int i = 0; i < 3; i++) { /* the third one asks whether others queue */
+        join(2 - i % 2, ZKL_TURNS_WAITS);
+        assert_true(unlock(1 + i % 2));
+    }
+    script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
+                     "[     0] turns TAKEN -> TAKEN: handed on\n"
+                     "  > list root /r\n"
+                     "[     0] turns TAKEN -> TAKEN: handed on\n");
+    script_rooted(s, 50, ALONE);
+    for (int i = 1; i < 9; i++) {
+        join(2 - i % 2, ZKL_TURNS_WAITS);
+        assert_true(unlock(1 + i % 2));
+    }
+    assert_int_equal(s->request_count, 0);
+    assert_int_equal(turns.handoffs, 2);
+    script_forget(s);
+    script_fired(s, "/r", ZKL_FIRED_OTHER);
+    join(3, ZKL_TURNS_WAITS);
+    assert_false(unlock(2 - 1));
+    script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
+                     "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G1-0000000007\n"
+                     "[     0] turns FREE -> ASKING: queues\n"
+                     "[     0] #2 NEW -> QUEUEING: started\n"
+                     "  > create /r/G2-\n"
+                     "  > list /r\n");
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    zkl_core_stop(&s->core, now(), held(3), ZKL_ETIMEDOUT);
+    script_created(s, 8);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    end();
+}
+
+/* Goal: who queues for all and gives up is followed by the next one; and who loses it, at once. */
+static void the_next_one_queues(void **state)
+{
+    (void)state;
+    begin(2, 0);
+    join(1, ZKL_TURNS_QUEUES);
+    join(2, ZKL_TURNS_WAITS);
+    join(3, ZKL_TURNS_WAITS);
+    script_forget(s);
+    zkl_core_stop(&s->core, now(), held(1), ZKL_ETIMEDOUT);
+    script_expect(s, "[     0] #1 QUEUEING -> LEAVING: stopped\n"
+                     "[     0] turns ASKING -> FREE: in vain\n"
+                     "  #1 failed ETIMEDOUT\n"
+                     "[     0] turns FREE -> ASKING: queues\n"
+                     "[     0] #2 NEW -> QUEUEING: started\n"
+                     "  > create /r/G2-\n"
+                     "  > list /r\n");
+    script_created(s, 7);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_created(s, 8);
+    script_listed(s, "r2:8");
+    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    script_forget(s);
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_true(script_has(s, "turns TAKEN -> FREE: lost"));
+    assert_true(script_has(s, "turns FREE -> ASKING: queues"));
+    assert_false(unlock(2));
+    script_up(s, SCRIPT_SESSION + 1);
+    script_created(s, 9);
+    script_listed(s, "r3:9");
+    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_false(unlock(3));
+    gone();
+    end();
+}
+
+/* Goal: what is in doubt, asked for, or leased is not handed on. */
+static void what_is_not_sure_is_not_handed_on(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        begin(2, 60000);
+        get();
+        if (i == 0)
+            script_down(s);
+        else if (i == 1)
+            assert_true(zkl_core_renew(&s->core, now(), held(1), 1000000000));
+        else if (i == 2)
+            held(1)->machine.revoked = true;
+        else
+            script_sleep_until(s, 10000); /* past the window, and no timer has said so */
+        join(2, ZKL_TURNS_WAITS);
+        assert_false(unlock(1));
+        assert_int_equal(turns.state, ZKL_TURNS_ASKING);
+        script_close(s);
+        end();
+    }
+}
+
+/* --- with nobody in it -------------------------------------------------------------------------- */
+
+/* Goal: it is kept after two requests, once for the node, and taken again without any. */
+static void it_is_kept(void **state)
+{
+    (void)state;
+    begin(0, 60000);
+    get();
+    assert_true(unlock(1));
+    script_expect(s, "[     0] turns TAKEN -> IDLE: kept\n"
+                     "  > list root /r\n"
+                     "  > watch /r/G1-0000000007\n");
+    script_rooted(s, 50, ALONE);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    for (int i = 0; i < 3; i++) {
+        join(2, ZKL_TURNS_GIVEN);
+        assert_ptr_equal(held(2), &s->contenders[0]);
+        assert_true(unlock(2));
+    }
+    script_forget(s);
+    assert_int_equal(s->request_count, 0);
+    zkl_turns_drop(&s->core, now(), &turns);
+    assert_int_equal(dropped_count, 1);
+    script_expect(s, "[     0] turns IDLE -> FREE: not wanted\n"
+                     "[     0] #1 HOLDING -> RELEASING: unlocked\n"
+                     "  > delete /r/G1-0000000007\n");
+    gone();
+    end();
+}
+
+/* Goal: nothing hides behind it. Method: all that can tell of others, or speak against it. */
+static void it_is_given_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 7; i++) {
+        begin(0, 60000);
+        if (i < 3) {
+            get();
+            assert_true(unlock(1));
+        } else {
+            keep();
+        }
+        if (i == 0)
+            script_rooted(s, 50, OTHERS);
+        else if (i == 1)
+            script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NOAUTH);
+        else if (i == 2)
+            script_reply(s, ZKL_REQ_WATCH,
+                         (struct zkl_reply){.data = "__REVOKE__", .data_size = 10});
+        else if (i == 3)
+            script_fired(s, "/r", ZKL_FIRED_OTHER);
+        else if (i == 4)
+            script_down(s);
+        else if (i == 5)
+            script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
+        else
+            script_event(s, ZKL_SE_EXPIRED);
+        assert_int_equal(turns.state, ZKL_TURNS_FREE);
+        assert_int_equal(dropped_count, 1);
+        script_close(s);
+        end();
+    }
+}
+
+/* Goal: while somebody is in it, a contender is told to the next unlock only, also after another link. */
+static void who_queues_meanwhile_is_not_forgotten(void **state)
+{
+    (void)state;
+    begin(0, 60000);
+    keep();
+    join(2, ZKL_TURNS_GIVEN);
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    assert_true(script_has(s, "  > list root /r\n"));
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_rooted(s, 50, OTHERS);
+    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_false(unlock(2));
+    script_close(s);
+    end();
+}
+
+/* Goal: it goes when its time is over, counted from the last unlock; the timer is set once for many. */
+static void it_goes_when_its_time_is_over(void **state)
+{
+    (void)state;
+    begin(0, 1000);
+    keep();
+    script_at(s, 600);
+    join(2, ZKL_TURNS_GIVEN);
+    assert_true(unlock(2));
+    assert_int_equal(turns.timer_mono_ns, 1000 * 1000000);
+    script_forget(s);
+    script_at(s, 1500);
+    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_int_equal(turns.timer_mono_ns, 1600 * 1000000);
+    script_at(s, 1600);
+    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_true(script_has(s, "[  1600] turns IDLE -> FREE: for long enough\n"));
+    script_close(s);
+    end();
+}
+
+/* Goal: a hold that came another way, by a multi-lock, is kept too; but not where somebody queues. */
+static void another_hold_is_kept(void **state)
+{
+    (void)state;
+    begin(0, 1000);
+    script_hold(s, "/r", 7);
+    assert_true(zkl_turns_pass(&s->core, now(), &turns, script_contender(s, 1)));
+    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    script_close(s);
+    end();
+    begin(0, 1000);
+    script_hold(s, "/r", 7);
+    owners[2].contender = &s->contenders[1];
+    join(2, ZKL_TURNS_QUEUES);
+    assert_false(zkl_turns_pass(&s->core, now(), &turns, script_contender(s, 1)));
+    script_unlock(s, 1);
+    script_close(s);
+    end();
+}
+
+/* --- a try elsewhere ---------------------------------------------------------------------------- */
+
+/* Goal: a try that finds one node which nobody may be in queues behind it; else, or without leave to, it
+ * says busy after one read. */
+static void a_try_asks_for_it(void **state)
+{
+    (void)state;
+    s = script_connected();
+    script_try_asking(s, "/r");
+    script_listed(s, "r5:3");
+    script_created(s, 4);
+    script_listed(s, "r5:3 1:4");
+    script_expect(s, "[     0] #1 NEW -> LOOKING: started\n"
+                     "  > list /r\n"
+                     "[     0] #1 LOOKING -> QUEUEING: nobody may be in it\n"
+                     "  > create /r/G1-\n"
+                     "  > list /r\n"
+                     "[     0] #1 QUEUEING -> WAITING: next in line\n"
+                     "  > watch /r/G5-0000000003\n"
+                     "  > watch /r/G1-0000000004\n");
+    assert_true(zkl_contender_is_asking(&script_contender(s, 1)->machine));
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_fired(s, "/r/G5-0000000003", ZKL_FIRED_DELETED);
+    assert_true(script_has(s, "  #1 granted 101\n"));
+    static const char *const busy[] = {"5:3", "r5:3 r6:4", "r5:3 6:4"};
+    for (int i = 0; i < 3; i++) {
+        script_try_asking(s, "/r");
+        script_listed(s, busy[i]);
+        assert_true(script_has(s, "failed EBUSY"));
+        script_forget(s);
+    }
+    script_try(s, "/r", false);
+    script_listed(s, "r5:3");
+    assert_true(script_has(s, "failed EBUSY"));
+    script_close(s);
+    script_unlock(s, 1);
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_handed_on_in_order),
+        cmocka_unit_test(it_is_handed_on_so_often),
+        cmocka_unit_test(the_next_one_queues),
+        cmocka_unit_test(what_is_not_sure_is_not_handed_on),
+        cmocka_unit_test(it_is_kept),
+        cmocka_unit_test(it_is_given_up),
+        cmocka_unit_test(who_queues_meanwhile_is_not_forgotten),
+        cmocka_unit_test(it_goes_when_its_time_is_over),
+        cmocka_unit_test(another_hold_is_kept),
+        cmocka_unit_test(a_try_asks_for_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
