@@ -227,10 +227,13 @@ static void a_path_that_others_change_does_not(void **state)
 static void lists_of_a_failed_transaction_are_forgotten(void **state)
 {
     struct script *s = making_two_at_calm_paths();
+    enum zkl_request_kind oldest;
     (void)state;
     script_reply(s, ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.answer = ZKL_ANSWER_NONODE, .failed_check = 1});
     assert_true(script_has(s, "#2 QUEUEING -> MAKING: no root\n"));
+    assert_true(script_next(s, &oldest));
+    assert_int_equal(oldest, ZKL_REQ_MAKE);
     script_forget(s);
     script_close(s);
     script_free(s);
