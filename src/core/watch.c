@@ -34,12 +34,20 @@ static size_t bytes_of(const struct zkl_core *core, const char *path)
     return sizeof(int32_t) + core->chroot_length + strlen(path);
 }
 
-static struct zkl_watch *add(struct zkl_core *core, const char *path, enum zkl_watch_type type,
-                             enum zkl_answer *why)
+/* Nobody can wait without a watch on whom he waits for, but without one on his own node he can: those
+ * get half of the room only. */
+static size_t room_for(const struct zkl_core *core, const struct zkl_subscription *sub)
+{
+    bool own = sub->contender && sub == &sub->contender->subs[ZKL_SUB_OWN];
+    return own ? core->watch_bytes_max / 2 : core->watch_bytes_max;
+}
+
+static struct zkl_watch *add(struct zkl_core *core, const struct zkl_subscription *sub,
+                             const char *path, enum zkl_watch_type type, enum zkl_answer *why)
 {
     size_t length = strlen(path) + 1;
     *why = ZKL_ANSWER_FULL;
-    if (core->watch_bytes + bytes_of(core, path) > core->watch_bytes_max)
+    if (core->watch_bytes + bytes_of(core, path) > room_for(core, sub))
         return NULL;
     *why = ZKL_ANSWER_NOMEM;
     struct zkl_watch *watch = calloc(1, sizeof *watch + length);
@@ -122,13 +130,13 @@ static bool join(struct zkl_core *core, struct zkl_subscription *sub,
     if (sub->watch && sub->watch->type == type && strcmp(sub->watch->path, path) == 0)
         return true;
     zkl_watch_unsubscribe(core, sub);
+    sub->contender = contender;
     struct zkl_watch *watch = find_path(core, path, type);
     if (!watch)
-        watch = add(core, path, type, why);
+        watch = add(core, sub, path, type, why);
     if (!watch)
         return false;
     sub->watch = watch;
-    sub->contender = contender;
     sub->prev = NULL;
     sub->next = watch->subscribers;
     if (sub->next)

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many acquisitions under way at a time, of one client and one thread: what each takes, that a half of them can
+ * be given up, and that nothing of any is left. */
+#include "api/client.h"
+#include "done.h"
+#include "driver/handle.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BYTES_MAX 6000 /* for one that waits: handle, operation, watch */
+
+static int count;
+
+struct crowd {
+    struct zkl_client *client;
+    struct zkl_owner *owner;
+    struct zkl_mutex **mutexes;
+    uint64_t *ops;
+    atomic_int granted, canceled, unlocked, wrong;
+};
+
+static void granted(int code, void *arg)
+{
+    struct crowd *c = arg;
+    atomic_fetch_add(code == 0 ? &c->granted : code == ZKL_ECANCELED ? &c->canceled : &c->wrong, 1);
+}
+
+static void unlocked(int code, void *arg)
+{
+    struct crowd *c = arg;
+    atomic_fetch_add(code == 0 ? &c->unlocked : &c->wrong, 1);
+}
+
+static struct crowd crowd_open(void)
+{
+    struct crowd c = {.client = cluster_client(), .owner = new_owner()};
+
+    c.mutexes = calloc((size_t)count, sizeof *c.mutexes);
+    c.ops = calloc((size_t)count, sizeof *c.ops);
+    return c;
+}
+
+static void start_all(struct crowd *c)
+{
+    char path[40];
+
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "/many/%d", i);
+        c->mutexes[i] = cluster_mutex(c->client, path);
+        check_ok(
+            zkl_mutex_acquire_async(c->owner, c->mutexes[i], NULL, NULL, granted, c, &c->ops[i]));
+    }
+}
+
+/* From the first on, or only every second. */
+static void unlock_all(struct crowd *c, int first, int step)
+{
+    for (int i = first; i < count; i += step)
+        check_ok(zkl_mutex_unlock_async(c->owner, c->mutexes[i], unlocked, c));
+}
+
+static void crowd_close(struct crowd *c)
+{
+    for (int i = 0; i < count; i++)
+        check_ok(zkl_mutex_free(c->mutexes[i]));
+    check_ok(zkl_owner_free(c->owner));
+    check_ok(zkl_client_free(c->client));
+    check_num(c->wrong, ==, 0);
+    free(c->mutexes);
+    free(c->ops);
+}
+
+/* In the queue, behind somebody who is watched, and no answer is due. */
+static bool is_settled(struct crowd *c)
+{
+    struct zkl_driver *d = c->client->driver;
+    zkl_driver_lock(d);
+    bool settled = d->core.watch_count >= (size_t)count && d->core.waiting == (size_t)count &&
+                   d->core.pending_count == 0;
+    zkl_driver_unlock(d);
+    return settled;
+}
+
+static bool is_clean(struct crowd *c)
+{
+    struct zkl_driver *d = c->client->driver;
+    zkl_driver_lock(d);
+    size_t left = d->core.contenders + d->core.watch_count + d->calls_live + d->core.pending_count;
+    zkl_driver_unlock(d);
+    return left == 0;
+}
+
+#define LIMIT_MS (WAIT_MS + count * 20)
+
+/* Goal: so many acquisitions wait at a time, each for a path of its own that another client holds, with no thread
+ * of their own; half of them are canceled, the others granted; nothing stays, neither on the server nor here. */
+static void many_wait_at_a_time(void **state)
+{
+    (void)state;
+    count = (int)cluster_length(10000, 1000);
+    struct crowd theirs = crowd_open(), ours = crowd_open();
+    start_all(&theirs);
+    check_wait(atomic_load(&theirs.granted) == count, LIMIT_MS);
+
+    size_t before = mallinfo2().uordblks;
+    start_all(&ours);
+    check_wait(is_settled(&ours), LIMIT_MS);
+    size_t bytes = (mallinfo2().uordblks - before) / (size_t)count;
+    print_message("    %d wait, %zu bytes for each\n", count, bytes);
+    check_num(bytes, <, BYTES_MAX);
+
+    for (int i = 1; i < count; i += 2)
+        check_ok(zkl_op_cancel(ours.client, ours.ops[i]));
+    check_wait(atomic_load(&ours.canceled) == count / 2, LIMIT_MS);
+    unlock_all(&theirs, 0, 1);
+    check_wait(atomic_load(&theirs.unlocked) == count, LIMIT_MS);
+    check_wait(atomic_load(&ours.granted) == count - count / 2, LIMIT_MS);
+    unlock_all(&ours, 0, 2);
+    check_wait(atomic_load(&ours.unlocked) == count - count / 2, LIMIT_MS);
+
+    check_wait(is_clean(&ours) && is_clean(&theirs), LIMIT_MS);
+    for (int i = 0; i < count; i++) {
+        char path[40];
+        snprintf(path, sizeof path, "/many/%d", i);
+        check_num(cluster_children(path), ==, 0);
+    }
+    check_num(flw_watch_count(zks_host(), zks_port(server, 0), NULL), ==, 0);
+    crowd_close(&ours);
+    crowd_close(&theirs);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(many_wait_at_a_time),
+    };
+    return CLUSTER_MAIN(argc, argv, "many", tests);
+}
