@@ -18,7 +18,7 @@ static int left = JOBS, wrong;
 
 static void ended(int code, void *arg)
 {
-    const struct job *job = arg;
+    const struct job *job = (const struct job *)arg;
     printf("job %td: %s\n", job - jobs, code == 0 ? "done" : zkl_error_detail());
     wrong += code != (job == &jobs[2] ? ZKL_ECANCELED : 0);
     left--;
@@ -33,7 +33,7 @@ static void finish(struct job *job)
 
 static void granted(int code, void *arg)
 {
-    struct job *job = arg;
+    struct job *job = (struct job *)arg;
     struct zkl_owner *before = zkl_owner_use(job->owner);
     printf("job %td: %s\n", job - jobs, zkl_mutex_still_held(mutex, 100) ? "works" : "does not");
     zkl_owner_use(before);
@@ -46,16 +46,15 @@ static void granted(int code, void *arg)
 static int run_loop(struct zkl_client *client)
 {
     int epoll = epoll_create1(EPOLL_CLOEXEC), fd = zkl_client_event_fd(client);
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event event;
+    event.events = EPOLLIN;
     if (fd < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
         return 1;
     while (left > 0) {
-        if (epoll_wait(epoll, &event, 1, 1000) > 0) {
+        if (epoll_wait(epoll, &event, 1, 1000) > 0)
             zkl_client_dispatch(client, 100);
-        } else {
-            zkl_op_cancel(client, jobs[2].op);
+        else if (zkl_op_cancel(client, jobs[2].op) == 0)
             finish(&jobs[0]);
-        }
     }
     return 0;
 }

@@ -28,7 +28,7 @@ static void released(int code, void *arg)
 
 static void downloaded(uv_timer_t *timer)
 {
-    struct download *d = timer->data;
+    struct download *d = (struct download *)timer->data;
     running--;
     uv_close((uv_handle_t *)timer, NULL);
     int rc = zkl_permit_release_async(d->permit, released, d);
@@ -38,7 +38,7 @@ static void downloaded(uv_timer_t *timer)
 
 static void admitted(int code, void *arg)
 {
-    struct download *d = arg;
+    struct download *d = (struct download *)arg;
     if (code != 0) {
         released(code, d);
         return;
@@ -54,7 +54,7 @@ static void admitted(int code, void *arg)
 static void readable(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
-    zkl_client_dispatch(poll->data, 100);
+    zkl_client_dispatch((struct zkl_client *)poll->data, 100);
 }
 
 int main(int argc, char **argv)

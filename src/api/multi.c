@@ -778,6 +778,31 @@ void zkl_multi_orphaned(struct zkl_multi_hold *held)
 
 /* --- questions ---------------------------------------------------------- */
 
+int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold)
+{
+    struct zkl_multi_hold *held;
+    int rc = check_held(multi, call, &held);
+    *hold = NULL;
+    if (rc != 0)
+        return rc;
+    if (!held)
+        return zkl_fail(ZKL_ENOTOWNER, "%s", call);
+    zkl_driver_lock(multi->client->driver);
+    for (size_t i = 0; i < multi->count && !*hold && rc == 0; i++) {
+        const struct zkl_member *member = member_at(multi, i);
+        size_t size = is_semaphore(member) ? (size_t)member->count : 1;
+        if (n < size)
+            *hold = nth_hold(multi, i, (int)n, held);
+        if (n < size && !*hold)
+            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call, path_of(member));
+        n -= size;
+    }
+    if (*hold)
+        atomic_fetch_add(&(*hold)->refs, 1);
+    zkl_driver_unlock(multi->client->driver);
+    return rc;
+}
+
 int64_t zkl_multi_window_ms(struct zkl_multi *multi)
 {
     struct zkl_multi_hold *held;

@@ -186,6 +186,15 @@ static void call_on_metrics(struct every *e, enum every_where where)
     FREE(zkl_histogram_percentile_ns(&of_lock.wait, 50) >= 0, 1);
 }
 
+static void call_guards(struct every *e, enum every_where where)
+{
+    struct zkl_guard guards[2];
+
+    LOCAL(zkl_guard_mutex_path(e->mutex, 0, NULL, guards), ZKL_ENOTOWNER);
+    LOCAL(zkl_guard_permit_path(e->permit, 0, NULL, guards), 0);
+    LOCAL(zkl_guard_multi_paths(e->multi, 0, NULL, guards, 2), ZKL_ENOTOWNER);
+}
+
 static void call_the_rest(struct every *e, enum every_where where)
 {
     struct zkl_cancel *cancel = NULL;
@@ -224,6 +233,7 @@ void every_call(struct every *e, enum every_where where)
     call_on_semaphore(e, where);
     call_on_multi(e, where);
     call_asynchronously(e, where);
+    call_guards(e, where);
     call_on_metrics(e, where);
     e->ms = net_now_ms() - start_ms;
     call_the_rest(e, where);

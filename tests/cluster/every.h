@@ -7,6 +7,7 @@
 #include "cluster.h"
 
 #include <zklock/async.h>
+#include <zklock/guard.h>
 #include <zklock/metrics.h>
 
 #define EVERY_MS 4500 /* all of them, where one that waits takes 5000 at least */

@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include <zklock/async.h>
+#include <zklock/guard.h>
 #include <zklock/metrics.h>
 
 #include "says.h"
@@ -116,6 +117,9 @@ static void try_operations(void)
     try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
     try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
     try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);
+    try(zkl_guard_mutex_path, (NULL, 0, NULL, NULL), ZKL_EINVAL);
+    try(zkl_guard_permit_path, (NULL, 0, NULL, NULL), ZKL_EINVAL);
+    try(zkl_guard_multi_paths, (NULL, 0, NULL, NULL, 0), ZKL_EINVAL);
 }
 
 static void try_metrics(void)

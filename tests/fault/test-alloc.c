@@ -101,6 +101,10 @@ static void ask_all(struct stage *s, const struct held *h)
     check_num(zkl_multi_window_ms(h->multi), >, 0);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
     check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
+    struct zkl_guard guards[2];
+    check_ok(zkl_guard_mutex_path(s->mutex, 1, NULL, &guards[0]));
+    check_ok(zkl_guard_permit_path(h->permit, 1, NULL, &guards[0]));
+    check_num(zkl_guard_multi_paths(h->multi, 1, NULL, guards, 2), ==, 2);
     ask_figures(s, h);
 }
 

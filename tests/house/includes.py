@@ -12,8 +12,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 # All that a pure function can want: parts of the C library, and the constants of the public headers.
 PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdbool.h', 'stddef.h', 'stdint.h',
         'stdio.h', 'stdlib.h', 'string.h', 'zklock/inspect.h', 'zklock/metrics.h', 'zklock/zklock.h'}
-# Public headers whose inline functions work on ZooKeeper's own types.
-PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h'}
+# A public header whose inline functions work on ZooKeeper's own types, and what implements the others.
+PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h', 'src/api/guard.c'}
 # What a doctor asks and a lock never: ACLs and counters.
 TOOL_WITH_ZOOKEEPER = {'src/tool/raw.c'}
 

@@ -22,6 +22,7 @@ import installed
 from installed import one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
+EXAMPLES_NEED = {'<zklock/guard.h>': 'zklock-guard', '<uv.h>': 'libuv'}  # pkg-config's names, beside zklock
 NEVER_LINKED = {'-lzookeeper_mt', '-lpthread', '-pthread'}  # by who links the shared library
 ABOUT = ['-Wall', '-Wextra', '-Werror']
 
@@ -104,8 +105,8 @@ def check_completion(root):
 
 # --- a user's programs -------------------------------------------------------------------------------------
 
-def flags(environment, *options):
-    return run(['pkg-config', *options, '--cflags', '--libs', 'zklock'], env=environment).split()
+def flags(environment, *options, packages=('zklock',)):
+    return run(['pkg-config', *options, '--cflags', '--libs', *packages], env=environment).split()
 
 
 def check_pkg_config(environment):
@@ -134,7 +135,12 @@ def check_examples(compiler, language, source, work, environment):
     examples = sorted((source / 'examples').glob('*.c'))
     check(examples, 'there are no examples')
     for example in examples:
-        build_program(compiler, language, example, work / 'example', [*flags(environment), '-pthread'], environment)
+        packages = [package for include, package in EXAMPLES_NEED.items() if include in example.read_text(encoding='utf-8')]
+        if 'libuv' in packages and subprocess.run(['pkg-config', '--exists', 'libuv'], check=False).returncode != 0:
+            print(f'{example.name} is left out: libuv is not installed')
+            continue
+        build_program(compiler, language, example, work / 'example',
+                      [*flags(environment, packages=['zklock', *packages]), '-pthread'], environment)
     print(f'{len(examples)} examples as {language}')
 
 

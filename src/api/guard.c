@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The nodes that a caller's own transaction is to check. Of ZooKeeper's header, which comes with guard.h,
+ * nothing is used here. */
+#include <zklock/guard.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+#include "hold.h"
+#include "owner.h"
+
+/* A node's path from the ensemble's own root is first the client's chroot, then the rest. */
+static const char *chroot_of(const struct zkl_client *client)
+{
+    const char *chroot = strchr(client->driver->config.servers, '/');
+    return chroot ? chroot : "";
+}
+
+static int put_path(const struct zkl_hold *hold, const char *chroot, char *path, size_t size,
+                    const char *call)
+{
+    size_t cut = chroot ? strlen(chroot) : 0;
+    int n = snprintf(path, size, "%s%s/%s", chroot_of(hold->client), hold->root->path, hold->node);
+    if ((size_t)n >= size)
+        return zkl_fail(ZKL_EINVAL, "%s: %s: the node's path is longer than %zu bytes", call,
+                        hold->root->path, size - 1);
+    if (cut > 0 && (strncmp(path, chroot, cut) != 0 || path[cut] != '/'))
+        return zkl_fail(ZKL_EINVAL, "%s: %s is not below the chroot \"%.64s\"", call, path, chroot);
+    memmove(path, path + cut, (size_t)n + 1 - cut);
+    return 0;
+}
+
+/* hold NULL: there is none. */
+static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *chroot, char *path,
+                      size_t size, const char *call)
+{
+    int held = zkl_hold_still_held(hold, need_ms, call);
+    if (held < 0)
+        return held;
+    if (!hold)
+        return zkl_fail(ZKL_ENOTOWNER, "%s", call);
+    if (!held)
+        return zkl_fail(ZKL_ELOST, "%s: %s: lost, or not proved for that long", call,
+                        hold->root->path);
+    return put_path(hold, chroot, path, size, call);
+}
+
+int zkl_guard_mutex_path(struct zkl_mutex *mutex, int64_t need_ms, const char *chroot,
+                         struct zkl_guard *guard)
+{
+    static const char call[] = "zkl_guard_mutex";
+    if (!mutex || !guard)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, mutex ? "guard" : "mutex");
+    int rc = zkl_client_check(mutex->client, false, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_hold *hold =
+        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->root, mutex);
+    rc = guard_hold(hold, need_ms, chroot, guard->path, sizeof guard->path, call);
+    if (hold && mutex->semaphore)
+        zkl_hold_unref(hold);
+    return rc;
+}
+
+int zkl_guard_permit_path(struct zkl_permit *permit, int64_t need_ms, const char *chroot,
+                          struct zkl_guard *guard)
+{
+    static const char call[] = "zkl_guard_permit";
+    const struct zkl_hold *hold = (struct zkl_hold *)permit;
+    if (!permit || !guard)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "guard" : "permit");
+    int rc = zkl_client_check(hold->client, false, call);
+    return rc == 0 ? guard_hold(hold, need_ms, chroot, guard->path, sizeof guard->path, call) : rc;
+}
+
+int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, const char *chroot,
+                          struct zkl_guard *guards, size_t count)
+{
+    static const char call[] = "zkl_guard_multi";
+    if (!multi || !guards)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, multi ? "guards" : "multi");
+    size_t n = 0;
+    struct zkl_hold *hold;
+    int rc = zkl_multi_nth_hold(multi, n, call, &hold);
+    while (rc == 0 && hold) {
+        if (n < count)
+            rc = guard_hold(hold, need_ms, chroot, guards[n].path, sizeof guards[n].path, call);
+        else
+            rc = zkl_fail(ZKL_EINVAL, "%s: there is room for %zu checks only", call, count);
+        zkl_hold_unref(hold);
+        if (rc == 0)
+            rc = zkl_multi_nth_hold(multi, ++n, call, &hold);
+    }
+    return rc == 0 ? (int)n : rc;
+}
