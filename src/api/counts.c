@@ -38,6 +38,7 @@ void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metric
     into->reentries += counts->reentries;
     into->releases += counts->releases;
     into->unconfirmed += counts->unconfirmed;
+    into->passed += counts->passed;
     into->suspects += counts->suspects;
     into->revocations += counts->revocations;
     for (size_t i = 0; i < ZKL_METRICS_CODES; i++)
@@ -100,6 +101,16 @@ void zkl_count_released(struct zkl_hold *hold)
         return;
     hold->counts->releases++;
     end_time(hold);
+}
+
+void zkl_count_passed(struct zkl_hold *hold)
+{
+    if (!hold->counts)
+        return;
+    hold->counts->passed++;
+    zkl_count_released(hold);
+    zkl_count_end(hold);
+    hold->reentries = 0;
 }
 
 void zkl_count_end(struct zkl_hold *hold)

@@ -25,5 +25,7 @@ void zkl_count_state(struct zkl_hold *hold, int state, int reason);
 /* Its owner's last unlock has begun; and is over, or nobody waits for its end. */
 void zkl_count_released(struct zkl_hold *hold);
 void zkl_count_end(struct zkl_hold *hold);
+/* Both at once: it goes on as another owner's, or as the handle's. */
+void zkl_count_passed(struct zkl_hold *hold);
 
 #endif

@@ -150,6 +150,7 @@ static const struct lock_family lock_families[] = {
     {"releases_total", "counter", "Holds given back.", AT(releases), 0, 0},
     {"unconfirmed_total", "counter", "Holds given back without the server's answer.",
      AT(unconfirmed), 0, 0},
+    {"passed_total", "counter", "Holds handed on in this process, or retained.", AT(passed), 0, 0},
     {"losses_total", "counter", "Holds lost, by reason.", 0, false, true},
     {"suspects_total", "counter", "Times that a hold was suspect.", AT(suspects), 0, 0},
     {"revocations_total", "counter", "Holds asked to let go.", AT(revocations), 0, 0},

@@ -81,9 +81,7 @@ bool zkl_hold_pass(struct zkl_hold *hold)
     bool passed = zkl_turns_pass(&hold->client->driver->core, zkl_clock_now(), &mutex->turns,
                                  &hold->contender);
     if (passed) {
-        zkl_count_released(hold);
-        zkl_count_end(hold);
-        hold->reentries = 0;
+        zkl_count_passed(hold);
     } else {
         hold->returned = returned;
         atomic_fetch_sub(&hold->refs, 1); /* the caller has one */

@@ -69,9 +69,10 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
 
 #define HANDS 4
 #define TURNS 150
-#define SAMPLES_MAX (HANDS * TURNS * 4)
+#define SAMPLES_MAX (HANDS * TURNS * MUTEXES)
 
-enum { ONE, OTHER, SHARED, PERMITS, PATHS };
+/* Plain, handed on among threads, kept while nobody wants it; then of other kinds. */
+enum { PLAIN, HANDED, KEPT, MUTEXES, SHARED = MUTEXES, PERMITS, PATHS };
 
 /* What the callers saw; under mu. */
 struct tally {
@@ -83,10 +84,10 @@ struct tally {
 
 struct crew {
     struct zkl_client *client;
-    struct zkl_mutex *mutexes[2];
+    struct zkl_mutex *mutexes[MUTEXES];
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore;
-    struct zkl_multi *multi; /* of the two mutexes */
+    struct zkl_multi *multi; /* of the mutexes */
     struct zkl_cancel *set;  /* is set already */
     struct tally tally;
     atomic_int odd; /* results that should not have been */
@@ -207,14 +208,15 @@ static void turn_multi(struct hand *hand)
     int rc = zkl_multi_acquire(crew->multi, &wait, NULL);
     int64_t got = zkl_now_ns();
 
-    note(&crew->tally, rc, ONE, 1, got - start);
+    note(&crew->tally, rc, PLAIN, 1, got - start);
     if (rc != 0)
         return;
-    note(&crew->tally, rc, OTHER, 1, got - start);
+    note(&crew->tally, rc, HANDED, 1, got - start);
+    note(&crew->tally, rc, KEPT, 1, got - start);
     work(hand);
     int64_t left = zkl_now_ns();
     crew->odd += zkl_multi_unlock(crew->multi, NULL) != 0;
-    note_release(&crew->tally, 2, 0, left - got);
+    note_release(&crew->tally, MUTEXES, 0, left - got);
 }
 
 /* To ask for the write lock with the read lock is refused at once. */
@@ -257,34 +259,44 @@ static void *hand_main(void *arg)
             turn_mutex(hand, zkl_rwlock_read(crew->rwlock), SHARED);
             break;
         default:
-            turn_mutex(hand, crew->mutexes[i % 2], i % 2);
+            turn_mutex(hand, crew->mutexes[i % MUTEXES], i % MUTEXES);
             break;
         }
     }
     return NULL;
 }
 
+static int open_mutex(struct crew *crew, int which, const char *base)
+{
+    struct zkl_lock_options options = counted();
+    char path[128];
+
+    options.local_handoffs_max = which == HANDED ? 3 : 0;
+    options.retain_ms = which == KEPT ? 5000 : 0;
+    snprintf(path, sizeof path, "%s-%d", base, which);
+    return zkl_mutex_new(&crew->mutexes[which], crew->client, path, &options);
+}
+
 static bool crew_open(struct crew *crew, const char *servers, const char *base)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_lock_options with = counted();
+    struct zkl_member members[MUTEXES];
     char path[128];
 
     options.servers = servers;
     bool fine = zkl_client_open(&crew->client, &options) == 0;
-    for (int i = 0; fine && i < 2; i++) {
-        snprintf(path, sizeof path, "%s-%d", base, i);
-        fine = zkl_mutex_new(&crew->mutexes[i], crew->client, path, &with) == 0;
+    for (int i = 0; fine && i < MUTEXES; i++) {
+        fine = open_mutex(crew, i, base) == 0;
+        members[i] = zkl_member_mutex(crew->mutexes[i]);
     }
     if (!fine)
         return false;
-    struct zkl_member members[] = {zkl_member_mutex(crew->mutexes[0]),
-                                   zkl_member_mutex(crew->mutexes[1])};
     snprintf(path, sizeof path, "%s-shared", base);
     fine = zkl_rwlock_new(&crew->rwlock, crew->client, path, &with) == 0;
     snprintf(path, sizeof path, "%s-permits", base);
     fine = fine && zkl_semaphore_new(&crew->semaphore, crew->client, path, 3, &with) == 0;
-    fine = fine && zkl_multi_new(&crew->multi, crew->client, members, 2) == 0;
+    fine = fine && zkl_multi_new(&crew->multi, crew->client, members, MUTEXES) == 0;
     fine = fine && zkl_cancel_new(&crew->set) == 0;
     if (fine)
         zkl_cancel_set(crew->set);
@@ -332,8 +344,8 @@ static void close_to(const char *what, const struct zkl_histogram *h, int64_t *t
 
 static void compare_paths(const struct crew *crew, struct zkl_lock_metrics *sum)
 {
-    struct zkl_mutex *const handles[] = {crew->mutexes[0], crew->mutexes[1],
-                                         zkl_rwlock_write(crew->rwlock)};
+    struct zkl_mutex *const handles[] = {crew->mutexes[PLAIN], crew->mutexes[HANDED],
+                                         crew->mutexes[KEPT], zkl_rwlock_write(crew->rwlock)};
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
     for (int i = 0; i < PATHS; i++) {
@@ -343,6 +355,7 @@ static void compare_paths(const struct crew *crew, struct zkl_lock_metrics *sum)
         same("acquisitions of a path", m.acquisitions, crew->tally.acquired[i]);
         same("waits of a path", m.wait.count, m.acquisitions);
         same("holds of a path", m.hold.count, m.acquisitions);
+        same("passed holds of a path", m.passed > 0, i == HANDED || i == KEPT);
         sum->acquisitions += m.acquisitions;
         sum->reentries += m.reentries;
         sum->releases += m.releases;
@@ -388,7 +401,7 @@ static void crew_free(struct crew *crew)
     same("multi", (uint64_t)-zkl_multi_free(crew->multi), 0);
     same("semaphore", (uint64_t)-zkl_semaphore_free(crew->semaphore), 0);
     same("rwlock", (uint64_t)-zkl_rwlock_free(crew->rwlock), 0);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < MUTEXES; i++)
         same("mutex", (uint64_t)-zkl_mutex_free(crew->mutexes[i]), 0);
     zkl_cancel_free(crew->set);
     same("client", (uint64_t)-zkl_client_free(crew->client), 0);
