@@ -16,14 +16,6 @@ static bool is_wrong(int rc)
     return rc < 0 && rc >= ZKL_EOVERFLOW;
 }
 
-static int check_owner(const struct zkl_owner *owner, const char *call)
-{
-    int rc = zkl_owner_check(owner, call);
-    if (rc == 0 && zkl_owner_is_busy(owner))
-        rc = zkl_fail(ZKL_EBUSY, "%s: a multi-lock's operation has the owner", call);
-    return rc;
-}
-
 static int begin(struct zkl_op *op, uint64_t *id)
 {
     zkl_driver_lock(op->client->driver);
@@ -231,7 +223,7 @@ static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struc
 {
     const char *path = mutex->root->path;
     if (zkl_owner_awaits(mutex))
-        return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it", path);
+        return zkl_mutex_fail_awaited(mutex);
     struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
     if (hold)
         return enter_again(a, hold);
@@ -295,7 +287,7 @@ static int check_acquire(const struct zkl_owner *owner, const struct zkl_mutex *
     if (grant && grant->size != sizeof *grant)
         return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
     int rc = zkl_wait_check(wait, mutex->client, call, false);
-    return rc == 0 ? check_owner(owner, call) : rc;
+    return rc == 0 ? zkl_owner_check_idle(owner, call) : rc;
 }
 
 int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
@@ -505,7 +497,7 @@ int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, mutex ? "fn" : "mutex");
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc == 0)
-        rc = check_owner(owner, call);
+        rc = zkl_owner_check_idle(owner, call);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -125,6 +125,8 @@ int zkl_mutex_acquire_checked(struct zkl_mutex *mutex, const struct zkl_wait *wa
  * who has the write lock; or EDEADLK, ELOST. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
+/* EDEADLK: an operation of the same owner is to acquire that path. */
+int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
@@ -185,6 +187,10 @@ void zkl_hold_put_given(struct zkl_hold *hold);
 void zkl_turns_retire(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place that blocks --------------------------------- */
+
+/* From here on what waits with that object ends when it is set. 0, ENOMEM, ESYSTEM. With the mutex. */
+int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
+void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
 /* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. */
 struct zkl_acquisition {

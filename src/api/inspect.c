@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/listing.h"
+#include "checks.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "question.h"
@@ -404,18 +405,24 @@ static int inspect(struct zkl_client *client, const char *path, int64_t timeout_
     return rc;
 }
 
-int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
-                const struct zkl_inspection **inspection)
+int zkl_inspect_check(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                      const struct zkl_inspection **inspection, const char *call, bool blocks)
 {
     if (!client || !path || !inspection)
-        return zkl_fail(ZKL_EINVAL, "zkl_inspect: %s is NULL",
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
                         !client ? "client" : (!path ? "path" : "inspection"));
     const char *fault = zkl_path_fault(path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
-    if (zkl_check_ms(timeout_ms, "zkl_inspect") != 0)
+    if (zkl_check_ms(timeout_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
-    int rc = zkl_question_check(client, "zkl_inspect");
+    return zkl_question_check(client, call, blocks);
+}
+
+int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                const struct zkl_inspection **inspection)
+{
+    int rc = zkl_inspect_check(client, path, timeout_ms, inspection, "zkl_inspect", true);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -231,7 +232,9 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
         const struct zkl_hold *own = zkl_owner_find(mutex->root, mutex);
         const struct zkl_hold *other = own ? NULL : zkl_owner_find_other(mutex);
         *fresh = *fresh || !own;
-        if (own)
+        if (zkl_owner_awaits(mutex))
+            rc = zkl_mutex_fail_awaited(mutex);
+        else if (own)
             rc = zkl_mutex_check_again(own);
         else if (other)
             rc = zkl_mutex_check_other(mutex, other);
@@ -613,25 +616,42 @@ static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
     return rc;
 }
 
-int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
-                      struct zkl_grant *grants)
+struct zkl_client *zkl_multi_client(const struct zkl_multi *multi)
 {
-    static const char call[] = "zkl_multi_acquire";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
+    return multi->client;
+}
+
+int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
+                            const struct zkl_grant *grants, const char *call, bool blocks)
+{
     if (!multi)
         return zkl_fail(ZKL_EINVAL, "%s: multi is NULL", call);
     for (size_t i = 0; grants && i < multi->count; i++) {
         if (grants[i].size != sizeof *grants)
             return zkl_fail(ZKL_EINVAL, "%s: fill each grant with ZKL_GRANT_INIT", call);
     }
+    return zkl_wait_check(wait, multi->client, call, blocks);
+}
+
+int zkl_multi_check_members(const struct zkl_multi *multi)
+{
+    const struct zkl_mutex *culprit = NULL;
+    bool fresh;
+    return check_members(multi, zkl_owner_find_multi(multi), &fresh, &culprit);
+}
+
+int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
+                      struct zkl_grant *grants)
+{
+    struct zkl_wait forever = ZKL_WAIT_INIT;
     if (!wait)
         wait = &forever;
+    int rc = zkl_multi_check_acquire(multi, wait, grants, "zkl_multi_acquire", true);
+    if (rc != 0)
+        return rc;
     struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
     bool fresh = false;
     const struct zkl_mutex *culprit = NULL;
-    int rc = zkl_wait_check(wait, multi->client, call, true);
-    if (rc != 0)
-        return rc;
     rc = check_members(multi, held, &fresh, &culprit);
     if (rc == 0 && fresh)
         rc = zkl_wait_check_over(wait, path_of(member_at(multi, 0)));
@@ -739,19 +759,23 @@ static int check_held(struct zkl_multi *multi, const char *call, struct zkl_mult
     return rc;
 }
 
-int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
+int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks)
+{
+    struct zkl_multi_hold *held;
+    int rc = check_held(multi, call, &held);
+    if (rc == 0 && blocks && zkl_driver_in_callback())
+        rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
+    if (rc == 0 && !held)
+        rc = zkl_fail(ZKL_ENOTOWNER, "%s", call);
+    return rc;
+}
+
+int zkl_multi_unlock_checked(struct zkl_multi *multi, int *codes)
 {
     int own_codes[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_multi_hold *held;
-    int rc = check_held(multi, "zkl_multi_unlock", &held);
-    if (rc != 0)
-        return rc;
-    if (zkl_driver_in_callback())
-        return zkl_fail(ZKL_EINCALLBACK, "zkl_multi_unlock");
-    if (!held)
-        return zkl_fail(ZKL_ENOTOWNER, "zkl_multi_unlock");
+    struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
     int shield = zkl_shield();
-    rc = give_back(multi, held, codes ? codes : own_codes);
+    int rc = give_back(multi, held, codes ? codes : own_codes);
     if (--held->count == 0) {
         zkl_owner_remove_multi(held);
         free(held);
@@ -759,6 +783,12 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
     }
     zkl_shield_end(shield);
     return rc;
+}
+
+int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
+{
+    int rc = zkl_multi_check_unlock(multi, "zkl_multi_unlock", true);
+    return rc == 0 ? zkl_multi_unlock_checked(multi, codes) : rc;
 }
 
 /* Mutexes are given up as the holds they are; what belongs to no thread is given back here. */

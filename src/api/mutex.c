@@ -342,6 +342,12 @@ int zkl_wait_check_over(const struct zkl_wait *wait, const char *path)
     return 0;
 }
 
+int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
+{
+    return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it",
+                    mutex->root->path);
+}
+
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant)
 {

@@ -177,6 +177,14 @@ int zkl_op_begin(struct zkl_op *op, uint64_t *id)
     return 0;
 }
 
+void zkl_op_withdraw(struct zkl_op *op)
+{
+    struct zkl_client *client = op->client;
+    client->ops.slots[op->slot] = NULL;
+    client->ops.count--;
+    client->driver->owed--;
+}
+
 void zkl_op_step(struct zkl_op *op)
 {
     int64_t next_ns = INT64_MAX;
@@ -198,14 +206,21 @@ void zkl_op_decide(struct zkl_op *op, int rc)
 {
     struct zkl_client *client = op->client;
     schedule(op, INT64_MAX);
-    client->ops.slots[op->slot] = NULL;
-    client->ops.count--;
-    client->driver->owed--;
+    zkl_op_withdraw(op);
     op->is_decided = true;
     op->rc = rc;
     zkl_driver_post(client->driver, &op->note);
     if (op->kind->decided)
         op->kind->decided(op, rc);
+}
+
+void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel)
+{
+    for (size_t i = 0; i < client->ops.room; i++) {
+        struct zkl_op *op = client->ops.slots[i];
+        if (op && op->cancel == cancel)
+            op->kind->cancel(op);
+    }
 }
 
 /* --- for the application ------------------------------------------------ */

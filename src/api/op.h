@@ -35,7 +35,8 @@ struct zkl_op {
     size_t slot, heap_at;
     uint64_t id;
     int64_t next_ns;
-    char *detail; /* of a failure that was known at the start */
+    char *detail;              /* of a failure that was known before the callback */
+    struct zkl_cancel *cancel; /* which cancels it, where no hold is there to do so; NULL: none */
 };
 
 /* Of this size, at least that of struct zkl_op, which is its first member; NULL: no memory. */
@@ -50,12 +51,16 @@ void zkl_op_know(struct zkl_op *op, int rc);
 
 /* From here on there will be a callback. ECLOSED, ENOMEM: there will not. */
 int zkl_op_begin(struct zkl_op *op, uint64_t *id);
+/* There will not be one after all. */
+void zkl_op_withdraw(struct zkl_op *op);
 /* Take the first step, or another one. */
 void zkl_op_step(struct zkl_op *op);
 /* It takes a step before the mutex is given back. */
 void zkl_op_wake(struct zkl_op *op);
 /* It is decided. */
 void zkl_op_decide(struct zkl_op *op, int rc);
+/* That cancel object was set. */
+void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel);
 /* What the driver calls. */
 void zkl_ops_due(void *client, int64_t mono_ns);
 

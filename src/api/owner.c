@@ -123,9 +123,12 @@ void zkl_owner_make_idle(struct zkl_owner *owner)
     atomic_store(&owner->busy, false);
 }
 
-bool zkl_owner_is_busy(const struct zkl_owner *owner)
+int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call)
 {
-    return atomic_load(&((struct zkl_owner *)owner)->busy);
+    int rc = zkl_owner_check(owner, call);
+    if (rc == 0 && atomic_load(&((struct zkl_owner *)owner)->busy))
+        rc = zkl_fail(ZKL_EBUSY, "%s: a multi-lock's operation has the owner", call);
+    return rc;
 }
 
 /* --- threads ------------------------------------------------------------ */

@@ -37,11 +37,11 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
 /* multi.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
-/* 0, or why this owner is of no use to call: EINVAL, EFORK. */
+/* 0, or why this owner is of no use to call: EINVAL, EFORK; and (idle) EBUSY. */
+int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call);
 int zkl_owner_check(const struct zkl_owner *owner, const char *call);
 /* A multi-lock's operation has an owner for itself: false: another one has. */
 bool zkl_owner_make_busy(struct zkl_owner *owner);
 void zkl_owner_make_idle(struct zkl_owner *owner);
-bool zkl_owner_is_busy(const struct zkl_owner *owner);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "checks.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "question.h"
@@ -31,7 +32,7 @@ static bool is_contender(const char *path)
     return zkl_name_recognise(name, &naming, &place) || zkl_name_parse(name, &permit, &place);
 }
 
-static int check(const struct attempt *a)
+static int check(const struct attempt *a, bool blocks)
 {
     if (!a->client || !a->path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", a->call, a->client ? "node_path" : "client");
@@ -40,7 +41,7 @@ static int check(const struct attempt *a)
     const char *fault = zkl_node_path_fault(a->path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", a->path, fault);
-    int rc = zkl_question_check(a->client, a->call);
+    int rc = zkl_question_check(a->client, a->call, blocks);
     if (rc != 0)
         return rc;
     if (!(a->flags & ZKL_FORCE) && !is_contender(a->path))
@@ -142,13 +143,20 @@ static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
     return rc;
 }
 
+int zkl_break_check(struct zkl_client *client, const char *node_path, unsigned flags,
+                    int64_t timeout_ms, const char *call, bool blocks)
+{
+    struct attempt a = {.call = call, .client = client, .path = node_path, .flags = flags};
+    if (zkl_check_ms(timeout_ms, call) != 0)
+        return ZKL_EBADTIMEOUT;
+    return check(&a, blocks);
+}
+
 int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, unsigned flags,
               int64_t timeout_ms)
 {
     struct attempt a = {.call = "zkl_break", .client = client, .path = node_path, .flags = flags};
-    if (zkl_check_ms(timeout_ms, "zkl_break") != 0)
-        return ZKL_EBADTIMEOUT;
-    int rc = check(&a);
+    int rc = zkl_break_check(client, node_path, flags, timeout_ms, a.call, true);
     if (rc != 0)
         return rc;
     a.deadline = zkl_clock_mono_ns() + timeout_ms * MS;
@@ -215,17 +223,25 @@ static int revoke(const struct attempt *a)
     return rc == ZKL_ENONODE && asked ? 0 : rc;
 }
 
-static int check_wait(const struct zkl_wait *wait)
+static int check_wait(const struct zkl_wait *wait, const char *call)
 {
     if (wait->size != sizeof *wait)
-        return zkl_fail(ZKL_EINVAL, "zkl_revoke: fill wait with ZKL_WAIT_INIT");
+        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
     if (wait->flags != 0 || wait->lease_ms != 0)
-        return zkl_fail(ZKL_EINVAL, "zkl_revoke: wait's flags and lease_ms are for locks");
+        return zkl_fail(ZKL_EINVAL, "%s: wait's flags and lease_ms are for locks", call);
     if (wait->deadline_ns < 0)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_revoke: deadline_ns is negative");
+        return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
     if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "zkl_revoke: the cancel object was made by the parent process");
+        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", call);
     return 0;
+}
+
+int zkl_revoke_check(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
+                     unsigned flags, const char *call, bool blocks)
+{
+    struct attempt a = {.call = call, .client = client, .path = node_path, .flags = flags};
+    int rc = check_wait(wait, call);
+    return rc == 0 ? check(&a, blocks) : rc;
 }
 
 int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
@@ -240,9 +256,7 @@ int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zk
                         .flags = flags,
                         .deadline = wait->deadline_ns,
                         .cancel = wait->cancel};
-    int rc = check_wait(wait);
-    if (rc == 0)
-        rc = check(&a);
+    int rc = zkl_revoke_check(client, node_path, wait, flags, a.call, true);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

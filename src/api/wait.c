@@ -10,6 +10,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "op.h"
 #include "question.h"
 
 #define MS INT64_C(1000000)
@@ -49,6 +50,7 @@ static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *ca
         zkl_hold_wake(hold);
     }
     zkl_inquiry_wake_canceled(client, cancel);
+    zkl_ops_cancel(client, cancel);
 }
 
 static void on_canceled(void *arg, struct zkl_fd_watch *watch)
@@ -59,7 +61,7 @@ static void on_canceled(void *arg, struct zkl_fd_watch *watch)
         stop_canceled(arg, use->cancel);
 }
 
-static int use_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
+int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel)
 {
     struct zkl_cancel_use *use = client->cancels;
     while (use && use->cancel != cancel)
@@ -86,7 +88,7 @@ static int use_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
     return 0;
 }
 
-static void unuse_cancel(struct zkl_client *client, struct zkl_cancel *cancel)
+void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 {
     struct zkl_cancel_use **at = &client->cancels;
     while ((*at)->cancel != cancel)
@@ -181,7 +183,7 @@ static void leave_wait(struct zkl_hold *hold)
     if (hold->wait_next)
         hold->wait_next->wait_prev = hold->wait_prev;
     if (hold->cancel)
-        unuse_cancel(hold->client, hold->cancel);
+        zkl_cancel_unuse(hold->client, hold->cancel);
 }
 
 void zkl_hold_begin(struct zkl_hold *hold)
@@ -411,7 +413,7 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                                   .stage = ZKL_ACQ_BEGINS};
     if (!hold->ask)
         take_root(hold);
-    int rc = wait->cancel ? use_cancel(client, wait->cancel) : 0;
+    int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
     if (rc == 0)
         enter_wait(hold, wait->cancel, now_ns);
     return rc;
@@ -593,7 +595,7 @@ int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct 
     for (size_t i = 0; i < count; i++)
         take_root(holds[i]);
     for (size_t i = 0; wait->cancel && rc == 0 && i < count; i++)
-        rc = use_cancel(client, wait->cancel); /* only the first one can fail */
+        rc = zkl_cancel_use(client, wait->cancel); /* only the first one can fail */
     if (rc == 0) {
         for (size_t i = 0; i < count; i++)
             enter_wait(holds[i], wait->cancel, now_ns);
@@ -681,11 +683,11 @@ int zkl_inquire(struct zkl_client *client, struct zkl_question *questions, size_
     if (!inquiry)
         return ZKL_ENOMEM;
     zkl_driver_lock(client->driver);
-    int rc = cancel ? use_cancel(client, cancel) : 0;
+    int rc = cancel ? zkl_cancel_use(client, cancel) : 0;
     if (rc == 0) {
         rc = ask_locked(inquiry, questions, count, deadline);
         if (cancel)
-            unuse_cancel(client, cancel);
+            zkl_cancel_unuse(client, cancel);
     }
     zkl_driver_unlock(client->driver);
     zkl_inquiry_put(inquiry);

@@ -151,6 +151,7 @@ static void ignore(int code, void *arg)
 
 static void call_asynchronously(struct every *e, enum every_where where)
 {
+    static const struct zkl_inspection *seen;
     struct zkl_wait over = ZKL_WAIT_INIT;
     struct zkl_permit *permit;
     struct zkl_owner *own = NULL;
@@ -168,6 +169,13 @@ static void call_asynchronously(struct every *e, enum every_where where)
     LOCAL(zkl_semaphore_acquire_async(e->semaphore, 1, &over, &permit, ignore, NULL, NULL), 0);
     SAYS(zkl_permit_release_async(e->permit, where == EVERY_CALLBACK ? NULL : ignore, NULL),
          ZKL_EINVAL, ZKL_EFORK);
+    LOCAL(zkl_multi_unlock_async(e->owner, e->multi, NULL, ignore, NULL), ZKL_ENOTOWNER);
+    LOCAL(zkl_multi_acquire_async(e->owner, e->multi, &over, NULL, ignore, NULL, NULL), 0);
+    LOCAL(zkl_semaphore_set_permits_async(e->semaphore, 2, &over, ignore, NULL, NULL), 0);
+    LOCAL(zkl_inspect_async(e->client, "/every", 0, &seen, ignore, NULL), 0);
+    LOCAL(zkl_revoke_async(e->client, "/every/foreign", &over, 0, ignore, NULL, NULL),
+          ZKL_EFOREIGN);
+    LOCAL(zkl_break_async(e->client, "/every/gone/lock-0000000001", 0, 0, 0, ignore, NULL), 0);
     LOCAL(zkl_op_cancel(e->client, 0), 0);
     REFUSED(zkl_client_event_fd(e->client));
     REFUSED(zkl_client_dispatch(e->client, 1));
@@ -257,10 +265,10 @@ void every_check(struct every *e)
 void every_release(struct every *e)
 {
     check_ok(zkl_multi_unlock(e->multi, NULL));
-    check_ok(zkl_multi_free(e->multi));
+    check_wait(zkl_multi_free(e->multi) == 0, WAIT_MS);
     check_ok(zkl_rwlock_free(e->rwlock));
     check_ok(zkl_permit_release(e->permit));
     check_ok(zkl_semaphore_free(e->semaphore));
     check_ok(zkl_mutex_free(e->mutex));
-    check_ok(zkl_owner_free(e->owner));
+    check_wait(zkl_owner_free(e->owner) == 0, WAIT_MS); /* its operations may have a moment to go */
 }

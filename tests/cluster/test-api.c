@@ -114,6 +114,12 @@ static void try_operations(void)
     try(zkl_mutex_unlock_async, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_semaphore_acquire_async, (NULL, 1, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_permit_release_async, (NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_multi_acquire_async, (NULL, NULL, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_multi_unlock_async, (NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_set_permits_async, (NULL, 1, NULL, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_inspect_async, (NULL, NULL, 0, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_revoke_async, (NULL, NULL, NULL, 0, NULL, NULL, NULL), ZKL_EINVAL);
+    try(zkl_break_async, (NULL, NULL, 0, 0, 0, NULL, NULL), ZKL_EINVAL);
     try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
     try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
     try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);

@@ -360,6 +360,126 @@ static void permits_are_acquired_and_released(void **state)
     scene_close(&s);
 }
 
+/* --- operations with a thread ---------------------------------------------------------------- */
+
+/* Goal: an owner acquires and gives back a multi-lock as a thread does: all or none, with a deadline, canceled by
+ * number and by an object; while that goes on the owner is refused to others. */
+static void an_owner_has_a_multi_lock(void **state)
+{
+    struct scene s = scene_open("multi");
+    struct zkl_mutex *other = cluster_mutex(s.client, cluster_path("multi-other"));
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_multi *multi = NULL;
+    struct zkl_grant grants[3] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct done done = {0}, none = {0};
+    int codes[3] = {1, 1, 1};
+    uint64_t op = 0;
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("multi-permits"), 1, NULL));
+    struct zkl_member members[] = {zkl_member_mutex(s.mutex), zkl_member_mutex(other),
+                                   zkl_member_semaphore(semaphore, 1)};
+    check_ok(zkl_multi_new(&multi, s.client, members, 3));
+    check_num(zkl_multi_unlock_async(s.a, multi, codes, note_done, &none), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_multi_acquire_async(s.a, multi, NULL, grants, note_done, &done, NULL));
+    check_ok(done_code(&done));
+    for (int i = 0; i < 3; i++)
+        check_num(grants[i].token, >, 0);
+    zkl_owner_use(s.a);
+    check_num(zkl_multi_still_held(multi, 1), ==, 1);
+    zkl_owner_use(NULL);
+    check_num(zkl_multi_still_held(multi, 0), ==, 0);
+
+    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &done, &op));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_num(zkl_owner_free(s.b), ==, ZKL_EBUSY);
+    check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_EBUSY);
+    check_num(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &none, NULL), ==,
+              ZKL_EBUSY);
+    check_ok(zkl_op_cancel(s.client, op));
+    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_ok(zkl_cancel_new(&wait.cancel));
+    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_done, &done, NULL));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    zkl_cancel_set(wait.cancel);
+    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    zkl_cancel_free(wait.cancel);
+    wait = zkl_wait_init();
+    wait.deadline_ns = zkl_now_ns() + 100 * MS;
+    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_done, &done, NULL));
+    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+
+    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &done, NULL));
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(zkl_multi_unlock_async(s.a, multi, codes, note_done, &none));
+    check_ok(done_code(&none));
+    check_ok(codes[0] || codes[1] || codes[2]);
+    check_ok(done_code(&done));
+    check_num(start(s.b, s.mutex, &done, NULL), ==, 0); /* a member is entered again */
+    check_ok(done_code(&done));
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(zkl_client_close(s.client, WAIT_MS));
+    check_num(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_done, &none, NULL), ==,
+              ZKL_ECLOSED);
+    check_num(zkl_multi_unlock_async(s.b, multi, NULL, note_done, &none), ==, ZKL_ELOST);
+    check_num(none.calls, ==, 0);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_mutex_free(other));
+    scene_close(&s);
+}
+
+/* Goal: what is asked about locks, and done to them, is asked and done by operations too, and ends with the
+ * client at the latest. */
+static void questions_are_operations_too(void **state)
+{
+    struct scene s = scene_open("asked");
+    const struct zkl_inspection *seen = NULL;
+    struct zkl_semaphore *semaphore = NULL;
+    struct done done = {0}, other = {0};
+    char node[200];
+    uint64_t op = 0;
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("number"), 1, NULL));
+    check_ok(zkl_semaphore_set_permits_async(semaphore, 7, NULL, note_done, &done, &op));
+    check_ok(done_code(&done));
+    check_num(zkl_semaphore_permits(semaphore), ==, 7);
+    check_num(zkl_semaphore_set_permits_async(semaphore, 0, NULL, note_done, &done, NULL), ==,
+              ZKL_EINVAL);
+    check_ok(async_lock(s.a, s.mutex));
+    check_ok(zkl_inspect_async(s.client, s.path, WAIT_MS, &seen, note_done, &done));
+    check_ok(done_code(&done));
+    check_num(seen->count, ==, 1);
+    snprintf(node, sizeof node, "%s", seen->entries[0].node_path);
+    zkl_inspection_free(seen);
+    check_num(zkl_inspect_async(s.client, "x", WAIT_MS, &seen, note_done, &done), ==, ZKL_EBADPATH);
+    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &done, &op));
+    check_ok(zkl_op_cancel(s.client, op));
+    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_ok(zkl_break_async(s.client, node, 1, 0, WAIT_MS, note_done, &done));
+    check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
+    check_true(strstr(done.detail, "another one") != NULL);
+    check_num(done_code(&done), ==, ZKL_ENONODE);
+    check_num(zkl_break_async(s.client, "/x/y", 0, 0, WAIT_MS, note_done, &done), ==, ZKL_EFOREIGN);
+    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &other, NULL));
+    check_ok(zkl_break_async(s.client, node, 0, 0, WAIT_MS, note_done, &done));
+    check_ok(done_code(&done));
+    check_ok(done_code(&other));
+    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
+    check_ok(async_lock(s.a, s.mutex));
+    cluster_child(s.path, 0, node, sizeof node);
+    const char *below = cluster_at(s.path); /* its own view of the path */
+    snprintf(node, sizeof node, "%s%s", s.path, strstr(node, below) + strlen(below));
+    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &done, NULL));
+    check_ok(zkl_client_close(s.client, WAIT_MS));
+    check_num(done_code(&done), ==, ZKL_ECLOSED);
+    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
+    check_ok(zkl_semaphore_free(semaphore));
+    scene_close(&s);
+}
+
 /* --- callbacks ------------------------------------------------------------------------------- */
 
 #define LINKS 50
@@ -525,6 +645,8 @@ int main(int argc, char **argv)
         cluster_test(a_lost_hold_is_told),
         cluster_test(an_owner_has_both_halves),
         cluster_test(permits_are_acquired_and_released),
+        cluster_test(an_owner_has_a_multi_lock),
+        cluster_test(questions_are_operations_too),
         cluster_test(a_callback_starts_the_next),
         cluster_test(an_event_loop_has_its_callbacks),
         cluster_test(what_is_left_of_a_loop_is_run),

@@ -105,6 +105,78 @@ static void no_memory_for_permits_of_an_operation(void **state)
     check_ok(zkl_semaphore_free(semaphore));
 }
 
+static struct zkl_multi *multi;
+
+/* EUNCONFIRMED: the delete could not be sent. */
+static void check_freed(int rc)
+{
+    check_true(rc == 0 || rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM || rc == ZKL_EUNCONFIRMED);
+}
+
+static bool hold_both(struct stage *s, int n, int count)
+{
+    struct zkl_owner *owner = NULL;
+    struct done done = {0};
+
+    check_ok(zkl_owner_new(&owner));
+    alloc_arm(n, count);
+    int rc =
+        ended(&done, zkl_multi_acquire_async(owner, multi, NULL, NULL, note_done, &done, NULL));
+    int started = rc;
+    if (rc == 0) {
+        started = zkl_multi_unlock_async(owner, multi, NULL, note_done, &done);
+        check_freed(ended(&done, started));
+    }
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && alloc_refused(rc)));
+    if (rc == 0 && started != 0)
+        check_ok(ended(&done, zkl_multi_unlock_async(owner, multi, NULL, note_done, &done)));
+    check_ok(zkl_owner_free(owner));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+static void no_memory_for_a_multi_lock_of_an_operation(void **state)
+{
+    struct stage *s = *state;
+    struct zkl_mutex *other = fault_mutex(s->client, "/alloc/other");
+    struct zkl_member members[] = {zkl_member_mutex(s->mutex), zkl_member_mutex(other)};
+
+    check_ok(zkl_multi_new(&multi, s->client, members, 2));
+    alloc_play(s, hold_both);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_mutex_free(other));
+}
+
+static bool ask_all(struct stage *s, int n, int count)
+{
+    static const char gone[] = "/alloc/a/b/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
+    const struct zkl_inspection *seen = NULL;
+    struct done done = {0};
+
+    alloc_arm(n, count);
+    check_freed(
+        ended(&done, zkl_semaphore_set_permits_async(semaphore, 3, NULL, note_done, &done, NULL)));
+    check_freed(
+        ended(&done, zkl_inspect_async(s->client, alloc_path, WAIT_MS, &seen, note_done, &done)));
+    int rc = ended(&done, zkl_revoke_async(s->client, gone, NULL, 0, note_done, &done, NULL));
+    check_true(rc == ZKL_ENONODE || alloc_refused(rc));
+    rc = ended(&done, zkl_break_async(s->client, gone, 0, 0, WAIT_MS, note_done, &done));
+    check_true(rc == ZKL_ENONODE || alloc_refused(rc));
+    bool struck = alloc_disarm();
+    zkl_inspection_free(seen);
+    return struck;
+}
+
+static void no_memory_for_a_question(void **state)
+{
+    struct stage *s = *state;
+
+    check_ok(zkl_semaphore_new(&semaphore, s->client, "/alloc/number", 0, NULL));
+    alloc_play(s, ask_all);
+    check_ok(zkl_semaphore_free(semaphore));
+}
+
 /* The descriptor of an event loop, and running callbacks, ask for none. */
 static void an_event_loop_needs_no_memory(void **state)
 {
@@ -122,6 +194,8 @@ static void an_event_loop_needs_no_memory(void **state)
 const struct CMUnitTest alloc_async_tests[] = {
     ALLOC_TEST(no_memory_for_an_operation),
     ALLOC_TEST(no_memory_for_permits_of_an_operation),
+    ALLOC_TEST(no_memory_for_a_multi_lock_of_an_operation),
+    ALLOC_TEST(no_memory_for_a_question),
     ALLOC_TEST(an_event_loop_needs_no_memory),
 };
 const size_t alloc_async_count = sizeof alloc_async_tests / sizeof alloc_async_tests[0];
