@@ -5,10 +5,11 @@
 #include "fault.h"
 #include "leaks.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <zklock/inspect.h>
+#include <zklock/async.h>
 
 #define SESSION_MS 5000
 #define N_MAX 100 /* requests of one call; more than that never ends */
@@ -26,6 +27,7 @@ struct side {
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore, *number;
     struct zkl_multi *multi;
+    struct zkl_owner *owner;
 };
 
 struct hall {
@@ -51,10 +53,12 @@ static void side_open(struct side *s, const char *servers, int session_ms)
                                    zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
                                    zkl_member_semaphore(s->semaphore, 1)};
     check_ok(zkl_multi_new(&s->multi, s->client, members, 3));
+    check_ok(zkl_owner_new(&s->owner));
 }
 
 static void side_close(struct side *s)
 {
+    check_ok(zkl_owner_free(s->owner));
     check_ok(zkl_multi_free(s->multi));
     check_ok(zkl_mutex_free(s->one));
     check_ok(zkl_semaphore_free(s->number));
@@ -160,6 +164,59 @@ static int use_multi(struct side *s, const struct hall *h)
     return rc != 0 ? rc : zkl_multi_unlock(s->multi, NULL);
 }
 
+struct reply {
+    sem_t came;
+    int code;
+};
+
+static void note_reply(int code, void *arg)
+{
+    struct reply *r = arg;
+
+    r->code = code;
+    sem_post(&r->came);
+}
+
+/* rc is what its start said; what the operation came to. */
+static int reply_of(struct reply *r, int rc)
+{
+    if (rc != 0)
+        return rc;
+    while (sem_wait(&r->came) != 0)
+        ;
+    return r->code;
+}
+
+static int operate_mutex(struct side *s, const struct hall *h)
+{
+    struct reply r;
+    sem_init(&r.came, 0, 0);
+    int rc =
+        reply_of(&r, zkl_mutex_acquire_async(s->owner, s->mutex, NULL, NULL, note_reply, &r, NULL));
+
+    (void)h;
+    if (rc == 0)
+        rc = reply_of(&r, zkl_mutex_unlock_async(s->owner, s->mutex, note_reply, &r));
+    sem_destroy(&r.came);
+    return rc;
+}
+
+static int operate_permits(struct side *s, const struct hall *h)
+{
+    struct zkl_permit *permits[PERMITS];
+    struct reply r;
+    sem_init(&r.came, 0, 0);
+    int rc = reply_of(&r, zkl_semaphore_acquire_async(s->semaphore, PERMITS, NULL, permits,
+                                                      note_reply, &r, NULL));
+
+    (void)h;
+    bool got = rc == 0;
+    for (int i = 0; got && i < PERMITS; i++)
+        rc = first(rc, reply_of(&r, zkl_permit_release_async(permits[i], note_reply, &r)));
+    sem_destroy(&r.came);
+    return rc;
+}
+
 static int set_number(struct side *s, const struct hall *h)
 {
     (void)h;
@@ -201,6 +258,8 @@ static const struct kind {
     {"permits", use_semaphore, true},
     {"semaphore mutex", use_one, true},
     {"multi-lock", use_multi, true},
+    {"mutex, by operations", operate_mutex, true},
+    {"permits, by operations", operate_permits, true},
     {"revoke", ask, true},
     {"number of permits", set_number, false},
     {"inspect", look, false},
