@@ -349,7 +349,8 @@ struct zkl_lock_options {
                                with nobody in it; this handle takes it again without a request, on the
                                same node with the same token. It goes when this time is over, when
                                anybody else queues or asks it to let go, and when the link breaks. A
-                               hold with a lease is not kept. Two requests more for each node */
+                               hold that had to be waited for, or has a lease, is not kept. Two
+                               requests more for each node */
 };
 
 static inline struct zkl_lock_options zkl_lock_options_init(void)

@@ -111,19 +111,18 @@ struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
 }
 
 /* Without anything in doubt: else it is taken as if it had been waited for. */
-static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex,
-                      struct zkl_time now)
+static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex, int64_t boot_ns)
 {
     return mutex->turns.state == ZKL_TURNS_IDLE &&
-           now.boot_ns + MS < zkl_session_window_end(&d->core.session);
+           boot_ns + MS < zkl_session_window_end(&d->core.session);
 }
 
-static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex,
-                                    struct zkl_time now)
+static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex, int64_t boot_ns)
 {
     struct zkl_hold *hold = (struct zkl_hold *)zkl_turns_take(&d->core, &mutex->turns);
     mutex->uses++;
-    hold->began_ns = hold->got_ns = now.mono_ns;
+    /* A clock is not read for the figures: the two differ as they did a moment ago. */
+    hold->began_ns = hold->got_ns = boot_ns - d->core.now.boot_ns + d->core.now.mono_ns;
     zkl_hold_returned(hold);
     return hold;
 }
@@ -135,9 +134,9 @@ struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_w
     if (mutex->turns.retain_ns == 0 || wait->lease_ms > 0 || (wait->flags & ZKL_WAIT_MEMBER))
         return NULL;
     zkl_driver_lock(d);
-    struct zkl_time now = zkl_clock_now();
-    if (is_proved(d, mutex, now))
-        hold = take_locked(d, mutex, now);
+    int64_t boot_ns = zkl_clock_boot_ns();
+    if (is_proved(d, mutex, boot_ns))
+        hold = take_locked(d, mutex, boot_ns);
     zkl_driver_unlock(d);
     return hold;
 }
@@ -150,12 +149,12 @@ bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const st
     zkl_driver_lock(d);
     struct zkl_time now = zkl_clock_now();
     for (size_t i = 0; i < count; i++)
-        all = all && is_proved(d, mutexes[i], now);
+        all = all && is_proved(d, mutexes[i], now.boot_ns);
     for (size_t i = 0; i < count; i++) {
         if (!all)
             zkl_turns_drop(&d->core, now, &mutexes[i]->turns);
         else
-            holds[i] = take_locked(d, mutexes[i], now);
+            holds[i] = take_locked(d, mutexes[i], now.boot_ns);
         if (all && wait->lease_ms > 0)
             (void)zkl_hold_lease(holds[i], wait->lease_ms);
     }

@@ -205,8 +205,8 @@ struct zkl_contender_machine {
     bool revoked;         /* somebody asked us to let go */
     size_t before;        /* WAITING: contenders before us, as the last list said */
     bool asks;            /* a try that queued so */
-    bool looks_out;       /* HOLDING: others that queue are to be told of, */
-    bool contended;       /* and some do */
+    bool looks_out;       /* HOLDING: others that queue are to be told of */
+    bool contended;       /* some do, or were before us */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     bool pred_is_plain;   /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */

@@ -162,6 +162,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     bool ahead = s->m->lookahead && look->plain && look->ahead &&
                  strlen(look->predecessor) < sizeof s->m->next;
     strcpy(s->m->next, ahead ? look->predecessor : "");
+    s->m->contended = true; /* most likely they will be back */
     s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_plain = look->plain && !ahead;

@@ -184,7 +184,8 @@ static void publish(struct zkl_driver *d)
 {
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
-    if (d->service_until != 0 && next_timeout(d, d->core.now) < d->service_until)
+    /* Not for less than it sleeps by: the two clocks of one time are not read at one instant. */
+    if (d->service_until != 0 && next_timeout(d, d->core.now) + MS < d->service_until)
         zkl_driver_kick(d);
 }
 
