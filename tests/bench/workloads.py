@@ -22,6 +22,7 @@ class Figure:
 
 CYCLES = Figure('cycles_per_s', 'cycles/s', 0, False)
 GRANTS = Figure('cycles_per_s', 'acq/s', 0, False)
+FAIRNESS = Figure('jain', 'Jain index over processes', 2, False)
 REQUESTS = Figure('requests_per_cycle', 'requests per cycle', 2)
 CPU = Figure('cpu_us_per_cycle', 'client CPU us', 0)
 P50 = Figure('p50_us', 'p50 us', 0)
@@ -66,9 +67,10 @@ def drain(name, waiters, peers, rounds_max=1000):
 
 
 ALL = [
-    Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + OTHERS,
+    Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['zklock-retained', 'floor-sync'] + FLOORS + OTHERS,
              [CYCLES, REQUESTS, CPU, P50, BYTES], sample='cycle'),
-    Workload('W2-2', 'two processes on one lock', 'cycle', LIBRARIES + FLOORS + ['floor-2w'] + OTHERS,
+    Workload('W2-2', 'two processes on one lock', 'cycle',
+             LIBRARIES + ['zklock-retained'] + FLOORS + ['floor-2w'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=2, sample='handoff'),
     Workload('W2-8', 'eight processes on one lock', 'cycle',
              LIBRARIES + ['zklock-lookahead'] + FLOORS + ['floor-2w'] + OTHERS,
@@ -77,8 +79,11 @@ ALL = [
              LIBRARIES + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, threads=8, sample='handoff'),
     Workload('W3-32', 'one process, 32 threads on one lock', 'cycle',
-             LIBRARIES + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
+             LIBRARIES + ['zklock-local', 'floor-local'] + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, threads=32, sample='handoff'),
+    Workload('W3-4x8', 'four processes, 8 threads of each on one lock', 'cycle',
+             ['zklock', 'zklock-local', 'floor-1rt'], [GRANTS, FAIRNESS, REQUESTS, CPU] + HAND_OFFS, processes=4,
+             threads=8, sample='handoff'),
     Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + OTHERS,
              [CYCLES, REQUESTS, CPU], threads=16, locks=16),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
@@ -152,7 +157,8 @@ def measure_cycles(workload, group, server, board, seconds):
     figures = {'cycles_per_s': cycles / elapsed_s,
                'requests_per_cycle': spent.requests / cycles,
                'bytes_per_cycle': spent.received_bytes / cycles,
-               'cpu_us_per_cycle': sum(a['cpu_ns'] for a in answers) / cycles / 1e3}
+               'cpu_us_per_cycle': sum(a['cpu_ns'] for a in answers) / cycles / 1e3,
+               'jain': cycles**2 / (len(answers) * sum(a['cycles']**2 for a in answers))}
     if workload.mode == 'rw':
         writes = sum(a['writes'] for a in answers)
         figures['writes_per_s'] = writes / elapsed_s

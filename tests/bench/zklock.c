@@ -9,6 +9,8 @@
 #include <zklock/zklock.h>
 
 #define OPEN_MS 30000
+#define LOCAL_HANDOFFS 1000
+#define RETAIN_MS 10000
 #define PATH_BYTES 128
 
 static const struct settings *settings;
@@ -122,6 +124,8 @@ static void zklock_open(const struct settings *given)
     options = ZKL_LOCK_OPTIONS_INIT;
     options.posted_unlock = strcmp(given->variant, "posted") == 0;
     options.lookahead = strcmp(given->variant, "lookahead") == 0;
+    options.local_handoffs_max = strcmp(given->variant, "local") == 0 ? LOCAL_HANDOFFS : 0;
+    options.retain_ms = strcmp(given->variant, "retained") == 0 ? RETAIN_MS : 0;
     client = open_client();
     for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
         mutexes[i] = make_mutex(i);
