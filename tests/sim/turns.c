@@ -146,16 +146,15 @@ static void start(struct guest *guest)
                                          .posted = chance(w, 4),
                                          .retained = p->turns.retain_ns > 0,
                                          .lease_ns = chance(w, 8) ? (1 + rnd(w, 100)) * MS : 0};
-    guest->ticket = ++p->tickets;
+    bool ahead = chance(w, 10);
+    guest->ticket = ++p->tickets * (ahead ? -1 : 1);
     guest->phase = WAITING;
     guest->stop_code = 0;
     guest->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
     say("[%6lld] %d guest %d joins%s", (long long)w->fake.now_ms, name_of(p),
         (int)(guest - p->guests), guest->turn.wish.try_only ? " (try)" : "");
     enum zkl_turns_answer answer =
-        zkl_turns_join(core_of(p), now_of(p), &p->turns, &guest->turn, chance(w, 10));
-    if (answer == ZKL_TURNS_WAITS && guest == of_turn(p->turns.first))
-        guest->ticket = -guest->ticket; /* before all others */
+        zkl_turns_join(core_of(p), now_of(p), &p->turns, &guest->turn, ahead);
     if (answer == ZKL_TURNS_BUSY)
         guest->phase = IDLE;
     if (answer == ZKL_TURNS_GIVEN)
@@ -271,7 +270,7 @@ void turns_run(struct proc *p)
     }
     if (p->turns.state == ZKL_TURNS_IDLE)
         check_idle(p);
-    if ((w->calm && !is_wanted(w)) || chance(w, 300))
+    if (w->calm ? !is_wanted(w) : chance(w, 300))
         zkl_turns_drop(core_of(p), now_of(p), &p->turns);
 }
 
