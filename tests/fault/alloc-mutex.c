@@ -87,6 +87,36 @@ static void no_memory_while_locking_with_a_callback(void **state)
     check_num(s->told.lost, ==, 0);
 }
 
+/* By a handle that keeps what nobody else wants: twice, so that it is taken again if it was kept. */
+static bool keep_and_take(struct stage *s, int n, int count)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex *mutex;
+    int codes[4];
+
+    options.local_handoffs_max = 1;
+    options.retain_ms = QUIET_MS;
+    check_ok(zkl_mutex_new(&mutex, s->client, alloc_path, &options));
+    alloc_arm(n, count);
+    for (int i = 0; i < 4; i += 2) {
+        codes[i] = zkl_mutex_lock_for(mutex, WAIT_MS);
+        codes[i + 1] = codes[i] == 0 ? zkl_mutex_unlock(mutex) : 0;
+    }
+    bool struck = alloc_disarm();
+    for (int i = 0; i < 4; i++)
+        check_true(codes[i] == 0 ||
+                   (struck && (i % 2 ? codes[i] == ZKL_EUNCONFIRMED : alloc_refused(codes[i]))));
+    check_ok(zkl_mutex_free(mutex));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* A watch that can't be had leaves nothing that others would wait for. */
+static void no_memory_while_keeping(void **state)
+{
+    alloc_play(*state, keep_and_take);
+}
+
 /* The path is not there yet. */
 static bool lock_a_new_path(struct stage *s, int n, int count)
 {
@@ -320,6 +350,7 @@ const struct CMUnitTest alloc_mutex_tests[] = {
     ALLOC_TEST(no_memory_for_a_mutex),
     ALLOC_TEST(no_memory_while_locking),
     ALLOC_TEST(no_memory_while_locking_with_a_callback),
+    ALLOC_TEST(no_memory_while_keeping),
     ALLOC_TEST(no_memory_while_making_the_path),
     ALLOC_TEST(no_memory_while_trying),
     ALLOC_TEST(no_memory_while_locking_by_other_calls),
