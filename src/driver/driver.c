@@ -185,7 +185,7 @@ static void publish(struct zkl_driver *d)
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
     /* Not for less than it sleeps by: the two clocks of one time are not read at one instant. */
-    if (d->service_until != 0 && next_timeout(d, d->core.now) + MS < d->service_until)
+    if (d->service_until != 0 && next_timeout(d, d->core.now) < d->service_until - MS)
         zkl_driver_kick(d);
 }
 
