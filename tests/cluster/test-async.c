@@ -204,6 +204,52 @@ static void a_deadline_ends_an_operation(void **state)
     scene_close(&s);
 }
 
+#define WAITING 20
+
+struct turn {
+    int place, code;
+};
+static struct turn *turns[WAITING];
+static atomic_int turn_count;
+
+static void note_turn(int code, void *arg)
+{
+    struct turn *turn = arg;
+
+    turn->code = code;
+    turns[atomic_load(&turn_count)] = turn;
+    atomic_fetch_add(&turn_count, 1);
+}
+
+/* Goal: each of many deadlines is looked at when it is due, whatever the order they were named in. */
+static void deadlines_end_in_their_order(void **state)
+{
+    struct scene s = scene_open("deadlines");
+    struct zkl_owner *owners[WAITING];
+    struct turn mine[WAITING];
+    int64_t start_ns;
+
+    (void)state;
+    check_ok(async_lock(s.a, s.mutex));
+    start_ns = zkl_now_ns();
+    for (int i = 0; i < WAITING; i++) {
+        struct zkl_wait wait = ZKL_WAIT_INIT;
+        owners[i] = new_owner();
+        mine[i] = (struct turn){.place = (i * 7 + 13) % WAITING};
+        wait.deadline_ns = start_ns + (500 + 20 * mine[i].place) * MS;
+        check_ok(
+            zkl_mutex_acquire_async(owners[i], s.mutex, &wait, NULL, note_turn, &mine[i], NULL));
+    }
+    check_wait(atomic_load(&turn_count) == WAITING, WAIT_MS);
+    for (int i = 0; i < WAITING; i++) {
+        check_num(turns[i]->place, ==, i);
+        check_num(turns[i]->code, ==, ZKL_ETIMEDOUT);
+        check_ok(zkl_owner_free(owners[i]));
+    }
+    check_ok(async_unlock(s.a, s.mutex));
+    scene_close(&s);
+}
+
 /* Goal: an operation is canceled by its number, or by a cancel object as a call is; a number that is over,
  * or was never given, is ignored. */
 static void an_operation_is_canceled(void **state)
@@ -222,7 +268,6 @@ static void an_operation_is_canceled(void **state)
     check_wait(cluster_children(s.path) == 3, WAIT_MS);
     check_ok(zkl_op_cancel(s.client, op));
     check_num(done_code(&b), ==, ZKL_ECANCELED);
-    check_ok(zkl_op_cancel(s.client, op));
     check_ok(zkl_op_cancel(s.client, 0));
     check_ok(zkl_op_cancel(s.client, UINT64_MAX));
     check_num(c.calls, ==, 0);
@@ -234,6 +279,26 @@ static void an_operation_is_canceled(void **state)
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     check_ok(async_unlock(s.a, s.mutex));
     check_ok(zkl_owner_free(third));
+    scene_close(&s);
+}
+
+/* Goal: the number of an operation that is over cancels no other one, though places are used again. */
+static void an_old_number_cancels_nobody(void **state)
+{
+    struct scene s = scene_open("old-number");
+    struct done b = {0};
+    uint64_t old = 0, op = 0;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) { /* more than there are places at first */
+        check_ok(async_lock(s.a, s.mutex));
+        check_ok(start(s.b, s.mutex, &b, i == 0 ? &old : &op));
+        check_ok(zkl_op_cancel(s.client, i == 0 ? 0 : old));
+        check_ok(async_unlock(s.a, s.mutex));
+        check_ok(done_code(&b));
+        check_ok(async_unlock(s.b, s.mutex));
+        check_true(op != old);
+    }
     scene_close(&s);
 }
 
@@ -640,7 +705,9 @@ int main(int argc, char **argv)
         cluster_test(an_owner_enters_again),
         cluster_test(wrong_calls_are_refused_at_once),
         cluster_test(a_deadline_ends_an_operation),
+        cluster_test(deadlines_end_in_their_order),
         cluster_test(an_operation_is_canceled),
+        cluster_test(an_old_number_cancels_nobody),
         cluster_test(close_ends_all_operations),
         cluster_test(a_lost_hold_is_told),
         cluster_test(an_owner_has_both_halves),
