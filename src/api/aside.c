@@ -163,13 +163,6 @@ static int call_multi_acquire(struct aside *a)
     return zkl_multi_acquire(a->multi, &a->wait, a->grants);
 }
 
-/* As the owner. What is lost is told in the callback. */
-static int check_members(const struct zkl_multi *multi)
-{
-    int rc = zkl_multi_check_members(multi);
-    return rc == ZKL_ELOST ? 0 : rc;
-}
-
 int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                             const struct zkl_wait *wait, struct zkl_grant *grants, zkl_done_fn fn,
                             void *arg, uint64_t *op)
@@ -189,7 +182,7 @@ int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
         return rc;
     int shield = zkl_shield();
     struct zkl_owner *before = zkl_owner_use(owner);
-    rc = check_members(multi);
+    rc = zkl_multi_check_members(multi);
     zkl_owner_use(before);
     if (rc == 0) {
         struct aside *a = new_aside(zkl_multi_client(multi), call_multi_acquire, NULL, fn, arg);

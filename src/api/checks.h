@@ -10,7 +10,7 @@
 
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                             const struct zkl_grant *grants, const char *call, bool blocks);
-/* What the calling owner holds is not in the way. */
+/* What the calling owner holds is not in the way, or is lost, which the call itself tells. */
 int zkl_multi_check_members(const struct zkl_multi *multi);
 /* ENOTOWNER too. */
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);

@@ -637,7 +637,10 @@ int zkl_multi_check_members(const struct zkl_multi *multi)
 {
     const struct zkl_mutex *culprit = NULL;
     bool fresh;
-    return check_members(multi, zkl_owner_find_multi(multi), &fresh, &culprit);
+    int rc = check_members(multi, zkl_owner_find_multi(multi), &fresh, &culprit);
+    if (rc == ZKL_ELOST) /* told by the call itself */
+        return 0;
+    return rc == 0 ? 0 : count_failure(multi, culprit, rc);
 }
 
 int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,

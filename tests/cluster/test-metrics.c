@@ -463,12 +463,39 @@ static int acquire_as(struct zkl_owner *owner, struct zkl_mutex *mutex, const st
     return rc != 0 ? rc : done_code(&done);
 }
 
+static int acquire_all_as(struct zkl_owner *owner, struct zkl_multi *multi)
+{
+    struct done done = {0};
+    int rc = zkl_multi_acquire_async(owner, multi, NULL, NULL, note_done, &done, NULL);
+
+    return rc != 0 ? rc : done_code(&done);
+}
+
+/* A multi-lock of a path that its owner has through another handle, and then has not. */
+static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, struct zkl_mutex *mutex,
+                        struct zkl_mutex *other)
+{
+    struct zkl_member member = zkl_member_mutex(other);
+    struct done done = {0};
+    struct zkl_multi *multi;
+
+    check_ok(zkl_multi_new(&multi, client, &member, 1));
+    check_ok(acquire_as(owner, mutex, NULL));
+    check_num(acquire_all_as(owner, multi), ==, ZKL_EDEADLK);
+    check_ok(async_unlock(owner, mutex));
+    check_ok(acquire_all_as(owner, multi));
+    check_ok(zkl_multi_unlock_async(owner, multi, NULL, note_done, &done));
+    check_ok(done_code(&done));
+    check_ok(zkl_multi_free(multi));
+}
+
 /* Goal: operations count as the calls that they are the twins of. Method: one of each outcome, two of
  * each success. */
 static void operations_count_as_calls_do(void **state)
 {
     struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = counted_mutex(client, cluster_path("operations"));
+    const char *path = cluster_path("operations");
+    struct zkl_mutex *mutex = counted_mutex(client, path), *other = cluster_mutex(client, path);
     struct zkl_owner *a = new_owner(), *b = new_owner();
     struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
     struct done done = {0};
@@ -493,19 +520,20 @@ static void operations_count_as_calls_do(void **state)
     check_ok(async_unlock(a, mutex));
     check_ok(acquire_as(b, mutex, NULL));
     check_ok(async_unlock(b, mutex));
+    acquire_all(client, b, mutex, other);
     struct zkl_lock_metrics m = lock_figures(mutex);
-    check_num(m.acquisitions, ==, 2);
+    check_num(m.acquisitions, ==, 4);
     check_num(m.reentries, ==, 1);
-    check_num(m.releases, ==, 2);
-    check_num(m.wait.count + m.hold.count, ==, 4);
+    check_num(m.releases, ==, 4);
+    check_num(m.wait.count + m.hold.count, ==, 8);
     check_num(m.failures[-ZKL_EBUSY], ==, 1);
     check_num(m.failures[-ZKL_ETIMEDOUT], ==, 2);
     check_num(m.failures[-ZKL_ECANCELED], ==, 1);
-    check_num(m.failures[-ZKL_EDEADLK], ==, 1);
+    check_num(m.failures[-ZKL_EDEADLK], ==, 2);
     check_num(m.held + m.waiting, ==, 0);
     check_ok(zkl_owner_free(a));
     check_ok(zkl_owner_free(b));
-    cluster_free(client, mutex);
+    cluster_free(client, mutex, other);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
