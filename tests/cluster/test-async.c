@@ -534,9 +534,9 @@ static void questions_are_operations_too(void **state)
     check_ok(done_code(&other));
     check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
     check_ok(async_lock(s.a, s.mutex));
-    cluster_child(s.path, 0, node, sizeof node);
-    const char *below = cluster_at(s.path); /* its own view of the path */
-    snprintf(node, sizeof node, "%s%s", s.path, strstr(node, below) + strlen(below));
+    zkl_owner_use(s.a);
+    check_num(zkl_mutex_node_path(s.mutex, node, sizeof node), >, 0);
+    zkl_owner_use(NULL);
     check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &done, NULL));
     check_ok(zkl_client_close(s.client, WAIT_MS));
     check_num(done_code(&done), ==, ZKL_ECLOSED);
