@@ -481,7 +481,8 @@ struct zkl_hold_event {
  * an unlock. */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
-/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire.
+/* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire
+ * (for which a node that retain_ms keeps, or that would be handed on, is not used any more).
  * With a callback each acquire arms a watch on its own node: one more request per lock, and a
  * deletion from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);

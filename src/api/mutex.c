@@ -193,10 +193,14 @@ static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *
     int rc = zkl_client_check(mutex->client, false, "zkl_mutex_set_callback");
     if (rc != 0)
         return rc;
-    zkl_driver_lock(mutex->client->driver);
+    struct zkl_driver *d = mutex->client->driver;
+    zkl_driver_lock(d);
+    bool replaced = mutex->fn != fn || mutex->fn_arg != arg;
     mutex->fn = fn;
     mutex->fn_arg = arg;
-    zkl_driver_unlock(mutex->client->driver);
+    if (replaced)
+        zkl_turns_drop(&d->core, zkl_clock_now(), &mutex->turns);
+    zkl_driver_unlock(d);
     return 0;
 }
 

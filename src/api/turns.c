@@ -73,7 +73,8 @@ void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_wish *wish, bool ahead
 bool zkl_hold_pass(struct zkl_hold *hold)
 {
     struct zkl_mutex *mutex = hold->mutex;
-    if (!mutex->takes_turns)
+    /* What tells another callback than the next owner's would goes. */
+    if (!mutex->takes_turns || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
         return false;
     bool returned = hold->returned;
     hold->returned = false;           /* to whoever gets it next */

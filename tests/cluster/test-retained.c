@@ -294,6 +294,29 @@ static void a_lease_is_not_kept(void **state)
     cluster_free(client, mutex);
 }
 
+/* Goal: what is kept tells the callback that is set when it is taken, not the one that was set when its node
+ * was made. */
+static void it_tells_the_callback_of_its_time(void **state)
+{
+    const char *path = cluster_path("callback");
+    struct notes before = NOTES_INIT, after = NOTES_INIT;
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = retained(client, path, LONG_MS);
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &before));
+    cycle(mutex, 2);
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &after));
+    check_ok(zkl_mutex_lock(mutex));
+    cluster_child(path, cluster_children(path) - 1, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_note(&after, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_num(noted(&before), ==, 0);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+}
+
 /* --- several ---------------------------------------------------------------------------------- */
 
 static int do_multi_lock(void *multi)
@@ -413,6 +436,7 @@ int main(int argc, char **argv)
         cluster_test(what_nobody_was_in_is_lost_to_nobody),
         cluster_test(it_does_not_outlive_its_link),
         cluster_test(a_lease_is_not_kept),
+        cluster_test(it_tells_the_callback_of_its_time),
         cluster_test(members_are_kept_and_taken_together),
         cluster_test(what_is_kept_does_not_make_a_circle),
         cluster_test(others_refuse),
