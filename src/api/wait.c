@@ -219,7 +219,8 @@ static void start(struct zkl_acquisition *a)
     struct zkl_wish wish = wish_of(hold, &a->wait);
     wish.try_asks = true;
     hold->phase = ZKL_PHASE_WAITING;
-    a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
+    if (wish.try_only)
+        a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
     if (hold->mutex->takes_turns) {
         zkl_hold_ask(hold, &wish, a->stage == ZKL_ACQ_ENDS);
         return;
@@ -372,8 +373,12 @@ static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
 static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
 {
     if (a->stage == ZKL_ACQ_ENDS && !is_over(a->hold)) {
+        int64_t now_ns = zkl_clock_mono_ns();
+        bool over = now_ns >= a->deadline || is_canceled(a->hold);
         *next_ns = a->deadline;
-        bool over = zkl_clock_mono_ns() >= a->deadline || is_canceled(a->hold);
+        /* Nobody tells when that waker is off its list: a thread goes round it, an operation looks. */
+        if (a->hold->ask && a->hold->ask->ending.queued && now_ns + MS < a->deadline)
+            *next_ns = now_ns + MS;
         return over ? given_up(a->hold) : ZKL_GOES_ON;
     }
     if (is_canceled(a->hold))
