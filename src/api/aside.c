@@ -30,6 +30,30 @@ struct aside {
     char path[]; /* a copy */
 };
 
+/* --- the handle, which is in use from the start to the callback --------- */
+
+static void use(struct aside *a)
+{
+    if (a->multi)
+        zkl_multi_use(a->multi);
+    if (!a->semaphore)
+        return;
+    zkl_driver_lock(a->op.client->driver);
+    a->semaphore->base.uses++;
+    zkl_driver_unlock(a->op.client->driver);
+}
+
+static void put(struct aside *a)
+{
+    if (a->multi)
+        zkl_multi_put(a->multi);
+    if (!a->semaphore)
+        return;
+    zkl_driver_lock(a->op.client->driver);
+    a->semaphore->base.uses--;
+    zkl_driver_unlock(a->op.client->driver);
+}
+
 /* --- the thread --------------------------------------------------------- */
 
 static int step(struct zkl_op *op, int64_t *next_ns)
@@ -56,6 +80,7 @@ static int finish(struct zkl_op *op, int rc)
     pthread_join(a->thread, NULL);
     if (a->owner)
         zkl_owner_make_idle(a->owner);
+    put(a);
     zkl_cancel_free(a->cancel);
     return rc == 0 ? 0 : zkl_fail(rc, "of the operation");
 }
@@ -130,11 +155,13 @@ static int start(struct aside *a, int rc, uint64_t *id, const char *call)
         rc = zkl_fail(ZKL_EBUSY, "%s: another multi-lock's operation has the owner", call);
     }
     if (rc == 0) {
+        use(a);
         zkl_driver_lock(a->op.client->driver);
         rc = begin_locked(a, id);
         zkl_driver_unlock(a->op.client->driver);
         if (rc == 0)
             return 0;
+        put(a);
         zkl_fail(rc, "%s: it was not begun", call);
         if (a->owner)
             zkl_owner_make_idle(a->owner);

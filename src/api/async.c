@@ -51,6 +51,8 @@ static void acquiring_decided(struct zkl_op *op, int rc)
     if (!a->waits)
         return;
     zkl_acquisition_end(&a->acquisition, rc);
+    if (rc == 0) /* a semaphore's mutex may be unlocked and freed from here on */
+        zkl_acquisition_settle(&a->acquisition, rc);
     a->acquisition.hold->op = NULL;
     a->acquisition.hold->under = NULL;
 }
@@ -62,12 +64,11 @@ static void cancel_acquiring(struct zkl_op *op)
         zkl_acquisition_cancel(&a->acquisition);
 }
 
-static void settle(struct acquiring *a, int rc)
+static void settle_failed(struct acquiring *a, int rc)
 {
     if (!a->waits)
         return;
-    if (rc != 0)
-        zkl_count_failure(a->mutex, rc);
+    zkl_count_failure(a->mutex, rc);
     zkl_driver_lock(a->op.client->driver);
     zkl_acquisition_settle(&a->acquisition, rc);
     zkl_driver_unlock(a->op.client->driver);
@@ -76,9 +77,8 @@ static void settle(struct acquiring *a, int rc)
 /* What another owner had, instead of what was brought to queue with. */
 static struct zkl_hold *have_given(struct acquiring *a)
 {
-    zkl_owner_remove(a->hold);
-    a->hold = a->acquisition.hold = zkl_hold_exchange(a->hold);
-    zkl_owner_add(a->hold);
+    zkl_owner_replace(a->hold, a->hold->given);
+    a->hold = zkl_hold_exchange(a->hold);
     return a->hold;
 }
 
@@ -138,7 +138,8 @@ static int finish_acquiring(struct zkl_op *op, int rc)
     else
         rc = a->ask ? finish_permits(a, rc) : finish_own(a, rc);
     zkl_owner_use(before);
-    settle(a, rc);
+    if (rc != 0)
+        settle_failed(a, rc);
     drop(a, a->known || rc != 0);
     return rc;
 }

@@ -16,6 +16,9 @@ int zkl_multi_check_members(const struct zkl_multi *multi);
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);
 /* zkl_multi_unlock, after that. */
 int zkl_multi_unlock_checked(struct zkl_multi *multi, int *codes);
+/* It can't be freed until it is put as often. */
+void zkl_multi_use(struct zkl_multi *multi);
+void zkl_multi_put(struct zkl_multi *multi);
 struct zkl_client *zkl_multi_client(const struct zkl_multi *multi);
 int zkl_semaphore_check_set(struct zkl_semaphore *semaphore, int permits,
                             const struct zkl_wait *wait, const char *call, bool blocks);

@@ -621,6 +621,16 @@ struct zkl_client *zkl_multi_client(const struct zkl_multi *multi)
     return multi->client;
 }
 
+void zkl_multi_use(struct zkl_multi *multi)
+{
+    atomic_fetch_add(&multi->uses, 1);
+}
+
+void zkl_multi_put(struct zkl_multi *multi)
+{
+    atomic_fetch_sub(&multi->uses, 1);
+}
+
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                             const struct zkl_grant *grants, const char *call, bool blocks)
 {

@@ -358,6 +358,8 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
     if (hold)
         return reenter(hold, grant);
+    if (zkl_owner_awaits(mutex))
+        return zkl_mutex_fail_awaited(mutex);
     const struct zkl_hold *other = zkl_owner_find_other(mutex);
     int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
     if (rc == 0)

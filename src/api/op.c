@@ -138,7 +138,7 @@ void *zkl_op_new(size_t size, struct zkl_client *client, const struct zkl_op_kin
     if (!op)
         return NULL;
     op->note.run = run_callback;
-    op->note.owner = op;
+    op->note.owner = client; /* of nothing that could be freed while it runs */
     op->task.run = run_step;
     op->kind = kind;
     op->client = client;

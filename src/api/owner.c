@@ -236,12 +236,25 @@ bool zkl_owner_awaits(const struct zkl_mutex *mutex)
     return hold != NULL;
 }
 
-void zkl_owner_add(struct zkl_hold *hold)
+static void add(struct map *map, struct zkl_hold *hold)
 {
-    struct map *map = enter();
     struct zkl_hold **head = bucket(map, hold->root);
     hold->next = *head;
     *head = hold;
+}
+
+static void take_out(struct map *map, struct zkl_hold *hold)
+{
+    struct zkl_hold **at = bucket(map, hold->root);
+    while (*at != hold)
+        at = &(*at)->next;
+    *at = hold->next;
+}
+
+void zkl_owner_add(struct zkl_hold *hold)
+{
+    struct map *map = enter();
+    add(map, hold);
     leave(map);
 }
 
@@ -255,9 +268,15 @@ void zkl_owner_came(struct zkl_hold *hold)
 void zkl_owner_remove(struct zkl_hold *hold)
 {
     struct map *map = enter();
-    struct zkl_hold **at = bucket(map, hold->root);
-    while (*at != hold)
-        at = &(*at)->next;
-    *at = hold->next;
+    take_out(map, hold);
+    leave(map);
+}
+
+void zkl_owner_replace(struct zkl_hold *hold, struct zkl_hold *other)
+{
+    struct map *map = enter();
+    take_out(map, hold);
+    other->to_come = true;
+    add(map, other);
     leave(map);
 }

@@ -19,6 +19,8 @@ void zkl_owner_add(struct zkl_hold *hold);
 /* It was added with to_come, and is found from here on. */
 void zkl_owner_came(struct zkl_hold *hold);
 void zkl_owner_remove(struct zkl_hold *hold);
+/* What is to come is another one. */
+void zkl_owner_replace(struct zkl_hold *hold, struct zkl_hold *other);
 
 /* Its multi-locks. */
 struct zkl_multi_hold {

@@ -172,6 +172,84 @@ static void wrong_calls_are_refused_at_once(void **state)
     scene_close(&s);
 }
 
+/* Goal: a call that blocks does not wait for what an operation of the same owner is about to get: nobody
+ * could unlock that. */
+static void a_call_does_not_wait_for_its_owners_operation(void **state)
+{
+    struct scene s = scene_open("self");
+    struct zkl_mutex *other = cluster_mutex(s.client, s.path);
+    struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
+    struct zkl_multi *multi;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, s.client, members, 1));
+    check_ok(async_lock(s.b, s.mutex));
+    check_ok(start(s.a, s.mutex, &done, NULL));
+    check_true(zkl_owner_use(s.a) == NULL);
+    check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_EDEADLK);
+    check_num(zkl_mutex_trylock(other), ==, ZKL_EDEADLK);
+    check_num(zkl_multi_lock_for(multi, 300), ==, ZKL_EDEADLK);
+    check_true(zkl_owner_use(NULL) == s.a);
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(done_code(&done));
+    check_ok(async_unlock(s.a, s.mutex));
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_mutex_free(other));
+    scene_close(&s);
+}
+
+/* Goal: a mutex that any thread may unlock can be, and freed, before the callback says that it was locked. */
+static void a_handle_may_go_before_the_callback(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_owner *owner = new_owner();
+    struct zkl_mutex *mutex;
+    struct done done = {0};
+
+    (void)state;
+    check_true(zkl_client_event_fd(client) >= 0);
+    check_ok(zkl_semaphore_mutex_new(&mutex, client, cluster_path("any"), NULL));
+    check_ok(start(owner, mutex, &done, NULL));
+    check_wait(zkl_mutex_unlock(mutex) == 0, WAIT_MS);
+    check_ok(zkl_mutex_free(mutex));
+    check_num(zkl_client_dispatch(client, 10), ==, 1);
+    check_ok(done_code(&done));
+    check_ok(zkl_owner_free(owner));
+    cluster_free(client, NULL);
+}
+
+/* Goal: what an operation with a thread is about is in use from its start on, not from when the thread gets
+ * to it. */
+static void what_a_thread_is_to_use_is_in_use(void **state)
+{
+    struct scene s = scene_open("use");
+    struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_multi *multi = NULL;
+    struct done done = {0};
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("use"), 1, NULL));
+    check_ok(zkl_multi_new(&multi, s.client, members, 1));
+    check_ok(async_lock(s.b, s.mutex));
+    for (int i = 0; i < 50; i++) {
+        uint64_t op;
+        check_ok(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_done, &done, &op));
+        check_num(zkl_multi_free(multi), ==, ZKL_EBUSY);
+        check_ok(zkl_op_cancel(s.client, op));
+        check_num(done_code(&done), ==, ZKL_ECANCELED);
+        check_ok(zkl_semaphore_set_permits_async(semaphore, 2, NULL, note_done, &done, NULL));
+        check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
+        check_ok(done_code(&done));
+    }
+    check_ok(async_unlock(s.b, s.mutex));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_multi_free(multi));
+    scene_close(&s);
+}
+
 /* --- how a wait ends ------------------------------------------------------------------------- */
 
 /* Goal: the deadline of an operation holds, one that has passed and a try are told in a callback too, and
@@ -704,6 +782,9 @@ int main(int argc, char **argv)
         cluster_test(owners_exclude_each_other_in_one_thread),
         cluster_test(an_owner_enters_again),
         cluster_test(wrong_calls_are_refused_at_once),
+        cluster_test(a_call_does_not_wait_for_its_owners_operation),
+        cluster_test(a_handle_may_go_before_the_callback),
+        cluster_test(what_a_thread_is_to_use_is_in_use),
         cluster_test(a_deadline_ends_an_operation),
         cluster_test(deadlines_end_in_their_order),
         cluster_test(an_operation_is_canceled),
