@@ -609,7 +609,8 @@ static void questions_are_operations_too(void **state)
     check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &other, NULL));
     check_ok(zkl_break_async(s.client, node, 0, 0, WAIT_MS, note_done, &done));
     check_ok(done_code(&done));
-    check_ok(done_code(&other));
+    int asked = done_code(&other); /* the two go on threads of their own */
+    check_true(asked == 0 || asked == ZKL_ENONODE);
     check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
     check_ok(async_lock(s.a, s.mutex));
     zkl_owner_use(s.a);
