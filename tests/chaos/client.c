@@ -60,10 +60,25 @@ static const char *path_of(enum place place, char *path, size_t size)
     return path;
 }
 
+/* The processes use one path in different ways; where leases are used, or tries, in the plain one. */
+static struct zkl_lock_options options_at(const struct client *c, enum place place)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+
+    if (place != MUTEX && place != REVOKED)
+        return options;
+    options.lookahead = c->number % 2 == 0;
+    options.local_handoffs_max = c->number % 3 == 0 ? 0 : 4;
+    options.retain_ms = c->number % 3 == 1 ? 0 : 200;
+    return options;
+}
+
 static int make_mutex(struct client *c, enum place place)
 {
     char path[64];
-    int rc = zkl_mutex_new(&c->mutex[place], c->client, path_of(place, path, sizeof path), NULL);
+    struct zkl_lock_options options = options_at(c, place);
+    int rc =
+        zkl_mutex_new(&c->mutex[place], c->client, path_of(place, path, sizeof path), &options);
 
     return rc != 0 ? rc : zkl_mutex_set_callback(c->mutex[place], told, c);
 }

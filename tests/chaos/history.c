@@ -120,6 +120,14 @@ static void judge_overlaps(struct verdict *v, const struct record *r, size_t n)
 
 /* --- tokens ----------------------------------------------------------------------------------- */
 
+/* A process may hand its node on among its threads, or take it again: with the same token. */
+static bool comes_after(const struct record *later, const struct record *before)
+{
+    bool same = later->seat / SEATS_OF_PROCESS == before->seat / SEATS_OF_PROCESS;
+    uint64_t token = later->token + (later->below ? 1 : 0);
+    return token > before->token || (same && token == before->token);
+}
+
 /* Who was granted alone after another had been, has the larger token; a reader too, after a writer. */
 static void judge_succession(struct verdict *v, const struct record *r, size_t n)
 {
@@ -131,8 +139,7 @@ static void judge_succession(struct verdict *v, const struct record *r, size_t n
         if (any != NULL && any->era != r[i].era)
             alone = any = NULL;
         const struct record *before = r[i].access == ALONE ? any : alone;
-        uint64_t least = r[i].token + (r[i].below ? 1 : 0);
-        if (before != NULL && least <= before->token) {
+        if (before != NULL && !comes_after(&r[i], before)) {
             v->disorders++;
             blame(v, "the token of the later holder is not larger", before, &r[i]);
         }
@@ -174,8 +181,7 @@ static void judge_tokens(struct verdict *v, const struct record *r, size_t n)
         if (at == n)
             continue;
         const struct record *before = &r[newest[at]];
-        if (before->kind == HOLD && before->era == r[i].era &&
-            r[i].token + (r[i].below ? 1 : 0) <= before->token) {
+        if (before->kind == HOLD && before->era == r[i].era && !comes_after(&r[i], before)) {
             v->disorders++;
             blame(v, "who asked later has no larger token", before, &r[i]);
         }

@@ -102,8 +102,10 @@ static void permits_are_counted(void **state)
 static void tokens_grow(void **state)
 {
     (void)state;
-    struct verdict v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(2, ALONE, 3, 5, 10));
+    struct verdict v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(7, ALONE, 3, 5, 10));
     check_num(v.disorders, >=, 1);
+    v = JUDGE(hold(1, ALONE, 1, 2, 10), hold(2, ALONE, 3, 5, 10)); /* handed on in one process */
+    check_num(history_violations(&v), ==, 0);
     v = JUDGE(hold(1, PERMIT, 1, 2, 10), hold(2, PERMIT, 3, 5, 9));
     check_num(v.disorders, ==, 1);
     struct record late = hold(2, ALONE, 3, 5, 9);
