@@ -140,7 +140,7 @@ def on_terminal(*args, **environment):
 
 
 def test_progress(folder):
-    text = on_terminal('--processes', '2', '--seconds', '3')
+    text = on_terminal('--processes', '2', '--seconds', '3', '--work', '5')  # long enough to be seen with it
     drawn, _, rest = text.rpartition('\033[J')
     check(re.search(r'\d s of 3 .*\d acquisitions, \d+ per second, held by', re.sub('\033\\[\\d*m', '', drawn)), text)
     check(len(re.findall(r'process  1 #', drawn)) > 5 and 'holds' in drawn, f'no row for each process: {text}')
