@@ -32,26 +32,27 @@ struct aside {
 
 /* --- the handle, which is in use from the start to the callback --------- */
 
+static void count_user(const struct aside *a, size_t by)
+{
+    if (!a->semaphore)
+        return;
+    zkl_driver_lock(a->op.client->driver);
+    a->semaphore->base.uses += by;
+    zkl_driver_unlock(a->op.client->driver);
+}
+
 static void use(struct aside *a)
 {
     if (a->multi)
         zkl_multi_use(a->multi);
-    if (!a->semaphore)
-        return;
-    zkl_driver_lock(a->op.client->driver);
-    a->semaphore->base.uses++;
-    zkl_driver_unlock(a->op.client->driver);
+    count_user(a, 1);
 }
 
 static void put(struct aside *a)
 {
     if (a->multi)
         zkl_multi_put(a->multi);
-    if (!a->semaphore)
-        return;
-    zkl_driver_lock(a->op.client->driver);
-    a->semaphore->base.uses--;
-    zkl_driver_unlock(a->op.client->driver);
+    count_user(a, (size_t)-1);
 }
 
 /* --- the thread --------------------------------------------------------- */
@@ -176,13 +177,6 @@ static int check_fn(zkl_done_fn fn, const char *call)
     return fn ? 0 : zkl_fail(ZKL_EINVAL, "%s: fn is NULL", call);
 }
 
-static int check_cancel(const struct zkl_wait *wait, const char *call)
-{
-    if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", call);
-    return 0;
-}
-
 /* --- multi-locks -------------------------------------------------------- */
 
 static int call_multi_acquire(struct aside *a)
@@ -204,7 +198,7 @@ int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
     if (rc == 0)
         rc = zkl_owner_check_idle(owner, call);
     if (rc == 0)
-        rc = check_cancel(wait, call);
+        rc = zkl_cancel_check(wait->cancel, call);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
@@ -289,7 +283,7 @@ int zkl_semaphore_set_permits_async(struct zkl_semaphore *semaphore, int permits
     if (rc == 0)
         rc = zkl_semaphore_check_set(semaphore, permits, wait, call, false);
     if (rc == 0)
-        rc = check_cancel(wait, call);
+        rc = zkl_cancel_check(wait->cancel, call);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -60,3 +60,10 @@ void zkl_cancel_free(struct zkl_cancel *cancel)
     zkl_shield_end(shield);
     free(cancel);
 }
+
+int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who)
+{
+    if (cancel && cancel->fork_generation != zkl_fork_generation())
+        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", who);
+    return 0;
+}

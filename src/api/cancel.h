@@ -14,5 +14,7 @@ struct zkl_cancel {
 };
 
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);
+/* 0, or EFORK, said for who: it was made by the parent process. NULL is fine. */
+int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who);
 
 #endif

@@ -337,8 +337,9 @@ int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client,
 
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path)
 {
-    if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", path);
+    int rc = zkl_cancel_check(wait->cancel, path);
+    if (rc != 0)
+        return rc;
     if (zkl_cancel_is_set(wait->cancel))
         return zkl_fail(ZKL_ECANCELED, "%s", path);
     if (wait->deadline_ns != ZKL_NO_DEADLINE && zkl_clock_mono_ns() >= wait->deadline_ns)

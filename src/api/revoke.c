@@ -231,9 +231,7 @@ static int check_wait(const struct zkl_wait *wait, const char *call)
         return zkl_fail(ZKL_EINVAL, "%s: wait's flags and lease_ms are for locks", call);
     if (wait->deadline_ns < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
-    if (wait->cancel && wait->cancel->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", call);
-    return 0;
+    return zkl_cancel_check(wait->cancel, call);
 }
 
 int zkl_revoke_check(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,

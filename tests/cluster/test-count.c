@@ -2,9 +2,8 @@
 /* How many requests each call costs, counted by the server and, by kind, by a proxy. What goes out
  * beside is accounted for: a nudge, one read every 300 ms while an answer is due or somebody waits,
  * and libzookeeper's ping after a third of the session timeout without a request. */
-#include "cluster.h"
+#include "inside.h"
 
-#include "api/client.h"
 #include "proxy.h"
 
 #include <stdatomic.h>
@@ -14,18 +13,6 @@
 #define SOME 50
 
 /* --- counting --------------------------------------------------------------------------------- */
-
-/* Requests of the client on its present connection, as the server counts them. */
-static int64_t received_of(struct zkl_client *client)
-{
-    int64_t received = 0, sent = 0;
-
-    zkl_driver_lock(client->driver);
-    int64_t session = client->driver->core.session.id;
-    zkl_driver_unlock(client->driver);
-    check_ok(flw_session_packets(zks_host(), zks_port(server, 0), session, &received, &sent));
-    return received;
-}
 
 /* Exactly n, but for the nudges that fit into the time since then. */
 static void check_requests(int64_t counted, int64_t n, int64_t since_ms)
@@ -91,10 +78,10 @@ static void check_slope(zkl_hold_fn fn, int each)
     keep(path);
     check_ok(zkl_mutex_set_callback(mutex, fn, NULL));
     cycle(mutex, 10); /* the connection's own requests are not in it */
-    int64_t before = received_of(c.client), start = net_now_ms();
+    int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
     cycle(mutex, CYCLES);
-    int64_t requests = received_of(c.client) - before;
+    int64_t requests = inside_received(c.client) - before;
     int64_t nudges = proxy_counts(c.proxy, PROXY_EXISTS);
     print_message("%.3f requests per lock and unlock, nudges included\n",
                   (double)requests / CYCLES);
@@ -134,7 +121,7 @@ static void a_reentry_sends_nothing(void **state)
 
     (void)state;
     check_ok(zkl_mutex_lock(mutex));
-    int64_t before = received_of(client);
+    int64_t before = inside_received(client);
     for (int i = 0; i < CYCLES; i++) {
         check_ok(i % 2 == 0 ? zkl_mutex_lock(mutex) : zkl_mutex_trylock(mutex));
         check_num(zkl_mutex_hold_count(mutex), ==, i + 2);
@@ -144,7 +131,7 @@ static void a_reentry_sends_nothing(void **state)
     }
     for (int i = 0; i < CYCLES; i++)
         check_ok(zkl_mutex_unlock(mutex));
-    check_num(received_of(client), ==, before);
+    check_num(inside_received(client), ==, before);
     check_ok(zkl_mutex_unlock(mutex));
     cluster_free(client, mutex);
 }
@@ -162,10 +149,10 @@ static void a_busy_trylock_is_one_request(void **state)
     keep(path);
     check_ok(zkl_mutex_lock(held));
     struct actor *actor = actor_new(); /* another thread: this one holds the path */
-    int64_t before = received_of(client), start = net_now_ms();
+    int64_t before = inside_received(client), start = net_now_ms();
     for (int i = 0; i < SOME; i++)
         check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
-    int64_t requests = received_of(client) - before;
+    int64_t requests = inside_received(client) - before;
     print_message("%d busy tries: %d requests\n", SOME, (int)requests);
     check_requests(requests, SOME, start);
     actor_end(actor);
@@ -376,7 +363,7 @@ static void many_threads_share_their_lists(void **state)
     (void)state;
     keep(path);
     check_ok(zkl_mutex_lock(held));
-    int64_t before = received_of(c.client), start = net_now_ms();
+    int64_t before = inside_received(c.client), start = net_now_ms();
     proxy_reset_counts(c.proxy);
     crowd_begin(&crowd, threads);
     check_wait(cluster_children(path) == 1 + 1 + n, CROWD_WAIT_MS);
@@ -396,7 +383,7 @@ static void many_threads_share_their_lists(void **state)
     check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, n);
     check_num(counted_requests(&c) - beats, ==, 3 * n + 1 + lists);
     check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 4));
-    check_requests(received_of(c.client) - before - beats, 3 * n + 1 + lists, start);
+    check_requests(inside_received(c.client) - before - beats, 3 * n + 1 + lists, start);
     check_ok(zkl_mutex_free(crowd.mutex));
     cluster_free(c.client, NULL);
     proxy_stop(c.proxy);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local hand-off (local_handoffs_max): threads of one handle take turns on one node. */
-#include "driver/handle.h"
-
-#include "api/client.h"
-#include "cluster.h"
+#include "inside.h"
 
 #include "done.h"
 #include "notes.h"
@@ -55,15 +52,6 @@ static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex 
         actor_begin(actors[i], do_acquire, &takes[i]);
         check_wait(waiting(mutex) == before + i + 1, WAIT_MS);
     }
-}
-
-static void expire(struct zkl_client *client)
-{
-    zkl_driver_lock(client->driver);
-    clientid_t id = *zoo_client_id(client->driver->current->zh);
-    zkl_driver_unlock(client->driver);
-    check_ok(
-        wire_expire_session(zks_host(), zks_port(server, 0), id.client_id, id.passwd, WAIT_MS));
 }
 
 /* --- in turn ---------------------------------------------------------------------------------- */
@@ -362,7 +350,7 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
     check_ok(zkl_mutex_lock(mutex));
     token = zkl_mutex_token(mutex);
     line_up(actors, takes, mutex, THREADS);
-    expire(client);
+    inside_expire(client);
     for (int i = 0; i < THREADS - 1; i++) {
         check_ok(actor_result(actors[i]));
         check_true(!actor_is_done(actors[i + 1]));

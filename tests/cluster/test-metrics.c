@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures agree with an independent count: by the callers themselves, by callbacks, by a proxy and by the
  * server. */
-#include "cluster.h"
+#include "inside.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 
 #include <zklock/metrics.h>
 
-#include "api/client.h"
 #include "chance.h"
 #include "done.h"
 #include "notes.h"
@@ -750,17 +749,6 @@ static void queues_are_told_from_lists_that_came_anyway(void **state)
 
 #define CYCLES 200
 
-static int64_t received_of(struct zkl_client *client)
-{
-    int64_t received = 0, sent = 0;
-
-    zkl_driver_lock(client->driver);
-    int64_t session = client->driver->core.session.id;
-    zkl_driver_unlock(client->driver);
-    check_ok(flw_session_packets(zks_host(), zks_port(server, 0), session, &received, &sent));
-    return received;
-}
-
 static int lock_for_a_while(void *mutex)
 {
     return zkl_mutex_lock_for(mutex, 700);
@@ -798,7 +786,7 @@ static void requests_are_those_that_the_server_got(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics before = figures(client);
-    int64_t received = received_of(client);
+    int64_t received = inside_received(client);
     proxy_reset_counts(proxy);
     for (int i = 0; i < CYCLES; i++) {
         check_ok(zkl_mutex_lock(mutex));
@@ -806,7 +794,7 @@ static void requests_are_those_that_the_server_got(void **state)
     }
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics m = figures(client);
-    check_num(all_requests(&m) - all_requests(&before), ==, received_of(client) - received);
+    check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
     check_num(m.requests[ZKL_REQUEST_CREATE] - before.requests[ZKL_REQUEST_CREATE], ==, CYCLES);
     check_num(m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST], ==, CYCLES);
     check_num(m.requests[ZKL_REQUEST_DELETE] - before.requests[ZKL_REQUEST_DELETE], ==, CYCLES);
@@ -819,7 +807,7 @@ static void requests_are_those_that_the_server_got(void **state)
     wait_in_vain(mutex);
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     m = figures(client);
-    check_num(all_requests(&m) - all_requests(&before), ==, received_of(client) - received);
+    check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
     check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
               proxy_counts(proxy, PROXY_EXISTS));
     check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The semaphore on a real server: how many permits are out, in what order, what a try says, how it
  * ends, and that nothing of it stays. */
-#include "driver/handle.h"
-
-#include "api/client.h"
-#include "cluster.h"
+#include "inside.h"
 
 #include "notes.h"
 #include "says.h"
@@ -331,16 +328,6 @@ static void a_closed_client_gives_all_up(void **state)
     user_end(&b);
 }
 
-/* End its session, as the server would. */
-static void expire(struct zkl_client *client)
-{
-    zkl_driver_lock(client->driver);
-    clientid_t id = *zoo_client_id(client->driver->current->zh);
-    zkl_driver_unlock(client->driver);
-    check_ok(
-        wire_expire_session(zks_host(), zks_port(server, 0), id.client_id, id.passwd, WAIT_MS));
-}
-
 /* Goal: the end of the session loses the permits, and a request that had the inner mutex begins
  * anew. */
 static void an_expired_request_begins_anew(void **state)
@@ -357,14 +344,14 @@ static void an_expired_request_begins_anew(void **state)
     begin(&b, 1, path, 1);
     check_wait(leases(path) == 2, WAIT_MS);
     cluster_child(below(path, "leases"), 1, node, sizeof node);
-    expire(b.client);
+    inside_expire(b.client);
     check_wait(wire_exists(raw, node, NULL) != 0, WAIT_MS);
     check_wait(leases(path) == 2, WAIT_MS);
     check_true(!actor_is_done(b.actor));
     give(&a, 1);
     check_ok(actor_result(b.actor));
     check_ok(zkl_permit_node_path(b.permits[0], node, sizeof node) > 0 ? 0 : -1);
-    expire(b.client);
+    inside_expire(b.client);
     check_wait(zkl_permit_token(b.permits[0]) == 0, WAIT_MS);
     check_num(zkl_permit_release(b.permits[0]), ==, ZKL_ELOST);
     check_nothing_left(path);

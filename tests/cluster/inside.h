@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs learn from inside a client. They link the library's own objects. */
+#ifndef ZKCLUSTER_INSIDE_H
+#define ZKCLUSTER_INSIDE_H
+
+#include "driver/handle.h"
+
+#include "api/client.h"
+#include "cluster.h"
+
+/* End its session, as the server would. */
+static inline void inside_expire(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    clientid_t id = *zoo_client_id(client->driver->current->zh);
+    zkl_driver_unlock(client->driver);
+    check_ok(
+        wire_expire_session(zks_host(), zks_port(server, 0), id.client_id, id.passwd, WAIT_MS));
+}
+
+/* Requests of the client on its present connection, as the server counts them. */
+static inline int64_t inside_received(struct zkl_client *client)
+{
+    int64_t received = 0, sent = 0;
+
+    zkl_driver_lock(client->driver);
+    int64_t session = client->driver->core.session.id;
+    zkl_driver_unlock(client->driver);
+    check_ok(flw_session_packets(zks_host(), zks_port(server, 0), session, &received, &sent));
+    return received;
+}
+
+#endif
