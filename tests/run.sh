@@ -155,18 +155,26 @@ plain() # the build that is not instrumented
 
 # --- tests -----------------------------------------------------------------------------------------
 
-# Counts one of meson's logs: a line for what was not a success, then "PASSED FAILED SKIPPED".
+# Counts one of meson's logs: a line for what was not a success, with what it says of the reason, then
+# "PASSED FAILED SKIPPED".
 count='
 import glob, json, sys
 total = {"passed": 0, "FAILED": 0, "SKIPPED": 0}
+
+def reasons(test, word):
+    output, errors = ((test.get(k) or "").strip().splitlines() for k in ("stdout", "stderr"))
+    if word == "SKIPPED":
+        return (output or errors)[-1:]
+    told = (line.split(" --- ")[-1].strip() for line in errors if "ERROR" in line or "error:" in line)
+    return [line for line in told if line][:4]
+
 for path in glob.glob(sys.argv[1]):
     for line in open(path, encoding="utf-8"):
         test = json.loads(line)
         word = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "SKIPPED"}.get(test["result"], "FAILED")
         total[word] += 1
         if word != "passed":
-            text = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()
-            print(word, test["name"], test["result"], *text[-1:] if word == "SKIPPED" else [], sep=": ")
+            print(word, test["name"], test["result"], *reasons(test, word), sep=": ")
 print(*total.values())
 '
 

@@ -6,9 +6,9 @@
 #include "cluster.h"
 
 /* A server that starts can leave a connection that comes too early without any answer; libzookeeper
- * gives it up after two thirds of the session timeout: short enough for WAIT_MS, and longer than a
- * restart. */
-#define RESTART_SESSION_MS 9000
+ * gives it up after two thirds of the session timeout. That is to be less than WAIT_MS, and what is left
+ * of the session longer than a restart on a busy machine. */
+#define RESTART_SESSION_MS 18000
 
 void server_down(void);
 /* It serves, and the raw connection is a new one. */
