@@ -225,11 +225,17 @@ static void set_timer(struct zkl_core *core, struct zkl_turns *turns, int64_t at
         core->turns_mono_ns = at;
 }
 
+/* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
+static bool hears(const struct zkl_contender *c)
+{
+    return !c->machine.watch_own || c->subs[ZKL_SUB_OWN].watch;
+}
+
 static bool may_keep(const struct zkl_turns *turns, const struct zkl_contender *c)
 {
     bool ours = turns->holder == c || turns->state == ZKL_TURNS_FREE; /* a multi-lock's member */
     return turns->retain_ns > 0 && ours && !turns->first && turns->asking == 0 &&
-           !c->machine.contended;
+           !c->machine.contended && hears(c);
 }
 
 static void keep(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns,
@@ -239,8 +245,10 @@ static void keep(struct zkl_core *core, struct zkl_time now, struct zkl_turns *t
     move(core, turns, ZKL_TURNS_IDLE, "kept");
     turns->idle_until = now.mono_ns + turns->retain_ns;
     set_timer(core, turns, turns->idle_until);
-    if (!c->machine.looks_out || !c->machine.watch_own)
+    if (!c->machine.looks_out || !c->machine.watch_own) {
+        zkl_turns_touch(core, turns);
         stay(core, now, c, true);
+    }
 }
 
 struct zkl_contender *zkl_turns_take(struct zkl_core *core, struct zkl_turns *turns)
@@ -313,7 +321,7 @@ bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns
 void zkl_turns_settle(struct zkl_core *core, struct zkl_turns *turns)
 {
     if (turns->state == ZKL_TURNS_IDLE &&
-        (!may_stay(turns->holder) || turns->holder->machine.contended))
+        (!may_stay(turns->holder) || turns->holder->machine.contended || !hears(turns->holder)))
         drop(core, turns, "wanted elsewhere, or not sure");
     if (turns->state != ZKL_TURNS_FREE || !turns->first)
         return;

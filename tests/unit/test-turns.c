@@ -311,6 +311,22 @@ static void it_is_given_up(void **state)
     }
 }
 
+/* Goal: a node that nobody could ask to be let go, as there is no room for the watch on it, is not kept.
+ * Method: room for that on the path and half of the node's, which is what a node's own watch gets. */
+static void who_can_not_be_asked_is_not_kept(void **state)
+{
+    (void)state;
+    begin(0, 60000);
+    s->core.watch_bytes_max = 40;
+    get();
+    assert_true(unlock(1));
+    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_int_equal(dropped_count, 1);
+    assert_true(script_has(s, "  > delete /r/G1-0000000007\n"));
+    script_close(s);
+    end();
+}
+
 /* Goal: while somebody is in it, a contender is told to the next unlock only, also after another link. */
 static void who_queues_meanwhile_is_not_forgotten(void **state)
 {
@@ -419,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_is_not_sure_is_not_handed_on),
         cmocka_unit_test(it_is_kept),
         cmocka_unit_test(it_is_given_up),
+        cmocka_unit_test(who_can_not_be_asked_is_not_kept),
         cmocka_unit_test(who_queues_meanwhile_is_not_forgotten),
         cmocka_unit_test(it_goes_when_its_time_is_over),
         cmocka_unit_test(another_hold_is_kept),
