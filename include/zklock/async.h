@@ -66,8 +66,8 @@ ZKL_API struct zkl_owner *zkl_owner_use(struct zkl_owner *owner);
 typedef void (*zkl_done_fn)(int code, void *arg);
 
 /* zkl_mutex_acquire for that owner. op, if not NULL, gets the operation's number, for zkl_op_cancel.
- * At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK, EDEADLK, EOVERFLOW, ENOMEM; EBUSY: the operation of a
- * multi-lock has the owner. */
+ * At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK, EDEADLK, EOVERFLOW, ENOMEM, ESYSTEM; EBUSY: the
+ * operation of a multi-lock has the owner. */
 ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
                                     const struct zkl_wait *wait, struct zkl_grant *grant,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
@@ -79,7 +79,7 @@ ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mu
                                    void *arg);
 
 /* zkl_semaphore_acquire: permits belong to no owner. At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK,
- * ENOMEM. */
+ * ENOMEM, ESYSTEM. */
 ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                         const struct zkl_wait *wait, struct zkl_permit **permits,
                                         zkl_done_fn fn, void *arg, uint64_t *op);

@@ -167,26 +167,31 @@ static int know(struct acquiring *a, int rc)
     return 0;
 }
 
+/* 0, or the operation is as if it had not begun. */
+static int begin_waiting(struct acquiring *a, const struct zkl_wait *wait)
+{
+    struct zkl_hold *hold = a->ask ? zkl_ask_hold(a->ask, 0) : a->hold;
+    int rc = zkl_acquisition_begin(&a->acquisition, hold, wait);
+    a->waits = rc == 0;
+    if (a->waits) {
+        hold->op = &a->op;
+        zkl_op_step(&a->op);
+    } else {
+        zkl_op_withdraw(&a->op);
+    }
+    return rc;
+}
+
 /* With what it waits for made, or its outcome known. */
 static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 {
     struct zkl_driver *d = a->op.client->driver;
     zkl_driver_lock(d);
     int rc = zkl_op_begin(&a->op, id);
-    if (rc == 0 && a->known) {
+    if (rc == 0 && a->known)
         zkl_op_decide(&a->op, a->op.rc);
-    } else if (rc == 0) {
-        struct zkl_hold *hold = a->ask ? zkl_ask_hold(a->ask, 0) : a->hold;
-        int begun = zkl_acquisition_begin(&a->acquisition, hold, wait);
-        a->waits = begun == 0;
-        if (a->waits) {
-            hold->op = &a->op;
-            zkl_op_step(&a->op);
-        } else {
-            zkl_count_failure_locked(a->mutex, begun);
-            zkl_op_decide(&a->op, begun);
-        }
-    }
+    else if (rc == 0)
+        rc = begin_waiting(a, wait);
     zkl_driver_unlock(d);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", "the operation was not begun");
 }
