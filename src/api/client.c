@@ -203,6 +203,8 @@ static void free_client(void *arg)
     struct zkl_client *client = arg;
     zkl_log_fini(client);
     free(client->owner);
+    for (int i = 0; i < ZKL_SPARE_HOLDS; i++)
+        free(client->spare_holds[i]);
     free(client->ops.slots);
     free(client->ops.heap);
     zkl_waker_fini(&client->opener);
@@ -218,9 +220,12 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     atomic_init(&client->refs, 1);
     atomic_init(&client->closed, false);
     zkl_waker_init(&client->opener, NULL);
-    client->pid = getpid();
-    if (gethostname(client->host, sizeof client->host - 1) != 0)
-        snprintf(client->host, sizeof client->host, "unknown");
+    for (int i = 0; i < ZKL_SPARE_HOLDS; i++)
+        atomic_init(&client->spare_holds[i], NULL);
+    char host[65] = "";
+    if (gethostname(host, sizeof host - 1) != 0)
+        strcpy(host, "unknown");
+    snprintf(client->self, sizeof client->self, "%s %ld ", host, (long)getpid());
     client->state_fn = o->state_fn;
     client->state_arg = o->state_arg;
     client->state_note.run = run_states;

@@ -43,14 +43,16 @@ struct zkl_ops {
     uint64_t serial;
 };
 
+#define ZKL_SPARE_HOLDS 4
+
 struct zkl_client {
     struct zkl_driver *driver;
     unsigned fork_generation;
     atomic_int refs; /* the user's handle, and each mutex and hold */
     atomic_bool closed;
-    char *owner; /* NULL: "host pid thread" */
-    char host[65];
-    long pid;
+    char *owner;                                             /* NULL: "host pid thread" */
+    char self[96];                                           /* "host pid " */
+    _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS]; /* memory for the next ones, or NULL */
     int connect_timeout_ms;
 
     /* All below: under the driver's mutex. */

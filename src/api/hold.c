@@ -14,20 +14,77 @@ static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
 static void woken(struct zkl_waker *waker);
 
-static size_t owner_text(const struct zkl_client *client, const char *owner, char *out)
+static void add_number(char *text, long number)
 {
-    int n = owner ? snprintf(out, ZKL_OWNER_MAX + 1, "%s", owner)
-                  : snprintf(out, ZKL_OWNER_MAX + 1, "%s %ld %ld", client->host, client->pid,
-                             (long)gettid());
-    return (size_t)n + 1;
+    char digits[24], *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    strcat(text, at);
+}
+
+/* Every acquisition makes one: without printf. */
+static void owner_text(const struct zkl_mutex *mutex, char *out)
+{
+    const char *owner = mutex->owner ? mutex->owner : mutex->client->owner;
+    zkl_text_copy(out, ZKL_OWNER_MAX + 1, owner ? owner : mutex->client->self);
+    if (!owner)
+        add_number(out, gettid());
+}
+
+/* --- memory ------------------------------------------------------------- */
+
+/* A hold is too large for what malloc keeps at hand, and most that end are followed by another one, so
+ * some of them are kept. Not where each is to be a block of its own, so that nobody looks at an old one. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KEEPS_SPARES false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KEEPS_SPARES false
+#endif
+#endif
+#ifndef KEEPS_SPARES
+#define KEEPS_SPARES true
+#endif
+
+static struct zkl_hold *take_spare(struct zkl_client *client)
+{
+    struct zkl_hold *hold = NULL;
+    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++)
+        hold = atomic_exchange(&client->spare_holds[i], NULL);
+    return hold;
+}
+
+static struct zkl_hold *allocate(struct zkl_client *client, size_t size)
+{
+    struct zkl_hold *hold = take_spare(client);
+    if (hold && hold->data_room >= size) {
+        size = hold->data_room;
+        memset(hold, 0, sizeof *hold);
+    } else {
+        free(hold);
+        hold = calloc(1, sizeof *hold + size);
+    }
+    if (hold)
+        hold->data_room = size;
+    return hold;
+}
+
+static void deallocate(struct zkl_hold *hold)
+{
+    struct zkl_client *client = hold->client;
+    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && hold; i++)
+        hold = atomic_exchange(&client->spare_holds[i], hold);
+    free(hold);
 }
 
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
 {
     char data[ZKL_OWNER_MAX + 1];
-    size_t size =
-        owner_text(mutex->client, mutex->owner ? mutex->owner : mutex->client->owner, data);
-    struct zkl_hold *hold = calloc(1, sizeof *hold + size);
+    owner_text(mutex, data);
+    size_t size = strlen(data) + 1;
+    struct zkl_hold *hold = allocate(mutex->client, size);
     if (!hold)
         return NULL;
     memcpy(hold->data, data, size);
@@ -59,7 +116,7 @@ void zkl_hold_unref(struct zkl_hold *hold)
     zkl_waker_fini(&hold->waker);
     if (hold->has_root)
         zkl_root_put(client, hold->root);
-    free(hold);
+    deallocate(hold);
     zkl_client_unref(client);
 }
 
@@ -190,7 +247,7 @@ static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const str
     hold->phase = phase;
     hold->code = news->code;
     hold->number = news->number;
-    snprintf(hold->detail, sizeof hold->detail, "%s", news->detail ? news->detail : "");
+    zkl_text_copy(hold->detail, sizeof hold->detail, news->detail);
     zkl_hold_wake(hold);
 }
 

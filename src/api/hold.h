@@ -60,6 +60,7 @@ struct zkl_hold {
     } events[ZKL_HOLD_EVENTS];
     size_t event_count;
 
+    size_t data_room;
     char data[]; /* of the node */
 };
 

@@ -2,7 +2,6 @@
 #include "batch.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,7 +335,7 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
         return;
     }
     for (size_t i = 0; i < batch->made_count && i < reply->child_count; i++)
-        snprintf(batch->names[i], sizeof batch->names[i], "%s", reply->children[i]);
+        zkl_text_copy(batch->names[i], sizeof batch->names[i], reply->children[i]);
     for (size_t i = 0; i < batch->made_count; i++)
         count_own(batch->made[i]);
     batch->stat_member = 0;

@@ -235,7 +235,7 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
     enum zkl_subscribed result = ZKL_SUBSCRIBED_REFUSED;
     enum zkl_answer why = ZKL_ANSWER_NOMEM;
     if (path) {
-        snprintf(path, size, "%s%s%s", c->machine.root, *name ? "/" : "", name);
+        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
         result = zkl_watch_subscribe(core, &c->subs[which], c, path, ZKL_WATCH_DATA, &why);
     }
     struct zkl_watch *watch = c->subs[which].watch;
@@ -716,7 +716,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
         contender->slots[i].contender = contender;
     if (wish->under) {
         const struct zkl_contender_machine *writer = &wish->under->machine;
-        snprintf(contender->machine.under, sizeof contender->machine.under, "%s", writer->node);
+        zkl_text_copy(contender->machine.under, sizeof contender->machine.under, writer->node);
         contender->machine.under_czxid = writer->czxid;
     }
     if (wish->batch)

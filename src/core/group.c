@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group.h"
 
-#include <stdio.h>
 
 #include <zklock/zklock.h>
 
@@ -25,7 +24,7 @@ static void fail(struct zkl_group *group, int code, size_t culprit, const struct
     group->code = code;
     group->culprit = culprit;
     group->number = news ? news->number : 0;
-    snprintf(group->detail, sizeof group->detail, "%s", news && news->detail ? news->detail : "");
+    zkl_text_copy(group->detail, sizeof group->detail, news ? news->detail : NULL);
 }
 
 static bool is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)

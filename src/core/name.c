@@ -367,10 +367,27 @@ bool zkl_text_is_printable(const char *text, size_t length)
     return true;
 }
 
+void zkl_text_copy(char *out, size_t size, const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length >= size)
+        length = size - 1;
+    memcpy(out, text ? text : "", length);
+    out[length] = '\0';
+}
+
+/* The lower bits of a product know of the factors' lower bits alone, so the upper ones are folded in. */
 uint32_t zkl_text_hash(const char *text)
 {
-    uint32_t h = 2166136261u;
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 16777619u;
-    return h;
+    uint64_t h = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        size_t size = left < sizeof h ? left : sizeof h;
+        uint64_t word = 0;
+        memcpy(&word, text, size);
+        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 32;
+        text += size;
+        left -= size;
+    }
+    return (uint32_t)h;
 }

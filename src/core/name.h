@@ -94,7 +94,10 @@ int zkl_permits_parse(const char *data, size_t size);
 /* True if it is UTF-8 without control characters. */
 bool zkl_text_is_printable(const char *text, size_t length);
 
-/* FNV-1a (Fowler, Noll, Vo), 32 bit: for hash tables keyed by paths. */
+/* As much of it as there is room for, terminated; NULL is "". */
+void zkl_text_copy(char *out, size_t size, const char *text);
+
+/* For hash tables keyed by paths: multiplicative hashing (Knuth, TAOCP 3, 6.4) of eight bytes at a time. */
 uint32_t zkl_text_hash(const char *text);
 
 #endif

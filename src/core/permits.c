@@ -6,7 +6,6 @@
 #include "permits.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include <zklock/zklock.h>
 
@@ -108,7 +107,7 @@ static void note_failure(struct zkl_permits *p, int code, int number, const char
 {
     p->code = code;
     p->number = number;
-    snprintf(p->detail, sizeof p->detail, "%s", detail ? detail : "");
+    zkl_text_copy(p->detail, sizeof p->detail, detail);
 }
 
 bool zkl_permits_news(struct zkl_core *core, struct zkl_contender *contender,

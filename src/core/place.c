@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted
  * counter. */
-#include <stdio.h>
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -97,7 +96,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
 {
     if (name)
-        snprintf(s->m->node, sizeof s->m->node, "%s", name);
+        zkl_text_copy(s->m->node, sizeof s->m->node, name);
     else
         zkl_contender_name_under(s->m, s->m->node);
     s->m->czxid = is_under(s->m) ? s->m->under_czxid : czxid;

@@ -316,7 +316,7 @@ static void no_memory_for_the_next_session(void **state)
         while (n < N_MAX && expire_it(s, n, count))
             n++;
         print_message("    %d at a time: %d places\n", count, n - 1);
-        check_num(n, >, 3);
+        check_num(n, >, 2); /* the hold has the room of the last one */
         check_num(n, <, N_MAX);
     }
 }

@@ -397,6 +397,39 @@ static void permits_are_decimal_text(void **state)
     assert_int_equal(zkl_permits_parse("", 0), 0);
 }
 
+/* Goal: a text is copied as far as there is room, and always ends. */
+static void a_text_is_copied_as_far_as_there_is_room(void **state)
+{
+    char out[5] = "zzzz";
+    (void)state;
+    zkl_text_copy(out, sizeof out, "abcd");
+    assert_string_equal(out, "abcd");
+    zkl_text_copy(out, sizeof out, "efghi");
+    assert_string_equal(out, "efgh");
+    zkl_text_copy(out, sizeof out, NULL);
+    assert_string_equal(out, "");
+}
+
+/* Goal: paths that differ in one place anywhere, as numbered ones do, fill a table evenly: of 2,560 no bucket of
+ * 256 has more than 30, where chance alone puts 10 into each, and more than 30 into any once in 100,000. */
+static void numbered_paths_spread(void **state)
+{
+    static const struct {
+        const char *before, *after;
+    } forms[] = {{"/", ""}, {"/locks/a-", "/x"}, {"/zklock/", "-0000-lock-0000000007"}};
+    (void)state;
+    for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
+        int in[256] = {0};
+        for (int i = 0; i < 2560; i++) {
+            char path[64];
+            snprintf(path, sizeof path, "%s%d%s", forms[form].before, i, forms[form].after);
+            in[zkl_text_hash(path) % 256]++;
+        }
+        for (int i = 0; i < 256; i++)
+            assert_in_range(in[i], 0, 30);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +449,8 @@ int main(void)
         cmocka_unit_test(permits_are_decimal_text),
         cmocka_unit_test(printable_text_has_no_control_characters),
         cmocka_unit_test(a_node_path_may_be_longer_than_a_locks),
+        cmocka_unit_test(a_text_is_copied_as_far_as_there_is_room),
+        cmocka_unit_test(numbered_paths_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
