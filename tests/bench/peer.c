@@ -33,12 +33,15 @@ struct board {
     int64_t sample[SAMPLES_MAX];
 };
 
+enum sampled { NOTHING, HAND_OFFS, CYCLES, TURNS };
+
 struct seat {
     pthread_t thread;
     int number;
     int lock;
     enum kind kind;
     int64_t cycles;
+    int64_t released; /* as on the board */
     int64_t ended_ns;
 };
 
@@ -140,14 +143,21 @@ static void sample(int64_t ns)
 
 /* --- cycles ----------------------------------------------------------------------------------- */
 
-static bool wants(const char *what)
+static enum sampled sampled(void)
 {
-    return strcmp(settings.sample, what) == 0;
+    static const char *const names[] = {"none", "handoff", "cycle", "turn"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(settings.sample, names[i]) == 0)
+            return (enum sampled)i;
+    }
+    peer_fail("no sample %s", settings.sample);
 }
 
 /* A hand-off is one to somebody who waited already: it lasts from the moment before the releaser's
- * unlock to the moment after the next one's lock. */
-static void cycle(struct seat *s, bool hand_offs, bool whole)
+ * unlock to the moment after the next one's lock. A turn is the lock of somebody whom nobody made wait, but who was
+ * not the last to have it. */
+static void cycle(struct seat *s, enum sampled sampled)
 {
     int64_t asked = now_ns();
 
@@ -155,24 +165,38 @@ static void cycle(struct seat *s, bool hand_offs, bool whole)
     int64_t got = now_ns();
     enter(s);
     int64_t released = board->lock[s->lock].released;
-    if (hand_offs && released > asked)
+    if (sampled == HAND_OFFS && released > asked)
         sample(got - released);
+    if (sampled == TURNS && released <= asked && released != s->released)
+        sample(got - asked);
     s->cycles++;
     leave(s);
-    board->lock[s->lock].released = now_ns();
+    board->lock[s->lock].released = s->released = now_ns();
     peer->unlock(s->kind, s->number, s->lock);
-    if (whole)
+    if (sampled == CYCLES)
         sample(now_ns() - asked);
+}
+
+static void pause_after(struct seat *s)
+{
+    int64_t share =
+        (s->cycles * 7919 + settings.index * 104729) % 1000; /* any, so that they don't keep step */
+    int64_t ns = settings.pause_us * (500 + share);
+
+    nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
 }
 
 static void *cycles_main(void *seat)
 {
     struct seat *s = seat;
-    bool hand_offs = wants("handoff"), whole = wants("cycle");
+    enum sampled what = sampled();
 
     pthread_barrier_wait(&start);
-    while (now_ns() < end_ns && atomic_fetch_sub(&cycles_left, 1) > 0)
-        cycle(s, hand_offs, whole);
+    while (now_ns() < end_ns && atomic_fetch_sub(&cycles_left, 1) > 0) {
+        cycle(s, what);
+        if (settings.pause_us > 0)
+            pause_after(s);
+    }
     s->ended_ns = now_ns();
     return NULL;
 }
@@ -226,7 +250,7 @@ static void *waiter_main(void *seat)
     struct seat *s = seat;
 
     s->cycles = 0;
-    cycle(s, false, false);
+    cycle(s, NOTHING);
     s->ended_ns = now_ns();
     return NULL;
 }
@@ -382,8 +406,9 @@ static int *number_setting(const char *name)
         const char *name;
         int *at;
     } numbers[] = {
-        {"threads", &settings.threads}, {"locks", &settings.locks},     {"index", &settings.index},
-        {"count", &settings.count},     {"writers", &settings.writers},
+        {"threads", &settings.threads}, {"locks", &settings.locks},
+        {"index", &settings.index},     {"count", &settings.count},
+        {"writers", &settings.writers}, {"pause_us", &settings.pause_us},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

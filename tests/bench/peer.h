@@ -25,12 +25,13 @@ struct settings {
     const char *mode; /* cycle, rw, multi, drain, entry, handles, clients */
     const char *variant; /* which of the peers in this program */
     const char *board;   /* the file that all processes of the run share */
-    const char *sample;  /* what goes to the board: handoff, cycle or none */
+    const char *sample;  /* what goes to the board: handoff, cycle, turn or none */
     int threads;         /* of this process */
     int locks;           /* thread t uses lock t modulo locks */
     int index;           /* of this process */
     int count;           /* of waiters, handles, clients or entries */
     int writers;         /* mode rw: the first threads write, the others read */
+    int pause_us;        /* mode cycle: after each, half as long to one and a half times */
 };
 
 enum kind { MUTEX, READER, WRITER, MULTI };

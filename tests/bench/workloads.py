@@ -48,6 +48,7 @@ class Workload:
     writers: int = 0
     count: int = 0
     sample: str = 'none'
+    pause_us: int = 0
     rounds_max: int = 1000
     slow: tuple = ()  # peers that take very long: only if they are named
 
@@ -57,8 +58,9 @@ class Workload:
         return self.mode in ('drain', 'handles', 'clients')
 
     def words(self, path):
-        return [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
-                f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
+        words = [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
+                 f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
+        return words + ([f'pause_us={self.pause_us}'] if self.pause_us else [])
 
 
 def drain(name, waiters, peers, rounds_max=1000):
@@ -75,6 +77,9 @@ ALL = [
     Workload('W2-8', 'eight processes on one lock', 'cycle',
              LIBRARIES + ['zklock-lookahead'] + FLOORS + ['floor-2w'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=8, sample='handoff'),
+    Workload('W2-turn', 'two processes in turns, with pauses: the lock is free, or kept by the other one', 'cycle',
+             ['zklock', 'zklock-retained'], [Figure('p50_us', 'lock p50 us', 0), Figure('p99_us', 'lock p99 us', 0), REQUESTS],
+             processes=2, sample='turn', pause_us=2000),
     Workload('W3-8', 'one process, 8 threads on one lock', 'cycle',
              LIBRARIES + FLOORS + ['floor-2w', 'curator-own'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, threads=8, sample='handoff'),
