@@ -22,6 +22,7 @@ import workloads
 from board import Board
 from peers import Group, PeerFailed, Places, Violation
 from server import Server
+from stats import Processors
 
 PARENT = '/bench'  # the server counts by the first part of a path, and its answers grow with each
 STOLEN_PERCENT = 3  # of the processors: a round in which others on the host take more is repeated, at most as many as there are
@@ -78,24 +79,6 @@ def check_floor(here):
     if hashlib.sha256((here / 'floor.c').read_bytes()).hexdigest() != pinned:
         sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum '
                  'there')
-
-
-class Stolen:
-    """The share of the processors' time that other machines on this host took, in percent, since it was made or asked for last."""
-
-    def __init__(self):
-        self.last = self.ticks()
-
-    @staticmethod
-    def ticks():
-        with open('/proc/stat', encoding='ascii') as stat:
-            values = [int(word) for word in stat.readline().split()[1:9]]
-        return sum(values), values[7]
-
-    def percent(self):
-        before, self.last = self.last, self.ticks()
-        passed = self.last[0] - before[0]
-        return 100 * (self.last[1] - before[1]) / passed if passed else 0
 
 
 class Run:
@@ -190,11 +173,11 @@ class Run:
         groups = {}
         wanted = self.rounds(workload, fsync)
         done = repeated = 0
-        stolen = Stolen()
+        processors = Processors()
         try:
             while done < wanted:
                 found = self.one_round(workload, taking_part, groups, server, done)
-                share = stolen.percent()
+                share = processors.percent()['steal']
                 if share > STOLEN_PERCENT and repeated < wanted:
                     repeated += 1
                     continue

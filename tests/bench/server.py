@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private ZooKeeper for the benchmark, and what it and its sockets count."""
 import dataclasses
+import os
+import pathlib
 import re
 import signal
 import socket
@@ -57,6 +59,17 @@ class Server:
 
     def monitor(self, name):
         return int(re.search(rf'^{name}\t(\d+)', self.ask('mntr'), re.MULTILINE).group(1))
+
+    def cpu_us(self):
+        """What its processes have used so far."""
+        total, pids = 0, [self.process.pid]
+        for pid in pids:
+            directory = pathlib.Path('/proc') / str(pid)
+            times = (directory / 'stat').read_text(encoding='ascii').rpartition(')')[2].split()[11:13]
+            total += sum(int(ticks) for ticks in times)
+            for task in (directory / 'task').iterdir():
+                pids += [int(child) for child in (task / 'children').read_text(encoding='ascii').split()]
+        return total * 1e6 / os.sysconf('SC_CLK_TCK')
 
     def sockets(self):
         """Local port: (pid, bytes received) of each connection to this server."""

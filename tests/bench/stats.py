@@ -17,6 +17,24 @@ class Spread:
         return f'{number(self.median, digits)} ({number(self.low, digits)} - {number(self.high, digits)})'
 
 
+class Processors:
+    """What their time went to, all together, since this was made or asked last."""
+    NAMES = ['user', 'nice', 'system', 'idle', 'iowait', 'irq', 'softirq', 'steal']  # of /proc/stat
+
+    def __init__(self):
+        self.last = self.ticks()
+
+    def ticks(self):
+        with open('/proc/stat', encoding='ascii') as stat:
+            return [int(word) for word in stat.readline().split()[1:1 + len(self.NAMES)]]
+
+    def percent(self):
+        """By name; steal: other machines on the same host had it."""
+        before, self.last = self.last, self.ticks()
+        spent = [now - then for now, then in zip(self.last, before)]
+        return {name: 100 * ticks / max(1, sum(spent)) for name, ticks in zip(self.NAMES, spent)}
+
+
 def number(value, digits):
     return f'{value:,.{digits}f}'.replace(',', ' ')
 

@@ -4,7 +4,7 @@ import dataclasses
 import resource
 import time
 
-from stats import percentile
+from stats import percentile, Processors
 
 FILL_S = 300  # for 5,000 waiters of the slowest peer
 LIBRARIES = ['zklock', 'zklock-posted']
@@ -25,6 +25,8 @@ GRANTS = Figure('cycles_per_s', 'acq/s', 0, False)
 FAIRNESS = Figure('jain', 'Jain index over processes', 2, False)
 REQUESTS = Figure('requests_per_cycle', 'requests per cycle', 2)
 CPU = Figure('cpu_us_per_cycle', 'client CPU us', 0)
+SERVER_CPU = Figure('server_cpu_us_per_cycle', 'server CPU us', 0)
+IDLE = Figure('idle_percent', 'processors idle %', 0)
 P50 = Figure('p50_us', 'p50 us', 0)
 HAND_OFFS = [Figure('p50_us', 'hand-off p50 us', 0), Figure('p99_us', 'hand-off p99 us', 0)]
 BYTES = Figure('bytes_per_cycle', 'bytes received', 0)
@@ -76,7 +78,7 @@ ALL = [
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=2, sample='handoff'),
     Workload('W2-8', 'eight processes on one lock', 'cycle',
              LIBRARIES + ['zklock-lookahead'] + FLOORS + ['floor-2w'] + OTHERS,
-             [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=8, sample='handoff'),
+             [GRANTS, REQUESTS, CPU, SERVER_CPU, IDLE] + HAND_OFFS, processes=8, sample='handoff'),
     Workload('W2-turn', 'two processes in turns, with pauses: the lock is free, or kept by the other one', 'cycle',
              ['zklock', 'zklock-retained'], [Figure('p50_us', 'lock p50 us', 0), Figure('p99_us', 'lock p99 us', 0), REQUESTS],
              processes=2, sample='turn', pause_us=2000),
@@ -90,7 +92,7 @@ ALL = [
              ['zklock', 'zklock-local', 'floor-1rt'], [GRANTS, FAIRNESS, REQUESTS, CPU] + HAND_OFFS, processes=4,
              threads=8, sample='handoff'),
     Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + OTHERS,
-             [CYCLES, REQUESTS, CPU], threads=16, locks=16),
+             [CYCLES, REQUESTS, CPU, SERVER_CPU, IDLE], threads=16, locks=16),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
     Workload('W6', 'read-write lock, 8 readers and 1 writer in one process', 'rw', LIBRARIES + ['curator-own'] + OTHERS,
              [Figure('reads_per_s', 'reads/s', 0, False), Figure('writes_per_s', 'writes/s', 0, False), REQUESTS, CPU],
@@ -150,7 +152,9 @@ def measure(workload, group, server, board, seconds):
 def measure_cycles(workload, group, server, board, seconds):
     board.clear()
     before = server.counters(group.pids())
+    server_us, busy = server.cpu_us(), Processors()
     answers = group.order(f'go {seconds}', seconds)
+    server_us, idle_percent = server.cpu_us() - server_us, busy.percent()['idle']
     spent = server.counters(group.pids()) - before
     samples = board.samples()
     board.clear()
@@ -163,6 +167,7 @@ def measure_cycles(workload, group, server, board, seconds):
                'requests_per_cycle': spent.requests / cycles,
                'bytes_per_cycle': spent.received_bytes / cycles,
                'cpu_us_per_cycle': sum(a['cpu_ns'] for a in answers) / cycles / 1e3,
+               'server_cpu_us_per_cycle': server_us / cycles, 'idle_percent': idle_percent,
                'jain': cycles**2 / (len(answers) * sum(a['cycles']**2 for a in answers))}
     if workload.mode == 'rw':
         writes = sum(a['writes'] for a in answers)
