@@ -17,6 +17,7 @@
 
 #define PATH_BYTES 128
 #define DIGITS 10
+#define OWNER "buildhost 12345 12345"
 
 /* One place in one queue. */
 struct place {
@@ -40,6 +41,7 @@ static struct {
     bool sync;   /* create and delete, and nobody looks at the queue: no lock */
     bool posted; /* unlock does not wait for the delete's answer */
     bool ahead;  /* who is third or later watches the node two places before */
+    bool named;  /* names of the length that Curator's have, and data that tells whose node it is */
 } variant;
 
 static zhandle_t *zh;
@@ -166,8 +168,8 @@ static void lock_one(struct waiter *w, struct place *p)
     }
     w->done = false;
     w->left = 1;
-    zoo_acreate(zh, p->prefix, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE, created,
-                p);
+    zoo_acreate(zh, p->prefix, OWNER, variant.named ? (int)strlen(OWNER) : 0, &ZOO_OPEN_ACL_UNSAFE,
+                ZOO_EPHEMERAL | ZOO_SEQUENCE, created, p);
     look(p);
     wait_done(w);
 }
@@ -298,8 +300,9 @@ static void make_waiter(struct waiter *w, int thread, int lock)
         struct place *p = &w->place[i];
         p->waiter = w;
         snprintf(p->dir, sizeof p->dir, "%s-%d", settings->path, lock + i);
-        snprintf(p->prefix, sizeof p->prefix, "%s/f%08x-%08x-", p->dir, (unsigned)settings->index,
-                 (unsigned)thread);
+        snprintf(p->prefix, sizeof p->prefix,
+                 variant.named ? "%s/_c_%08x-0000-4000-8000-%012x-lock-" : "%s/f%08x-%08x-", p->dir,
+                 (unsigned)settings->index, (unsigned)thread);
     }
 }
 
@@ -310,7 +313,8 @@ static void floor_open(const struct settings *given)
     settings = given;
     variant.sync = strcmp(given->variant, "sync") == 0;
     variant.ahead = strcmp(given->variant, "2w") == 0;
-    variant.posted = variant.ahead || strcmp(given->variant, "1rt") == 0;
+    variant.named = strcmp(given->variant, "named") == 0;
+    variant.posted = variant.ahead || variant.named || strcmp(given->variant, "1rt") == 0;
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     zh = connect_to(given->servers);
     wait_connected(1);
