@@ -257,6 +257,8 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return;
     }
     struct zkl_contender *c = slot->contender;
+    if (slot->kind == ZKL_REQ_SET && c->machine.naming.role != ZKL_ROLE_PERMIT)
+        return; /* asked somebody to let go */
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],

@@ -121,6 +121,7 @@ enum zkl_action_type {
     ZKL_DO_LIST_ROOT, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
     ZKL_DO_RENEW, /* delete the empty root and make it again */
+    ZKL_DO_ASK,   /* name: a child of the root, to let go, as a revocation does */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */

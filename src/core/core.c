@@ -223,21 +223,40 @@ void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
     send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 
+/* Of a child, or of the root itself if name is "". A stranger's name may be long: small if it has the
+ * room, else to be freed; NULL: no memory. */
+static char *child_path(const struct zkl_contender *c, const char *name,
+                        char small[ZKL_NODE_PATH_MAX + 1])
+{
+    size_t size = c->machine.root_length + 1 + strlen(name) + 1;
+    char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
+    if (path)
+        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
+    return path;
+}
+
+/* No answer is waited for: whoever is asked goes, or the root is looked at again. */
+static void ask_to_go(struct zkl_core *core, struct zkl_contender *c, const char *name)
+{
+    char small[ZKL_NODE_PATH_MAX + 1], *path = child_path(c, name, small);
+    if (path)
+        send_for(core, c, ZKL_SLOT_LIMIT,
+                 (struct zkl_request){.kind = ZKL_REQ_SET, .path = path, .data = ZKL_REVOCATION});
+    if (path != small)
+        free(path);
+}
+
 /* --- watches ------------------------------------------------------------ */
 
 /* name: a child's, "" for the root itself. */
 static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int which,
                            const char *name)
 {
-    size_t size = strlen(c->machine.root) + 1 + strlen(name) + 1;
-    char small[ZKL_NODE_PATH_MAX + 1];
-    char *path = size <= sizeof small ? small : malloc(size); /* a stranger's name may be long */
+    char small[ZKL_NODE_PATH_MAX + 1], *path = child_path(c, name, small);
     enum zkl_subscribed result = ZKL_SUBSCRIBED_REFUSED;
     enum zkl_answer why = ZKL_ANSWER_NOMEM;
-    if (path) {
-        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
+    if (path)
         result = zkl_watch_subscribe(core, &c->subs[which], c, path, ZKL_WATCH_DATA, &why);
-    }
     struct zkl_watch *watch = c->subs[which].watch;
     if (result == ZKL_SUBSCRIBED_NEW) {
         struct zkl_request request = {.kind = ZKL_REQ_WATCH, .path = path, .watch_id = watch->id};
@@ -361,6 +380,9 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_RENEW:
         send_root(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
+        break;
+    case ZKL_DO_ASK:
+        ask_to_go(core, c, action->name);
         break;
     case ZKL_DO_DELETE:
         if (!zkl_batch_delete(c))

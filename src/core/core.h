@@ -160,7 +160,7 @@ enum {
     ZKL_SLOT_SYNC, /* or a barrier */
     ZKL_SLOT_STAT, /* RENEW too */
     ZKL_SLOT_DELETE,
-    ZKL_SLOT_LIMIT, /* GET and SET */
+    ZKL_SLOT_LIMIT, /* GET and SET; or, of a lock, what asks another one to let go */
     ZKL_SLOTS
 };
 

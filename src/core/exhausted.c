@@ -66,6 +66,9 @@ static void judge_root(struct zkl_step *s)
     } else if (ev->child_count == 0 && !s->m->renew_out) {
         s->m->renew_out = true;
         zkl_step_emit(s, ZKL_DO_RENEW);
+    } else if (look.contenders == 1 && look.predecessor && zkl_name_is_retained(look.predecessor)) {
+        /* It stays until somebody queues behind it, which nobody can here. */
+        zkl_step_emit(s, ZKL_DO_ASK)->name = look.predecessor;
     } /* else: contenders leave, the child watch tells */
 }
 

@@ -103,6 +103,41 @@ static void renewal_waits_for_those_who_are_there(void **state)
     script_free(s);
 }
 
+/* Goal: who is alone there and may stay until somebody queues is asked to let go, as nobody can queue: each time
+ * it is seen, and however that ends. Method: such a node (r5) beside another one and alone, and an ordinary one. */
+static void who_stays_is_asked_to_let_go(void **state)
+{
+    static const char request[] = "  > set /r/G5-0000000007 to __REVOKE__\n";
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    script_created(s, 0x7ff00000);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_rooted(s, 50, "r5:7 6:8");
+    script_fired(s, "/r", ZKL_FIRED_OTHER);
+    assert_false(script_has(s, "set"));
+    script_rooted(s, 50, "r5:7");
+    assert_true(script_has(s, request));
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_LINK);
+    script_forget(s);
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    script_rooted(s, 50, "r5:7");
+    assert_true(script_has(s, request));
+    script_fired(s, "/r", ZKL_FIRED_OTHER);
+    script_forget(s);
+    script_rooted(s, 50, "6:9");
+    assert_false(script_has(s, "set"));
+    script_fired(s, "/r", ZKL_FIRED_OTHER);
+    script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NONODE);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_QUEUEING);
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK); /* late, and told to nobody */
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: a valid waiter waits for exhausted numbers before it as for any other. Method: a
  * negative number of another client stands before ours. */
 static void an_exhausted_number_of_others_is_waited_for(void **state)
@@ -420,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_name_without_a_number_is_withdrawn),
         cmocka_unit_test(the_number_before_is_granted),
         cmocka_unit_test(renewal_waits_for_those_who_are_there),
+        cmocka_unit_test(who_stays_is_asked_to_let_go),
         cmocka_unit_test(an_exhausted_number_of_others_is_waited_for),
         cmocka_unit_test(a_stuck_counter_is_dated_before_the_root_is_renewed),
         cmocka_unit_test(who_blocks_the_renewal_is_named),

@@ -58,7 +58,7 @@ static bool is_request(enum zkl_action_type type)
 {
     return type == ZKL_DO_MAKE || type == ZKL_DO_CREATE || type == ZKL_DO_LIST ||
            type == ZKL_DO_SYNC || type == ZKL_DO_BARRIER || type == ZKL_DO_LIST_ROOT ||
-           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_DELETE ||
+           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_ASK || type == ZKL_DO_DELETE ||
            type == ZKL_DO_WATCH_PRED || type == ZKL_DO_GET_LIMIT || type == ZKL_DO_SET_LIMIT ||
            type == ZKL_DO_WATCH_LIMIT;
 }
@@ -82,6 +82,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.quota.out && w->view.permits > 0));
     must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.quota.watched));
     must(!permit || state != ZKL_EXHAUSTED);
+    must(a->type != ZKL_DO_ASK || (state == ZKL_EXHAUSTED && zkl_name_is_retained(a->name)));
     must(a->type != ZKL_DO_RENEW || (state == ZKL_EXHAUSTED && w->m.renew_out));
     must(a->type != ZKL_DO_STAT || (state == ZKL_RECOVERING && w->m.stat_out));
     must(a->type != ZKL_DO_DELETE || (w->m.delete_out && w->m.on_server && w->m.node[0]));
