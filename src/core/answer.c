@@ -27,13 +27,32 @@ static bool is_reliable(const struct zkl_core *core, const struct zkl_watch *wat
     return watch && watch->state == ZKL_WATCH_ARMED && watch->link == core->link;
 }
 
-/* A list is not needed where it could show nothing else. gone: the predecessor's node was deleted, in
- * a session that lives. */
+/* Its answer is under way, behind everything that the server has told so far. */
+static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
+}
+
+/* A list is not needed where it could show nothing else. The predecessor's node was deleted; gone: in a
+ * session that lives. */
 static void feed_succession(struct zkl_core *core, struct zkl_contender *c, bool gone, bool held)
 {
-    gone = gone && is_reliable(core, c->subs[ZKL_SUB_OWN].watch);
+    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
     zkl_core_feed(core, c,
-                  (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .gone = gone, .held = held});
+                  (struct zkl_event){.type = ZKL_EV_PRED_FIRED,
+                                     .gone = gone && is_reliable(core, own),
+                                     .asked = is_asked(core, own),
+                                     .held = held});
+}
+
+/* It was there in the list, and is not where the watch on it was asked for. */
+static void feed_pred_missing(struct zkl_core *core, struct zkl_contender *c,
+                              struct zkl_event event)
+{
+    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
+    event.gone = is_reliable(core, own);
+    event.asked = is_asked(core, own);
+    zkl_core_feed(core, c, event);
 }
 
 void zkl_answer_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
@@ -82,6 +101,8 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
         zkl_query_watched(core, sub->query, fate.own.type == ZKL_EV_OWN_DELETED, &fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
+    } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
+        feed_pred_missing(core, c, fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {
@@ -146,6 +167,16 @@ static void feed_revoked(struct zkl_core *core, struct zkl_watch *watch)
     }
 }
 
+static void feed_own_armed(struct zkl_core *core, struct zkl_watch *watch)
+{
+    struct zkl_subscription *next;
+    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
+        next = sub->next;
+        if (is_contenders(sub, ZKL_SUB_OWN))
+            zkl_core_feed_type(core, sub->contender, ZKL_EV_OWN_ARMED);
+    }
+}
+
 /* Subscribers may leave by it, each by its own. */
 static void feed_limit(struct zkl_core *core, struct zkl_watch *watch,
                        const struct zkl_reply *reply)
@@ -170,6 +201,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
         watch->node_session = reply->node_session;
         if (asks_to_let_go(reply))
             feed_revoked(core, watch);
+        feed_own_armed(core, watch);
         feed_limit(core, watch, reply);
         zkl_watch_armed(core, watch);
         return;

@@ -70,6 +70,7 @@ enum zkl_event_type {
     ZKL_EV_PRED_FIRED,
     ZKL_EV_OWN_DELETED,
     ZKL_EV_OWN_CHANGED,
+    ZKL_EV_OWN_ARMED, /* the watch on our own node: it is there */
     ZKL_EV_WAITED, /* for a while: what was put off is due */
     ZKL_EV_ROOT_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
@@ -106,7 +107,8 @@ struct zkl_event {
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
     int number; /* of ZooKeeper's, for messages */
-    bool gone;  /* PRED_FIRED: its node was deleted while ours was there, in a live session */
+    bool gone;  /* PRED_FIRED, WATCHED: its node was deleted while ours was there, in a live session */
+    bool asked; /* likewise: it was deleted, and whether ours is there will be told next */
     bool held;  /* PRED_FIRED: until then it had the lock */
     bool idle;  /* STAY: nobody is in it */
 };
@@ -209,6 +211,7 @@ struct zkl_contender_machine {
     bool looks_out;       /* HOLDING: others that queue are to be told of */
     bool contended;       /* some do, or were before us */
     bool pred_is_next;    /* WAITING: only one contender is before us */
+    bool pred_is_gone;    /* WAITING: and that our own node is there will be told next */
     bool pred_is_plain;   /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */

@@ -238,6 +238,7 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_DELETED:
     case ZKL_EV_WATCHED:
     case ZKL_EV_PRED_FIRED:
+    case ZKL_EV_OWN_ARMED:
     case ZKL_EV_WAITED:
     case ZKL_EV_LIMIT:
     case ZKL_EV_LIMIT_SET:

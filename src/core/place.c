@@ -165,6 +165,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_plain = look->plain && !ahead;
+    s->m->pred_is_gone = false;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = ahead ? look->ahead : look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
@@ -556,6 +557,12 @@ static bool is_our_turn(const struct zkl_step *s)
            window_fresh(s->ev);
 }
 
+/* So is what is still to be answered, which is no longer to wait for than a look. */
+static bool is_our_turn_next(const struct zkl_step *s)
+{
+    return s->ev->asked && s->m->pred_is_next && s->m->pred_is_plain;
+}
+
 /* With lookahead: our predecessor holds now, most likely, so all that lets us go on by the event of its
  * deletion is asked for at once. The list comes first: it tells whether that is so. */
 static void look_ahead(struct zkl_step *s)
@@ -578,8 +585,15 @@ void zkl_in_waiting(struct zkl_step *s)
         zkl_in_waiting_for_permit(s);
         return;
     }
-    if (ev->type == ZKL_EV_PRED_FIRED && is_our_turn(s))
+    bool missing = ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE;
+    if ((ev->type == ZKL_EV_PRED_FIRED || missing) && is_our_turn(s))
         zkl_step_grant(s, "predecessor deleted");
+    else if ((ev->type == ZKL_EV_PRED_FIRED || missing) && is_our_turn_next(s))
+        s->m->pred_is_gone = true;
+    else if (ev->type == ZKL_EV_OWN_ARMED && s->m->pred_is_gone && window_fresh(ev))
+        zkl_step_grant(s, "predecessor deleted");
+    else if ((ev->type == ZKL_EV_OWN_ARMED || ev->type == ZKL_EV_WATCHED) && s->m->pred_is_gone)
+        zkl_step_list_again(s, "predecessor deleted");
     else if (ev->type == ZKL_EV_PRED_FIRED && s->m->next[0] != '\0' && ev->connected)
         look_ahead(s);
     else if (ev->type == ZKL_EV_PRED_FIRED)
@@ -587,7 +601,7 @@ void zkl_in_waiting(struct zkl_step *s)
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(
             s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
-    else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE)
+    else if (missing)
         zkl_step_list_again(s, "predecessor gone before the watch");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");

@@ -29,19 +29,57 @@ static void be_listed_first(struct script *s, const char *children)
     assert_int_equal(state_of(s, 1), ZKL_HOLDING);
 }
 
-/* Goal: no event grants to a waiter that has not been told that its own node is there. Method: the
- * predecessor goes while the watch on the own node is being armed. Modes: F12. */
-static void without_its_own_watch_a_waiter_lists(void **state)
+/* Goal: no event grants to a waiter that has not been told that its own node is there: it waits for the answer that is
+ * under way, and lists if that tells nothing. Method: the predecessor goes while the watch on the own node is being
+ * armed, which then is, finds no node, can't be, or loses its link; or the window has got stale. Modes: F12. */
+static void it_waits_for_word_of_its_own_node(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        struct script *s = script_connected();
+        script_lock(s, "/r");
+        script_created(s, 9);
+        script_listed(s, "1:9 5:7");
+        script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the predecessor's */
+        script_forget(s);
+        script_fired(s, PRED, ZKL_FIRED_DELETED);
+        script_expect(s, "");
+        assert_int_equal(state_of(s, 1), ZKL_WAITING);
+        if (i == 4)
+            script_at(s, SCRIPT_TIMEOUT_MS * 3 / 5);
+        if (i == 3)
+            script_down(s);
+        else
+            script_answer(s, ZKL_REQ_WATCH,
+                          i == 1   ? ZKL_ANSWER_NONODE
+                          : i == 2 ? ZKL_ANSWER_NOMEM
+                                   : ZKL_ANSWER_OK);
+        if (i == 3)
+            script_up(s, SCRIPT_SESSION);
+        assert_int_equal(state_of(s, 1), i == 0   ? ZKL_HOLDING
+                                         : i == 1 ? ZKL_QUEUEING
+                                                  : ZKL_LISTING);
+        assert_int_equal(script_has(s, "> list /r\n"), i > 0);
+        if (i == 2 || i == 3)
+            be_listed_first(s, "1:9");
+        if (i == 1 || i == 4)
+            script_stop(s, 1, ZKL_ECANCELED);
+        else
+            script_unlock(s, 1);
+        script_close(s);
+        script_free(s);
+    }
+}
+
+/* Goal: a watch that waited for nobody's leaving grants nothing. Method: the predecessor stays. */
+static void its_own_node_alone_grants_nothing(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    script_lock(s, "/r");
-    script_created(s, 9);
-    script_listed(s, "1:9 5:7");
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the predecessor's */
-    script_fired(s, PRED, ZKL_FIRED_DELETED);
-    be_listed_first(s, "1:9");
-    leave(s, 1);
+    script_wait(s, "/r", 9, "5:7");
+    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_close(s);
     script_free(s);
 }
 
@@ -558,7 +596,8 @@ static void a_posted_unlock_says_what_it_does_not_know(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_its_own_watch_a_waiter_lists),
+        cmocka_unit_test(it_waits_for_word_of_its_own_node),
+        cmocka_unit_test(its_own_node_alone_grants_nothing),
         cmocka_unit_test(behind_what_may_be_a_writer_a_waiter_lists),
         cmocka_unit_test(after_a_reconnect_a_waiter_lists),
         cmocka_unit_test(a_changed_predecessor_grants_nothing),
