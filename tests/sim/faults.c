@@ -87,6 +87,7 @@ static void halt(struct proc *p, int64_t ms)
     if (!proc_is_awake(p) || p->dead_until_ms != 0)
         return;
     happened(w, suspend ? SIM_SUSPEND : SIM_PAUSE);
+    w->fault_seen = true; /* its session may end */
     say("[%6lld] %d sleeps %lld ms", (long long)w->fake.now_ms, name_of(p), (long long)ms);
     p->asleep_until_ms = w->fake.now_ms + ms;
     p->suspended_ms += suspend ? ms : 0;
