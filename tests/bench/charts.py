@@ -8,6 +8,7 @@ from stats import spread_of
 
 COLOURS = {'zklock': '#1b6ca8', 'zklock-posted': '#5fa8d3', 'floor': '#9aa0a6', 'curator': '#d1495b',
            'kazoo': '#edae49'}
+WITHOUT_SERVER = ['zklock-retained', 'zklock-local', 'floor-local']  # beside them the others would not be seen
 BARS = ['W1', 'W2-2', 'W2-8', 'W3-8', 'W3-32', 'W4', 'W6', 'W7']
 
 
@@ -20,16 +21,16 @@ def gnuplot(script):
 
 
 def bars(records, path):
-    """The rate of each peer in each workload, with the spread."""
+    """The rate of each peer in each workload, with the spread; but of those that send nothing."""
     panels = [w for w in (workloads.BY_NAME[name] for name in BARS) if report.of(records, w, False)]
     if not panels:
         return
     rows = (len(panels) + 1) // 2
     script = [f"set terminal svg size 1000,{260 * rows} font 'sans,12' background '#ffffff'", f"set output '{path}'",
               f'set multiplot layout {rows},2', 'set boxwidth 0.7', 'set style fill solid', 'set yrange [0:*]',
-              'set grid ytics', 'unset key', "set xtics rotate by -20 font ',10'", 'set bars small']
+              'set grid ytics', 'unset key', 'set pointintervalbox 0', "set xtics rotate by -20 font ',10'", 'set bars small']
     for panel in panels:
-        some = report.of(records, panel, False)
+        some = [r for r in report.of(records, panel, False) if r['peer'] not in WITHOUT_SERVER]
         first = panel.figures[0]
         lines = []
         for i, peer in enumerate(report.peers_in(some)):
@@ -38,7 +39,7 @@ def bars(records, path):
         script += ['$data << EOD\n' + '\n'.join(lines) + '\nEOD', f"set title '{panel.name}: {panel.title}'",
                    f"set ylabel '{first.title}'", f'set xrange [-0.6:{len(lines) - 0.4}]',
                    'plot $data using 1:2:5:xticlabels(6) with boxes lc rgb variable, '
-                   "$data using 1:2:3:4 with yerrorbars lc rgb '#333333' pt 7 ps 0"]
+                   "$data using 1:2:3:4 with yerrorbars lc rgb '#333333' pt 0 ps 0.1"]
     gnuplot('\n'.join(script) + '\n')
 
 
