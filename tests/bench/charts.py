@@ -28,7 +28,7 @@ def bars(records, path):
     rows = (len(panels) + 1) // 2
     script = [f"set terminal svg size 1000,{260 * rows} font 'sans,12' background '#ffffff'", f"set output '{path}'",
               f'set multiplot layout {rows},2', 'set boxwidth 0.7', 'set style fill solid', 'set yrange [0:*]',
-              'set grid ytics', 'unset key', 'set pointintervalbox 0', "set xtics rotate by -20 font ',10'", 'set bars small']
+              'set grid ytics', 'unset key', "set xtics rotate by -20 font ',10'"]
     for panel in panels:
         some = [r for r in report.of(records, panel, False) if r['peer'] not in WITHOUT_SERVER]
         first = panel.figures[0]
@@ -39,7 +39,7 @@ def bars(records, path):
         script += ['$data << EOD\n' + '\n'.join(lines) + '\nEOD', f"set title '{panel.name}: {panel.title}'",
                    f"set ylabel '{first.title}'", f'set xrange [-0.6:{len(lines) - 0.4}]',
                    'plot $data using 1:2:5:xticlabels(6) with boxes lc rgb variable, '
-                   "$data using 1:2:3:4 with yerrorbars lc rgb '#333333' pt 0 ps 0.1"]
+                   "$data using 1:3:(0):($4 - $3) with vectors nohead lc rgb '#333333'"]
     gnuplot('\n'.join(script) + '\n')
 
 
