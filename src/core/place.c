@@ -557,7 +557,7 @@ static bool is_our_turn(const struct zkl_step *s)
            window_fresh(s->ev);
 }
 
-/* So is what is still to be answered, which is no longer to wait for than a look. */
+/* Likewise, but for the word that our own node is there: that is under way, and a look would take longer. */
 static bool is_our_turn_next(const struct zkl_step *s)
 {
     return s->ev->asked && s->m->pred_is_next && s->m->pred_is_plain;
