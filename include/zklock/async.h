@@ -25,7 +25,7 @@
  * Calls that wait return ZKL_EINCALLBACK in a callback, but all calls of this header that start something
  * may be made there. An operation takes no thread, but those that say so.
  *
- * There is no twin of zkl_client_close: with a timeout of 0 it does not wait.
+ * zkl_client_open has no twin: with a connect_timeout_ms of 0 it does not wait, and state_fn tells the rest.
  */
 #ifndef ZKLOCK_ASYNC_H
 #define ZKLOCK_ASYNC_H
@@ -113,6 +113,15 @@ ZKL_API int zkl_revoke_async(struct zkl_client *client, const char *node_path,
                              uint64_t *op);
 ZKL_API int zkl_break_async(struct zkl_client *client, const char *node_path, uint64_t czxid,
                             unsigned flags, int64_t timeout_ms, zkl_done_fn fn, void *arg);
+
+/* --- the client's end --------------------------------------------------- */
+
+/* zkl_client_close, which at once is as if it had been called: holds are lost, operations end with ECLOSED,
+ * before this one or after it. The callback comes when a server has confirmed the session's end (0), or when
+ * none is waited for any more, which may take a session timeout (ETIMEDOUT: the nodes go when the session
+ * times out at the latest), and at the latest in zkl_client_free. May be called several times while it goes on.
+ * At once: EINVAL, EFORK, ENOMEM: nothing was done; ECLOSED: the client is closed. */
+ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
 
 /* --- any operation ------------------------------------------------------ */
 

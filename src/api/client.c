@@ -252,6 +252,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
         .due = zkl_ops_due,
+        .closed = zkl_ops_closed,
         .gone = free_client,
         .arg = client};
     bool copied = copy_text(&config.servers, o->servers);
@@ -407,6 +408,45 @@ int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
     return rc;
 }
 
+static int finish_closing(struct zkl_op *op, int rc)
+{
+    (void)op;
+    return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
+}
+
+static int do_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)
+{
+    static const struct zkl_op_kind closing = {.finish = finish_closing, .closes = true};
+    static const char call[] = "zkl_client_close_async";
+    if (!client || !fn)
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "fn" : "client");
+    int rc = zkl_client_check(client, false, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_op *op = zkl_op_new(sizeof *op, client, &closing, fn, arg);
+    if (!op)
+        return zkl_fail(ZKL_ENOMEM, "%s", call);
+    zkl_driver_lock(client->driver);
+    rc = zkl_op_begin(op, NULL);
+    if (rc == 0) {
+        atomic_store(&client->closed, true);
+        zkl_driver_begin_close(client->driver);
+    }
+    zkl_driver_unlock(client->driver);
+    if (rc == 0)
+        return 0;
+    zkl_op_free(op);
+    return zkl_fail(rc, "%s", call);
+}
+
+int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)
+{
+    int shield = zkl_shield();
+    int rc = do_client_close_async(client, fn, arg);
+    zkl_shield_end(shield);
+    return rc;
+}
+
 static int do_client_free(struct zkl_client *client)
 {
     if (!client)
@@ -414,7 +454,11 @@ static int do_client_free(struct zkl_client *client)
     int rc = check_close(client, "zkl_client_free");
     if (rc != 0)
         return rc;
-    end_session(client, FREE_CLOSES_MS);
+    if (!end_session(client, FREE_CLOSES_MS)) {
+        zkl_driver_lock(client->driver);
+        zkl_ops_closed(client, false); /* what is to be told is told now */
+        zkl_driver_unlock(client->driver);
+    }
     zkl_driver_drain(client->driver);
     zkl_client_unref(client);
     return 0;

@@ -167,7 +167,7 @@ void zkl_op_know(struct zkl_op *op, int rc)
 int zkl_op_begin(struct zkl_op *op, uint64_t *id)
 {
     struct zkl_client *client = op->client;
-    if (client->driver->closing)
+    if (op->kind->closes ? client->driver->closed : client->driver->closing)
         return ZKL_ECLOSED;
     if (!add(&client->ops, op))
         return ZKL_ENOMEM;
@@ -220,6 +220,16 @@ void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel)
         struct zkl_op *op = client->ops.slots[i];
         if (op && op->cancel == cancel)
             op->kind->cancel(op);
+    }
+}
+
+void zkl_ops_closed(void *arg, bool confirmed)
+{
+    struct zkl_client *client = arg;
+    for (size_t i = 0; i < client->ops.room; i++) {
+        struct zkl_op *op = client->ops.slots[i];
+        if (op && op->kind->closes)
+            zkl_op_decide(op, confirmed ? 0 : ZKL_ETIMEDOUT);
     }
 }
 

@@ -21,6 +21,7 @@ struct zkl_op_kind {
     /* Without the mutex, on the callback's thread, just before it: fill in what the caller gets, note
      * the failure, drop everything but op itself. The code. */
     int (*finish)(struct zkl_op *op, int rc);
+    bool closes; /* it is decided when the client is closed, and not ended by that */
 };
 
 struct zkl_op {
@@ -49,7 +50,8 @@ void zkl_op_know(struct zkl_op *op, int rc);
 
 /* --- with the mutex ----------------------------------------------------- */
 
-/* From here on there will be a callback. ECLOSED, ENOMEM: there will not. */
+/* From here on there will be a callback. ECLOSED (which one that closes gets only once that is done),
+ * ENOMEM: there will not. */
 int zkl_op_begin(struct zkl_op *op, uint64_t *id);
 /* There will not be one after all. */
 void zkl_op_withdraw(struct zkl_op *op);
@@ -63,5 +65,6 @@ void zkl_op_decide(struct zkl_op *op, int rc);
 void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel);
 /* What the driver calls. */
 void zkl_ops_due(void *client, int64_t mono_ns);
+void zkl_ops_closed(void *client, bool confirmed);
 
 #endif

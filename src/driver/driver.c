@@ -413,6 +413,8 @@ static void *service_main(void *driver)
         if (!d->closing)
             sleep_until_something(d);
     }
+    if (d->config.closed)
+        d->config.closed(d->config.arg, !d->end_unconfirmed);
     d->closed = true;
     pthread_cond_broadcast(&d->changed);
     pthread_cond_signal(&d->has_notes);
@@ -594,21 +596,25 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
     return rc;
 }
 
+void zkl_driver_begin_close(struct zkl_driver *d)
+{
+    if (d->closing)
+        return;
+    zkl_core_close(&d->core, zkl_clock_now());
+    d->closing = true;
+    d->end_unconfirmed = false;
+    d->open_current = d->open_probe = false;
+    zkl_handle_bury(d, &d->current);
+    zkl_handle_bury(d, &d->probe);
+    zkl_driver_kick(d);
+}
+
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
 {
     struct timespec until = zkl_clock_timespec(deadline_mono_ns);
     int rc = 0;
     zkl_driver_lock(d);
-    bool first = !d->closing;
-    if (first) {
-        zkl_core_close(&d->core, zkl_clock_now());
-        d->closing = true;
-        d->end_unconfirmed = false;
-        d->open_current = d->open_probe = false;
-        zkl_handle_bury(d, &d->current);
-        zkl_handle_bury(d, &d->probe);
-        zkl_driver_kick(d);
-    }
+    zkl_driver_begin_close(d);
     zkl_driver_unlock(d); /* wakes those whose waits have just ended */
     zkl_driver_lock(d);
     while (!(d->closed && d->dispatch_done) && rc == 0)

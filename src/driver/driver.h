@@ -58,6 +58,7 @@ struct zkl_driver_config {
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
     void (*due)(void *arg, int64_t mono_ns);               /* due_ns has come */
+    void (*closed)(void *arg, bool confirmed); /* the session's end is confirmed, or given up */
     /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
      * when zkl_driver_new fails. */
     void (*gone)(void *arg);
@@ -126,7 +127,9 @@ bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner);
 int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
-/* End the session; true if the server confirmed its end and all was done by the deadline. */
+/* End the session, and do not wait for it. */
+void zkl_driver_begin_close(struct zkl_driver *d);
+/* Without the mutex: likewise, and wait: true if the server confirmed its end and all was done by the deadline. */
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 
 /* After close: lets its threads go, and frees it with the last reference (contenders that are still

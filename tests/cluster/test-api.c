@@ -121,6 +121,7 @@ static void try_operations(void)
     try(zkl_revoke_async, (NULL, NULL, NULL, 0, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_break_async, (NULL, NULL, 0, 0, 0, NULL, NULL), ZKL_EINVAL);
     try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
+    try(zkl_client_close_async, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
     try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);
     try(zkl_guard_mutex_path, (NULL, 0, NULL, NULL), ZKL_EINVAL);

@@ -783,6 +783,54 @@ static void what_is_left_of_a_loop_is_run(void **state)
     }
 }
 
+struct ending {
+    struct zkl_client *client;
+    struct done *done;
+    int begun;
+};
+
+static void close_within(int code, void *arg)
+{
+    struct ending *e = arg;
+    (void)code;
+    e->begun = zkl_client_close_async(e->client, note_done, e->done);
+}
+
+/* Goal: a client is closed without a wait, also from a callback and more than once at a time: what is under way ends
+ * first, then each of these calls, and nothing is left. Method: with and without an event loop. */
+static void a_close_is_an_operation_too(void **state)
+{
+    (void)state;
+    for (int loop = 0; loop < 2; loop++) {
+        struct scene s = scene_open("closing");
+        struct done first = {0}, second = {0}, none = {0};
+        struct ending e = {.client = s.client, .done = &second, .begun = 1};
+        check_num(zkl_client_close_async(NULL, note_done, &none), ==, ZKL_EINVAL);
+        check_num(zkl_client_close_async(s.client, NULL, &none), ==, ZKL_EINVAL);
+        check_ok(async_lock(s.a, s.mutex));
+        if (loop)
+            check_num(zkl_client_event_fd(s.client), >=, 0);
+        check_ok(zkl_mutex_acquire_async(s.b, s.mutex, NULL, NULL, close_within, &e, NULL));
+        check_wait(cluster_children(s.path) == 2, WAIT_MS);
+        check_ok(zkl_client_close_async(s.client, note_done, &first));
+        check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_ECLOSED);
+        check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ELOST);
+        check_wait((loop ? zkl_client_dispatch(s.client, 10) : 0) >= 0 && first.calls == 1,
+                   WAIT_MS);
+        check_true(e.begun == 0 || e.begun == ZKL_ECLOSED); /* or that was over before */
+        check_wait((loop ? zkl_client_dispatch(s.client, 10) : 0) >= 0 &&
+                       second.calls == (e.begun == 0),
+                   WAIT_MS);
+        check_ok(done_code(&first));
+        check_num(second.code, ==, 0);
+        check_num(cluster_children(s.path), ==, 0);
+        check_ok(zkl_client_close(s.client, WAIT_MS));
+        check_num(zkl_client_close_async(s.client, note_done, &none), ==, ZKL_ECLOSED);
+        check_num(none.calls, ==, 0);
+        scene_close(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -806,6 +854,7 @@ int main(int argc, char **argv)
         cluster_test(a_callback_starts_the_next),
         cluster_test(an_event_loop_has_its_callbacks),
         cluster_test(what_is_left_of_a_loop_is_run),
+        cluster_test(a_close_is_an_operation_too),
     };
     return CLUSTER_MAIN(argc, argv, "async", tests);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that is killed and comes back, or stands still: every call has its bound, and holds and
  * places in the queue live as long as the session does. */
+#include "done.h"
 #include "outage.h"
 
 #include <stdio.h>
@@ -265,6 +266,29 @@ static void a_close_without_a_server_is_bounded(void **state)
     scene_end(&s);
 }
 
+/* Goal: an operation that closes without a server ends, too, and does not claim the session's end: by itself, or in
+ * zkl_client_free. */
+static void a_close_by_operation_without_a_server_ends(void **state)
+{
+    (void)state;
+    for (int freed = 0; freed < 2; freed++) {
+        struct scene s;
+        struct done done = {0};
+        scene_begin(&s, "close-async", SHORT_SESSION_MS);
+        struct zkl_client *client = client_of(SHORT_SESSION_MS);
+        server_down();
+        check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        check_ok(zkl_client_close_async(client, note_done, &done));
+        if (freed)
+            check_ok(zkl_client_free(client));
+        check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+        if (!freed)
+            check_ok(zkl_client_free(client));
+        server_back();
+        scene_end(&s);
+    }
+}
+
 /* --- silent ----------------------------------------------------------------------------------- */
 
 /* libzookeeper gives the link up after two thirds of the session timeout without an answer. */
@@ -442,6 +466,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(an_unlock_without_a_server_is_unconfirmed),
     cluster_test(a_lock_is_granted_when_the_server_is_back),
     cluster_test(a_close_without_a_server_is_bounded),
+    cluster_test(a_close_by_operation_without_a_server_ends),
     cluster_test(a_lock_survives_a_silent_server),
     cluster_test(a_lock_with_a_deadline_ends_although_the_server_is_silent),
     cluster_test(a_try_waits_for_a_silent_server_one_session_timeout),
