@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking about locks without waiting: each step is begun in the callback of the one before. A multi-lock is
- * taken, looked at and asked for; nobody lets go, so one of its nodes is deleted. */
+ * taken, looked at and asked for; nobody lets go, so one of its nodes is deleted. Then the client is closed. */
 #include <zklock/async.h>
 
 #include <semaphore.h>
@@ -34,22 +34,24 @@ static int begin(intptr_t step)
     case 4:
         return zkl_break_async(client, seen->entries[0].node_path, seen->entries[0].czxid, 0, 5000,
                                next, arg);
-    default:
+    case 5:
         return zkl_multi_unlock_async(owner, multi, NULL, next, arg);
+    default:
+        return zkl_client_close_async(client, next, arg);
     }
 }
 
 /* What each step is to come to. */
-static const int expected[] = {0, 0, 0, ZKL_ETIMEDOUT, 0, ZKL_ELOST};
+static const int expected[] = {0, 0, 0, ZKL_ETIMEDOUT, 0, ZKL_ELOST, 0};
 
 static void next(int code, void *arg)
 {
     intptr_t step = (intptr_t)arg;
     printf("step %d: %s\n", (int)step, zkl_strerror(code));
     int fine = code == expected[step];
-    if (fine && step < 5 && begin(step + 1) == 0)
+    if (fine && step < 6 && begin(step + 1) == 0)
         return;
-    result = !fine || step < 5;
+    result = !fine || step < 6;
     sem_post(&all_done);
 }
 
