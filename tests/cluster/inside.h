@@ -8,6 +8,10 @@
 #include "api/client.h"
 #include "cluster.h"
 
+/* The session timeout of a client that is expired: its next connection may come while the server is at it, and be
+ * left without an answer, which libzookeeper gives up after two thirds of this. */
+#define EXPIRING_MS 3000
+
 /* End its session, as the server would. */
 static inline void inside_expire(struct zkl_client *client)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local hand-off (local_handoffs_max): threads of one handle take turns on one node. */
 #include "inside.h"
+#include "outage.h"
 
 #include "done.h"
 #include "notes.h"
@@ -337,7 +338,7 @@ static void the_next_one_queues_for_who_gave_up(void **state)
 static void an_expiry_keeps_the_order_of_who_waits(void **state)
 {
     const char *path = cluster_path("expired");
-    struct zkl_client *client = cluster_client();
+    struct zkl_client *client = client_of(EXPIRING_MS);
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct actor *actors[THREADS];
     struct take takes[THREADS];

@@ -338,7 +338,7 @@ static void an_expired_request_begins_anew(void **state)
     char node[300];
 
     (void)state;
-    options.session_timeout_ms = 3000;
+    options.session_timeout_ms = EXPIRING_MS;
     struct user b = user_with(cluster_client_with(&options), path, 1);
     check_ok(take(&a, 1));
     begin(&b, 1, path, 1);
