@@ -67,8 +67,9 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
 /* --- a crew that counts for itself ------------------------------------------------------------ */
 
 #define HANDS 4
+#define TOGETHER 20 /* the first turns, of all hands at once, so that some are handed on for sure */
 #define TURNS 150
-#define SAMPLES_MAX (HANDS * TURNS * MUTEXES)
+#define SAMPLES_MAX (HANDS * (TOGETHER + TURNS) * MUTEXES)
 
 /* Plain, handed on among threads, kept while nobody wants it; then of other kinds. */
 enum { PLAIN, HANDED, KEPT, MUTEXES, SHARED = MUTEXES, PERMITS, PATHS };
@@ -240,6 +241,8 @@ static void *hand_main(void *arg)
     struct hand *hand = arg;
     struct crew *crew = hand->crew;
 
+    for (int i = 0; i < TOGETHER; i++)
+        turn_mutex(hand, crew->mutexes[HANDED], HANDED);
     for (int i = 0; i < TURNS; i++) {
         switch (below(&hand->seed, 7)) {
         case 0:
