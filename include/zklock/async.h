@@ -118,8 +118,8 @@ ZKL_API int zkl_break_async(struct zkl_client *client, const char *node_path, ui
 
 /* zkl_client_close, which at once is as if it had been called: holds are lost, operations end with ECLOSED,
  * before this one or after it. The callback comes when a server has confirmed the session's end (0), or when
- * none is waited for any more, which may take a session timeout (ETIMEDOUT: the nodes go when the session
- * times out at the latest), and at the latest in zkl_client_free. May be called several times while it goes on.
+ * none is waited for any more, after some seconds (ETIMEDOUT: the nodes go when the session times out at the
+ * latest), and at the latest in zkl_client_free. May be called several times while it goes on.
  * At once: EINVAL, EFORK, ENOMEM: nothing was done; ECLOSED: the client is closed. */
 ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
 

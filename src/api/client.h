@@ -50,9 +50,10 @@ struct zkl_client {
     unsigned fork_generation;
     atomic_int refs; /* the user's handle, and each mutex and hold */
     atomic_bool closed;
-    char *owner;                                             /* NULL: "host pid thread" */
-    char self[96];                                           /* "host pid " */
-    _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS]; /* memory for the next ones, or NULL */
+    char *owner;   /* NULL: "host pid thread" */
+    char self[96]; /* "host pid " */
+    /* Memory for the next ones, or NULL. */
+    _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS];
     int connect_timeout_ms;
 
     /* All below: under the driver's mutex. */

@@ -35,29 +35,19 @@ static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
 
 /* A list is not needed where it could show nothing else. The predecessor's node was deleted; gone: in a
  * session that lives. */
-static void feed_succession(struct zkl_core *core, struct zkl_contender *c, bool gone, bool held)
+static void feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
+                           bool gone)
 {
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    zkl_core_feed(core, c,
-                  (struct zkl_event){.type = ZKL_EV_PRED_FIRED,
-                                     .gone = gone && is_reliable(core, own),
-                                     .asked = is_asked(core, own),
-                                     .held = held});
-}
-
-/* It was there in the list, and is not where the watch on it was asked for. */
-static void feed_pred_missing(struct zkl_core *core, struct zkl_contender *c,
-                              struct zkl_event event)
-{
-    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    event.gone = is_reliable(core, own);
+    event.gone = gone && is_reliable(core, own);
     event.asked = is_asked(core, own);
     zkl_core_feed(core, c, event);
 }
 
 void zkl_answer_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
 {
-    feed_succession(core, heir, given_back, true);
+    feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .held = true},
+                   given_back);
 }
 
 /* One of ours that had the lock and whose node, which the watch is on, is being deleted. */
@@ -83,7 +73,7 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
         return;
     }
     bool others = watch->node_session != core->session.id && is_reliable(core, watch);
-    feed_succession(core, c, others, false);
+    feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED}, others);
 }
 
 /* What a watch that is over tells each of its subscribers. */
@@ -102,7 +92,7 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
-        feed_pred_missing(core, c, fate.pred);
+        feed_pred_gone(core, c, fate.pred, true); /* it was in the list */
     } else if (is_contenders(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {
@@ -156,24 +146,14 @@ static bool asks_to_let_go(const struct zkl_reply *reply)
     return reply->data && zkl_is_revocation(reply->data, reply->data_size);
 }
 
-static void feed_revoked(struct zkl_core *core, struct zkl_watch *watch)
+/* Whose node it is. */
+static void feed_own(struct zkl_core *core, struct zkl_watch *watch, enum zkl_event_type type)
 {
     struct zkl_subscription *next; /* who finds its lease over leaves by it */
-    watch->revoked = true;
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
         if (is_contenders(sub, ZKL_SUB_OWN))
-            zkl_core_feed_type(core, sub->contender, ZKL_EV_REVOKED);
-    }
-}
-
-static void feed_own_armed(struct zkl_core *core, struct zkl_watch *watch)
-{
-    struct zkl_subscription *next;
-    for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
-        next = sub->next;
-        if (is_contenders(sub, ZKL_SUB_OWN))
-            zkl_core_feed_type(core, sub->contender, ZKL_EV_OWN_ARMED);
+            zkl_core_feed_type(core, sub->contender, type);
     }
 }
 
@@ -199,9 +179,11 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
     if (reply->answer == ZKL_ANSWER_OK) {
         watch->link = core->link;
         watch->node_session = reply->node_session;
-        if (asks_to_let_go(reply))
-            feed_revoked(core, watch);
-        feed_own_armed(core, watch);
+        if (asks_to_let_go(reply)) {
+            watch->revoked = true;
+            feed_own(core, watch, ZKL_EV_REVOKED);
+        }
+        feed_own(core, watch, ZKL_EV_OWN_ARMED);
         feed_limit(core, watch, reply);
         zkl_watch_armed(core, watch);
         return;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group.h"
 
-
 #include <zklock/zklock.h>
 
 #include "batch.h"

@@ -586,9 +586,10 @@ void zkl_in_waiting(struct zkl_step *s)
         return;
     }
     bool missing = ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE;
-    if ((ev->type == ZKL_EV_PRED_FIRED || missing) && is_our_turn(s))
+    bool told = missing || ev->type == ZKL_EV_PRED_FIRED;
+    if (told && is_our_turn(s))
         zkl_step_grant(s, "predecessor deleted");
-    else if ((ev->type == ZKL_EV_PRED_FIRED || missing) && is_our_turn_next(s))
+    else if (told && is_our_turn_next(s))
         s->m->pred_is_gone = true;
     else if (ev->type == ZKL_EV_OWN_ARMED && s->m->pred_is_gone && window_fresh(ev))
         zkl_step_grant(s, "predecessor deleted");

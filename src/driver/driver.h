@@ -58,7 +58,8 @@ struct zkl_driver_config {
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
     void (*due)(void *arg, int64_t mono_ns);               /* due_ns has come */
-    void (*closed)(void *arg, bool confirmed); /* the session's end is confirmed, or given up */
+    /* The session's end is confirmed, or given up; may be NULL. */
+    void (*closed)(void *arg, bool confirmed);
     /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
      * when zkl_driver_new fails. */
     void (*gone)(void *arg);

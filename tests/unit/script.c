@@ -574,13 +574,18 @@ void script_hold(struct script *s, const char *root, int32_t number)
     script_listed(s, child);
 }
 
-void script_wait(struct script *s, const char *root, int32_t number, const char *children)
+void script_queue(struct script *s, const char *root, int32_t number, const char *children)
 {
     script_lock(s, root);
     char all[256];
     snprintf(all, sizeof all, "%d:%d %s", s->guids, number, children);
     script_created(s, number);
     script_listed(s, all);
+}
+
+void script_wait(struct script *s, const char *root, int32_t number, const char *children)
+{
+    script_queue(s, root, number, children);
     while (s->request_count > 0 && s->requests[s->request_count - 1].kind == ZKL_REQ_WATCH)
         reply_to(s, s->request_count - 1, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
 }

@@ -117,7 +117,9 @@ bool script_next(struct script *s, enum zkl_request_kind *kind);
 
 /* Lock, uncontended, with this number. */
 void script_hold(struct script *s, const char *root, int32_t number);
-/* Lock, with this number, behind these children. */
+/* Lock, with this number, behind these children; the watches are asked for. */
+void script_queue(struct script *s, const char *root, int32_t number, const char *children);
+/* The same, and they are armed. */
 void script_wait(struct script *s, const char *root, int32_t number, const char *children);
 
 /* --- what was recorded ---------------------------------------------------- */

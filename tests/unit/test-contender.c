@@ -77,9 +77,7 @@ static void a_predecessor_gone_before_the_watch_is_not_waited_for(void **state)
     (void)state;
     for (int others = 0; others < 2; others++) {
         struct script *s = script_connected();
-        script_lock(s, "/r");
-        script_created(s, 9);
-        script_listed(s, others ? "1:9 4:6 5:7" : "1:9 5:7");
+        script_queue(s, "/r", 9, others ? "4:6 5:7" : "5:7");
         script_forget(s);
         script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
         if (others) {

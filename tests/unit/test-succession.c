@@ -37,9 +37,7 @@ static void it_waits_for_word_of_its_own_node(void **state)
     (void)state;
     for (int i = 0; i < 5; i++) {
         struct script *s = script_connected();
-        script_lock(s, "/r");
-        script_created(s, 9);
-        script_listed(s, "1:9 5:7");
+        script_queue(s, "/r", 9, "5:7");
         script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the predecessor's */
         script_forget(s);
         script_fired(s, PRED, ZKL_FIRED_DELETED);
