@@ -104,7 +104,7 @@ static void renewal_waits_for_those_who_are_there(void **state)
 }
 
 /* Goal: who is alone there and may stay until somebody queues is asked to let go, as nobody can queue: each time
- * it is seen, and however that ends. Method: such a node (r5) beside another one and alone, and an ordinary one. */
+ * it is seen, and however that ends. Method: such a node (r5) before and behind another one and alone, and an ordinary one. */
 static void who_stays_is_asked_to_let_go(void **state)
 {
     static const char request[] = "  > set /r/G5-0000000007 to __REVOKE__\n";
@@ -115,6 +115,8 @@ static void who_stays_is_asked_to_let_go(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
     script_rooted(s, 50, "r5:7 6:8");
+    script_fired(s, "/r", ZKL_FIRED_OTHER);
+    script_rooted(s, 50, "6:6 r5:7");
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     assert_false(script_has(s, "set"));
     script_rooted(s, 50, "r5:7");

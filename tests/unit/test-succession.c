@@ -69,6 +69,24 @@ static void it_waits_for_word_of_its_own_node(void **state)
     }
 }
 
+/* Goal: the word of its own node grants nothing to who has others before it. Method: it has waited for so long that
+ * it asks for that word all the same when its predecessor goes. */
+static void with_others_before_it_a_waiter_lists(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_queue(s, "/r", 9, "4:6 5:7");
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the predecessor's */
+    script_forget(s);
+    script_at(s, 300);
+    assert_true(script_has(s, "  > watch /r/G1-0000000009\n"));
+    script_fired(s, PRED, ZKL_FIRED_DELETED);
+    be_listed_first(s, "1:9");
+    script_unlock(s, 1);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: a watch that waited for nobody's leaving grants nothing. Method: the predecessor stays. */
 static void its_own_node_alone_grants_nothing(void **state)
 {
@@ -595,6 +613,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_waits_for_word_of_its_own_node),
+        cmocka_unit_test(with_others_before_it_a_waiter_lists),
         cmocka_unit_test(its_own_node_alone_grants_nothing),
         cmocka_unit_test(behind_what_may_be_a_writer_a_waiter_lists),
         cmocka_unit_test(after_a_reconnect_a_waiter_lists),
