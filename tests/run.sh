@@ -165,7 +165,8 @@ def reasons(test, word):
     output, errors = ((test.get(k) or "").strip().splitlines() for k in ("stdout", "stderr"))
     if word == "SKIPPED":
         return (output or errors)[-1:]
-    told = (line.split(" --- ")[-1].strip() for line in errors if "ERROR" in line or "error:" in line)
+    counts = ("[  PASSED  ]", "[  FAILED  ]")
+    told = (line.split(" --- ")[-1].strip() for line in errors if not line.startswith(counts) and "TEST(S)" not in line)
     return [line for line in told if line][:4]
 
 for path in glob.glob(sys.argv[1]):

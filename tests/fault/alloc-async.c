@@ -72,6 +72,26 @@ static void no_memory_for_an_operation(void **state)
     alloc_play(*state, hold_once);
 }
 
+static bool close_it(struct stage *s, int n, int count)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct done done = {0};
+
+    alloc_arm(n, count);
+    int rc = ended(&done, zkl_client_close_async(client, note_done, &done));
+    bool struck = alloc_disarm();
+    check_true(rc == 0 || (struck && rc == ZKL_ENOMEM));
+    check_ok(zkl_client_free(client));
+    alloc_check_works(s, s->client, s->mutex);
+    return struck;
+}
+
+/* An operation that closes the client needs memory to begin with, and for nothing after that. */
+static void no_memory_for_a_close_by_operation(void **state)
+{
+    alloc_play(*state, close_it);
+}
+
 static struct zkl_semaphore *semaphore;
 
 static bool take_permits(struct stage *s, int n, int count)
@@ -193,6 +213,7 @@ static void an_event_loop_needs_no_memory(void **state)
 
 const struct CMUnitTest alloc_async_tests[] = {
     ALLOC_TEST(no_memory_for_an_operation),
+    ALLOC_TEST(no_memory_for_a_close_by_operation),
     ALLOC_TEST(no_memory_for_permits_of_an_operation),
     ALLOC_TEST(no_memory_for_a_multi_lock_of_an_operation),
     ALLOC_TEST(no_memory_for_a_question),
