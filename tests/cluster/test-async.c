@@ -796,6 +796,13 @@ static void close_within(int code, void *arg)
     e->begun = zkl_client_close_async(e->client, note_done, e->done);
 }
 
+static bool is_called(const struct scene *s, bool loop, const struct done *done)
+{
+    if (loop)
+        check_num(zkl_client_dispatch(s->client, 10), >=, 0);
+    return done->calls == 1;
+}
+
 /* Goal: a client is closed without a wait, also from a callback and more than once at a time: what is under way ends
  * first, then each of these calls, and nothing is left. Method: with and without an event loop. */
 static void a_close_is_an_operation_too(void **state)
@@ -815,14 +822,14 @@ static void a_close_is_an_operation_too(void **state)
         check_ok(zkl_client_close_async(s.client, note_done, &first));
         check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_ECLOSED);
         check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ELOST);
-        check_wait((loop ? zkl_client_dispatch(s.client, 10) : 0) >= 0 && first.calls == 1,
-                   WAIT_MS);
-        check_true(e.begun == 0 || e.begun == ZKL_ECLOSED); /* or that was over before */
-        check_wait((loop ? zkl_client_dispatch(s.client, 10) : 0) >= 0 &&
-                       second.calls == (e.begun == 0),
-                   WAIT_MS);
+        check_wait(is_called(&s, loop, &first), WAIT_MS);
         check_ok(done_code(&first));
-        check_num(second.code, ==, 0);
+        check_true(e.begun == 0 || e.begun == ZKL_ECLOSED); /* or that was over before */
+        if (e.begun == 0) {
+            check_wait(is_called(&s, loop, &second), WAIT_MS);
+            check_ok(done_code(&second));
+        }
+        check_num(second.calls, ==, 0);
         check_num(cluster_children(s.path), ==, 0);
         check_ok(zkl_client_close(s.client, WAIT_MS));
         check_num(zkl_client_close_async(s.client, note_done, &none), ==, ZKL_ECLOSED);
