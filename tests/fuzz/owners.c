@@ -103,6 +103,7 @@ static void told(struct zkl_permits *permits, const struct zkl_news *news)
         must(ask->owners[i].phase == IDLE && m->state == ZKL_HOLDING);
         ask->owners[i] = (struct owner){.contender = ask->owners[i].contender,
                                         .before = ask->owners[i].before,
+                                        .was_gone = ask->owners[i].was_gone,
                                         .phase = GRANTED,
                                         .suspect = m->suspect,
                                         .revoked = m->revoked};
@@ -124,8 +125,13 @@ static void on_query(struct zkl_query *query, int code, const struct zkl_reply *
 
 void owners_note_states(struct stream *s)
 {
-    for (size_t i = 0; i < OWNERS; i++)
-        s->owners[i].before = s->owners[i].contender.machine.state;
+    for (size_t i = 0; i < OWNERS; i++) {
+        struct owner *owner = &s->owners[i];
+        const struct zkl_contender_machine *m = &owner->contender.machine;
+        owner->before = m->state;
+        owner->was_gone = m->state == ZKL_WAITING && m->pred_is_gone;
+        owner->told = m->state == ZKL_WAITING && (owner->told || s->passed_on);
+    }
     s->listed = NULL;
     s->passed_on = false;
 }
@@ -146,12 +152,13 @@ static bool was_shown(const struct stream *s, const struct zkl_contender_machine
     return look.present && look.before == 0;
 }
 
-/* Without a list: to a waiter for a mutex, by the deletion of what it waited for. */
+/* Without a list: to a waiter for a mutex, by the deletion of what it waited for, now or before the
+ * answer that its own node is there. */
 static bool was_passed_on(const struct stream *s, const struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
-    return s->passed_on && owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
-           m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
+    return (s->passed_on || owner->was_gone) && owner->before == ZKL_WAITING &&
+           m->state == ZKL_HOLDING && m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
 }
 
 void owners_check(struct stream *s)
@@ -161,6 +168,8 @@ void owners_check(struct stream *s)
         const struct zkl_contender_machine *m = &owner->contender.machine;
         if (is_first_state(m->state) && !is_first_state(owner->before))
             must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner));
+        if (m->state == ZKL_WAITING && m->pred_is_gone)
+            must(owner->told || s->passed_on);
     }
     owners_note_states(s);
 }

@@ -223,6 +223,11 @@ static enum zkl_answer take_answer(struct stream *s, size_t i, bool *done)
     return answer;
 }
 
+static bool is_delete(enum zkl_request_kind kind)
+{
+    return kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL;
+}
+
 static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done, bool honest)
 {
     struct request r = take_request(&s->server, i);
@@ -234,8 +239,8 @@ static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done
         bare.failed_check = fuzz_below(&s->in, MEMBERS + 1);
     if (answer != ZKL_ANSWER_OK)
         s->listed = NULL;
-    s->passed_on =
-        answer == ZKL_ANSWER_OK && (r.kind == ZKL_REQ_DELETE || r.kind == ZKL_REQ_DELETE_ALL);
+    s->passed_on = r.kind == ZKL_REQ_WATCH ? answer == ZKL_ANSWER_NONODE
+                                           : answer == ZKL_ANSWER_OK && is_delete(r.kind);
     say(s, "  < %d, %zu children (%llu)", answer, full.child_count, (unsigned long long)r.id);
     zkl_core_reply(&s->core, s->now, answer == ZKL_ANSWER_OK ? &full : &bare);
     owners_check(s);

@@ -78,6 +78,8 @@ struct owner {
     enum phase phase;
     bool lost, suspect, revoked, stopped, abandoned;
     enum zkl_contender_state before; /* of the event that happens now */
+    bool was_gone;                   /* likewise: its predecessor's deletion, known to it */
+    bool told;                       /* while it waits: of the deletion of some node */
 };
 
 /* A request for permits. */
