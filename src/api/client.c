@@ -255,7 +255,9 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .closed = zkl_ops_closed,
         .gone = free_client,
         .arg = client};
-    bool copied = copy_text(&config.servers, o->servers);
+    size_t hosts = strcspn(o->servers, "/");
+    config.servers = strndup(o->servers, hosts);
+    bool copied = copy_text(&config.chroot, o->servers + hosts) && config.servers;
     copied = copy_text(&config.auth_scheme, o->auth_scheme) && copied;
     if (!copied) {
         zkl_driver_config_free(&config);

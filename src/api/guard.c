@@ -10,18 +10,13 @@
 #include "hold.h"
 #include "owner.h"
 
-/* A node's path from the ensemble's own root is first the client's chroot, then the rest. */
-static const char *chroot_of(const struct zkl_client *client)
-{
-    const char *chroot = strchr(client->driver->config.servers, '/');
-    return chroot ? chroot : "";
-}
-
 static int put_path(const struct zkl_hold *hold, const char *chroot, char *path, size_t size,
                     const char *call)
 {
     size_t cut = chroot ? strlen(chroot) : 0;
-    int n = snprintf(path, size, "%s%s/%s", chroot_of(hold->client), hold->root->path, hold->node);
+    /* From the ensemble's own root. */
+    int n = snprintf(path, size, "%s%s/%s", hold->client->driver->config.chroot, hold->root->path,
+                     hold->node);
     if ((size_t)n >= size)
         return zkl_fail(ZKL_EINVAL, "%s: %s: the node's path is longer than %zu bytes", call,
                         hold->root->path, size - 1);

@@ -451,6 +451,7 @@ void zkl_driver_config_free(struct zkl_driver_config *config)
     if (config->auth_credential)
         explicit_bzero(config->auth_credential, strlen(config->auth_credential));
     free(config->servers);
+    free(config->chroot);
     free(config->auth_scheme);
     free(config->auth_credential);
 }
@@ -531,8 +532,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     d->epoll_fd = d->wake_fd = d->event_fd = -1;
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
     d->core.hello_wanted = config->hello;
-    const char *chroot = strchr(config->servers, '/');
-    d->core.chroot_length = chroot ? strlen(chroot) : 0;
+    d->core.chroot_length = strlen(config->chroot);
     return d;
 }
 

@@ -47,7 +47,8 @@ struct zkl_fd_watch {
 };
 
 struct zkl_driver_config {
-    char *servers;
+    char *servers; /* without the chroot */
+    char *chroot;  /* empty: none */
     int session_timeout_ms;
     char *auth_scheme;
     char *auth_credential;

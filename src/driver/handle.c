@@ -9,6 +9,8 @@
 
 #include <zklock/zklock.h>
 
+#include "chroot.h"
+
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
     return h->call_count;
@@ -98,7 +100,6 @@ static void on_string(int rc, const char *value, const void *data)
     on_void(rc, data);
 }
 
-/* A path may or may not carry the chroot. */
 static const char *last_component(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -412,13 +413,19 @@ static zoo_op_t *check_ops(struct zkl_call *call, const struct zkl_request *r)
     return ops;
 }
 
-static int send_transaction(struct zkl_handle *h, struct zkl_call *call, zoo_op_t *ops,
-                            size_t count)
+int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then)
+{
+    zhandle_t *zh = call->handle->zh;
+    return is_unrecoverable(zh) ? ZINVALIDSTATE
+                                : zoo_amulti(zh, count, ops, call->results, then, call);
+}
+
+static int send_transaction(struct zkl_call *call, zoo_op_t *ops, size_t count)
 {
     int rc = ZSYSTEMERROR;
     call->result_count = count;
     if (ops && call->results)
-        rc = zoo_amulti(h->zh, (int)count, ops, call->results, on_transaction, call);
+        rc = zkl_call_multi(call, (int)count, ops, on_transaction);
     free(ops);
     return rc;
 }
@@ -430,7 +437,7 @@ static int send_create_under(struct zkl_handle *h, struct zkl_call *call,
     if (ops)
         zoo_create_op_init(&ops[r->check_count], r->path, r->data, (int)strlen(r->data),
                            zkl_handle_acl(h->driver), ZOO_EPHEMERAL, NULL, 0);
-    return send_transaction(h, call, ops, r->check_count + 1);
+    return send_transaction(call, ops, r->check_count + 1);
 }
 
 static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
@@ -446,16 +453,16 @@ static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const st
         zoo_create_op_init(&ops[i], r->checks[i], r->texts[i], (int)strlen(r->texts[i]),
                            zkl_handle_acl(h->driver), ZOO_EPHEMERAL_SEQUENTIAL,
                            call->paths + i * ZKL_PATH_ROOM, ZKL_PATH_ROOM);
-    return send_transaction(h, call, ops, r->check_count);
+    return send_transaction(call, ops, r->check_count);
 }
 
-static int send_delete_all(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+static int send_delete_all(struct zkl_call *call, const struct zkl_request *r)
 {
     zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
     call->results = calloc(r->check_count, sizeof *call->results);
     for (size_t i = 0; ops && i < r->check_count; i++)
         zoo_delete_op_init(&ops[i], r->checks[i], -1);
-    return send_transaction(h, call, ops, r->check_count);
+    return send_transaction(call, ops, r->check_count);
 }
 
 static int send_make(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
@@ -465,9 +472,9 @@ static int send_make(struct zkl_handle *h, struct zkl_call *call, const struct z
                         r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER, on_created, call);
 }
 
-static int send_heartbeat(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+static int send_heartbeat(struct zkl_call *call, const struct zkl_request *r)
 {
-    return send_transaction(h, call, check_ops(call, r), r->check_count);
+    return send_transaction(call, check_ops(call, r), r->check_count);
 }
 
 static int send_list(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
@@ -529,14 +536,25 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     case ZKL_REQ_CREATE_ALL:
         return send_create_all(h, call, r);
     case ZKL_REQ_DELETE_ALL:
-        return send_delete_all(h, call, r);
+        return send_delete_all(call, r);
     case ZKL_REQ_HEARTBEAT:
-        return send_heartbeat(h, call, r);
+        return send_heartbeat(call, r);
     case ZKL_REQ_RENEW:
     case ZKL_REQUEST_KINDS:
         break;
     }
     return ZBADARGUMENTS;
+}
+
+static int send_below(const char *chroot, struct zkl_call *call, const struct zkl_request *r)
+{
+    struct zkl_rooted rooted;
+    if (!zkl_chroot_begin(&rooted, chroot, r))
+        return ZSYSTEMERROR;
+    int rc = r->kind == ZKL_REQ_RENEW ? zkl_renew_start(call, rooted.request.path)
+                                      : send_one(call->handle, call, &rooted.request);
+    zkl_chroot_end(&rooted);
+    return rc;
 }
 
 bool zkl_call_is_kept(struct zkl_call *call, int rc)
@@ -555,8 +573,7 @@ enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *
     struct zkl_call *call = new_call(h, request->id);
     if (!call)
         return ZKL_ANSWER_NOMEM;
-    int rc = request->kind == ZKL_REQ_RENEW ? zkl_renew_start(call, request->path)
-                                            : send_one(h, call, request);
+    int rc = send_below(h->driver->config.chroot, call, request);
     if (rc != ZOK && !zkl_call_is_kept(call, rc))
         free_call(call);
     return zkl_map_refusal(rc);

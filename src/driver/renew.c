@@ -146,7 +146,7 @@ static int send_transaction(struct zkl_call *call, int count, void_completion_t 
     zoo_create_op_init(&r->ops[1], r->path, r->data, r->length, &r->acl, ZOO_PERSISTENT, r->created,
                        sizeof r->created);
     zoo_delete_op_init(&r->ops[2], r->path, -1);
-    return zoo_amulti(call->handle->zh, count, r->ops, call->results, then, call);
+    return zkl_call_multi(call, count, r->ops, then);
 }
 
 static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)

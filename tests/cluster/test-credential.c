@@ -264,6 +264,46 @@ static void a_refused_credential_is_not_told(void **state)
     check_num(told, ==, 0);
 }
 
+/* Refused while its mutex is asking: in time it is either told before anything is sent, or after. */
+static void *be_refused(void *arg)
+{
+    const struct zkl_client_options *options = arg;
+    long rounds = cluster_length(200, 20);
+
+    for (long i = 0; i < rounds; i++) {
+        struct zkl_client *client = NULL;
+        struct zkl_mutex *mutex = NULL;
+        check_ok(zkl_client_open(&client, options));
+        check_ok(zkl_mutex_new(&mutex, client, "/refused", NULL));
+        check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
+        cluster_free(client, mutex);
+    }
+    return NULL;
+}
+
+/* Goal: nothing in memory breaks where a session ends just when something is sent, below a chroot or
+ * not. Method: many of them, side by side; libzookeeper's zoo_amulti then frees its path twice if it is the
+ * one who puts the chroot before it, and leaks. */
+static void a_session_that_just_ended_takes_nothing(void **state)
+{
+    enum { THREADS = 24 };
+    struct zkl_client_options below = creator_options();
+    pthread_t threads[THREADS];
+    char servers[128];
+
+    (void)state;
+    below.auth_scheme = "nonsense";
+    below.auth_file = file_of(CREDENTIAL);
+    below.connect_timeout_ms = 0;
+    snprintf(servers, sizeof servers, "%s/below/a/chroot", zks_connect_string(server));
+    struct zkl_client_options plain = below;
+    below.servers = servers;
+    for (size_t i = 0; i < THREADS; i++)
+        check_ok(pthread_create(&threads[i], NULL, be_refused, i % 2 ? &below : &plain));
+    for (size_t i = 0; i < THREADS; i++)
+        check_ok(pthread_join(threads[i], NULL));
+}
+
 /* --- what is wrong with a source -------------------------------------------------------------- */
 
 static void check_bad(const struct zkl_client_options *options, const char *name, const char *word)
@@ -477,6 +517,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
     cluster_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
     cluster_test(a_refused_credential_is_not_told),
+    cluster_test(a_session_that_just_ended_takes_nothing),
     cluster_test(a_file_without_a_credential_is_named),
     cluster_test(a_file_that_may_not_be_read_is_named),
     cluster_test(a_variable_without_a_credential_is_named),

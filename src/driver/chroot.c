@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chroot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t room_for(const char *chroot, const char *path)
+{
+    return strlen(chroot) + strlen(path) + 1;
+}
+
+/* Behind it. */
+static char *put(char *out, const char *chroot, const char *path)
+{
+    out = stpcpy(out, chroot);
+    return stpcpy(out, strcmp(path, "/") == 0 ? "" : path) + 1;
+}
+
+static size_t room_for_all(const char *chroot, const struct zkl_request *request)
+{
+    size_t room = request->path ? room_for(chroot, request->path) : 0;
+    for (size_t i = 0; i < request->check_count; i++)
+        room += room_for(chroot, request->checks[i]);
+    return room;
+}
+
+bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
+                      const struct zkl_request *request)
+{
+    *rooted = (struct zkl_rooted){.request = *request};
+    if (chroot[0] == '\0')
+        return true;
+    rooted->texts = malloc(room_for_all(chroot, request) + 1);
+    rooted->checks = calloc(request->check_count + 1, sizeof *rooted->checks);
+    if (!rooted->texts || !rooted->checks) {
+        zkl_chroot_end(rooted);
+        return false;
+    }
+    char *at = rooted->texts;
+    if (request->path) {
+        rooted->request.path = at;
+        at = put(at, chroot, request->path);
+    }
+    for (size_t i = 0; i < request->check_count; i++) {
+        rooted->checks[i] = at;
+        at = put(at, chroot, request->checks[i]);
+    }
+    rooted->request.checks = rooted->checks;
+    return true;
+}
+
+void zkl_chroot_end(struct zkl_rooted *rooted)
+{
+    free(rooted->checks);
+    free(rooted->texts);
+}

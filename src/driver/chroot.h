@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A request's paths below the chroot. libzookeeper would put it before them, but its zoo_amulti frees such
+ * a path twice where the session has just ended (3.8.0), so it is never told of one. */
+#ifndef ZKL_DRIVER_CHROOT_H
+#define ZKL_DRIVER_CHROOT_H
+
+#include <stdbool.h>
+
+#include "core/core.h"
+
+struct zkl_rooted {
+    struct zkl_request request; /* good until zkl_chroot_end, as is what it was made of */
+    const char **checks;
+    char *texts;
+};
+
+/* chroot: "" for none, which costs nothing. False: no memory, and there is nothing to end. */
+bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
+                      const struct zkl_request *request);
+void zkl_chroot_end(struct zkl_rooted *rooted);
+
+#endif
