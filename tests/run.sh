@@ -195,7 +195,7 @@ tests() # BUILD_NAME [options of meson test]
         LSAN_OPTIONS=print_suppressions=0 \
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1:log_path=$reports/r" \
         TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:log_path=$reports/r:suppressions=$PWD/tests/lib/tsan.supp" \
-        $personality meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "run-$suite" \
+        $personality meson test -C "$dir" --no-rebuild --num-processes 4 --print-errorlogs --logbase "run-$suite" \
         "$@" $slower
     status=$?
 
@@ -464,7 +464,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite soak --suite examples "$@" ;;
+    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite interop --suite soak --suite examples "$@" ;;
     esac
 }
 

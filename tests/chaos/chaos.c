@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "chance.h"
+#include "length.h"
 #include "net.h"
 #include "option.h"
 #include "worker.h"
@@ -107,8 +108,7 @@ static struct options parse(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    const char *full = getenv("ZKL_TEST_LONG");
-    struct options o = {.seconds = full != NULL && strcmp(full, "1") == 0 ? 1800 : 60,
+    struct options o = {.seconds = (int)test_length(1800, 60),
                         .seed = net_now_ms(),
                         .client = -1};
     int option;

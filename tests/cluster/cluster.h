@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "fourlw.h"
+#include "length.h"
 #include "wire.h"
 #include "zkserver.h"
 
@@ -29,9 +30,6 @@ int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTes
 #define cluster_test(f) cmocka_unit_test_setup_teardown(f, cluster_raw_open, cluster_raw_close)
 int cluster_raw_open(void **state);
 int cluster_raw_close(void **state);
-
-/* ZKL_TEST_LONG=1: the full length, else the short one. */
-long cluster_length(long full, long brief);
 
 /* ZKL_TEST_CHROOT=/a/b: every client of cluster_options() lives below that node, which is there.
  * What a client calls path is at cluster_at(path) for the raw connection, and cluster_servers(list)

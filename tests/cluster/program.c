@@ -85,13 +85,6 @@ int cluster_main(int argc, char **argv, const char *name, const struct CMUnitTes
     return _cmocka_run_group_tests(name, tests, n, start_server, stop_server);
 }
 
-long cluster_length(long full, long brief)
-{
-    const char *text = getenv("ZKL_TEST_LONG");
-
-    return text && strcmp(text, "1") == 0 ? full : brief;
-}
-
 static char *next_text(void)
 {
     static char texts[16][1024];

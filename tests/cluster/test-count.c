@@ -353,7 +353,7 @@ static void crowd_begin(struct crowd *crowd, pthread_t *threads)
 static void many_threads_share_their_lists(void **state)
 {
     static pthread_t threads[CROWD_MAX];
-    const int n = (int)cluster_length(CROWD_MAX, 300);
+    const int n = (int)test_length(CROWD_MAX, 300);
     const char *path = cluster_path("thousand");
     struct zkl_client *holder = cluster_client();
     struct zkl_mutex *held = cluster_mutex(holder, path);

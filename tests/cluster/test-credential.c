@@ -268,7 +268,7 @@ static void a_refused_credential_is_not_told(void **state)
 static void *be_refused(void *arg)
 {
     const struct zkl_client_options *options = arg;
-    long rounds = cluster_length(200, 20);
+    long rounds = test_length(200, 20);
 
     for (long i = 0; i < rounds; i++) {
         struct zkl_client *client = NULL;

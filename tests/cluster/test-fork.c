@@ -264,7 +264,7 @@ static void a_fork_amid_calls_leaves_no_lock_taken(void **state)
     check_ok(zkl_mutex_lock(held));
     for (int i = 0; i < 3; i++)
         actor_begin(actors[i], lock_until_told, mutex);
-    for (long i = cluster_length(100, 8); i > 0; i--)
+    for (long i = test_length(100, 8); i > 0; i--)
         check_ok(in_child(open_own, (void *)busy));
     atomic_store(&forked_enough, true);
     for (int i = 0; i < 3; i++) {

@@ -543,7 +543,7 @@ static void threads_look_while_others_lock(void **state)
     struct actor *actors[5];
 
     (void)state;
-    int64_t until_ms = net_now_ms() + cluster_length(20000, 1500);
+    int64_t until_ms = net_now_ms() + test_length(20000, 1500);
     for (size_t i = 0; i < 5; i++) {
         crowds[i] = (struct crowd){client, path, until_ms, 0};
         actors[i] = actor_new();

@@ -257,7 +257,7 @@ static void waits_that_time_out_leave_nothing(void **state)
     struct worker kind = {.wait = wait_a_little, .expected = ZKL_ETIMEDOUT};
 
     (void)state;
-    check_rounds("timeouts", &kind, (int)cluster_length(10000, 1000));
+    check_rounds("timeouts", &kind, (int)test_length(10000, 1000));
 }
 
 /* Goal: the same for waits that are cancelled, each by an object of its own. Modes: F3. */
@@ -266,7 +266,7 @@ static void cancelled_waits_leave_nothing(void **state)
     struct worker kind = {.wait = wait_for_cancel, .expected = ZKL_ECANCELED};
 
     (void)state;
-    check_rounds("cancels", &kind, (int)cluster_length(1000, 100));
+    check_rounds("cancels", &kind, (int)test_length(1000, 100));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -99,7 +99,7 @@ static bool is_clean(struct crowd *c)
 static void many_wait_at_a_time(void **state)
 {
     (void)state;
-    count = (int)cluster_length(10000, 1000);
+    count = (int)test_length(10000, 1000);
     struct crowd theirs = crowd_open(), ours = crowd_open();
     start_all(&theirs);
     check_wait(atomic_load(&theirs.granted) == count, LIMIT_MS);

@@ -635,7 +635,7 @@ static void a_cancel_object_ends_all_waits(void **state)
     struct pair p;
     (void)state;
     pair_open(&p);
-    for (int round = 0; round < cluster_length(100, 10); round++) {
+    for (int round = 0; round < test_length(100, 10); round++) {
         pthread_t threads[CANCELED];
         check_ok(zkl_cancel_new(&p.wait.cancel));
         for (int i = 0; i < CANCELED; i++) {

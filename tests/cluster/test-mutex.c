@@ -442,7 +442,7 @@ static void calls_in_any_order_touch_only_the_own_hold(void **state)
         check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
         check_ok(wire_create(raw, node, "", WIRE_EPHEMERAL, other[i], sizeof other[i]));
     }
-    for (long n = cluster_length(5000, 300); n > 0; n--) {
+    for (long n = test_length(5000, 300); n > 0; n--) {
         int which = rand() % 2;
         random_call(benches[which]->mutex, &counts[which]);
     }

@@ -119,7 +119,7 @@ static void keep_busy(struct zkl_client *client)
     struct actor *actors[2] = {actor_new(), actor_new()};
 
     for (int i = 0; i < 2; i++) {
-        busy[i] = (struct busy){.turns = cluster_length(10000, 300), .seed = (unsigned)i};
+        busy[i] = (struct busy){.turns = test_length(10000, 300), .seed = (unsigned)i};
         busy[i].mutex = cluster_mutex(client, i == 0 ? "/busy-a/deep" : "/busy-b");
         actor_begin(actors[i], take_many_turns, &busy[i]);
     }

@@ -194,7 +194,7 @@ static void clients_that_are_gone_leave_nothing(void **state)
     open_use_and_free(true, true);
     int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     int connections = flw_connections(zks_host(), zks_port(server, 0));
-    for (long i = cluster_length(1000, 100); i > 0; i--)
+    for (long i = test_length(1000, 100); i > 0; i--)
         open_use_and_free(i % 2 == 0, i % 10 == 0);
     check_wait(entries("/proc/self/task") <= threads, WAIT_MS);
     check_num(entries("/proc/self/fd"), <=, descriptors);

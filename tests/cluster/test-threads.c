@@ -186,7 +186,7 @@ static void one_thread_locks_and_another_unlocks(void **state)
 {
     const char *path = cluster_path("relay");
     struct zkl_client *client = cluster_client();
-    struct relay relay = {.rounds = cluster_length(100000, 2000)};
+    struct relay relay = {.rounds = test_length(100000, 2000)};
     struct actor *locks = actor_new(), *unlocks = actor_new();
     char leases[100];
 
@@ -195,7 +195,7 @@ static void one_thread_locks_and_another_unlocks(void **state)
     check_ok(zkl_semaphore_mutex_new(&relay.mutex, client, path, NULL));
     actor_begin(locks, lock_all_the_time, &relay);
     actor_begin(unlocks, unlock_all_the_time, &relay);
-    check_wait(actor_is_done(locks) || actor_is_done(unlocks), cluster_length(60, 6) * WAIT_MS);
+    check_wait(actor_is_done(locks) || actor_is_done(unlocks), test_length(60, 6) * WAIT_MS);
     if (!actor_is_done(locks)) /* only after a failure; it must not hang the test */
         check_ok(actor_result(unlocks));
     check_ok(actor_result(locks));

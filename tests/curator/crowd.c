@@ -13,7 +13,7 @@ void crowd_begin_sized(struct crowd *crowd, actor_fn fn, void *members, size_t s
 
 void crowd_end(struct crowd *crowd)
 {
-    int64_t ms = cluster_length(30, 3) * WAIT_MS;
+    int64_t ms = test_length(30, 3) * WAIT_MS;
 
     for (size_t i = 0; i < crowd->count; i++) {
         check_wait(actor_is_done(crowd->actors[i]), ms);

@@ -236,7 +236,7 @@ static void readers_share_and_writers_are_alone(void **state)
     for (int i = 0; i < CLIENTS; i++) {
         struct zkl_client *client = cluster_client();
         drivers[i] = (struct driver){&traffic, client, rwlock_with(client, traffic.path, NULL),
-                                     (unsigned)i, cluster_length(500, 100)};
+                                     (unsigned)i, test_length(500, 100)};
     }
     crowd_begin(&crowd, drive, drivers);
     crowd_end(&crowd);

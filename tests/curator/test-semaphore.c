@@ -344,7 +344,7 @@ static void no_more_are_out_than_there_are(void **state)
     struct crowd crowd;
 
     (void)state;
-    members_open(members, path, 40, cluster_length(100, 20), &counter);
+    members_open(members, path, 40, test_length(100, 20), &counter);
     crowd_begin(&crowd, use_any_number, members);
     crowd_end(&crowd);
     check_num(counter.now, ==, 0);
@@ -548,7 +548,7 @@ static void acquires_go_on_after_a_lost_server(void **state)
     for (int i = 0; i < 10; i++)
         workers[i] = (struct worker){semaphore_of(client, path, 1), &stop, 0, &counter};
     crowd_begin(&crowd, work, workers);
-    for (int outages = 0; outages < cluster_length(10, 1); outages++) {
+    for (int outages = 0; outages < test_length(10, 1); outages++) {
         check_wait(all_had_turns(workers, 10, before), WAIT_MS);
         server_down();
         check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);

@@ -100,6 +100,7 @@ struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
     crowd->places = calloc(size, sizeof *crowd->places);
     check_true(crowd->places != NULL);
     struct zkl_driver_config config = {.servers = strdup(servers),
+                                       .chroot = strdup(""),
                                        .session_timeout_ms = session_ms,
                                        .news = on_news,
                                        .session = on_session,
@@ -203,6 +204,14 @@ size_t crowd_calls(struct crowd *crowd)
     size_t n = crowd->driver->calls_live;
     zkl_driver_unlock(crowd->driver);
     return n;
+}
+
+bool crowd_puts_off(struct crowd *crowd)
+{
+    zkl_driver_lock(crowd->driver);
+    bool any = crowd->driver->core.put_off_mono_ns != INT64_MAX;
+    zkl_driver_unlock(crowd->driver);
+    return any;
 }
 
 bool crowd_connected(struct crowd *crowd)

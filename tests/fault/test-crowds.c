@@ -228,7 +228,7 @@ static size_t queued(struct crowd *const crowds[CLIENTS])
 
     for (int i = 0; i < CLIENTS; i++) {
         n += crowd_waiting(crowds[i]);
-        calls += crowd_calls(crowds[i]);
+        calls += crowd_calls(crowds[i]) + crowd_puts_off(crowds[i]);
     }
     return calls == 0 ? n : 0;
 }

@@ -93,7 +93,7 @@ static size_t sides_of(const struct race *r)
     return n;
 }
 
-static int rounds_of(const struct race *r)
+static long rounds_of(const struct race *r)
 {
     return r->rounds > 0 ? r->rounds : RACE_ROUNDS;
 }
@@ -193,7 +193,7 @@ const char *race_run(const struct race *r)
         make_handle(r, r->sides[side]);
     warm_up(r);
     each_worker(r, side, worker)
-        say("%c%d run L %d %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS, r->writers);
+        say("%c%d run L %ld %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS, r->writers);
     const char *fault = judge_to_the_end(r);
     if (fault == NULL)
         drop_handles(r);
@@ -216,7 +216,7 @@ static void print_figures(const struct race *r, const struct place *place, int64
 /* What one side is to have left at a place: visits, several for one that takes several permits. */
 static int visits_due(const struct race *r, const char *side, const struct place *place)
 {
-    int rounds = rounds_of(r) + RACE_WORKERS; /* and the warm-up */
+    int rounds = (int)rounds_of(r) + RACE_WORKERS; /* and the warm-up */
     char value[64];
 
     if (option_of(side, "at=", value, sizeof value) != NULL && strcmp(value, place->path) != 0)

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "journal.h"
+#include "length.h"
 #include "peers.h"
 #include "wire.h"
 #include "zkserver.h"
@@ -26,7 +27,7 @@ int interop_teardown(void **state);
 
 #define RACE_SIDES_MAX 3
 #define RACE_WORKERS 2      /* of each side */
-#define RACE_ROUNDS 2000    /* of each side */
+#define RACE_ROUNDS test_length(2000, 500) /* of each side */
 #define RACE_SHARE_MIN 30.0 /* percent of the visits that follow one of another language */
 #define RACE_MS 120000
 
@@ -39,7 +40,7 @@ struct race {
     int writers;                       /* percent, of a rwlock */
     int permits;                       /* of a semaphore; 0: it is none */
     int together;                      /* how many must have been seen inside at a time; 0: one */
-    int rounds;                        /* 0: RACE_ROUNDS */
+    long rounds;                       /* 0: RACE_ROUNDS */
     double share_min;                  /* 0: RACE_SHARE_MIN */
 };
 

@@ -273,7 +273,7 @@ static bool play(uint64_t seed, long steps)
 static void random_scripts_agree(void **state)
 {
     const char *given = getenv("ZKL_MODEL_SEED");
-    long scripts = given ? 1 : cluster_length(60, 1);
+    long scripts = given ? 1 : test_length(60, 1);
     uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
     long differ = 0;
 

@@ -109,7 +109,7 @@ static uint64_t seed(void)
 static void jobs_never_overlap(void **state)
 {
     struct scene s = {.worked = worked_new(), .chance = seed()};
-    long runs = cluster_length(500, 20);
+    long runs = test_length(500, 20);
 
     (void)state;
     set_session("1");

@@ -118,7 +118,7 @@ static void cut_off(const char *how)
 static void the_command_is_dead_before_the_window_ends(void **state)
 {
     static void (*const losses[])(const char *) = {stopped, killed, cut_off};
-    long rounds = cluster_length(50, 6);
+    long rounds = test_length(50, 6);
 
     (void)state;
     for (long i = 0; i < rounds; i++)
