@@ -51,6 +51,8 @@ not_in_all='gcc-thread clang-address sanitize coverage mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 brief='' schedules=20000 targets=''
+# Most tests wait most of the time.
+at_once=$(($(getconf _NPROCESSORS_ONLN) * 2))
 
 passed=0 failed=0 skipped=0 failures='' times='' child='' personality='' suite=setup
 out=build-tests work=$PWD/build-tests/tmp
@@ -195,7 +197,7 @@ tests() # BUILD_NAME [options of meson test]
         LSAN_OPTIONS=print_suppressions=0 \
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1:log_path=$reports/r" \
         TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:log_path=$reports/r:suppressions=$PWD/tests/lib/tsan.supp" \
-        $personality meson test -C "$dir" --no-rebuild --num-processes 4 --print-errorlogs --logbase "run-$suite" \
+        $personality meson test -C "$dir" --no-rebuild --num-processes "$at_once" --print-errorlogs --logbase "run-$suite" \
         "$@" $slower
     status=$?
 
