@@ -453,7 +453,7 @@ suite() # NAME [options]
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
     valgrind)
         if command -v valgrind >/dev/null; then
-            schedules=100
+            schedules=100 at_once=$(getconf _NPROCESSORS_ONLN)
             plain && tests gcc --setup valgrind $checked --no-suite forks $brief ${brief:+--no-suite cluster} "$@"
         else
             skip "valgrind is not installed"

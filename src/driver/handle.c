@@ -175,7 +175,7 @@ static void on_transaction(int rc, const void *data)
         reply.children = names;
         reply.child_count = call->result_count;
         for (size_t i = 0; i < call->result_count; i++)
-            names[i] = last_component(call->paths + i * ZKL_PATH_ROOM);
+            names[i] = last_component(call->paths + i * call->path_room);
     }
     /* The operations before the one that failed have error 0. */
     while (rc != ZOK && reply.failed_check < call->result_count &&
@@ -440,11 +440,23 @@ static int send_create_under(struct zkl_handle *h, struct zkl_call *call,
     return send_transaction(call, ops, r->check_count + 1);
 }
 
+/* Of the longest path with its sequence number. */
+static size_t room_of_paths(const struct zkl_request *r)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < r->check_count; i++) {
+        size_t length = strlen(r->checks[i]);
+        room = length > room ? length : room;
+    }
+    return room + sizeof "-2147483648";
+}
+
 static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
 {
     zoo_op_t *ops = calloc(r->check_count, sizeof *ops);
     call->results = calloc(r->check_count, sizeof *call->results);
-    call->paths = calloc(r->check_count, ZKL_PATH_ROOM);
+    call->path_room = room_of_paths(r);
+    call->paths = calloc(r->check_count, call->path_room);
     if (!call->paths) {
         free(ops);
         return ZSYSTEMERROR;
@@ -452,7 +464,7 @@ static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const st
     for (size_t i = 0; ops && i < r->check_count; i++)
         zoo_create_op_init(&ops[i], r->checks[i], r->texts[i], (int)strlen(r->texts[i]),
                            zkl_handle_acl(h->driver), ZOO_EPHEMERAL_SEQUENTIAL,
-                           call->paths + i * ZKL_PATH_ROOM, ZKL_PATH_ROOM);
+                           call->paths + i * call->path_room, (int)call->path_room);
     return send_transaction(call, ops, r->check_count);
 }
 

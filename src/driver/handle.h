@@ -16,8 +16,6 @@
 
 struct zkl_call;
 
-#define ZKL_PATH_ROOM 1024 /* of a node that a transaction made: chroot, path, name */
-
 struct zkl_handle {
     struct zkl_driver *driver;
     zhandle_t *zh;
@@ -37,8 +35,8 @@ struct zkl_call {
     uint64_t id;
     zoo_op_result_t *results; /* of a transaction */
     size_t result_count;
-    char *
-        paths; /* a transaction's: room for result_count of PATH_ROOM bytes; NULL: it makes no nodes */
+    char *paths;      /* that it makes: room for result_count of them; NULL: it makes none */
+    size_t path_room; /* for each, bytes */
     struct zkl_renewal *renewal;
 };
 

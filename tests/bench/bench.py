@@ -151,10 +151,18 @@ class Run:
             groups.pop(peer.name).stop()
         return figures
 
+    @staticmethod
+    def turns(peers, round_):
+        """Another one begins each round, and every other round goes backwards: whose turn is before one's own matters, as
+        servers and JVMs have things to do afterwards."""
+        first = round_ % len(peers) if peers else 0
+        turns = peers[first:] + peers[:first]
+        return turns[::-1] if round_ % 2 else turns
+
     def one_round(self, workload, taking_part, groups, server, round_):
         """The figures of each peer; who fails takes part no longer."""
         found = []
-        for peer in list(taking_part):
+        for peer in self.turns(taking_part, round_):
             try:
                 found.append((peer, self.one_run(workload, peer, groups, server, round_)))
             except (PeerFailed, TimeoutError, RuntimeError) as error:

@@ -159,6 +159,11 @@ static void done(int rc, const void *waiter)
         wake((struct waiter *)waiter);
 }
 
+static int owner_bytes(void)
+{
+    return variant.named ? (int)strlen(OWNER) : 0;
+}
+
 static void lock_one(struct waiter *w, struct place *p)
 {
     if (variant.sync) {
@@ -168,7 +173,7 @@ static void lock_one(struct waiter *w, struct place *p)
     }
     w->done = false;
     w->left = 1;
-    zoo_acreate(zh, p->prefix, OWNER, variant.named ? (int)strlen(OWNER) : 0, &ZOO_OPEN_ACL_UNSAFE,
+    zoo_acreate(zh, p->prefix, OWNER, owner_bytes(), &ZOO_OPEN_ACL_UNSAFE,
                 ZOO_EPHEMERAL | ZOO_SEQUENCE, created, p);
     look(p);
     wait_done(w);
@@ -192,7 +197,7 @@ static void lock_all(struct waiter *w)
     zoo_op_result_t results[MEMBERS];
 
     for (int i = 0; i < MEMBERS; i++)
-        zoo_create_op_init(&ops[i], w->place[i].prefix, "", 0, &ZOO_OPEN_ACL_UNSAFE,
+        zoo_create_op_init(&ops[i], w->place[i].prefix, OWNER, owner_bytes(), &ZOO_OPEN_ACL_UNSAFE,
                            ZOO_EPHEMERAL | ZOO_SEQUENCE, w->place[i].path, PATH_BYTES);
     if (variant.sync) {
         zoo_multi(zh, MEMBERS, ops, results);
