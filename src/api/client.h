@@ -43,7 +43,7 @@ struct zkl_ops {
     uint64_t serial;
 };
 
-#define ZKL_SPARE_HOLDS 4
+#define ZKL_SPARE_HOLDS 16
 
 struct zkl_client {
     struct zkl_driver *driver;

@@ -24,19 +24,31 @@ static void add_number(char *text, long number)
     strcat(text, at);
 }
 
+/* Without a system call for each hold; a child's only thread has another number. */
+static pid_t thread_number(void)
+{
+    static _Thread_local pid_t number;
+    static _Thread_local unsigned generation;
+    if (number == 0 || generation != zkl_fork_generation()) {
+        number = gettid();
+        generation = zkl_fork_generation();
+    }
+    return number;
+}
+
 /* Every acquisition makes one: without printf. */
 static void owner_text(const struct zkl_mutex *mutex, char *out)
 {
     const char *owner = mutex->owner ? mutex->owner : mutex->client->owner;
     zkl_text_copy(out, ZKL_OWNER_MAX + 1, owner ? owner : mutex->client->self);
     if (!owner)
-        add_number(out, gettid());
+        add_number(out, thread_number());
 }
 
 /* --- memory ------------------------------------------------------------- */
 
 /* A hold is too large for what malloc keeps at hand, and most that end are followed by another one, so
- * some of them are kept. Not where each is to be a block of its own, so that nobody looks at an old one. */
+ * some of them are kept, ZKL_SPARE_HOLDS for each client. Not where each is to be a block of its own, so that nobody looks at an old one. */
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEPS_SPARES false
 #elif defined(__has_feature)
@@ -52,7 +64,8 @@ static struct zkl_hold *take_spare(struct zkl_client *client)
 {
     struct zkl_hold *hold = NULL;
     for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++)
-        hold = atomic_exchange(&client->spare_holds[i], NULL);
+        if (atomic_load_explicit(&client->spare_holds[i], memory_order_relaxed))
+            hold = atomic_exchange(&client->spare_holds[i], NULL);
     return hold;
 }
 
@@ -74,8 +87,12 @@ static struct zkl_hold *allocate(struct zkl_client *client, size_t size)
 static void deallocate(struct zkl_hold *hold)
 {
     struct zkl_client *client = hold->client;
-    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && hold; i++)
-        hold = atomic_exchange(&client->spare_holds[i], hold);
+    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS; i++) {
+        struct zkl_hold *none = NULL;
+        if (!atomic_load_explicit(&client->spare_holds[i], memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&client->spare_holds[i], &none, hold))
+            return;
+    }
     free(hold);
 }
 

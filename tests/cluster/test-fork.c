@@ -3,6 +3,8 @@
  * */
 #include "every.h"
 
+#include <zklock/inspect.h>
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +186,19 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     cluster_free(client, NULL);
 }
 
+/* The holder at the path is this thread, as others are told. */
+static bool is_told_of(struct zkl_client *client, const char *path)
+{
+    const struct zkl_inspection *seen = NULL;
+
+    if (zkl_inspect(client, path, WAIT_MS, &seen) != 0)
+        return false;
+    bool us = seen->count == 1 && seen->entries[0].pid == getpid() &&
+              seen->entries[0].thread == gettid();
+    zkl_inspection_free(seen);
+    return us;
+}
+
 static int open_own(void *path)
 {
     struct zkl_client_options options = cluster_options();
@@ -196,7 +211,8 @@ static int open_own(void *path)
         return 1;
     if (zkl_mutex_hold_count(busy) != 0 || zkl_mutex_trylock(busy) != ZKL_EBUSY)
         return 2;
-    if (zkl_mutex_lock(mutex) != 0 || zkl_mutex_unlock(mutex) != 0)
+    if (zkl_mutex_lock(mutex) != 0 || !is_told_of(client, "/childs") ||
+        zkl_mutex_unlock(mutex) != 0)
         return 3;
     if (zkl_mutex_free(busy) != 0 || zkl_mutex_free(mutex) != 0 || zkl_client_free(client) != 0)
         return 4;
