@@ -97,13 +97,13 @@ install() # SUITE: what it can't do without, then what it would skip
     house | all) zkl_install_packages mandoc || echo "going on without mandoc" ;;
     esac
     case $1 in
-    interop | all)
+    interop | long | all)
         zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
             echo "going on without Curator and Kazoo"
         ;;
     esac
     case $1 in
-    cluster | all)
+    cluster | long | all)
         zkl_install_packages python3-prometheus-client || echo "going on without a second reader of figures"
         ;;
     esac
@@ -111,7 +111,7 @@ install() # SUITE: what it can't do without, then what it would skip
     chaos | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
-    examples | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
+    examples | long | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
     esac
     case $1 in
     planted | mutants | all) zkl_install_packages patch || return 1 ;;

@@ -48,7 +48,8 @@ static void owner_text(const struct zkl_mutex *mutex, char *out)
 /* --- memory ------------------------------------------------------------- */
 
 /* A hold is too large for what malloc keeps at hand, and most that end are followed by another one, so
- * some of them are kept, ZKL_SPARE_HOLDS for each client. Not where each is to be a block of its own, so that nobody looks at an old one. */
+ * ZKL_SPARE_HOLDS of each client are kept. Not where each is to be a block of its own, so that nobody
+ * looks at an old one. */
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEPS_SPARES false
 #elif defined(__has_feature)

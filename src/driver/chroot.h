@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A request's paths below the chroot. libzookeeper would put it before them, but its zoo_amulti frees such
- * a path twice where the session has just ended (3.8.0), so it is never told of one. */
+ * a path twice where the session has just ended (3.8.0; see zkl_call_multi), so it is never told of one. */
 #ifndef ZKL_DRIVER_CHROOT_H
 #define ZKL_DRIVER_CHROOT_H
 

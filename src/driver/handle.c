@@ -245,6 +245,15 @@ static void link_event(struct zkl_handle *h, enum zkl_link_event what)
         probe_event(h, what);
 }
 
+static void tell_link(struct zkl_handle *h, enum zkl_link_event what)
+{
+    bool was_held = h->up_held;
+    h->up_held = what == ZKL_LINK_UP && atomic_load(&h->auth_due);
+    if (h->up_held || (was_held && what == ZKL_LINK_DOWN))
+        return;
+    link_event(h, what);
+}
+
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct zkl_handle *h = context;
@@ -259,7 +268,7 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (h->buried)
         ;
     else if (h->ready)
-        link_event(h, what);
+        tell_link(h, what);
     else {
         h->was_up = h->was_up || what == ZKL_LINK_UP;
         h->early = what;
@@ -274,10 +283,20 @@ static void swallow_log(const char *message)
     (void)message;
 }
 
+/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that ours
+ * can't be taken: the next link is told of. A refusal comes as a session event too. */
 static void on_auth(int rc, const void *data)
 {
-    (void)rc; /* a refusal comes as a session event too */
-    (void)data;
+    struct zkl_handle *h = (struct zkl_handle *)data;
+    if (rc == ZAUTHFAILED)
+        return;
+    atomic_store(&h->auth_due, false);
+    if (rc != ZOK)
+        return;
+    zkl_driver_lock(h->driver);
+    if (h->up_held && !h->buried)
+        tell_link(h, ZKL_LINK_UP);
+    zkl_driver_unlock(h->driver);
 }
 
 static int open_error(int error)
@@ -293,16 +312,17 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
     int rc = ZOK;
     /* Else libzookeeper resolves the names again before every wait for its socket. */
     zoo_set_servers_resolution_delay(h->zh, -1);
+    atomic_store(&h->auth_due, d->config.auth_scheme != NULL);
     if (d->config.auth_scheme)
         rc = zoo_add_auth(h->zh, d->config.auth_scheme, d->config.auth_credential,
-                          (int)strlen(d->config.auth_credential), on_auth, NULL);
+                          (int)strlen(d->config.auth_credential), on_auth, h);
     if (rc != ZOK)
         return ZKL_ESYSTEM;
     h->ready = true;
     if (h->was_up)
-        link_event(h, ZKL_LINK_UP);
+        tell_link(h, ZKL_LINK_UP);
     if (h->was_up && h->early != ZKL_LINK_UP && !h->buried)
-        link_event(h, h->early);
+        tell_link(h, h->early);
     return 0;
 }
 
@@ -416,8 +436,9 @@ static zoo_op_t *check_ops(struct zkl_call *call, const struct zkl_request *r)
 int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then)
 {
     zhandle_t *zh = call->handle->zh;
-    return is_unrecoverable(zh) ? ZINVALIDSTATE
-                                : zoo_amulti(zh, count, ops, call->results, then, call);
+    return zoo_state(zh) == ZOO_CONNECTED_STATE
+               ? zoo_amulti(zh, count, ops, call->results, then, call)
+               : ZCONNECTIONLOSS;
 }
 
 static int send_transaction(struct zkl_call *call, zoo_op_t *ops, size_t count)

@@ -26,6 +26,10 @@ struct zkl_handle {
     bool ready;  /* set up: its session events count; what came before is told then: */
     bool was_up; /* it connected, */
     enum zkl_link_event early; /* and this came last */
+    /* A link counts once the first answer to the credential is there: until then a refusal may end
+     * the session at any moment, see zkl_call_multi. */
+    atomic_bool auth_due;
+    bool up_held; /* one that is up waits for that */
 };
 
 /* One accepted call; libzookeeper's completion gets a pointer to it. */
@@ -47,8 +51,10 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 struct zkl_call *zkl_call_enter(const void *data);
 void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply);
 
-/* zoo_amulti, unless the session has ended: then it would leak (3.8.0), where others just say so. That may
- * still happen between the question and its own. */
+/* zoo_amulti, unless the link is down: ZCONNECTIONLOSS. Where the session has ended others just say so,
+ * but zoo_amulti goes on with paths that it never set (3.8.0): it leaks, and frees what is not its own.
+ * With a link that was up just now a session ends within the call only if this thread stands still
+ * while a new link is made, or if a server refuses a credential that was accepted before. */
 int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then);
 
 /* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */

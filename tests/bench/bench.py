@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import re
 import signal
 import subprocess
@@ -153,11 +154,9 @@ class Run:
 
     @staticmethod
     def turns(peers, round_):
-        """Another one begins each round, and every other round goes backwards: whose turn is before one's own matters, as
-        servers and JVMs have things to do afterwards."""
-        first = round_ % len(peers) if peers else 0
-        turns = peers[first:] + peers[:first]
-        return turns[::-1] if round_ % 2 else turns
+        """In an order drawn for each round, the same in every run: whose turn is before one's own matters, as servers and
+        JVMs have things to do afterwards, or have slept."""
+        return random.Random(round_).sample(peers, len(peers))
 
     def one_round(self, workload, taking_part, groups, server, round_):
         """The figures of each peer; who fails takes part no longer."""

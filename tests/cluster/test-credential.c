@@ -264,44 +264,89 @@ static void a_refused_credential_is_not_told(void **state)
     check_num(told, ==, 0);
 }
 
-/* Refused while its mutex is asking: in time it is either told before anything is sent, or after. */
+struct refused {
+    struct zkl_client_options options;
+    bool multi;
+    int code; /* the first that is not ZKL_EAUTH */
+};
+
+static int lock_one(struct zkl_client *client)
+{
+    struct zkl_mutex *mutex = NULL;
+    int rc = zkl_mutex_new(&mutex, client, "/refused", NULL);
+
+    if (rc == 0)
+        rc = zkl_mutex_lock(mutex);
+    zkl_mutex_free(mutex);
+    return rc;
+}
+
+static int lock_three(struct zkl_client *client)
+{
+    struct zkl_mutex *mutexes[3] = {NULL};
+    struct zkl_member members[3];
+    struct zkl_multi *multi = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < 3; i++) {
+        char path[] = "/refused-0";
+        path[sizeof path - 2] += (char)i;
+        rc = zkl_mutex_new(&mutexes[i], client, path, NULL);
+        members[i] = zkl_member_mutex(mutexes[i]);
+    }
+    if (rc == 0)
+        rc = zkl_multi_new(&multi, client, members, 3);
+    if (rc == 0)
+        rc = zkl_multi_lock(multi);
+    zkl_multi_free(multi);
+    for (size_t i = 0; i < 3; i++)
+        zkl_mutex_free(mutexes[i]);
+    return rc;
+}
+
+/* Refused while its lock is asking: in time that is told either before anything is sent, or after. */
 static void *be_refused(void *arg)
 {
-    const struct zkl_client_options *options = arg;
+    struct refused *r = arg;
     long rounds = test_length(200, 20);
 
-    for (long i = 0; i < rounds; i++) {
+    for (long i = 0; i < rounds && r->code == ZKL_EAUTH; i++) {
         struct zkl_client *client = NULL;
-        struct zkl_mutex *mutex = NULL;
-        check_ok(zkl_client_open(&client, options));
-        check_ok(zkl_mutex_new(&mutex, client, "/refused", NULL));
-        check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
-        cluster_free(client, mutex);
+        r->code = zkl_client_open(&client, &r->options);
+        if (r->code == 0)
+            r->code = r->multi ? lock_three(client) : lock_one(client);
+        if (zkl_client_free(client) != 0)
+            r->code = 0;
     }
     return NULL;
 }
 
 /* Goal: nothing in memory breaks where a session ends just when something is sent, below a chroot or
- * not. Method: many of them, side by side; libzookeeper's zoo_amulti then frees its path twice if it is the
- * one who puts the chroot before it, and leaks. */
+ * not, by one operation or several. Method: many of them, side by side; libzookeeper's zoo_amulti then
+ * leaks, and frees paths that it put a chroot before twice, and paths that are not its own. */
 static void a_session_that_just_ended_takes_nothing(void **state)
 {
     enum { THREADS = 24 };
-    struct zkl_client_options below = creator_options();
+    struct zkl_client_options options = creator_options();
+    struct refused refused[THREADS];
     pthread_t threads[THREADS];
-    char servers[128];
+    char below[128];
 
     (void)state;
-    below.auth_scheme = "nonsense";
-    below.auth_file = file_of(CREDENTIAL);
-    below.connect_timeout_ms = 0;
-    snprintf(servers, sizeof servers, "%s/below/a/chroot", zks_connect_string(server));
-    struct zkl_client_options plain = below;
-    below.servers = servers;
-    for (size_t i = 0; i < THREADS; i++)
-        check_ok(pthread_create(&threads[i], NULL, be_refused, i % 2 ? &below : &plain));
+    options.auth_scheme = "nonsense";
+    options.auth_file = file_of(CREDENTIAL);
+    options.connect_timeout_ms = 0;
+    snprintf(below, sizeof below, "%s/below/a/chroot", zks_connect_string(server));
+    for (size_t i = 0; i < THREADS; i++) {
+        refused[i] = (struct refused){.options = options, .multi = i & 2, .code = ZKL_EAUTH};
+        if (i & 1)
+            refused[i].options.servers = below;
+        check_ok(pthread_create(&threads[i], NULL, be_refused, &refused[i]));
+    }
     for (size_t i = 0; i < THREADS; i++)
         check_ok(pthread_join(threads[i], NULL));
+    for (size_t i = 0; i < THREADS; i++)
+        check_num(refused[i].code, ==, ZKL_EAUTH);
 }
 
 /* --- what is wrong with a source -------------------------------------------------------------- */

@@ -14,12 +14,6 @@ struct zks *server;
 
 static const struct zks_options *server_options;
 
-int fault_length(int brief, int full)
-{
-    const char *text = getenv("ZKL_TEST_LONG");
-    return text != NULL && strcmp(text, "1") == 0 ? full : brief;
-}
-
 /* --- main ------------------------------------------------------------------------------------- */
 
 struct zks_options fault_options(void)

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "fourlw.h"
+#include "length.h"
 #include "proxy.h"
 #include "wire.h"
 #include "zkserver.h"
@@ -22,9 +23,6 @@
 #define QUIET_MS 60000
 
 extern struct zks *server; /* of the running test program */
-
-/* full where ZKL_TEST_LONG is set, else brief. */
-int fault_length(int brief, int full);
 
 /* main: starts the server (options NULL: one node, containers are collected every 300 ms), runs
  * the tests. 77 without java. argv[1]: only the tests of that name, with wildcards. */

@@ -277,7 +277,7 @@ static void close_at_once_in_every_state(void **state)
 {
     for (size_t i = 0; i < SCENES; i++) {
         close_in(*state, &scenes[i], CLOSE_AT_ONCE, true);
-        if (fault_length(0, 1))
+        if (test_length(1, 0))
             close_in(*state, &scenes[i], CLOSE_AT_ONCE, false);
     }
 }
@@ -286,9 +286,9 @@ static void close_at_once_in_every_state(void **state)
 static void free_in_every_state(void **state)
 {
     for (size_t i = 0; i < SCENES; i++) {
-        if (i < 2 || fault_length(0, 1))
+        if (i < 2 || test_length(1, 0))
             close_in(*state, &scenes[i], FREE, true);
-        if (i % 2 == 1 || fault_length(0, 1))
+        if (i % 2 == 1 || test_length(1, 0))
             close_in(*state, &scenes[i], FREE, false);
     }
 }
@@ -412,7 +412,7 @@ static void close_in_the_middle_of_work(void **state)
     struct bench *b = *state;
     struct user u[USERS];
 
-    for (int round = 0; round < fault_length(15, 200); round++) {
+    for (int round = 0; round < test_length(200, 15); round++) {
         pthread_t closer;
         void *rc = NULL;
         memset(u, 0, sizeof u);
@@ -477,7 +477,7 @@ static void open_expire_and_close_leaves_nothing(void **state)
 
     open_expire_close(b, 0); /* what is made once in a process */
     int threads = fault_threads(), descriptors = count_descriptors();
-    for (int i = 0; i < fault_length(30, 300); i++)
+    for (int i = 0; i < test_length(300, 30); i++)
         open_expire_close(b, i);
     check_wait(fault_threads() <= threads, WAIT_MS);
     check_wait(count_descriptors() == descriptors, WAIT_MS);

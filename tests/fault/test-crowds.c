@@ -239,7 +239,7 @@ static size_t queued(struct crowd *const crowds[CLIENTS])
 static void thousands_wait_for_one_path(void **state)
 {
     const char *path = "/queue/m";
-    size_t n = (size_t)fault_length(1000, 5000);
+    size_t n = (size_t)test_length(5000, 1000);
     struct crowd *crowds[CLIENTS];
     struct crowd_queue queue;
 

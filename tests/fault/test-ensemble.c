@@ -108,7 +108,7 @@ static void leader_without_followers_proves_nothing(void **state)
     struct holder h;
 
     (void)state;
-    for (int i = 0; i < fault_length(1, 10); i++) {
+    for (int i = 0; i < test_length(10, 1); i++) {
         int leader = leader_now();
         struct wire *w = wire_at(leader, QUIET_MS);
         holder_begin(&h, leader, path, SESSION_MS);
@@ -175,7 +175,7 @@ static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
     struct holder h;
 
     (void)state;
-    for (int i = 0; i < fault_length(2, 20); i++) {
+    for (int i = 0; i < test_length(20, 2); i++) {
         int leader = leader_now();
         holder_begin(&h, follower(leader, 0), "/cut-follower", SESSION_MS);
         net_nap_ms(i * 97 % 400); /* somewhere between two heartbeats */
@@ -238,7 +238,7 @@ static void failover_keeps_hold_and_place(void **state)
 
     (void)state;
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
-    for (int i = 0; i < fault_length(2, 20); i++) {
+    for (int i = 0; i < test_length(20, 2); i++) {
         int leader = leader_now();
         check_ok(zkl_mutex_lock(mutex));
         uint64_t token = zkl_mutex_token(mutex), next = 0;
@@ -283,7 +283,7 @@ static void a_create_that_comes_late_makes_nothing(void **state)
     char servers[64];
 
     (void)state;
-    for (int i = 0; i < fault_length(2, 20); i++) {
+    for (int i = 0; i < test_length(20, 2); i++) {
         int64_t before = 0, after = 0;
         for (int n = 0; n < 2; n++)
             check_ok(proxy_start(&proxies[n], zks_host(), zks_port(server, (size_t)n)));
@@ -353,7 +353,7 @@ static void followers_stand_still_under_load(void **state)
         check_ok(pthread_create(&threads[i], NULL, crew_main, &at[i]));
     }
     w->go = true;
-    for (int i = 0; i < fault_length(4, 30); i++) {
+    for (int i = 0; i < test_length(30, 4); i++) {
         int node = follower(leader_now(), i % 2);
         long before = turnstile_sum(w);
         pause_node(node);

@@ -212,7 +212,7 @@ static void contenders_cross_the_edge(void **state)
 
     (void)state;
     for (int i = 0; i < EDGES; i++) {
-        cross_the_edge(w, roots[i].path, fault_length(30, 300));
+        cross_the_edge(w, roots[i].path, test_length(300, 30));
         check_wait(birth(w, roots[i].path) == WIRE_NONODE, WAIT_MS);
     }
     wire_close(w);
@@ -423,7 +423,7 @@ static void waits_at_an_exhausted_root_leave_nothing(void **state)
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     for (int i = WAITS; i < WAITS + 2; i++) {
         struct zkl_mutex *mutex = fault_mutex(client, roots[i].path);
-        for (int n = 0; n < fault_length(5, 100); n++) {
+        for (int n = 0; n < test_length(100, 5); n++) {
             check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
             check_num(zkl_mutex_lock_for(mutex, 20 + n % 7), ==, ZKL_ETIMEDOUT);
             check_ok(zkl_cancel_new(&cancel));

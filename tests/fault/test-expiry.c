@@ -78,7 +78,7 @@ static void expiry_as_the_predecessor_leaves(void **state)
     struct bench *b = *state;
     struct actor *a = actor_new(), *behind = actor_new();
 
-    for (int i = 0; i < fault_length(2, 20); i++) {
+    for (int i = 0; i < test_length(20, 2); i++) {
         uint64_t theirs = 0, ours = 0;
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
@@ -326,7 +326,7 @@ static void many_expiries_under_load(void **state)
     struct load load = {.mutex = fault_mutex(b->client, path)};
     struct runner r[THREADS];
 
-    int expiries = fault_length(10, 100);
+    int expiries = test_length(100, 10);
 
     witness_init(&load.witness);
     memset(r, 0, sizeof r);

@@ -195,7 +195,7 @@ static void eight_threads_on_a_flapping_link(void **state)
         workers[i].witness = witness;
         start_worker(&workers[i], (unsigned)i + 1);
     }
-    flap(b, workers, THREADS, fault_length(5000, 20000));
+    flap(b, workers, THREADS, test_length(20000, 5000));
     for (int i = 0; i < THREADS; i++)
         end_worker(&workers[i]);
     for (int c = 0; c < 2; c++) {
@@ -256,7 +256,7 @@ static void predecessor_gone_between_list_and_watch(void **state)
     struct bench *b = *state;
     struct actor *a = actor_new();
 
-    for (int i = 0; i < fault_length(6, 100); i++) {
+    for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
         check_ok(i % 2 ? proxy_hold_reply(b->proxy, PROXY_CHILDREN, 1)
                        : proxy_hold_request(b->proxy, PROXY_GET, 1));
@@ -279,7 +279,7 @@ static void waiting_predecessor_gone_between_list_and_watch(void **state)
     struct bench *b = *state;
     struct actor *a = actor_new(), *between = actor_new();
 
-    for (int i = 0; i < fault_length(4, 100); i++) {
+    for (int i = 0; i < test_length(100, 4); i++) {
         struct zkl_cancel *cancel = NULL;
         check_ok(zkl_cancel_new(&cancel));
         check_ok(zkl_mutex_lock(b->rival));
@@ -442,7 +442,7 @@ static void late_delete_spares_the_next_node(void **state)
     struct bench *b = *state;
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    for (int i = 0; i < fault_length(6, 100); i++) {
+    for (int i = 0; i < test_length(100, 6); i++) {
         struct wire_stat stat;
         char node[700];
         check_ok(zkl_mutex_lock(b->mutex));

@@ -183,7 +183,7 @@ static void no_thread_by_the_kernel(void **state)
         print_message("skipped: only root can become somebody without processes\n");
         skip();
     }
-    for (int i = 0; i < fault_length(3, 30); i++) {
+    for (int i = 0; i < test_length(30, 3); i++) {
         for (int max = 1; max <= NEEDED + 1; max++) {
             pid_t pid = fork();
             int status = 0;

@@ -100,7 +100,7 @@ static void lose_one(struct bench *b, enum proxy_op op, int nth, enum proxy_then
 
 static void lose_one_while_locking(struct bench *b, enum proxy_op op, int nth, enum proxy_then then)
 {
-    int rounds = then == PROXY_THEN_CUT ? fault_length(8, 100) : fault_length(1, 30);
+    int rounds = then == PROXY_THEN_CUT ? test_length(100, 8) : test_length(30, 1);
     for (int i = 0; i < rounds; i++)
         lose_one(b, op, nth, then);
 }
@@ -129,7 +129,7 @@ static void silence_before_the_answer_to_create(void **state)
 /* The nodes are made, what tells their zxid is lost. */
 static void cut_before_the_answer_to_stat(void **state)
 {
-    for (int i = 0; i < fault_length(8, 100); i++) {
+    for (int i = 0; i < test_length(100, 8); i++) {
         somebody_comes_and_goes(*state);
         lose_one(*state, PROXY_EXISTS, 1, PROXY_THEN_CUT);
     }
@@ -147,7 +147,7 @@ static void cut_before_the_answer_to_delete(void **state)
 {
     struct bench *b = *state;
     int codes[MEMBERS];
-    for (int i = 0; i < fault_length(8, 100); i++) {
+    for (int i = 0; i < test_length(100, 8); i++) {
         check_ok(zkl_multi_lock(b->multi));
         check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, PROXY_THEN_CUT));
         check_num(zkl_multi_unlock(b->multi, codes), ==, ZKL_EUNCONFIRMED);
@@ -306,12 +306,12 @@ static void lose_downgrade(struct bench *b, enum proxy_then then, int rounds)
 /* The answer to the transaction is lost: its node is found and adopted, or made once more. */
 static void cut_before_the_answer_to_a_downgrade(void **state)
 {
-    lose_downgrade(*state, PROXY_THEN_CUT, fault_length(8, 100));
+    lose_downgrade(*state, PROXY_THEN_CUT, test_length(100, 8));
 }
 
 static void silence_before_the_answer_to_a_downgrade(void **state)
 {
-    lose_downgrade(*state, PROXY_THEN_SILENT, fault_length(1, 30));
+    lose_downgrade(*state, PROXY_THEN_SILENT, test_length(30, 1));
 }
 
 /* A leased hold whose end comes while there is no link: lost at once by its own clock, deleted once

@@ -442,7 +442,7 @@ static void expiry_at_each_request(void **state)
 /* The client is closed there, with time for it or without. */
 static void close_at_each_request(void **state)
 {
-    play(*state, close_at, fault_length(4, 1));
+    play(*state, close_at, test_length(1, 4));
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */

@@ -137,7 +137,7 @@ static void stopped_holder_sees_it_at_the_first_look(void **state)
 {
     struct board *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int rounds = fault_length(4, 20), first = 0, status = 0;
+    int rounds = test_length(20, 4), first = 0, status = 0;
 
     (void)state;
     check_true(b != MAP_FAILED);

@@ -71,7 +71,7 @@ static int acquire(struct zkl_semaphore *semaphore, int count, int ms, struct zk
 /* The nth answer to op is lost while count permits are acquired; then the rest can be had, no more. */
 static void lose_one(struct bench *b, enum proxy_op op, int nth, int count, enum proxy_then then)
 {
-    int rounds = then == PROXY_THEN_CUT ? fault_length(4, 50) : 1;
+    int rounds = then == PROXY_THEN_CUT ? test_length(50, 4) : 1;
     for (int i = 0; i < rounds; i++) {
         struct zkl_permit *permits[PERMITS], *others[PERMITS];
         check_ok(proxy_drop_reply(b->proxy, op, nth, then));
@@ -160,7 +160,7 @@ static void a_try_in_vain_keeps_nobody_out(void **state)
     struct actor *actor = actor_new();
 
     check_ok(zkl_semaphore_new(&semaphore, client, path, PERMITS, NULL));
-    for (int i = 0; i < fault_length(3, 30); i++) {
+    for (int i = 0; i < test_length(30, 3); i++) {
         check_ok(proxy_hold_request(b->proxy, PROXY_CREATE2, 1));
         actor_begin(actor, act_try, NULL, semaphore);
         check_ok(proxy_wait_held(b->proxy, WAIT_MS));

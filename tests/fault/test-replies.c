@@ -60,7 +60,7 @@ static void check_only_ours(struct bench *b)
 
 static int rounds(enum proxy_then then)
 {
-    return then == PROXY_THEN_CUT ? fault_length(10, 100) : fault_length(1, 100);
+    return then == PROXY_THEN_CUT ? test_length(100, 10) : test_length(100, 1);
 }
 
 /* --- the create ------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static void node_of_another_session_is_not_adopted(void **state)
  * after the link is back at the latest (Curator's and Kazoo's ghosts). */
 static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
 {
-    for (int i = 0; i < fault_length(5, 50); i++) {
+    for (int i = 0; i < test_length(50, 5); i++) {
         check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
         int64_t start_ms = net_now_ms();
         check_num(zkl_mutex_lock_for(b->mutex, 100), ==, ZKL_ETIMEDOUT);
@@ -240,7 +240,7 @@ static void cancel_without_an_answer(struct bench *b, enum proxy_op op)
 {
     struct actor *a = actor_new();
 
-    for (int i = 0; i < fault_length(5, 50); i++) {
+    for (int i = 0; i < test_length(50, 5); i++) {
         struct zkl_cancel *cancel = NULL;
         check_ok(zkl_cancel_new(&cancel));
         check_ok(proxy_drop_reply(b->proxy, op, 1, PROXY_THEN_SILENT));
@@ -276,7 +276,7 @@ static void give_up_during_recovery_and_lock_again(void **state)
     static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
     struct bench *b = *state;
 
-    for (int i = 0; i < fault_length(6, 60); i++) {
+    for (int i = 0; i < test_length(60, 6); i++) {
         enum proxy_op op = ops[i % 3];
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
         check_ok(proxy_drop_reply(b->proxy, op, op == PROXY_CHILDREN ? 2 : 1, PROXY_THEN_SILENT));
@@ -332,7 +332,7 @@ static void lost_delete_is_sent_again(void **state)
 {
     struct bench *b = *state;
 
-    for (int i = 0; i < fault_length(10, 100); i++) {
+    for (int i = 0; i < test_length(100, 10); i++) {
         check_ok(zkl_mutex_lock_for(b->mutex, WAIT_MS));
         check_ok(proxy_drop_request(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
         check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_EUNCONFIRMED);
@@ -351,7 +351,7 @@ static void cut_before_the_answer_to_a_waiters_delete(void **state)
     struct bench *b = *state;
 
     check_ok(zkl_mutex_lock(b->rival));
-    for (int i = 0; i < fault_length(10, 100); i++) {
+    for (int i = 0; i < test_length(100, 10); i++) {
         check_ok(proxy_drop_reply(b->proxy, PROXY_DELETE, 1, PROXY_THEN_CUT));
         check_num(zkl_mutex_lock_for(b->mutex, 200), ==, ZKL_ETIMEDOUT);
         check_ok(proxy_wait_dropped(b->proxy, WAIT_MS));
@@ -413,7 +413,7 @@ static void lost_event_is_made_up_for(void **state)
     struct bench *b = *state;
     struct actor *a = actor_new();
 
-    for (int i = 0; i < fault_length(6, 100); i++) {
+    for (int i = 0; i < test_length(100, 6); i++) {
         check_ok(zkl_mutex_lock(b->rival));
         actor_begin(a, act_lock, b->mutex, NULL);
         check_wait(server_watches(b) == 2, WAIT_MS); /* else the event may be another */

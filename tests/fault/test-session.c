@@ -119,7 +119,7 @@ static void another_session_on_reconnect_ends_the_hold(void **state)
     struct actor *a = actor_new();
 
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    for (int i = 1; i <= fault_length(3, 30); i++) {
+    for (int i = 1; i <= test_length(30, 3); i++) {
         struct former former = {0};
         check_ok(actor_do(a, act_lock, b->mutex, NULL));
         proxy_set_hook(b->proxy, forget_session, &former);
@@ -147,7 +147,7 @@ static void a_node_of_the_session_before_is_not_granted(void **state)
     struct wire_stat stat;
     char node[700];
 
-    for (int i = 0; i < fault_length(3, 30); i++) {
+    for (int i = 0; i < test_length(30, 3); i++) {
         struct former former = {0};
         check_ok(proxy_refuse(b->proxy, true));
         proxy_set_hook(b->proxy, forget_session, &former);

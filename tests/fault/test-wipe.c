@@ -188,7 +188,7 @@ static void short_stop_keeps_hold_and_place(void **state)
 {
     struct bench *b = *state;
 
-    for (int i = 1; i <= fault_length(3, 30); i++) {
+    for (int i = 1; i <= test_length(30, 3); i++) {
         check_ok(zks_pause_node(server, 0));
         net_nap_ms(i * 131 % (SESSION_MS / 3)); /* the fault itself */
         check_ok(zks_resume_node(server, 0));

@@ -134,6 +134,7 @@ void owners_note_states(struct stream *s)
     }
     s->listed = NULL;
     s->passed_on = false;
+    s->armed = NULL;
 }
 
 static bool is_first_state(enum zkl_contender_state state)
@@ -152,13 +153,21 @@ static bool was_shown(const struct stream *s, const struct zkl_contender_machine
     return look.present && look.before == 0;
 }
 
-/* Without a list: to a waiter for a mutex, by the deletion of what it waited for, now or before the
- * answer that its own node is there. */
+static bool is_own_node(const struct zkl_contender_machine *m, const char *path)
+{
+    size_t n = strlen(m->root);
+    return path && strncmp(path, m->root, n) == 0 && path[n] == '/' &&
+           strcmp(path + n + 1, m->node) == 0;
+}
+
+/* Without a list: to a waiter for a mutex, by the deletion of what it waited for, or, where that was
+ * known, by the answer that its own node is there. */
 static bool was_passed_on(const struct stream *s, const struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
-    return (s->passed_on || owner->was_gone) && owner->before == ZKL_WAITING &&
-           m->state == ZKL_HOLDING && m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
+    return (s->passed_on || (owner->was_gone && is_own_node(m, s->armed))) &&
+           owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
+           m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
 }
 
 void owners_check(struct stream *s)

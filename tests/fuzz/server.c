@@ -241,6 +241,7 @@ static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done
         s->listed = NULL;
     s->passed_on = r.kind == ZKL_REQ_WATCH ? answer == ZKL_ANSWER_NONODE
                                            : answer == ZKL_ANSWER_OK && is_delete(r.kind);
+    s->armed = r.kind == ZKL_REQ_WATCH && answer == ZKL_ANSWER_OK ? r.path : NULL;
     say(s, "  < %d, %zu children (%llu)", answer, full.child_count, (unsigned long long)r.id);
     zkl_core_reply(&s->core, s->now, answer == ZKL_ANSWER_OK ? &full : &bare);
     owners_check(s);

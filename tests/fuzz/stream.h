@@ -124,7 +124,8 @@ struct stream {
     /* The list that is being told, if one is. */
     const char *listed_root;
     const struct zkl_reply *listed;
-    bool passed_on; /* this event told of the deletion of some node */
+    bool passed_on;    /* this event told of the deletion of some node */
+    const char *armed; /* this event told that this node is there, with a watch on it */
 };
 
 /* In a replay that is to be read. */

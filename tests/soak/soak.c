@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "fourlw.h"
+#include "length.h"
 #include "net.h"
 #include "option.h"
 #include "report.h"
@@ -78,10 +79,9 @@ static void parse(struct soak *soak, int argc, char **argv)
         {"seed", required_argument, NULL, 'r'},    {"no-lock", required_argument, NULL, 'n'},
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
-    const char *full = getenv("ZKL_TEST_LONG");
     int option;
 
-    soak->seconds = full != NULL && strcmp(full, "1") == 0 ? 60 : 8;
+    soak->seconds = (int)test_length(60, 8);
     soak->bound_s = 20;
     soak->board->seed = (uint64_t)net_now_ms() * 1000;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
