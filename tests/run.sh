@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 # Name, budget in seconds on two cores, what it does. The order is that of a run of everything.
 suites='
-compilers      60  gcc and clang build everything, each warning an error
+compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory

@@ -9,7 +9,7 @@ static size_t room_for(const char *chroot, const char *path)
     return strlen(chroot) + strlen(path) + 1;
 }
 
-/* Behind it. */
+/* The path behind the chroot. Returns where the next one goes. */
 static char *put(char *out, const char *chroot, const char *path)
 {
     out = stpcpy(out, chroot);
