@@ -64,9 +64,10 @@ static void owner_text(const struct zkl_mutex *mutex, char *out)
 static struct zkl_hold *take_spare(struct zkl_client *client)
 {
     struct zkl_hold *hold = NULL;
-    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++)
+    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++) {
         if (atomic_load_explicit(&client->spare_holds[i], memory_order_relaxed))
             hold = atomic_exchange(&client->spare_holds[i], NULL);
+    }
     return hold;
 }
 

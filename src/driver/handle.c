@@ -573,6 +573,7 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     case ZKL_REQ_HEARTBEAT:
         return send_heartbeat(call, r);
     case ZKL_REQ_RENEW:
+        return zkl_renew_start(call, r->path);
     case ZKL_REQUEST_KINDS:
         break;
     }
@@ -584,8 +585,7 @@ static int send_below(const char *chroot, struct zkl_call *call, const struct zk
     struct zkl_rooted rooted;
     if (!zkl_chroot_begin(&rooted, chroot, r))
         return ZSYSTEMERROR;
-    int rc = r->kind == ZKL_REQ_RENEW ? zkl_renew_start(call, rooted.request.path)
-                                      : send_one(call->handle, call, &rooted.request);
+    int rc = send_one(call->handle, call, &rooted.request);
     zkl_chroot_end(&rooted);
     return rc;
 }

@@ -2,6 +2,7 @@
  * The owners of fuzz target core: they keep to what core.h asks of them, and check what they are told. */
 #include <string.h>
 
+#include "core/feed.h"
 #include "stream.h"
 
 static const char *const roots[] = {"/a", "/b/c", "/d"}; /* sorted, as a group wants them */
@@ -153,11 +154,11 @@ static bool was_shown(const struct stream *s, const struct zkl_contender_machine
     return look.present && look.before == 0;
 }
 
-static bool is_own_node(const struct zkl_contender_machine *m, const char *path)
+static bool is_own_node(const struct zkl_contender *c, const char *path)
 {
-    size_t n = strlen(m->root);
-    return path && strncmp(path, m->root, n) == 0 && path[n] == '/' &&
-           strcmp(path + n + 1, m->node) == 0;
+    char own[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_node_path(c, c->machine.node, own);
+    return path && strcmp(path, own) == 0;
 }
 
 /* Without a list: to a waiter for a mutex, by the deletion of what it waited for, or, where that was
@@ -165,7 +166,7 @@ static bool is_own_node(const struct zkl_contender_machine *m, const char *path)
 static bool was_passed_on(const struct stream *s, const struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
-    return (s->passed_on || (owner->was_gone && is_own_node(m, s->armed))) &&
+    return (s->passed_on || (owner->was_gone && is_own_node(&owner->contender, s->armed))) &&
            owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
            m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
 }

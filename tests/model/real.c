@@ -375,8 +375,8 @@ static void open_client(struct side *side, size_t client)
         .session_timeout_ms = SESSION_MS, .news = no_news, .session = no_actions, .arg = c};
 
     check_true(!c->driver);
-    check_num(asprintf(&config.servers, "%s", proxy_address(r->proxies[client])), >, 0);
-    check_num(asprintf(&config.chroot, "%s", r->chroot), >, 0);
+    config.servers = strdup(proxy_address(r->proxies[client]));
+    config.chroot = strdup(r->chroot);
     check_ok(proxy_refuse(r->proxies[client], false));
     size_t before = link_count(c);
     check_ok(zkl_driver_new(&c->driver, &config));
