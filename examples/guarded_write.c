@@ -38,7 +38,7 @@ static int commit(const char *who, zoo_op_t *ops, int count)
     zoo_op_result_t results[2];
     int rc;
     do
-        rc = zoo_multi(zh, count, ops, results);
+        rc = is_unrecoverable(zh) ? ZSESSIONEXPIRED : zoo_multi(zh, count, ops, results);
     while (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT);
     printf("%s writes %s: %s\n", who, count == 2 ? "with the check" : "without", zerror(rc));
     return rc;

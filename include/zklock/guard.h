@@ -20,7 +20,7 @@
  * hand a lock on among them (options of the mutex) can't be told from each other by it.
  *
  * libzookeeper 3.8.0 does not survive a transaction that is begun once zh's session has ended (it frees paths
- * that are not its own): begin none unless zoo_state(zh) == ZOO_CONNECTED_STATE.
+ * that are not its own): ask is_unrecoverable(zh) before each.
  *
  * The one header that needs ZooKeeper's: pkg-config --cflags --libs zklock-guard.
  */
