@@ -22,7 +22,7 @@ for option; do
     [ "$option" != --json ] || tell=2
 done
 zkl_install_packages "$zkl_build_packages" >&$tell
-zkl_build "$build" >&$tell
+zkl_build "$build" tests/lib/zk-private examples/contention >&$tell
 
 private=$build/tests/lib/zk-private
 contention=$build/examples/contention

@@ -87,12 +87,14 @@ zkl_setup() {
     zkl_quietly meson setup "$zkl_dir" "$zkl_root" "$@"
 }
 
-# zkl_build BUILDDIR [MESON-OPTION...]: configure if need be, and build everything.
+# zkl_build BUILDDIR TARGET...: configure if need be, and build these alone.
 zkl_build() {
-    if ! mkdir -p "$1" 2>/dev/null || ! [ -w "$1" ]; then
-        zkl_complain "cannot write to the folder $1: build in a copy of the sources that is yours"
+    zkl_dir=$1
+    shift
+    if ! mkdir -p "$zkl_dir" 2>/dev/null || ! [ -w "$zkl_dir" ]; then
+        zkl_complain "cannot write to the folder $zkl_dir: build in a copy of the sources that is yours"
         return 1
     fi
-    zkl_say "building in $1 ..."
-    zkl_setup "$@" && zkl_quietly ninja --quiet -C "$1"
+    zkl_say "building in $zkl_dir ..."
+    zkl_setup "$zkl_dir" && zkl_quietly ninja --quiet -C "$zkl_dir" "$@"
 }

@@ -56,7 +56,7 @@ def compile_java(block, folder):
         return ''
     source = folder / 'Fragment.java'
     source.write_text(JAVA_FRAGMENT.format(text=block.text), encoding='utf-8')
-    return failed(['javac', '-cp', ':'.join(map(str, JARS)), '-d', folder, source])
+    return failed(['javac', '-J-XX:-UsePerfData', '-cp', ':'.join(map(str, JARS)), '-d', folder, source])
 
 
 def compile_python(block):

@@ -23,7 +23,8 @@ class Bug:
             suite, *names = part.split()
             self.by_sim = self.by_sim or suite == "sim"
             self.tests += [(suite, name) for name in names]
-        self.of_core = "\n+++ b/src/core/" in text
+        self.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
+        self.of_core = any(name.startswith("src/core/") for name in self.files)
         self.found = {suite: "" for suite in SUITES}
         self.fault = ""  # why it does not count
 
@@ -64,7 +65,7 @@ def judge(bug):
 
 def try_one(tree, bug, schedules):
     try:
-        tree.apply(bug.patch)
+        tree.apply(bug.patch, bug.files)
         bug.found["unit"] = tree.fails_unit() or "passes"
         tree.build("tests/sim/sim", "examples/contention", "tests/lib/zk-private")
         bug.found["demo"] = tree.fails_demo() or "passes"
@@ -81,7 +82,7 @@ def try_one(tree, bug, schedules):
 def try_short(tree, bug, schedules):
     """Does it still apply and build? A bug of the core is shown to the simulation for a moment."""
     try:
-        tree.apply(bug.patch)
+        tree.apply(bug.patch, bug.files)
         if bug.of_core:
             tree.build("tests/sim/sim")
             look_with_sim(tree, bug, schedules)

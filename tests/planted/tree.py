@@ -81,8 +81,8 @@ class Tree:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def apply(self, patch):
-        self.touched |= set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.M))
+    def apply(self, patch, names):
+        self.touched |= set(names)
         must(["patch", "-p1", "--no-backup-if-mismatch", "-r", "-", "-i", str(patch)], UNIT_SECONDS,
              cwd=self.path)
 
