@@ -49,6 +49,20 @@ static int do_revoke(void *arg)
     return zkl_revoke(r->client, r->node, &r->wait, r->flags);
 }
 
+/* Asked, and still there at the deadline. Where the machine is so slow that not even the request is
+ * answered by then, which is another code, there is more time the next time. */
+static void check_in_vain(struct zkl_client *client, const char *node, int64_t ms)
+{
+    int rc = ZKL_EDISCONNECTED;
+
+    for (; rc == ZKL_EDISCONNECTED && ms < WAIT_MS; ms *= 4) {
+        struct revoke r = revoke_for(client, node, ms);
+        rc = do_revoke(&r);
+    }
+    check_num(rc, ==, ZKL_ETIMEDOUT);
+    check_detail(ZKL_ETIMEDOUT, "still there");
+}
+
 /* Asked, and the watch is there. */
 static void check_waits(struct actor *actor, const char *node)
 {
@@ -128,14 +142,13 @@ static void the_deadline_ends_the_wait(void **state)
 
     (void)state;
     make_node(node, "somebody");
-    struct revoke r = revoke_for(client, node, 200);
-    check_num(do_revoke(&r), ==, ZKL_ETIMEDOUT);
-    check_detail(ZKL_ETIMEDOUT, "still there");
+    check_in_vain(client, node, 200);
     check_num(net_now_ms() - start, >=, 200);
     check_num(net_now_ms() - start, <, WAIT_MS);
     check_true(node_has_data(node, REVOKED));
     check_wait(node_watches(node) == 0, WAIT_MS);
     check_ok(wire_set(raw, cluster_at(node), "", -1));
+    struct revoke r = revoke_of(client, node);
     r.wait.deadline_ns = 0;
     check_num(do_revoke(&r), ==, ZKL_ETIMEDOUT);
     check_detail(ZKL_ETIMEDOUT, "still there");
@@ -465,9 +478,8 @@ static void a_watch_is_shared_with_waiters(void **state)
     make_node(node, "somebody");
     actor_begin(waiter, do_lock, mutex);
     check_wait(node_watches(node) == 1, WAIT_MS);
-    struct revoke brief = revoke_for(client, node, 100);
     actor_begin(asker, do_revoke, &r);
-    check_num(do_revoke(&brief), ==, ZKL_ETIMEDOUT);
+    check_in_vain(client, node, 100);
     check_wait(node_watches(node) == 1, WAIT_MS);
     check_true(!actor_is_done(asker));
     check_true(!actor_is_done(waiter));
