@@ -66,43 +66,6 @@ bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_st
     return (allowed[from] & BIT(to)) != 0;
 }
 
-bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
-           (m->state == ZKL_WAITING && m->pred_is_next);
-}
-
-bool zkl_contender_waits(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
-}
-
-bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_WAITING && m->own_is_put_off;
-}
-
-bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);
-}
-
-bool zkl_contender_is_bounded(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_RELEASING || (m->state == ZKL_HOLDING && !m->suspect);
-}
-
-bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
-{
-    return (m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out) ||
-           (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);
-}
-
-bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
-{
-    return m->asks && (m->state == ZKL_WAITING || m->state == ZKL_LISTING);
-}
-
 void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out)
 {
     struct zkl_naming writer = m->naming;

@@ -247,18 +247,60 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
  * ZKL_NODE_NAME_MAX + 1. */
 void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out);
 
-/* What the rest of the core asks of a contender. */
-bool zkl_contender_needs_window(const struct zkl_contender_machine *m); /* heartbeat for it */
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);
-bool zkl_contender_waits(const struct zkl_contender_machine *m);      /* for something outside */
-bool zkl_contender_puts_off(const struct zkl_contender_machine *m);    /* its own node's watch */
-bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m); /* a proof would help it */
-bool zkl_contender_is_bounded(const struct zkl_contender_machine *m); /* by the window's end */
+
+/* --- what the rest of the core asks of a contender, at every step: inline -------------------- */
+
+/* It has a node, or is to have one, and has not begun to give it back. */
+static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
+{
+    return m->state >= ZKL_QUEUEING && m->state <= ZKL_HOLDING;
+}
+
+/* Heartbeats are sent for it. */
+static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
+           (m->state == ZKL_WAITING && m->pred_is_next);
+}
+
+/* For something outside. */
+static inline bool zkl_contender_waits(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
+}
+
+/* The watch on its own node. */
+static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_WAITING && m->own_is_put_off;
+}
+
+/* A proof of the session would help it. */
+static inline bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);
+}
+
+/* By the window's end. */
+static inline bool zkl_contender_is_bounded(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_RELEASING || (m->state == ZKL_HOLDING && !m->suspect);
+}
+
 /* Something is to be deleted and nothing is under way: it waits for the link, or its request could
  * not be sent for want of memory. */
-bool zkl_contender_is_stranded(const struct zkl_contender_machine *m);
+static inline bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
+{
+    return (m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out) ||
+           (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);
+}
+
 /* A try that waits for somebody to give a node up that nobody may be in. */
-bool zkl_contender_is_asking(const struct zkl_contender_machine *m);
+static inline bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
+{
+    return m->asks && (m->state == ZKL_WAITING || m->state == ZKL_LISTING);
+}
 
 #endif

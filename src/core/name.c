@@ -118,18 +118,15 @@ const char *zkl_servers_fault(const char *text)
 void zkl_guid_format(const unsigned char random[16], char *out)
 {
     static const char hex[] = "0123456789abcdef";
+    static const char at[16] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
     for (int i = 0; i < 16; i++) {
-        unsigned char byte = random[i];
-        if (i == 6)
-            byte = (unsigned char)((byte & 0x0f) | 0x40);
-        if (i == 8)
-            byte = (unsigned char)((byte & 0x3f) | 0x80);
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *out++ = '-';
-        *out++ = hex[byte >> 4];
-        *out++ = hex[byte & 0x0f];
+        out[(int)at[i]] = hex[random[i] >> 4];
+        out[at[i] + 1] = hex[random[i] & 0x0f];
     }
-    *out = '\0';
+    out[8] = out[13] = out[18] = out[23] = '-';
+    out[14] = '4';
+    out[19] = hex[0x8 | (random[8] >> 4 & 0x3)];
+    out[ZKL_GUID_LEN] = '\0';
 }
 
 void zkl_guid_mark_retained(char *guid)

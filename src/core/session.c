@@ -62,34 +62,10 @@ void zkl_session_init(struct zkl_session *session, int timeout_ms)
         .state = ZKL_SESSION_STARTING, .timeout_ms = timeout_ms, .timer_mono_ns = INT64_MAX};
 }
 
-bool zkl_session_connected(const struct zkl_session *session)
-{
-    return session->state == ZKL_SESSION_CONNECTED;
-}
-
-int64_t zkl_session_window_end(const struct zkl_session *session)
-{
-    if (session->proved_boot_ns == 0)
-        return 0;
-    return session->proved_boot_ns + (int64_t)session->timeout_ms * MS * 3 / 4;
-}
-
-int64_t zkl_session_fresh_until(const struct zkl_session *session)
-{
-    if (session->proved_boot_ns == 0)
-        return 0;
-    return session->proved_boot_ns + (int64_t)session->timeout_ms * MS / 2;
-}
-
 void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns)
 {
     if (sent_boot_ns > session->proved_boot_ns)
         session->proved_boot_ns = sent_boot_ns;
-}
-
-int64_t zkl_session_heartbeat_due(const struct zkl_session *session)
-{
-    return session->proved_boot_ns + (int64_t)session->timeout_ms * MS / 4;
 }
 
 static void set_timer(struct step *step, int64_t after_ms)

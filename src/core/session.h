@@ -72,19 +72,43 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
                           void (*moved)(void *arg, enum zkl_session_state from, const char *why),
                           void *arg);
 
-bool zkl_session_connected(const struct zkl_session *session);
 bool zkl_session_may_move(enum zkl_session_state from, enum zkl_session_state to);
 const char *zkl_session_state_name(enum zkl_session_state state);
+
+/* A quorum write that was sent then has been answered. */
+void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns);
+
+/* --- asked for at every step: inline ------------------------------------------------------- */
+
+static inline bool zkl_session_connected(const struct zkl_session *session)
+{
+    return session->state == ZKL_SESSION_CONNECTED;
+}
+
+/* So many quarters of the timeout after the last proof, on CLOCK_BOOTTIME. */
+static inline int64_t zkl_session_quarters(const struct zkl_session *session, int quarters)
+{
+    return session->proved_boot_ns + (int64_t)session->timeout_ms * 250000 * quarters;
+}
 
 /* The window: three quarters of the negotiated timeout after the SEND time of the last answered
  * quorum write. The quarter is for what a follower keeps from the leader (it hands session touches
  * on every half tick) and for the clocks' drift. 0: empty. */
-int64_t zkl_session_window_end(const struct zkl_session *session);
+static inline int64_t zkl_session_window_end(const struct zkl_session *session)
+{
+    return session->proved_boot_ns == 0 ? 0 : zkl_session_quarters(session, 3);
+}
+
 /* A grant wants more than a window's last moments: two heartbeats may be due, no more. */
-int64_t zkl_session_fresh_until(const struct zkl_session *session);
-/* A quorum write that was sent then has been answered. */
-void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns);
-/* When the next heartbeat is due, on CLOCK_BOOTTIME. */
-int64_t zkl_session_heartbeat_due(const struct zkl_session *session);
+static inline int64_t zkl_session_fresh_until(const struct zkl_session *session)
+{
+    return session->proved_boot_ns == 0 ? 0 : zkl_session_quarters(session, 2);
+}
+
+/* When the next heartbeat is due. */
+static inline int64_t zkl_session_heartbeat_due(const struct zkl_session *session)
+{
+    return zkl_session_quarters(session, 1);
+}
 
 #endif
