@@ -27,9 +27,7 @@ static size_t room_for_all(const char *chroot, const struct zkl_request *request
 bool zkl_chroot_begin(struct zkl_rooted *rooted, const char *chroot,
                       const struct zkl_request *request)
 {
-    *rooted = (struct zkl_rooted){.request = *request};
-    if (chroot[0] == '\0')
-        return true;
+    rooted->request = *request;
     rooted->texts = malloc(room_for_all(chroot, request) + 1);
     rooted->checks = calloc(request->check_count + 1, sizeof *rooted->checks);
     if (!rooted->texts || !rooted->checks) {

@@ -30,12 +30,10 @@ const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
 
 static struct zkl_call *new_call(struct zkl_handle *h, uint64_t id)
 {
-    struct zkl_call *call = calloc(1, sizeof *call);
+    struct zkl_call *call = malloc(sizeof *call); /* calloc passes by what free left at hand */
     if (!call)
         return NULL;
-    call->handle = h;
-    call->id = id;
-    call->next = h->calls;
+    *call = (struct zkl_call){.handle = h, .id = id, .next = h->calls};
     if (call->next)
         call->next->prev = call;
     h->calls = call;
@@ -583,6 +581,8 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
 static int send_below(const char *chroot, struct zkl_call *call, const struct zkl_request *r)
 {
     struct zkl_rooted rooted;
+    if (chroot[0] == '\0')
+        return send_one(call->handle, call, r);
     if (!zkl_chroot_begin(&rooted, chroot, r))
         return ZSYSTEMERROR;
     int rc = send_one(call->handle, call, &rooted.request);
