@@ -243,10 +243,36 @@ static void link_event(struct zkl_handle *h, enum zkl_link_event what)
         probe_event(h, what);
 }
 
+static void on_auth(int rc, const void *data);
+
+static int add_credential(struct zkl_handle *h)
+{
+    const struct zkl_driver_config *config = &h->driver->config;
+    atomic_store(&h->auth, ZKL_AUTH_DUE);
+    int rc = zoo_add_auth(h->zh, config->auth_scheme, config->auth_credential,
+                          (int)strlen(config->auth_credential), on_auth, h);
+    if (rc != ZOK)
+        atomic_store(&h->auth, ZKL_AUTH_UNHEARD);
+    return rc;
+}
+
+/* libzookeeper sends the credential anew over each link, but tells of one answer only: it is given the same one
+ * again. That stays in its list, so not without end. False: what the server thinks of it is not going to be heard. */
+static bool ask_again(struct zkl_handle *h)
+{
+    if (h->auth_asked == ZKL_AUTH_ASKED_MAX)
+        return false;
+    h->auth_asked++;
+    return zkl_map_refusal(add_credential(h)) != ZKL_ANSWER_NOMEM; /* the end of a link is told */
+}
+
 static void tell_link(struct zkl_handle *h, enum zkl_link_event what)
 {
     bool was_held = h->up_held;
-    h->up_held = what == ZKL_LINK_UP && atomic_load(&h->auth_due);
+    int auth = atomic_load(&h->auth);
+    h->up_held = what == ZKL_LINK_UP && auth != ZKL_AUTH_FINE;
+    if (h->up_held && auth == ZKL_AUTH_UNHEARD)
+        h->up_held = ask_again(h);
     if (h->up_held || (was_held && what == ZKL_LINK_DOWN))
         return;
     link_event(h, what);
@@ -281,20 +307,24 @@ static void swallow_log(const char *message)
     (void)message;
 }
 
-/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that ours
- * can't be taken: the next link is told of. A refusal comes as a session event too. */
-static void on_auth(int rc, const void *data)
+static void credential_is_fine(struct zkl_handle *h)
 {
-    struct zkl_handle *h = (struct zkl_handle *)data;
-    if (rc == ZAUTHFAILED)
-        return;
-    atomic_store(&h->auth_due, false);
-    if (rc != ZOK)
-        return;
     zkl_driver_lock(h->driver);
+    atomic_store(&h->auth, ZKL_AUTH_FINE);
     if (h->up_held && !h->buried)
         tell_link(h, ZKL_LINK_UP);
     zkl_driver_unlock(h->driver);
+}
+
+/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that ours
+ * can't be taken. A refusal comes as a session event too. */
+static void on_auth(int rc, const void *data)
+{
+    struct zkl_handle *h = (struct zkl_handle *)data;
+    if (rc == ZOK)
+        credential_is_fine(h);
+    else if (rc != ZAUTHFAILED)
+        atomic_store(&h->auth, ZKL_AUTH_UNHEARD);
 }
 
 static int open_error(int error)
@@ -310,10 +340,8 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
     int rc = ZOK;
     /* Else libzookeeper resolves the names again before every wait for its socket. */
     zoo_set_servers_resolution_delay(h->zh, -1);
-    atomic_store(&h->auth_due, d->config.auth_scheme != NULL);
     if (d->config.auth_scheme)
-        rc = zoo_add_auth(h->zh, d->config.auth_scheme, d->config.auth_credential,
-                          (int)strlen(d->config.auth_credential), on_auth, h);
+        rc = add_credential(h);
     if (rc != ZOK)
         return ZKL_ESYSTEM;
     h->ready = true;
@@ -599,6 +627,12 @@ bool zkl_call_is_kept(struct zkl_call *call, int rc)
     return rc == ZMARSHALLINGERROR;
 }
 
+enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc)
+{
+    bool is_over = rc != ZOK && is_unrecoverable(h->zh) == ZINVALIDSTATE;
+    return is_over ? ZKL_ANSWER_LINK : zkl_map_refusal(rc);
+}
+
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request)
 {
     if (!h->ready)
@@ -609,5 +643,5 @@ enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *
     int rc = send_below(h->driver->config.chroot, call, request);
     if (rc != ZOK && !zkl_call_is_kept(call, rc))
         free_call(call);
-    return zkl_map_refusal(rc);
+    return zkl_handle_refusal(h, rc);
 }

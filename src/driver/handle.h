@@ -16,6 +16,14 @@
 
 struct zkl_call;
 
+/* What is known of the credential. */
+enum zkl_auth {
+    ZKL_AUTH_FINE,   /* accepted, or there is none */
+    ZKL_AUTH_DUE,    /* the server's first answer is to come */
+    ZKL_AUTH_UNHEARD /* it was lost with its link */
+};
+#define ZKL_AUTH_ASKED_MAX 16
+
 struct zkl_handle {
     struct zkl_driver *driver;
     zhandle_t *zh;
@@ -26,10 +34,11 @@ struct zkl_handle {
     bool ready;  /* set up: its session events count; what came before is told then: */
     bool was_up; /* it connected, */
     enum zkl_link_event early; /* and this came last */
-    /* A link counts once the first answer to the credential is there: until then a refusal may end
-     * the session at any moment, see zkl_call_multi. */
-    atomic_bool auth_due;
-    bool up_held; /* one that is up waits for that */
+    /* A link counts once the server is known to have accepted the credential: until then a refusal may
+     * end the session at any moment, see zkl_call_multi. */
+    atomic_int auth; /* enum zkl_auth */
+    int auth_asked;  /* how often again, as the answer was lost */
+    bool up_held;    /* a link that is up waits for that */
 };
 
 /* One accepted call; libzookeeper's completion gets a pointer to it. */
@@ -59,6 +68,8 @@ int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_c
 
 /* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */
 bool zkl_call_is_kept(struct zkl_call *call, int rc);
+/* What that tells the core. Where the session has ended zoo_amulti says that there is no memory. */
+enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc);
 
 /* renew.c: several calls in a row that the core sees as one. */
 int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper code */

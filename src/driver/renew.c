@@ -105,10 +105,10 @@ static void go_on(struct zkl_call *call, int rc)
     struct zkl_driver *d = call->handle->driver;
     uint64_t id = call->id;
     if (rc != ZOK && zkl_call_is_kept(call, rc)) {
-        struct zkl_reply reply = {.id = id, .answer = zkl_map_refusal(rc)};
+        struct zkl_reply reply = {.id = id, .answer = zkl_handle_refusal(call->handle, rc)};
         zkl_core_reply(&d->core, zkl_clock_now(), &reply);
     } else if (rc != ZOK) {
-        finish(call, zkl_map_refusal(rc));
+        finish(call, zkl_handle_refusal(call->handle, rc));
         return;
     }
     zkl_driver_unlock(d);

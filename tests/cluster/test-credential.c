@@ -2,7 +2,7 @@
 /* The credential from a file and from the environment: it opens what belongs to it, whatever is wrong
  * with its source is said by the source's name, and its text is nowhere. */
 #include "cluster.h"
-
+#include "nodes.h"
 #include "says.h"
 
 #include <fcntl.h>
@@ -262,6 +262,59 @@ static void a_refused_credential_is_not_told(void **state)
     check_silent(zkl_error_detail());
     cluster_free(client, mutex);
     check_num(told, ==, 0);
+}
+
+/* Of a client behind a proxy that has just been refused, or accepted, without hearing of it: the first answer to
+ * the credential was lost with its link, the second one is held back. */
+static struct zkl_client *unheard(struct zkl_client_options *options, struct proxy **proxy, struct actor *actor,
+                                  struct zkl_mutex **mutex)
+{
+    struct zkl_client *client = NULL;
+
+    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
+    options->servers = cluster_servers(proxy_address(*proxy));
+    options->session_timeout_ms = BRIEF_MS;
+    options->connect_timeout_ms = 0;
+    options->auth_file = file_of(CREDENTIAL);
+    check_ok(proxy_drop_reply(*proxy, PROXY_AUTH, 1, PROXY_THEN_SILENT));
+    check_ok(zkl_client_open(&client, options));
+    *mutex = cluster_mutex(client, cluster_path("unheard"));
+    actor_begin(actor, do_lock, *mutex);
+    check_ok(proxy_wait_dropped(*proxy, WAIT_MS));
+    check_ok(proxy_refuse(*proxy, true));
+    proxy_cut(*proxy);
+    proxy_reset_counts(*proxy);
+    check_ok(proxy_hold_reply(*proxy, PROXY_AUTH, 1));
+    check_ok(proxy_refuse(*proxy, false));
+    check_ok(proxy_wait_held(*proxy, WAIT_MS));
+    return client;
+}
+
+/* Goal: nothing is sent before the server is known to have accepted the credential, also where its first answer was
+ * lost: a refusal ends the session at any moment. Method: it is held back while a lock is due. */
+static void a_lost_answer_to_the_credential_is_made_up_for(void **state)
+{
+    (void)state;
+    for (int accepted = 0; accepted < 2; accepted++) {
+        struct zkl_client_options options = creator_options();
+        struct actor *actor = actor_new();
+        struct zkl_mutex *mutex = NULL;
+        struct proxy *proxy = NULL;
+
+        if (!accepted)
+            options.auth_scheme = "nonsense";
+        struct zkl_client *client = unheard(&options, &proxy, actor, &mutex);
+        net_nap_ms(200); /* would do to send more */
+        check_num(proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_PING), ==,
+                  proxy_counts(proxy, PROXY_AUTH));
+        proxy_release(proxy);
+        check_num(actor_result(actor), ==, accepted ? 0 : ZKL_EAUTH);
+        if (accepted)
+            check_ok(actor_do(actor, do_unlock, mutex));
+        actor_end(actor);
+        cluster_free(client, mutex);
+        proxy_stop(proxy);
+    }
 }
 
 struct refused {
@@ -562,6 +615,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
     cluster_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),
     cluster_test(a_refused_credential_is_not_told),
+    cluster_test(a_lost_answer_to_the_credential_is_made_up_for),
     cluster_test(a_session_that_just_ended_takes_nothing),
     cluster_test(a_file_without_a_credential_is_named),
     cluster_test(a_file_that_may_not_be_read_is_named),
