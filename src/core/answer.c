@@ -21,12 +21,6 @@ static bool is_contenders(const struct zkl_subscription *sub, int which)
     return !sub->query && sub == &sub->contender->subs[which];
 }
 
-/* Armed over the link that is up now: the server tells of it in order with everything else. */
-static bool is_reliable(const struct zkl_core *core, const struct zkl_watch *watch)
-{
-    return watch && watch->state == ZKL_WATCH_ARMED && watch->link == core->link;
-}
-
 /* Its answer is under way, behind everything that the server has told so far. */
 static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
 {
@@ -39,7 +33,7 @@ static void feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struc
                            bool gone)
 {
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    event.gone = gone && is_reliable(core, own);
+    event.gone = gone && zkl_watch_is_reliable(core, own);
     event.asked = is_asked(core, own);
     zkl_core_feed(core, c, event);
 }
@@ -72,7 +66,7 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
         c->heir_of = holder;
         return;
     }
-    bool others = watch->node_session != core->session.id && is_reliable(core, watch);
+    bool others = watch->node_session != core->session.id && zkl_watch_is_reliable(core, watch);
     feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED}, others);
 }
 

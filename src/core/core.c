@@ -256,12 +256,8 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
     enum zkl_subscribed result = ZKL_SUBSCRIBED_REFUSED;
     enum zkl_answer why = ZKL_ANSWER_NOMEM;
     if (path)
-        result = zkl_watch_subscribe(core, &c->subs[which], c, path, ZKL_WATCH_DATA, &why);
-    struct zkl_watch *watch = c->subs[which].watch;
-    if (result == ZKL_SUBSCRIBED_NEW) {
-        struct zkl_request request = {.kind = ZKL_REQ_WATCH, .path = path, .watch_id = watch->id};
-        zkl_pending_send(core, &watch->request, &request);
-    } else if (result == ZKL_SUBSCRIBED_SHARED && which == ZKL_SUB_OWN && watch->revoked) {
+        result = zkl_watch_data(core, &c->subs[which], c, path, &why);
+    if (result == ZKL_SUBSCRIBED_SHARED && which == ZKL_SUB_OWN && c->subs[which].watch->revoked) {
         zkl_core_feed_type(core, c, ZKL_EV_REVOKED); /* armed by a waiter, who does not care */
     } else if (result == ZKL_SUBSCRIBED_REFUSED && which != ZKL_SUB_OWN) {
         /* Waiting without a watch would be for ever: end the wish. Told when this step is over. */
@@ -734,6 +730,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                         .group = wish->group,
                                         .permits = wish->permits,
                                         .turns = wish->turns};
+    zkl_share_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;
     if (wish->under) {

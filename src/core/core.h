@@ -176,6 +176,7 @@ struct zkl_contender {
     struct zkl_batch *batch;           /* NULL: its requests are its own */
     bool wants_create, wants_list;     /* as a member of it */
     struct zkl_children_view *view;    /* of its path, likewise; NULL: none is kept */
+    struct zkl_share *share;           /* of its root, and of some others */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
     bool follows; /* not that list: another one, behind its answer */

@@ -32,17 +32,10 @@ static void send_one(struct zkl_core *core, struct zkl_query *q, enum zkl_reques
 static void watch(struct zkl_core *core, struct zkl_query *q)
 {
     enum zkl_answer why;
-    enum zkl_subscribed result =
-        zkl_watch_subscribe(core, &q->sub, NULL, q->path, ZKL_WATCH_DATA, &why);
-    if (result == ZKL_SUBSCRIBED_REFUSED) {
+    if (zkl_watch_data(core, &q->sub, NULL, q->path, &why) == ZKL_SUBSCRIBED_REFUSED)
         zkl_pending_refuse(core, &q->slot, ZKL_REQ_STAT, why);
-        return;
-    }
-    struct zkl_watch *watch = q->sub.watch;
-    struct zkl_request request = {.kind = ZKL_REQ_WATCH, .path = q->path, .watch_id = watch->id};
-    if (result == ZKL_SUBSCRIBED_NEW)
-        zkl_pending_send(core, &watch->request, &request);
-    send_one(core, q, ZKL_REQ_STAT);
+    else
+        send_one(core, q, ZKL_REQ_STAT);
 }
 
 static void ask(struct zkl_core *core, struct zkl_query *q)

@@ -52,13 +52,16 @@ struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *cons
     for (size_t i = 0; i < count; i++) {
         const char *name = children[i];
         struct zkl_place place;
+        if (!last && strcmp(name, own) == 0) {
+            look.contenders++;
+            look.present = true;
+            continue;
+        }
         if (!zkl_name_parse(name, naming, &place)) {
             look.foreign = name;
             continue;
         }
         look.contenders++;
-        if (!last && strcmp(name, own) == 0)
-            look.present = true;
         if (last ? !in_the_way(naming->role, place.role)
                  : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name))
             continue;

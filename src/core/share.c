@@ -25,16 +25,15 @@ void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender
     owner->sharers = contender;
 }
 
-static struct zkl_share *share_of(struct zkl_core *core, const struct zkl_contender *c)
+void zkl_share_setup(struct zkl_core *core, struct zkl_contender *c)
 {
-    return &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
+    c->share = &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
 }
 
 /* Of those that list again now; NULL: none yet. */
-static struct zkl_contender *leader_of(struct zkl_core *core, const struct zkl_contender *c)
+static struct zkl_contender *leader_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_share *share = share_of(core, c);
-    return core->sharing && share->round == core->share_round ? share->leader : NULL;
+    return core->sharing && c->share->round == core->share_round ? c->share->leader : NULL;
 }
 
 static bool is_same_root(const struct zkl_contender *a, const struct zkl_contender *b)
@@ -43,24 +42,22 @@ static bool is_same_root(const struct zkl_contender *a, const struct zkl_contend
 }
 
 /* Its first list goes out. */
-static void enter(struct zkl_core *core, struct zkl_contender *c)
+static void enter(struct zkl_contender *c)
 {
-    struct zkl_share *share = share_of(core, c);
     assert(!c->counts);
     c->counts = true;
-    share->out++;
-    share->last = c;
+    c->share->out++;
+    c->share->last = c;
 }
 
-static void leave(struct zkl_core *core, struct zkl_contender *c)
+static void leave(struct zkl_contender *c)
 {
-    struct zkl_share *share = share_of(core, c);
     if (!c->counts)
         return;
     c->counts = false;
-    share->out--;
-    if (share->last == c)
-        share->last = NULL;
+    c->share->out--;
+    if (c->share->last == c)
+        c->share->last = NULL;
 }
 
 /* Those (all, or only who follows) that relied on this one get a list of their own, one for all. */
@@ -80,7 +77,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
     if (!first)
         return;
     if (first->machine.state == ZKL_QUEUEING)
-        enter(core, first);
+        enter(first);
     zkl_core_send_list(core, first);
 }
 
@@ -89,14 +86,14 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
     if (c->shares_list)
         unlink_sharer(c);
     assert(leader_of(core, c) != c); /* it has just begun to list */
-    leave(core, c);
+    leave(c);
     list_anew(core, c, true);
 }
 
 void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
 {
     struct zkl_contender *other;
-    leave(core, owner);
+    leave(owner);
     list_anew(core, owner, false);
     while ((other = owner->sharers)) {
         unlink_sharer(other);
@@ -121,27 +118,26 @@ void zkl_share_begin(struct zkl_core *core)
 
 static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 {
-    struct zkl_share *share = share_of(core, c);
     struct zkl_contender *leader = leader_of(core, c);
     bool same = is_same_root(leader, c);
     if (same) {
         zkl_share_join(leader, c);
     } else {
-        share->leader = c;
-        share->round = core->share_round;
+        c->share->leader = c;
+        c->share->round = core->share_round;
     }
     return same;
 }
 
 /* Those whose lists are out are before this one, so its own is in no hurry. */
-static bool follow(struct zkl_core *core, struct zkl_contender *c)
+static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
-    struct zkl_share *share = share_of(core, c);
+    const struct zkl_share *share = c->share;
     bool follows = share->out >= core->share_from && is_same_root(share->last, c);
     if (follows)
         zkl_share_join(share->last, c);
     else
-        enter(core, c);
+        enter(c);
     c->follows = follows;
     return follows;
 }

@@ -157,6 +157,20 @@ enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscr
     return ZKL_SUBSCRIBED_NEW;
 }
 
+enum zkl_subscribed zkl_watch_data(struct zkl_core *core, struct zkl_subscription *sub,
+                                   struct zkl_contender *contender, const char *path,
+                                   enum zkl_answer *why)
+{
+    enum zkl_subscribed result =
+        zkl_watch_subscribe(core, sub, contender, path, ZKL_WATCH_DATA, why);
+    if (result == ZKL_SUBSCRIBED_NEW) {
+        struct zkl_request request = {
+            .kind = ZKL_REQ_WATCH, .path = path, .watch_id = sub->watch->id};
+        zkl_pending_send(core, &sub->watch->request, &request);
+    }
+    return result;
+}
+
 void zkl_watch_plan(struct zkl_core *core, struct zkl_subscription *sub,
                     struct zkl_contender *contender, const char *path, enum zkl_watch_type type)
 {

@@ -28,6 +28,12 @@ struct zkl_watch {
     char path[];
 };
 
+/* Armed over the link that is up now: the server tells of it in order with everything else. */
+static inline bool zkl_watch_is_reliable(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    return watch && watch->state == ZKL_WATCH_ARMED && watch->link == core->link;
+}
+
 enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_REFUSED };
 
 /* Subscribe to the watch of path, a new one (the caller arms it) or a shared one. A subscription to
@@ -36,6 +42,10 @@ enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
                                         enum zkl_watch_type type, enum zkl_answer *why);
+/* The same for what is at path, and a new watch is asked for. */
+enum zkl_subscribed zkl_watch_data(struct zkl_core *core, struct zkl_subscription *sub,
+                                   struct zkl_contender *contender, const char *path,
+                                   enum zkl_answer *why);
 /* Subscribe without asking for the watch: who subscribes next gets NEW. Without memory or room, nothing
  * happens. */
 void zkl_watch_plan(struct zkl_core *core, struct zkl_subscription *sub,
