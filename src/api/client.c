@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alone.h"
 #include "counts.h"
 #include "credential.h"
 #include "driver/clock.h"
@@ -77,6 +78,8 @@ void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
             at = &(*at)->next;
         *at = root->next;
     }
+    if (last)
+        zkl_alone_end(&client->driver->core, zkl_clock_now(), &root->alone);
     if (last && root->counts)
         zkl_counts_fold(&client->counts, root->counts);
     zkl_driver_unlock(client->driver);

@@ -209,6 +209,14 @@ static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wai
                              .under = hold->under ? &hold->under->contender : NULL};
 }
 
+/* Of the path, for those who wait for everybody else there. */
+static struct zkl_alone *alone_at(const struct zkl_hold *hold)
+{
+    const struct zkl_naming *naming = &hold->mutex->naming;
+    bool plain = naming->role == ZKL_ROLE_LOCK && naming->names != ZKL_NAMES_NAMED;
+    return plain ? &hold->root->alone : NULL;
+}
+
 static void start(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
@@ -218,6 +226,7 @@ static void start(struct zkl_acquisition *a)
     }
     struct zkl_wish wish = wish_of(hold, &a->wait);
     wish.try_asks = true;
+    wish.alone = alone_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (wish.try_only)
         a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
@@ -569,6 +578,7 @@ static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
         zkl_hold_begin(holds[i]);
         members[i].wish = wish_of(holds[i], wait);
         members[i].wish.view = &holds[i]->root->view;
+        members[i].wish.alone = alone_at(holds[i]);
         members[i].wish.lease_ns = 0; /* it begins when all are held */
     }
     if (zkl_group_acquire(core, zkl_clock_now(), &group) != 0) {

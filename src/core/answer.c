@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alone.h"
 #include "batch.h"
 #include "feed.h"
 #include "pace.h"
@@ -18,7 +19,7 @@
 /* A contender's of that kind, and not a query's. */
 static bool is_contenders(const struct zkl_subscription *sub, int which)
 {
-    return !sub->query && sub == &sub->contender->subs[which];
+    return sub->contender && sub == &sub->contender->subs[which];
 }
 
 /* Its answer is under way, behind everything that the server has told so far. */
@@ -83,6 +84,8 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
     struct zkl_contender *c = sub->contender;
     if (sub->query) {
         zkl_query_watched(core, sub->query, fate.own.type == ZKL_EV_OWN_DELETED, &fate.pred);
+    } else if (sub->alone) {
+        zkl_alone_unsure(sub->alone);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
@@ -284,6 +287,10 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         zkl_share_answer(core, c, event); /* first: c may end by it */
     if (slot->kind == ZKL_REQ_GET)
         zkl_permits_share_limit(core, c, event);
+    if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
+        event.first = zkl_alone_created(core, c, reply->name);
+    if (slot->kind == ZKL_REQ_DELETE && reply->answer == ZKL_ANSWER_OK)
+        zkl_alone_left(c);
     zkl_core_feed(core, c, event);
 }
 

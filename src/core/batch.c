@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alone.h"
 #include "feed.h"
 #include "pending.h"
 #include "share.h"
@@ -186,29 +187,32 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
     c->wants_list = false;
 }
 
-/* The member before the ith one that sends a list of the same root, or NULL. */
+/* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
     const char *root = batch->made[i]->machine.root;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (!c->shares_list && strcmp(c->machine.root, root) == 0)
+        if (c->wants_list && !c->shares_list && strcmp(c->machine.root, root) == 0)
             return c;
     }
     return NULL;
 }
 
-/* One for each root. */
+/* One for each root where a list is waited for; of the first one's also to see how calm it is. */
 static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
 {
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
-        assert(c && c->wants_list); /* it waits for both answers, whatever else it waits for */
+        assert(c);
+        if (!c->wants_list && !(i == 0 && c->view))
+            continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)
             zkl_share_join(owner, c);
         else
             zkl_core_send_list(core, c);
+        c->looks_only = !c->wants_list;
     }
 }
 
@@ -309,7 +313,8 @@ static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
     batch->ahead = false;
     for (size_t i = 0; i < batch->made_count; i++) {
         bool other = blame_one && i != reply->failed_check;
-        feed_unsent_list(core, batch->made[i]);
+        if (batch->made[i]->machine.list_out)
+            feed_unsent_list(core, batch->made[i]);
         feed_created(core, batch, i,
                      (struct zkl_event){.answer = other ? ZKL_ANSWER_ROLLED_BACK : reply->answer,
                                         .number = other ? 0 : reply->number});
@@ -346,10 +351,15 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
 
 static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
 {
-    for (size_t i = 0; i < batch->made_count; i++)
+    for (size_t i = 0; i < batch->made_count; i++) {
+        bool next = zkl_alone_created(core, batch->made[i], batch->names[i]);
+        bool gone = i < batch->stat_member;
         feed_created(core, batch, i,
-                     (struct zkl_event){
-                         .answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid});
+                     (struct zkl_event){.answer = ZKL_ANSWER_OK,
+                                        .name = batch->names[i],
+                                        .czxid = zxid,
+                                        .first = next && !gone});
+    }
 }
 
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c,
@@ -359,8 +369,9 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c,
     bool known = c->view && reply->answer == ZKL_ANSWER_OK;
     if (known)
         look_at(core, c, reply);
+    bool waited = c->machine.list_out && !c->looks_only;
     if (!batch || !batch->ahead)
-        return false;
+        return batch && !waited;
     batch->ahead = false;
     known = known && c->view->calm && batch->named;
     if (known) {
@@ -370,18 +381,23 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c,
         if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
             ask_for_zxid(core, batch);
     }
-    return !known;
+    /* Nobody waited for it, or nobody does any more: who is not the first after all has asked for another. */
+    return !known || !waited || !c->machine.list_out;
 }
 
 static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct zkl_reply *reply)
 {
     if (reply->answer == ZKL_ANSWER_NONODE && batch->stat_member + 1 < batch->made_count) {
-        batch->stat_member++; /* somebody deleted that one: another, and the lists anew */
+        batch->stat_member++; /* somebody deleted that one: another, and lists that show it */
         ask_for_zxid(core, batch);
         return;
     }
+    if (reply->answer == ZKL_ANSWER_OK) {
+        all_created(core, batch, reply->czxid);
+        return;
+    }
     bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
-    bool failed = known && reply->answer != ZKL_ANSWER_OK && reply->answer != ZKL_ANSWER_NONODE;
+    bool failed = known && reply->answer != ZKL_ANSWER_NONODE;
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         feed_created(core, batch, i,
@@ -434,6 +450,7 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch)
         for (size_t i = 0; i < n; i++) {
             zkl_core_node_path(batch->gone[i], batch->gone[i]->machine.node, paths[i]);
             list[i] = paths[i];
+            zkl_alone_leaves(core, batch->gone[i]);
         }
         struct zkl_request request = {.kind = ZKL_REQ_DELETE_ALL, .checks = list, .check_count = n};
         zkl_pending_send(core, &batch->remove, &request);
@@ -455,8 +472,10 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
     for (size_t i = 0; i < batch->gone_count; i++) {
         struct zkl_contender *c = batch->gone[i];
         batch->gone[i] = NULL;
-        if (c && reply->answer == ZKL_ANSWER_OK)
+        if (c && reply->answer == ZKL_ANSWER_OK) {
             count_own(c);
+            zkl_alone_left(c);
+        }
         if (c)
             zkl_core_feed(core, c,
                           (struct zkl_event){.type = ZKL_EV_DELETED, .answer = reply->answer});

@@ -43,7 +43,8 @@ void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
                       const struct zkl_reply *reply);
-/* A list of a member was answered. True: that is not to be fed, all is asked for once more. */
+/* A list of a member was answered. True: that is not to be fed. Nobody waits for it, or all is asked for once
+ * more. */
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
                       const struct zkl_reply *reply);
 /* The session ended, and with it all that was asked for. */

@@ -40,7 +40,7 @@ enum zkl_contender_state {
     ZKL_PARKED,     /* nothing on the server; waits for the link */
     ZKL_LOOKING,    /* a try's first read is out */
     ZKL_MAKING,     /* the root is being made */
-    ZKL_QUEUEING,   /* create and list are out */
+    ZKL_QUEUEING,   /* the create is out, and the list if one is to follow */
     ZKL_RECOVERING, /* the create's outcome is unknown */
     ZKL_LISTING,    /* our node exists; a list is out or waits for the link */
     ZKL_WAITING,    /* behind a predecessor */
@@ -111,6 +111,8 @@ struct zkl_event {
     bool asked; /* likewise: it was deleted, and whether ours is there will be told next */
     bool held;  /* PRED_FIRED: until then it had the lock */
     bool idle;  /* STAY: nobody is in it */
+    bool unlisted; /* a create that is sent now most likely needs no list: see alone.h */
+    bool first; /* CREATED: by its number the node is the first in the queue */
 };
 
 enum zkl_action_type {

@@ -8,6 +8,7 @@
 
 #include <zklock/zklock.h>
 
+#include "alone.h"
 #include "answer.h"
 #include "batch.h"
 #include "feed.h"
@@ -91,6 +92,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
                               .put_off_mono_ns = INT64_MAX,
                               .turns_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
+                              .alone_from = ZKL_ALONE_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms);
     /* The machine is the contender's first member: traces go from one to the other. */
@@ -197,6 +199,7 @@ static void send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
+    c->looks_only = false;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){
                  .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});
@@ -220,6 +223,7 @@ static void send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 {
+    zkl_alone_leaves(core, c);
     send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 
@@ -439,13 +443,17 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     }
 }
 
-static void count(struct zkl_core *core, const struct zkl_contender_machine *m, size_t by)
+/* by: 1 or (size_t)-1. */
+static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
 {
-    core->need_window += zkl_contender_needs_window(m) ? by : 0;
-    core->waiting += zkl_contender_waits(m) ? by : 0;
-    core->hopeful += zkl_contender_is_hopeful(m) ? by : 0;
-    core->bounded += zkl_contender_is_bounded(m) ? by : 0;
-    core->stranded += zkl_contender_is_stranded(m) ? by : 0;
+    const struct zkl_contender_machine *m = &c->machine;
+    if (c->alone)
+        c->alone->here += by * zkl_contender_is_here(m);
+    core->need_window += by * zkl_contender_needs_window(m);
+    core->waiting += by * zkl_contender_waits(m);
+    core->hopeful += by * zkl_contender_is_hopeful(m);
+    core->bounded += by * zkl_contender_is_bounded(m);
+    core->stranded += by * zkl_contender_is_stranded(m);
 }
 
 static void no_heir_of(struct zkl_contender *c)
@@ -473,9 +481,10 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.session = core->session.id;
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_session_fresh_until(&core->session);
-    count(core, &c->machine, (size_t)-1);
+    count(core, c, (size_t)-1);
+    event.unlisted = zkl_alone_expects(core, c);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
-    count(core, &c->machine, 1);
+    count(core, c, 1);
     if (c->machine.state != ZKL_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
@@ -727,6 +736,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                                     .root_length = strlen(wish->root)},
                                         .data = wish->data,
                                         .view = wish->view,
+                                        .alone = wish->alone,
                                         .group = wish->group,
                                         .permits = wish->permits,
                                         .turns = wish->turns};

@@ -109,6 +109,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
 /* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
 void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
 
+struct zkl_alone;
 struct zkl_core;
 struct zkl_contender;
 struct zkl_batch;
@@ -145,12 +146,13 @@ struct zkl_pending {
 
 enum zkl_watch_type { ZKL_WATCH_DATA, ZKL_WATCH_CHILD };
 
-/* A contender's or a query's interest in a watch. */
+/* Somebody's interest in a watch. */
 struct zkl_subscription {
     struct zkl_watch *watch;
     struct zkl_subscription *next, *prev;
-    struct zkl_contender *contender;
+    struct zkl_contender *contender; /* whose it is; one of the three is set */
     struct zkl_query *query;
+    struct zkl_alone *alone;
 };
 
 enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_ROOT, ZKL_SUB_LIMIT, ZKL_SUBS };
@@ -175,7 +177,10 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_batch *batch;           /* NULL: its requests are its own */
     bool wants_create, wants_list;     /* as a member of it */
+    bool looks_only;                   /* likewise: its list is out for the view, and not waited for */
     struct zkl_children_view *view;    /* of its path, likewise; NULL: none is kept */
+    struct zkl_alone *alone;           /* likewise, and then it is a mutex's */
+    uint64_t seen_by;                  /* for that: the watch that stood when its delete went out */
     struct zkl_share *share;           /* of its root, and of some others */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
@@ -196,6 +201,16 @@ struct zkl_children_view {
     int32_t cversion; /* its number of changes when it was listed last, */
     uint32_t own;     /* and how many this client has made since, as far as was answered */
     bool calm;        /* when it was listed last, nobody else had changed anything */
+};
+
+/* What a client knows of a path at which it locks a mutex and nobody else does: alone.c. */
+struct zkl_alone {
+    struct zkl_subscription root; /* the watch on the path's node */
+    size_t here;                  /* contenders of this client that queue there, or hold */
+    unsigned row;     /* nodes in a row, each with the number after that of the one before, ... */
+    bool left;        /* ... which was first and is deleted. That is: */
+    int32_t number;   /* its number, */
+    uint64_t seen_by; /* and the watch that stood since before it was deleted; 0: none */
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
@@ -228,6 +243,8 @@ struct zkl_query {
 #define ZKL_WATCH_BUCKETS 256
 #define ZKL_SHARE_BUCKETS 64
 #define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
+
+#define ZKL_ALONE_FROM 8 /* locks in a row that nobody came between, before no list is asked for */
 
 /* The lists of the roots in one bucket; see share.h. */
 struct zkl_share {
@@ -271,7 +288,8 @@ struct zkl_core {
     bool sharing; /* who lists again from here on has one list with others; see share.c */
     uint64_t share_round; /* how often that has begun */
     struct zkl_share shares[ZKL_SHARE_BUCKETS];
-    size_t share_from; /* ZKL_SHARE_FROM, but for tests */
+    size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
+    unsigned alone_from;
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_batch *due_batches; /* to be looked at when the event is over */
     struct zkl_group *due_groups;
@@ -324,6 +342,7 @@ struct zkl_wish {
     int64_t lease_ns;                  /* > 0: how long the hold lasts, from its grant */
     struct zkl_batch *batch;           /* its requests go through this one, if not NULL */
     struct zkl_children_view *view;    /* for that, or NULL; lives as long as root */
+    struct zkl_alone *alone; /* of root, for a mutex, or NULL; likewise */
     struct zkl_group *group;           /* which decides for it, if not NULL */
     struct zkl_permits *permits;       /* likewise */
     struct zkl_turns *turns;           /* likewise; set by zkl_turns_join only */

@@ -50,8 +50,9 @@ static void enqueue(struct zkl_step *s, const char *why)
     if (zkl_step_is_permit(s))
         zkl_step_need_limit(s); /* first: it is known when the list comes */
     zkl_step_emit(s, ZKL_DO_CREATE);
-    zkl_step_emit(s, ZKL_DO_LIST);
-    s->m->list_out = true;
+    s->m->list_out = !s->ev->unlisted;
+    if (s->m->list_out)
+        zkl_step_emit(s, ZKL_DO_LIST);
 }
 
 void zkl_step_forget_list(struct zkl_step *s)
@@ -381,6 +382,12 @@ static void on_create_refused(struct zkl_step *s)
     }
 }
 
+static void grant_unlisted(struct zkl_step *s)
+{
+    zkl_step_forget_list(s);
+    zkl_step_grant(s, "nobody came between");
+}
+
 static void on_created(struct zkl_step *s)
 {
     s->m->create_out = false;
@@ -392,11 +399,13 @@ static void on_created(struct zkl_step *s)
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
     else
-        s->m->exhausted_at = 0; /* the list's answer follows */
+        s->m->exhausted_at = 0;
     if (s->m->state == ZKL_QUEUEING && is_under(s->m))
         zkl_step_grant(s, "under the write lock");
+    else if (s->m->state == ZKL_QUEUEING && s->ev->first)
+        grant_unlisted(s);
     else if (s->m->state == ZKL_QUEUEING && !s->m->list_out)
-        zkl_step_list_again(s, "list could not be sent");
+        zkl_step_list_again(s, "not listed yet");
 }
 
 void zkl_step_on_listed(struct zkl_step *s)

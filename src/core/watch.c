@@ -34,10 +34,12 @@ static size_t bytes_of(const struct zkl_core *core, const char *path)
     return sizeof(int32_t) + core->chroot_length + strlen(path);
 }
 
-/* Nobody can wait without a watch on whom he waits for, but without one on his own node he can: those
- * get half of the room only. */
+/* Nobody can wait without a watch on whom he waits for: it may have all of the room. Without one on his own
+ * node he can. That on a path stays while nobody uses it, and saves a list only. */
 static size_t room_for(const struct zkl_core *core, const struct zkl_subscription *sub)
 {
+    if (sub->alone)
+        return core->watch_bytes_max / 8;
     bool own = sub->contender && sub == &sub->contender->subs[ZKL_SUB_OWN];
     return own ? core->watch_bytes_max / 2 : core->watch_bytes_max;
 }

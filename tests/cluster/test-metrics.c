@@ -14,8 +14,8 @@
 
 #include "chance.h"
 #include "done.h"
+#include "nodes.h"
 #include "notes.h"
-#include "proxy.h"
 
 #define MS INT64_C(1000000)
 
@@ -99,7 +99,7 @@ struct hand {
     uint64_t seed;
 };
 
-static int below(uint64_t *seed, int limit)
+static int one_of(uint64_t *seed, int limit)
 {
     return chance_between(seed, 0, limit - 1);
 }
@@ -132,18 +132,18 @@ static struct zkl_wait some_wait(struct hand *hand)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    switch (below(&hand->seed, 6)) {
+    switch (one_of(&hand->seed, 6)) {
     case 0:
         wait.flags = ZKL_WAIT_TRY;
         break;
     case 1:
-        wait.deadline_ns = zkl_now_ns() + below(&hand->seed, 5) * MS;
+        wait.deadline_ns = zkl_now_ns() + one_of(&hand->seed, 5) * MS;
         break;
     case 2:
         wait.deadline_ns = zkl_now_ns();
         break;
     case 3:
-        wait.cancel = below(&hand->seed, 3) == 0 ? hand->crew->set : NULL;
+        wait.cancel = one_of(&hand->seed, 3) == 0 ? hand->crew->set : NULL;
         break;
     default:
         break;
@@ -153,7 +153,7 @@ static struct zkl_wait some_wait(struct hand *hand)
 
 static void work(struct hand *hand)
 {
-    struct timespec time = {0, 1000L * below(&hand->seed, 800)};
+    struct timespec time = {0, 1000L * one_of(&hand->seed, 800)};
 
     nanosleep(&time, NULL);
 }
@@ -161,7 +161,7 @@ static void work(struct hand *hand)
 static void turn_mutex(struct hand *hand, struct zkl_mutex *mutex, int path)
 {
     struct zkl_wait wait = some_wait(hand);
-    int again = below(&hand->seed, 3);
+    int again = one_of(&hand->seed, 3);
     int64_t start = zkl_now_ns();
     int rc = zkl_mutex_acquire(mutex, &wait, NULL);
     int64_t got = zkl_now_ns();
@@ -183,7 +183,7 @@ static void turn_semaphore(struct hand *hand)
 {
     struct crew *crew = hand->crew;
     struct zkl_wait wait = some_wait(hand);
-    int count = 1 + below(&hand->seed, 2);
+    int count = 1 + one_of(&hand->seed, 2);
     struct zkl_permit *permits[2];
     int64_t start = zkl_now_ns();
     int rc = zkl_semaphore_acquire(crew->semaphore, count, &wait, permits);
@@ -244,7 +244,7 @@ static void *hand_main(void *arg)
     for (int i = 0; i < TOGETHER; i++)
         turn_mutex(hand, crew->mutexes[HANDED], HANDED);
     for (int i = 0; i < TURNS; i++) {
-        switch (below(&hand->seed, 7)) {
+        switch (one_of(&hand->seed, 7)) {
         case 0:
             turn_semaphore(hand);
             break;
@@ -564,13 +564,15 @@ static void *lock_and_exit(void *mutex)
     return (void *)(intptr_t)zkl_mutex_lock(mutex);
 }
 
-static uint64_t count_notes(const struct notes *notes, int note_state, int reason)
+static uint64_t count_notes(struct notes *notes, int note_state, int reason)
 {
     uint64_t n = 0;
 
+    pthread_mutex_lock(&notes->mu);
     for (size_t i = 0; i < notes->count; i++)
         n += (int)notes->list[i].state == note_state &&
              (reason < 0 || (int)notes->list[i].reason == reason);
+    pthread_mutex_unlock(&notes->mu);
     return n;
 }
 
@@ -579,12 +581,10 @@ static void check_notes(struct zkl_mutex *mutex, struct notes *notes)
 {
     struct zkl_lock_metrics m = lock_figures(mutex);
 
-    pthread_mutex_lock(&notes->mu);
     for (int reason = 0; reason < ZKL_METRICS_REASONS; reason++)
         check_num(m.losses[reason], ==, count_notes(notes, ZKL_LOST, reason));
     check_num(m.suspects, ==, count_notes(notes, ZKL_SUSPECT, -1));
     check_num(m.revocations, ==, count_notes(notes, ZKL_REVOKED, -1));
-    pthread_mutex_unlock(&notes->mu);
 }
 
 static void lose_by_deletion(struct zkl_mutex *mutex, struct notes *notes)
@@ -775,16 +775,13 @@ static void requests_are_those_that_the_server_got(void **state)
     const char *path = cluster_path("requests");
     struct zkl_client_options options = cluster_options();
     struct proxy *proxy = NULL;
-    char keep[128];
 
     (void)state;
     check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
     options.servers = cluster_servers(proxy_address(proxy));
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
-    snprintf(keep, sizeof keep, "%s/keep", cluster_at(path));
-    check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(wire_create(raw, keep, "", WIRE_PERSISTENT, NULL, 0));
+    make_root(path, "");
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
     check_wait(figures(client).outstanding == 0, WAIT_MS);
@@ -799,12 +796,15 @@ static void requests_are_those_that_the_server_got(void **state)
     struct zkl_client_metrics m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
     check_num(m.requests[ZKL_REQUEST_CREATE] - before.requests[ZKL_REQUEST_CREATE], ==, CYCLES);
-    check_num(m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST], ==, CYCLES);
     check_num(m.requests[ZKL_REQUEST_DELETE] - before.requests[ZKL_REQUEST_DELETE], ==, CYCLES);
-    check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
-              proxy_counts(proxy, PROXY_EXISTS));
+    uint64_t lists = m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST];
+    uint64_t nudges = m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE];
+    check_num(lists, ==, proxy_counts(proxy, PROXY_CHILDREN));
+    check_num(lists, <=, CYCLES);
+    check_num(lists + nudges, >=, CYCLES); /* beside a nudge that is under way none is sent */
+    check_num(nudges, ==, proxy_counts(proxy, PROXY_EXISTS));
     check_num(all_requests(&m) - all_requests(&before), ==,
-              3 * CYCLES + proxy_counts(proxy, PROXY_EXISTS));
+              2 * CYCLES + lists + nudges + 1); /* 1: the path is watched */
     check_num(m.writes.count - before.writes.count, ==, 2 * CYCLES);
     check_num(m.window_ms, >, 0);
     wait_in_vain(mutex);

@@ -112,6 +112,13 @@ int64_t fault_session(struct zkl_client *client)
     return id;
 }
 
+void fault_alone_from(struct zkl_client *client, unsigned row)
+{
+    zkl_driver_lock(client->driver);
+    client->driver->core.alone_from = row;
+    zkl_driver_unlock(client->driver);
+}
+
 bool fault_proved(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
@@ -163,10 +170,22 @@ size_t fault_contenders(struct zkl_client *client)
     return n;
 }
 
+/* It is on a path, for as long as that has a handle: see core/alone.h. */
+static bool is_the_paths(const struct zkl_watch *watch)
+{
+    const struct zkl_subscription *sub = watch->subscribers;
+    return sub && sub->alone && !sub->next;
+}
+
 size_t fault_watches(struct zkl_client *client)
 {
+    size_t n = 0;
+
     zkl_driver_lock(client->driver);
-    size_t n = client->driver->core.watch_count;
+    for (size_t i = 0; i < ZKL_WATCH_BUCKETS; i++) {
+        for (struct zkl_watch *w = client->driver->core.watches[i]; w; w = w->next)
+            n += !is_the_paths(w);
+    }
     for (struct zkl_watch *w = client->driver->core.removing; w; w = w->next)
         n++;
     zkl_driver_unlock(client->driver);

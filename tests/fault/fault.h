@@ -39,6 +39,8 @@ struct zkl_client *fault_open(const char *servers, int session_ms);
 struct zkl_client_options fault_client_options(const char *servers, int session_ms);
 struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
 int64_t fault_session(struct zkl_client *client); /* 0: none now */
+/* Leave lists out after so many locks in a row that nobody came between; UINT_MAX: never. */
+void fault_alone_from(struct zkl_client *client, unsigned row);
 bool fault_proved(struct zkl_client *client);     /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
@@ -46,7 +48,7 @@ void fault_expire(struct zkl_client *client, size_t node);
 void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects);
 size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
 size_t fault_contenders(struct zkl_client *client); /* of the core */
-size_t fault_watches(struct zkl_client *client);
+size_t fault_watches(struct zkl_client *client); /* but for those on paths of handles */
 
 /* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
 struct wire *fault_wire(void);

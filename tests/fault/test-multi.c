@@ -4,6 +4,7 @@
  * competitor, is not. */
 #include "fault.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -138,8 +139,10 @@ static void cut_before_the_answer_to_stat(void **state)
 /* The list that may tell the zxid is lost, or another one. */
 static void cut_before_the_answer_to_a_list(void **state)
 {
-    lose_one_while_locking(*state, PROXY_CHILDREN2, 1, PROXY_THEN_CUT);
-    lose_one_while_locking(*state, PROXY_CHILDREN2, 2, PROXY_THEN_CUT);
+    struct bench *b = *state;
+    lose_one_while_locking(b, PROXY_CHILDREN2, 1, PROXY_THEN_CUT);
+    fault_alone_from(b->client, UINT_MAX); /* so that there is another one */
+    lose_one_while_locking(b, PROXY_CHILDREN2, 2, PROXY_THEN_CUT);
 }
 
 /* The unlock's answer is lost: not held, not confirmed, and nothing left. */

@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "bytes.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -90,14 +91,18 @@ static void silence_before_the_answer_to_create(void **state)
     lose_one_while_locking(*state, PROXY_CREATE2, PROXY_THEN_SILENT);
 }
 
-/* The create's answer comes, that of the list behind it does not. */
+/* The create's answer comes, that of the list behind it does not, which has to be waited for. */
 static void cut_before_the_answer_to_list(void **state)
 {
+    struct bench *b = *state;
+    fault_alone_from(b->client, UINT_MAX);
     lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_CUT);
 }
 
 static void silence_before_the_answer_to_list(void **state)
 {
+    struct bench *b = *state;
+    fault_alone_from(b->client, UINT_MAX);
     lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_SILENT);
 }
 

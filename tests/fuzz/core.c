@@ -352,6 +352,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
     if (how >> 6 == 3)
         s->core.watch_bytes_max = 200; /* a few watches */
     s->core.share_from = 1 + how % 4;
+    s->core.alone_from = how % 3;
     if (how & 2)
         link_up(s, true);
 }
@@ -360,7 +361,8 @@ static void begin(struct stream *s, struct fuzz_bytes in)
 static void leave_in_peace(struct stream *s)
 {
     for (int i = 0; i < 3000; i++) {
-        if (owners_are_gone(s) && s->server.request_count == 0 && s->core.removals_due == 0)
+        if (owners_are_gone(s) && s->server.request_count == 0 && s->core.removals_due == 0 &&
+            s->core.watch_count == 0)
             break;
         owners_note_states(s);
         if (!zkl_session_connected(&s->core.session))

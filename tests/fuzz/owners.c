@@ -2,7 +2,9 @@
  * The owners of fuzz target core: they keep to what core.h asks of them, and check what they are told. */
 #include <string.h>
 
+#include "core/alone.h"
 #include "core/feed.h"
+#include "core/watch.h"
 #include "stream.h"
 
 static const char *const roots[] = {"/a", "/b/c", "/d"}; /* sorted, as a group wants them */
@@ -136,6 +138,81 @@ void owners_note_states(struct stream *s)
     s->listed = NULL;
     s->passed_on = false;
     s->armed = NULL;
+    s->numbered = NULL;
+}
+
+/* --- what is known of a path -------------------------------------------- */
+
+static uint64_t witness(const struct stream *s, const struct alone *alone)
+{
+    return alone->link == s->core.link ? alone->watch : 0;
+}
+
+/* The path's, or of the path above; NULL: there is none. */
+static struct alone *alone_at(struct stream *s, const char *path, bool above)
+{
+    size_t length = above ? (size_t)(strrchr(path, '/') - path) : strlen(path);
+    for (size_t i = 0; i < ALONE; i++) {
+        if (strlen(roots[i]) == length && strncmp(roots[i], path, length) == 0)
+            return &s->alone[i];
+    }
+    return NULL;
+}
+
+static int32_t number_in(const char *path)
+{
+    struct zkl_place place = {0};
+    struct zkl_naming naming;
+    must(zkl_name_recognise(strrchr(path, '/') + 1, &naming, &place));
+    return place.sequence;
+}
+
+uint64_t owners_vouch(const struct stream *s, const struct zkl_request *request)
+{
+    if (request->kind != ZKL_REQ_DELETE)
+        return 0;
+    const struct alone *alone = alone_at((struct stream *)s, request->path, true);
+    return alone ? witness(s, alone) : 0;
+}
+
+static void on_deleted(struct stream *s, const struct request *r)
+{
+    struct alone *alone = alone_at(s, r->path, true);
+    for (size_t i = 0; alone && i < SINGLES; i++) {
+        if (!s->owners[i].alone || strcmp(s->owners[i].first, r->path) != 0)
+            continue;
+        alone->left = number_in(r->path);
+        alone->vouched = r->vouched;
+    }
+}
+
+void owners_answered(struct stream *s, const struct request *r, enum zkl_answer answer,
+                     const struct zkl_reply *reply)
+{
+    struct alone *watched = alone_at(s, r->path, false);
+    if (r->kind == ZKL_REQ_WATCH && watched) {
+        struct zkl_watch *watch = watched->core.root.watch;
+        watched->watch = answer == ZKL_ANSWER_OK && watch ? watch->id : 0;
+        watched->link = s->core.link;
+    }
+    if (r->kind == ZKL_REQ_DELETE && answer == ZKL_ANSWER_OK)
+        on_deleted(s, r);
+    if (r->kind != ZKL_REQ_CREATE || answer != ZKL_ANSWER_OK || !reply->name || r->check_count > 0)
+        return;
+    const struct alone *alone = alone_at(s, r->path, true);
+    char path[2 * PATH_ROOM];
+    snprintf(path, sizeof path, "/%s", reply->name);
+    if (alone && witness(s, alone) != 0 && witness(s, alone) == alone->vouched &&
+        number_in(path) == alone->left + 1)
+        s->numbered = r->path;
+}
+
+void owners_fired(struct stream *s, uint64_t watch)
+{
+    for (size_t i = 0; i < ALONE; i++) {
+        if (s->alone[i].watch == watch)
+            s->alone[i].watch = 0;
+    }
 }
 
 static bool is_first_state(enum zkl_contender_state state)
@@ -171,13 +248,23 @@ static bool was_passed_on(const struct stream *s, const struct owner *owner)
            m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
 }
 
+/* By its own number: nobody came between, at a path that is the same one as ever. */
+static bool was_numbered(const struct stream *s, const struct owner *owner)
+{
+    char own[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_node_path(&owner->contender, owner->contender.machine.node, own);
+    return s->numbered && owner->alone && strncmp(own, s->numbered, strlen(s->numbered)) == 0;
+}
+
 void owners_check(struct stream *s)
 {
     for (size_t i = 0; i < OWNERS; i++) {
-        const struct owner *owner = &s->owners[i];
+        struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         if (is_first_state(m->state) && !is_first_state(owner->before))
-            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner));
+            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner) || was_numbered(s, owner));
+        if (m->state == ZKL_HOLDING && owner->before != ZKL_HOLDING)
+            zkl_core_node_path(&owner->contender, m->node, owner->first);
         if (m->state == ZKL_WAITING && m->pred_is_gone)
             must(owner->told || s->passed_on);
     }
@@ -223,8 +310,13 @@ static struct zkl_wish take_wish(struct stream *s, const char *root)
 
 static void acquire(struct stream *s, struct owner *owner)
 {
-    struct zkl_wish wish = take_wish(s, roots[fuzz_below(&s->in, 2)]);
+    unsigned root = fuzz_below(&s->in, ALONE);
+    struct zkl_wish wish = take_wish(s, roots[root]);
     *owner = (struct owner){.phase = WAITING};
+    if (wish.naming.role == ZKL_ROLE_LOCK && wish.naming.names != ZKL_NAMES_NAMED) {
+        owner->alone = true;
+        wish.alone = &s->alone[root].core;
+    }
     if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
         wish.under = find_writer(s, wish.root);
     zkl_core_acquire(&s->core, s->now, &owner->contender, &wish);
@@ -414,6 +506,16 @@ void owners_act(struct stream *s)
         act_as_question(s, &s->questions[who - OWNERS - 1 - ASKS]);
 }
 
+/* As the last handles of all paths are freed. */
+static void give_up_paths(struct stream *s)
+{
+    for (size_t i = 0; i < ALONE; i++) {
+        must(s->alone[i].core.here == 0);
+        zkl_alone_end(&s->core, s->now, &s->alone[i].core);
+        s->alone[i] = (struct alone){0};
+    }
+}
+
 void owners_go(struct stream *s)
 {
     if (s->group.count > 0)
@@ -432,6 +534,8 @@ void owners_go(struct stream *s)
         if (s->questions[i].out)
             withdraw(s, &s->questions[i]);
     }
+    if (owners_are_gone(s))
+        give_up_paths(s);
 }
 
 bool owners_are_gone(const struct stream *s)

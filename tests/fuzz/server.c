@@ -57,7 +57,10 @@ enum zkl_answer server_send(struct stream *s, const struct zkl_request *r)
     if (server->request_count == REQUESTS)
         return ZKL_ANSWER_NOMEM;
     struct request *request = &server->requests[server->request_count++];
-    *request = (struct request){.id = r->id, .kind = r->kind, .check_count = r->check_count};
+    *request = (struct request){.id = r->id,
+                                .kind = r->kind,
+                                .check_count = r->check_count,
+                                .vouched = owners_vouch(s, r)};
     snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
     for (size_t i = 0; i < r->check_count && i < CHECKS_KEPT; i++)
         snprintf(request->checks[i], sizeof request->checks[i], "%s", r->checks[i]);
@@ -242,6 +245,7 @@ static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done
     s->passed_on = r.kind == ZKL_REQ_WATCH ? answer == ZKL_ANSWER_NONODE
                                            : answer == ZKL_ANSWER_OK && is_delete(r.kind);
     s->armed = r.kind == ZKL_REQ_WATCH && answer == ZKL_ANSWER_OK ? r.path : NULL;
+    owners_answered(s, &r, answer, &full);
     say(s, "  < %d, %zu children (%llu)", answer, full.child_count, (unsigned long long)r.id);
     zkl_core_reply(&s->core, s->now, answer == ZKL_ANSWER_OK ? &full : &bare);
     owners_check(s);
@@ -312,5 +316,6 @@ void server_fire(struct stream *s)
     unsigned which = fuzz_below(&s->in, WATCHES + 1);
     uint64_t id = which < WATCHES ? s->server.watches[which] : s->server.answered;
     s->passed_on = fuzz_flag(&s->in);
+    owners_fired(s, id);
     zkl_core_fired(&s->core, s->now, id, s->passed_on ? ZKL_FIRED_DELETED : ZKL_FIRED_OTHER);
 }

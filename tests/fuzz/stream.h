@@ -35,6 +35,7 @@ struct request {
     char path[PATH_ROOM];
     size_t check_count;
     char checks[CHECKS_KEPT][PATH_ROOM];
+    uint64_t vouched; /* DELETE: by this watch of the path above */
 };
 
 struct node {
@@ -80,7 +81,19 @@ struct owner {
     enum zkl_contender_state before; /* of the event that happens now */
     bool was_gone;                   /* likewise: its predecessor's deletion, known to it */
     bool told;                       /* while it waits: of the deletion of some node */
+    bool alone;                      /* it may be granted by its node's number */
+    char first[PATH_ROOM];           /* its node that was first in the queue */
 };
+
+/* What is known of a path at which a number may grant. */
+struct alone {
+    struct zkl_alone core;
+    uint64_t watch, link; /* the watch on it that was armed last, and the link's number then; 0: none */
+    uint64_t vouched;     /* which was that when the last that was first left, and stood since before; 0: none */
+    int32_t left;         /* that one's number */
+};
+
+#define ALONE 2 /* paths */
 
 /* A request for permits. */
 struct ask {
@@ -98,7 +111,14 @@ struct question {
 
 void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news);
 void owners_note_states(struct stream *s);
-/* Who got the lock by this event had it shown by this list, if not before, or it was passed on. */
+/* A request of that kind goes out: what vouches for it. */
+uint64_t owners_vouch(const struct stream *s, const struct zkl_request *request);
+/* It is about to be answered so. */
+void owners_answered(struct stream *s, const struct request *request, enum zkl_answer answer,
+                     const struct zkl_reply *reply);
+/* A watch is about to fire. */
+void owners_fired(struct stream *s, uint64_t watch);
+/* Who got the lock by this event had it shown by this list, if not before, or it was passed on, or by its number. */
 void owners_check(struct stream *s);
 void owners_act(struct stream *s); /* one of them does something */
 void owners_go(struct stream *s);  /* all of them give up, or give back */
@@ -124,6 +144,8 @@ struct stream {
     /* The list that is being told, if one is. */
     const char *listed_root;
     const struct zkl_reply *listed;
+    struct alone alone[ALONE];
+    const char *numbered; /* this event tells that this path's node has the number after that of who left */
     bool passed_on;    /* this event told of the deletion of some node */
     const char *armed; /* this event told that this node is there, with a watch on it */
 };

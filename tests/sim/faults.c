@@ -226,6 +226,16 @@ static void collect(struct world *w, struct fake_node *root)
     fake_delete(&w->fake, root);
 }
 
+/* So early that it may come between two locks of the same owner. */
+static void collect_soon(struct world *w)
+{
+    struct fake_node *root = fake_find(&w->fake, root_paths[rnd(w, ROOTS)]);
+    if (!root || root->counter == 0 || !chance(w, 20))
+        return;
+    w->fault_seen = true;
+    collect(w, root);
+}
+
 static void add_stranger(struct world *w, const struct fake_node *root)
 {
     char path[64];
@@ -288,6 +298,8 @@ void faults_maybe(struct world *w)
         aim(p);
     if (w->strangers && chance(w, 20))
         interfere(w);
+    if (w->lonely)
+        collect_soon(w);
     if (w->limit_changes && chance(w, 20))
         permits_interfere(w);
     if (w->fault_rate < 30 && chance(w, 3000) && !w->wiped) {

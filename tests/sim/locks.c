@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/alone.h"
 #include "world.h"
 
 /* --- what is told --------------------------------------------------------- */
@@ -19,7 +20,8 @@ static void on_granted(struct world *w, struct app *app)
     /* A member of a multi-lock may have been told nothing of it. */
     app->suspect = app->contender.machine.suspect;
     bool writer = app->contender.machine.naming.role == ZKL_ROLE_WRITE; /* may downgrade */
-    app->until_ms = w->fake.now_ms + rnd(w, chance(w, writer ? 2 : 6) ? FAKE_TIMEOUT_MS : 60);
+    int64_t usual = w->lonely ? 4 : 60;
+    app->until_ms = w->fake.now_ms + rnd(w, chance(w, writer ? 2 : 6) ? FAKE_TIMEOUT_MS : usual);
 }
 
 static bool may_fail_with(const struct world *w, const struct app *app, int code)
@@ -146,13 +148,34 @@ static void choose_role(struct app *app, struct zkl_wish *wish)
     wish->under = &writer->contender;
 }
 
+static bool is_lonely(struct world *w)
+{
+    return w->lonely && !chance(w, 12);
+}
+
+static int choose_root(struct proc *p)
+{
+    struct world *w = p->world;
+    if (is_lonely(w))
+        return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
+    return some_writer(p) && !chance(w, 3) ? RW_ROOT : (int)rnd(w, ROOTS);
+}
+
+/* In a lonely world the first one only, mostly. */
+static bool begins(struct app *app)
+{
+    struct world *w = app->proc->world;
+    bool stays = app != app->proc->apps && is_lonely(w);
+    return proc_is_lively(app->proc) && chance(w, w->lonely ? 4 : 8) && !stays;
+}
+
 static void start(struct app *app)
 {
     struct proc *p = app->proc;
     struct world *w = p->world;
     struct zkl_wish wish = {.data = "owner"};
     *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
-    app->root = some_writer(p) && !chance(w, 3) ? RW_ROOT : (int)rnd(w, ROOTS);
+    app->root = choose_root(p);
     app->try_only = wish.try_only = chance(w, 5);
     wish.try_sync = chance(w, 2);
     wish.try_asks = w->turns;
@@ -161,6 +184,8 @@ static void start(struct app *app)
     wish.root = root_paths[app->root];
     wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &wish);
+    if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
+        wish.alone = &p->alone[app->root];
     wish.lookahead = wish.naming.role == ZKL_ROLE_LOCK && chance(w, 3);
     if (wish.try_only)
         happened(w, SIM_TRY);
@@ -219,12 +244,33 @@ static void run(struct app *app)
         renew(app);
     else if (!app->in_core && (app->phase == ANSWERED || app->phase == ORPHANED))
         app->phase = IDLE;
-    else if (app->phase == IDLE && proc_is_lively(app->proc) && chance(w, 8))
+    else if (app->phase == IDLE && begins(app))
         start(app);
+}
+
+static bool is_used(const struct proc *p, const struct zkl_alone *alone)
+{
+    const struct zkl_contender *c = p->core.first;
+    while (c && c->alone != alone)
+        c = c->next;
+    return c != NULL;
+}
+
+/* As the last handle of a path is freed. */
+static void give_up(struct proc *p, struct zkl_alone *alone)
+{
+    must(alone->here == 0);
+    zkl_alone_end(core_of(p), now_of(p), alone);
+    *alone = (struct zkl_alone){0};
 }
 
 void locks_run(struct proc *p)
 {
     for (int i = 0; i < APPS; i++)
         run(&p->apps[i]);
+    for (int i = 0; i <= ROOTS; i++) {
+        bool done = p->world->healing || chance(p->world, 100);
+        if (done && !is_used(p, &p->alone[i]))
+            give_up(p, &p->alone[i]);
+    }
 }

@@ -51,6 +51,9 @@ static void world_init(struct world *w)
         happened(w, SIM_NO_CONTAINERS);
     permits_init(w);
     w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
+    w->lonely = w->seed % LONELY_ONCE_IN == 0;
+    if (w->lonely && w->fault_rate < 100)
+        w->fault_rate *= 10;
     w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
     for (int i = 0; i < PROCS; i++)
         proc_init(w, &w->procs[i]);

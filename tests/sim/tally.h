@@ -39,6 +39,8 @@ enum sim_fault {
     SIM_LEASE_ENDED,
     SIM_DOWNGRADE,
     SIM_LOOKAHEAD, /* somebody watches two places ahead */
+    SIM_ALONE,     /* a grant by the node's number */
+    SIM_ALONE_MULTI,
     SIM_SEVERAL_PERMITS,
     SIM_MULTI,
     SIM_MULTI_STOPPED,

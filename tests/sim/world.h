@@ -22,6 +22,7 @@
 #define GUESTS 4                /* threads that take turns */
 #define PLACES 7                /* which they queue with */
 #define TURNS_ONCE_IN 3         /* schedules */
+#define LONELY_ONCE_IN 7 /* not a multiple of the above */
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
 #define ALL_APPS (APPS + ROOTS + PLACES)
 #define CHAOS_STEPS 500
@@ -103,6 +104,7 @@ struct proc {
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
     struct zkl_children_view views[ROOTS];
+    struct zkl_alone alone[ROOTS + 1];
     struct question questions[QUESTIONS];
     struct zkl_turns turns;
     struct guest guests[GUESTS];
@@ -136,6 +138,7 @@ struct world {
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
     bool turns;
+    bool lonely; /* each process mostly locks at a path of its own */
     int turns_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;

@@ -287,6 +287,11 @@ void script_lock(struct script *s, const char *root)
     acquire(s, (struct zkl_wish){.root = root});
 }
 
+void script_lock_alone(struct script *s, const char *root)
+{
+    acquire(s, (struct zkl_wish){.root = root, .alone = &s->alone});
+}
+
 void script_try(struct script *s, const char *root, bool sync)
 {
     acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_sync = sync});

@@ -51,6 +51,7 @@ struct script {
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
     int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
+    struct zkl_alone alone; /* of the path of script_lock_alone */
     struct zkl_query queries[SCRIPT_QUERIES];
     int asked;
 };
@@ -69,6 +70,8 @@ void script_try(struct script *s, const char *root, bool sync);
 void script_try_asking(struct script *s, const char *root);
 void script_lock_watched(struct script *s,
                          const char *root); /* wants to hear of a deletion at once */
+/* May be granted by its number: always of the same path. */
+void script_lock_alone(struct script *s, const char *root);
 void script_stop(struct script *s, int number, int code);
 void script_unlock(struct script *s, int number);
 void script_abandon(struct script *s, int number);

@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/alone.h"
 #include "core/group.h"
 #include "script.h"
 
@@ -12,6 +13,8 @@
 
 static struct zkl_group group;
 static struct zkl_group_member members[MEMBERS];
+
+static struct zkl_alone *alone; /* of their paths; NULL: none is given */
 
 /* The script's first contenders, at /a, /b, ...; views of these paths, or NULL. */
 static void begin_with_views(struct script *s, size_t count, struct zkl_children_view *views)
@@ -22,7 +25,8 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
         members[i] = (struct zkl_group_member){.contender = &s->contenders[i],
                                                .wish = {.root = roots[i],
                                                         .data = "us",
-                                                        .view = views ? &views[i] : NULL}};
+                                                        .view = views ? &views[i] : NULL,
+                                                        .alone = alone ? &alone[i] : NULL}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
@@ -154,11 +158,14 @@ static struct script *holding_two(int64_t lease_ns)
 
 /* --- the zxid from a list ------------------------------------------------- */
 
+/* Of /a and /b. */
+static struct zkl_children_view views[2];
+static struct zkl_alone paths[2];
+
 /* Two are being made, and their lists are out: at /a nobody else had changed anything, ten changes ago, and
  * we one thing since. */
 static struct script *making_two_at_calm_paths(void)
 {
-    static struct zkl_children_view views[2];
     struct script *s = script_connected();
     views[0] = (struct zkl_children_view){
         .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
@@ -221,6 +228,176 @@ static void a_path_that_others_change_does_not(void **state)
         script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
         script_free(s);
     }
+}
+
+/* Two in one transaction with these numbers, the list of /a after so many changes, and that of /b if it
+ * was asked for. */
+static void make_two(struct script *s, const char *first, const char *second, int32_t changes)
+{
+    char names[2][ZKL_NODE_NAME_MAX + 1];
+    const char *const made[] = {names[0], names[1]};
+    begin_with_views(s, 2, views);
+    bool listed = script_has(s, "  > list /b\n");
+    name_two(s, names, first, second);
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
+    for (int i = 0; i < 1 + listed; i++)
+        script_reply(s, ZKL_REQ_LIST,
+                     (struct zkl_reply){.children = &made[i],
+                                        .child_count = 1,
+                                        .czxid = 5,
+                                        .cversion = changes,
+                                        .pzxid = 700 + changes});
+}
+
+static void unmake_two(struct script *s)
+{
+    struct zkl_contender *list[] = {&s->contenders[0], &s->contenders[1]};
+    zkl_group_release(&s->core, s->core.now, list, 2);
+    script_answer(s, ZKL_REQ_DELETE_ALL, ZKL_ANSWER_OK);
+    assert_false(s->live[0] || s->live[1]);
+    script_forget(s);
+}
+
+/* Two that have been locked in a row; nobody came between, and their paths are watched. */
+static struct script *two_alone(void)
+{
+    struct script *s = script_connected();
+    s->core.alone_from = 1;
+    memset(views, 0, sizeof views);
+    memset(paths, 0, sizeof paths);
+    views[0] = (struct zkl_children_view){
+        .link = s->core.link, .czxid = 5, .cversion = 10, .own = 1, .calm = true};
+    alone = paths;
+    make_two(s, "0000000001", "0000000001", 12);
+    unmake_two(s);
+    make_two(s, "0000000002", "0000000002", 14);
+    assert_true(script_has(s, "  > watch /a\n") && script_has(s, "  > watch /b\n"));
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    unmake_two(s);
+    return s;
+}
+
+static void end_two(struct script *s)
+{
+    for (int i = 0; i < 2; i++) {
+        zkl_alone_end(&s->core, s->core.now, &alone[i]);
+        script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
+    }
+    alone = NULL;
+    script_free(s);
+}
+
+/* Goal: where nobody came between, two transactions and one list do for all members. Method: the list, which one is asked
+ * for as it tells the transaction, shows the last change to be it. */
+static void one_list_does_for_all_that_are_alone(void **state)
+{
+    struct script *s = two_alone();
+    (void)state;
+    make_two(s, "0000000003", "0000000003", 16);
+    assert_true(script_has(s, "  > create all /a/G5- /b/G6-\n  > list /a\n"));
+    assert_false(script_has(s, "  > list /b\n"));
+    assert_int_equal(s->contenders[0].machine.czxid, 716);
+    assert_int_equal(s->contenders[1].machine.czxid, 716);
+    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    unmake_two(s);
+    end_two(s);
+}
+
+/* Goal: a member that somebody came before has to look, the others don't. Method: its number says so. */
+static void who_is_not_alone_is_listed(void **state)
+{
+    struct script *s = two_alone();
+    (void)state;
+    make_two(s, "0000000003", "0000000004", 16);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_HOLDING);
+    assert_int_equal(s->contenders[1].machine.state, ZKL_LISTING);
+    assert_true(script_has(s, "  > list /b\n"));
+    script_listed(s, "6:4");
+    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    unmake_two(s);
+    end_two(s);
+}
+
+/* Goal: who needs a list gets one, whoever is granted without. Method: a mutex, whose number will do, and a named lock at
+ * the same path; nothing is known of the path's calm. */
+static void a_list_that_nobody_sends_is_not_shared(void **state)
+{
+    char names[2][ZKL_NODE_NAME_MAX + 1];
+    const char *const made[] = {names[0], names[1]};
+    struct script *s = two_alone();
+    (void)state;
+    group = (struct zkl_group){.count = 2, .members = members};
+    for (int i = 0; i < 2; i++) {
+        members[i].wish = (struct zkl_wish){.root = "/a", .data = "us", .alone = i == 0 ? &paths[0] : NULL};
+        s->live[i] = true;
+    }
+    members[1].wish.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
+    assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
+    name_two(s, names, "0000000003", "0000000004");
+    script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
+    assert_true(script_has(s, "  > list /a\n"));
+    script_statted(s, SCRIPT_SESSION, 777);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_HOLDING);
+    script_reply(s, ZKL_REQ_LIST, (struct zkl_reply){.children = made, .child_count = 2});
+    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    unmake_two(s);
+    end_two(s);
+}
+
+/* Goal: without a zxid there is no token, whatever the numbers say. Method: others change /a, and the node that is asked
+ * for its zxid is not there, nor is the other. */
+static void a_number_is_no_token(void **state)
+{
+    struct script *s = two_alone();
+    (void)state;
+    make_two(s, "0000000003", "0000000003", 17);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(s->contenders[i].machine.state, ZKL_LISTING);
+    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    while (s->live[0] || s->live[1])
+        script_answer(s, script_has(s, "> delete all") ? ZKL_REQ_DELETE_ALL : ZKL_REQ_DELETE,
+                      ZKL_ANSWER_OK);
+    end_two(s);
+}
+
+/* Goal: a member whose node somebody deleted before its transaction's zxid was asked for is not granted by its number: it
+ * queues again. Method: others change /a; the node there, asked for first, is gone. */
+static void a_number_without_a_node_grants_nothing(void **state)
+{
+    struct script *s = two_alone();
+    (void)state;
+    make_two(s, "0000000003", "0000000003", 17);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
+    script_statted(s, SCRIPT_SESSION, 777);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_LISTING);
+    assert_int_equal(s->contenders[1].machine.state, ZKL_HOLDING);
+    script_listed(s, "");
+    assert_true(script_has(s, "  > create /a/G7-\n"));
+    script_created(s, 5);
+    script_listed(s, "7:5");
+    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    unmake_two(s);
+    end_two(s);
+}
+
+/* Goal: a list that is out for the view alone answers nothing else. Method: it is answered when both are held, and
+ * the first one waits for another list, as one that is handed on does. */
+static void a_list_for_the_view_is_no_other(void **state)
+{
+    struct script *s = two_alone();
+    (void)state;
+    make_two(s, "0000000003", "0000000003", 17);
+    script_statted(s, SCRIPT_SESSION, 777);
+    assert_int_equal(group.state, ZKL_GROUP_GRANTED);
+    s->contenders[0].machine.list_out = true;
+    script_listed(s, "5:3");
+    assert_true(s->contenders[0].machine.list_out);
+    s->contenders[0].machine.list_out = false;
+    unmake_two(s);
+    end_two(s);
 }
 
 /* Goal: a transaction that failed leaves no list behind that counts. Method: a root is missing. */
@@ -301,6 +478,12 @@ int main(void)
         cmocka_unit_test(a_failure_that_names_nobody_is_everybodys),
         cmocka_unit_test(a_calm_path_tells_the_zxid_of_all),
         cmocka_unit_test(a_path_that_others_change_does_not),
+        cmocka_unit_test(one_list_does_for_all_that_are_alone),
+        cmocka_unit_test(who_is_not_alone_is_listed),
+        cmocka_unit_test(a_list_that_nobody_sends_is_not_shared),
+        cmocka_unit_test(a_number_is_no_token),
+        cmocka_unit_test(a_number_without_a_node_grants_nothing),
+        cmocka_unit_test(a_list_for_the_view_is_no_other),
         cmocka_unit_test(lists_of_a_failed_transaction_are_forgotten),
         cmocka_unit_test(two_are_given_back_at_once),
         cmocka_unit_test(a_lease_begins_when_all_are_held),

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grants without a list, on a real server: that they come, and what they must not overlook. */
+#include "crew.h"
+#include "fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/client.h"
+
+#define SESSION_MS 10000
+#define ROW 3 /* locks in a row that nobody came between, before lists are left out */
+#define VISITS_APART 20
+
+/* A client with a posted mutex, so that something is under way when it locks again. */
+struct user {
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+};
+
+static struct user user_at(const char *servers, const char *path)
+{
+    struct user u = {.client = fault_open(servers, SESSION_MS)};
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+
+    options.posted_unlock = true;
+    fault_alone_from(u.client, ROW);
+    check_ok(zkl_mutex_new(&u.mutex, u.client, path, &options));
+    return u;
+}
+
+static void user_free(struct user *u)
+{
+    check_ok(zkl_mutex_free(u->mutex));
+    check_ok(zkl_client_close(u->client, WAIT_MS));
+    zkl_client_free(u->client);
+}
+
+static int64_t sent(struct user *u, enum zkl_request_kind kind)
+{
+    zkl_driver_lock(u->client->driver);
+    int64_t n = (int64_t)u->client->driver->core.sent[kind];
+    zkl_driver_unlock(u->client->driver);
+    return n;
+}
+
+static void lock_and_unlock(struct user *u, int times)
+{
+    for (int i = 0; i < times; i++) {
+        check_ok(zkl_mutex_lock(u->mutex));
+        check_ok(zkl_mutex_unlock(u->mutex));
+    }
+}
+
+/* Goal: where nobody else comes, a busy client needs two requests for a lock and its unlock. Method: they are counted over
+ * 300 locks in a row; the list goes out only where all that was sent had been answered. Nothing is left of it, the watch on
+ * the path neither. */
+static void two_requests_do(void **state)
+{
+    struct user u = user_at(zks_connect_string(server), "/unlisted/two");
+    struct wire *w = fault_wire();
+    const int cycles = 300;
+
+    (void)state;
+    lock_and_unlock(&u, 2 * ROW + 2);
+    int64_t created = sent(&u, ZKL_REQ_CREATE), listed = sent(&u, ZKL_REQ_LIST);
+    int64_t deleted = sent(&u, ZKL_REQ_DELETE), watched = sent(&u, ZKL_REQ_WATCH);
+    lock_and_unlock(&u, cycles);
+    check_num(sent(&u, ZKL_REQ_CREATE) - created, ==, cycles);
+    check_num(sent(&u, ZKL_REQ_DELETE) - deleted, ==, cycles);
+    check_num(sent(&u, ZKL_REQ_WATCH), ==, watched);
+    check_num(sent(&u, ZKL_REQ_LIST) - listed, <, cycles / 2);
+    fault_check_rest(u.client, w, "/unlisted/two", WAIT_MS);
+    check_num(sent(&u, ZKL_REQ_UNWATCH), ==, 0);
+    check_ok(zkl_mutex_free(u.mutex));
+    check_wait(sent(&u, ZKL_REQ_UNWATCH) == 1 && fault_calls(u.client) == 0, WAIT_MS);
+    check_ok(zkl_client_close(u.client, WAIT_MS));
+    zkl_client_free(u.client);
+    wire_close(w);
+}
+
+/* The number at the end of a node's path. */
+static int number_of(const char *path)
+{
+    return atoi(path + strlen(path) - 10);
+}
+
+/* The path is made anew, and gets children until the next one would have this number. The last one stays, and is
+ * somebody's: it is returned. */
+static void make_anew(struct wire *w, const char *path, int next, char *last, size_t size)
+{
+    char prefix[100];
+
+    snprintf(prefix, sizeof prefix, "%s/_c_00000000-0000-4000-8000-000000000000-lock-", path);
+    check_ok(wire_delete(w, path, -1));
+    check_ok(wire_create(w, path, "", WIRE_PERSISTENT, NULL, 0));
+    do {
+        check_ok(wire_create(w, prefix, "", WIRE_EPHEMERAL_SEQUENTIAL, last, size));
+        if (number_of(last) + 1 < next)
+            check_ok(wire_delete(w, last, -1));
+    } while (number_of(last) + 1 < next);
+}
+
+/* Goal: a path that was deleted and made anew may give the very number that would have been the next one, behind somebody
+ * else: who gets it waits. Method: all that the server tells is kept from the client while that happens and while it asks
+ * for its node; then it hears of it all, in the server's order. */
+static void a_path_made_anew_is_noticed(void **state)
+{
+    static const char *const path = "/unlisted/anew";
+    char last[200];
+    struct proxy *proxy = NULL;
+    struct wire *w = fault_wire();
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct user u = user_at(proxy_address(proxy), path);
+    struct actor *waiter = actor_new();
+    lock_and_unlock(&u, ROW + 3);
+    check_ok(zkl_mutex_lock(u.mutex));
+    struct wire_names names;
+    check_ok(wire_children(w, path, &names));
+    check_num(names.n, ==, 1);
+    int next = number_of(names.name[0]) + 1;
+    wire_names_free(&names);
+    check_ok(zkl_mutex_unlock(u.mutex));
+    check_wait(fault_children(w, path) == 0, WAIT_MS);
+    check_wait(fault_contenders(u.client) == 0, WAIT_MS);
+
+    proxy_hole(proxy, PROXY_TO_CLIENT);
+    proxy_reset_counts(proxy);
+    make_anew(w, path, next, last, sizeof last);
+    actor_begin(waiter, act_lock, u.mutex, NULL);
+    check_wait(fault_children(w, path) == 2, WAIT_MS);
+    proxy_heal(proxy);
+    /* It goes on to watch the node before its own; with the lock in its hands it would not. */
+    check_wait(!actor_busy(waiter) || fault_watches(u.client) == 2, WAIT_MS);
+    check_true(actor_busy(waiter));
+    check_ok(wire_delete(w, last, -1));
+    check_ok(actor_end(waiter, WAIT_MS));
+    check_ok(actor_do(waiter, act_unlock, u.mutex, NULL));
+    actor_free(waiter);
+    user_free(&u);
+    proxy_stop(proxy);
+    wire_close(w);
+}
+
+/* --- under way all at once ---------------------------------------------------------------------- */
+
+struct rivals {
+    struct turnstile *turnstile;
+    struct user often, rarely;
+    const char *path;
+    int rounds;
+    long deleted;
+};
+
+static void *often_main(void *arg)
+{
+    struct rivals *r = arg;
+
+    turnstile_rounds(r->turnstile, 1, r->often.mutex, r->rounds, false);
+    atomic_store(&r->turnstile->stop, true);
+    return NULL;
+}
+
+/* Now and then, so that the other one is alone most of the time. */
+static void *rarely_main(void *arg)
+{
+    struct rivals *r = arg;
+    atomic_long *others = &r->turnstile->entries[1];
+
+    for (long due = VISITS_APART; !atomic_load(&r->turnstile->stop); due += VISITS_APART) {
+        check_wait(atomic_load(others) >= due || atomic_load(&r->turnstile->stop), QUIET_MS);
+        turnstile_rounds(r->turnstile, 2, r->rarely.mutex, 1, false);
+    }
+    return NULL;
+}
+
+/* An administrator takes the path away whenever it is empty, as the server does with containers. */
+static void *deleter_main(void *arg)
+{
+    struct rivals *r = arg;
+    struct wire *w = fault_wire();
+
+    while (!atomic_load(&r->turnstile->stop))
+        r->deleted += wire_delete(w, r->path, -1) == 0;
+    wire_close(w);
+    return NULL;
+}
+
+/* Goal: a path that comes and goes all the time lets nobody in beside another. Method: one locks without a pause, another
+ * one now and then, a third takes the path away whenever it is empty. That numbers granted is counted. */
+static void nobody_slips_in_as_paths_come_and_go(void **state)
+{
+    struct rivals r = {.turnstile = turnstile_new(), .path = "/unlisted/rivals"};
+    pthread_t threads[3];
+
+    (void)state;
+    r.rounds = (int)test_length(100000, 4000);
+    r.often = user_at(zks_connect_string(server), r.path);
+    r.rarely = user_at(zks_connect_string(server), r.path);
+    atomic_store(&r.turnstile->go, true);
+    pthread_create(&threads[0], NULL, often_main, &r);
+    pthread_create(&threads[1], NULL, rarely_main, &r);
+    pthread_create(&threads[2], NULL, deleter_main, &r);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    check_num(atomic_load(&r.turnstile->odd), ==, 0);
+    check_num(atomic_load(&r.turnstile->overlaps), ==, 0);
+    check_num(atomic_load(&r.turnstile->stale), ==, 0);
+    check_num(r.deleted, >, 0);
+    printf("%ld and %ld entries, the path was deleted %ld times, %ld lists for %ld creates\n",
+           (long)atomic_load(&r.turnstile->entries[1]), (long)atomic_load(&r.turnstile->entries[2]),
+           r.deleted, (long)sent(&r.often, ZKL_REQ_LIST), (long)sent(&r.often, ZKL_REQ_CREATE));
+    check_num(sent(&r.often, ZKL_REQ_LIST), <, sent(&r.often, ZKL_REQ_CREATE));
+    user_free(&r.often);
+    user_free(&r.rarely);
+    turnstile_free(r.turnstile);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_requests_do),
+        cmocka_unit_test(a_path_made_anew_is_noticed),
+        cmocka_unit_test(nobody_slips_in_as_paths_come_and_go),
+    };
+    /* Only the tests take paths away: the server would do so between any two locks. */
+    const struct zks_options options = {.container_check_ms = 600000};
+
+    return fault_main(argc, argv, tests, &options);
+}
