@@ -74,7 +74,7 @@ ALL = [
     Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['zklock-retained', 'floor-sync'] + FLOORS + OTHERS,
              [CYCLES, REQUESTS, CPU, P50, BYTES], sample='cycle'),
     Workload('W2-2', 'two processes on one lock', 'cycle',
-             LIBRARIES + ['zklock-retained'] + FLOORS + ['floor-2w'] + OTHERS,
+             LIBRARIES + ['zklock-retained'] + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=2, sample='handoff'),
     Workload('W2-8', 'eight processes on one lock', 'cycle',
              LIBRARIES + ['zklock-lookahead'] + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
