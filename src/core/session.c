@@ -169,9 +169,10 @@ static unsigned on_probe_up(struct step *step)
         return 0;
     step->s->probe_id = step->ev->session;
     step->s->probe_timeout_ms = step->ev->timeout_ms;
-    /* After an outage of all servers both handles come back, and the old session may live: the
-     * first one gets the time of some connection attempts before its holds are given up. */
-    set_timer(step, step->s->timeout_ms / 2);
+    /* After an outage of all servers both handles come back, and the old session may live for a timeout more. A
+     * server that is just starting can leave the first one's attempt unanswered, which libzookeeper gives
+     * two thirds of a timeout. */
+    set_timer(step, step->s->timeout_ms);
     move(step, ZKL_SESSION_PROBED, "second handle connected");
     return 0;
 }
