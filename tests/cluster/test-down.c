@@ -176,7 +176,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     server_back();
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     /* Until the hold is proved again its unlock would not be confirmed. */
-    check_wait(zkl_mutex_still_held(s.mutex, 1) == 1, WAIT_MS);
+    check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
     check_ok(zkl_mutex_unlock(s.mutex));
     zkl_cancel_free(cancel);
     scene_end(&s);
