@@ -118,9 +118,9 @@ const char *zkl_servers_fault(const char *text)
 void zkl_guid_format(const unsigned char random[16], char *out)
 {
     static const char hex[] = "0123456789abcdef";
-    static const char at[16] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
+    static const unsigned char at[16] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
     for (int i = 0; i < 16; i++) {
-        out[(int)at[i]] = hex[random[i] >> 4];
+        out[at[i]] = hex[random[i] >> 4];
         out[at[i] + 1] = hex[random[i] & 0x0f];
     }
     out[8] = out[13] = out[18] = out[23] = '-';
