@@ -48,7 +48,7 @@ def queue(records, path):
     sizes = [w for w in workloads.ALL if w.name.startswith('W10-') and report.of(records, w, False)]
     if len(sizes) < 2:
         return
-    peers = list(dict.fromkeys(p for w in sizes for p in report.peers_in(report.of(records, w, False))))
+    peers = report.peers_in(r for w in sizes for r in report.of(records, w, False))
     script = ["set terminal svg size 700,420 font 'sans,12' background '#ffffff'", f"set output '{path}'",
               'set logscale xy', "set title 'One acquisition, by the number of waiters'", "set xlabel 'waiters'",
               "set ylabel 'us'", 'set grid', 'set key top left']

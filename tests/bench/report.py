@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables, in Markdown that also reads well in a terminal."""
+import peers
 import targets
 import workloads
 from stats import ratio_of, spread_of
@@ -22,7 +23,9 @@ def of(records, workload, fsync):
 
 
 def peers_in(records):
-    return list(dict.fromkeys(r['peer'] for r in records))
+    """In one order everywhere, whatever that of their turns was."""
+    there = {r['peer'] for r in records}
+    return [name for name in peers.BY_NAME if name in there]
 
 
 def figures_table(workload, records):
@@ -35,10 +38,10 @@ def figures_table(workload, records):
 
 def ratios_table(workload, records):
     """How many times better the library is in the first figure; None if there is nobody to compare with."""
-    first, peers = workload.figures[0], peers_in(records)
-    ours = [p for p in peers if p in workloads.LIBRARIES]
+    first, there = workload.figures[0], peers_in(records)
+    ours = [p for p in there if p in workloads.LIBRARIES]
     rows = []
-    for other in peers:
+    for other in there:
         ratios = [ratio_of(records, one, other, first.name, first.lower_is_better) if one != other else None
                   for one in ours]
         if any(ratios) and other != 'zklock':
