@@ -19,12 +19,10 @@ static bool number_of(const struct zkl_contender *c, const char *name, int32_t *
     return known;
 }
 
-/* A new one where it was armed over an earlier link. While it is being armed, no other is asked for. */
+/* A new one where it was armed over an earlier link; one that is being armed is taken up again. */
 static void watch_root(struct zkl_core *core, struct zkl_alone *alone, const char *path)
 {
     enum zkl_answer why;
-    if (alone->root.watch && alone->root.watch->state != ZKL_WATCH_ARMED)
-        return;
     zkl_watch_unsubscribe(core, &alone->root);
     alone->root.alone = alone;
     if (zkl_watch_data(core, &alone->root, NULL, path, &why) == ZKL_SUBSCRIBED_REFUSED)

@@ -286,9 +286,7 @@ void zkl_turns_timer(struct zkl_core *core)
         struct zkl_turns *next = turns->next_timed;
         bool idle = turns->state == ZKL_TURNS_IDLE;
         turns->timed = false;
-        if (turns->timer_mono_ns > core->now.mono_ns)
-            set_timer(core, turns, turns->timer_mono_ns);
-        else if (idle && turns->idle_until > core->now.mono_ns)
+        if (idle && turns->idle_until > core->now.mono_ns)
             set_timer(core, turns, turns->idle_until);
         else if (idle)
             drop(core, turns, "for long enough");

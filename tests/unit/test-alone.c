@@ -39,21 +39,26 @@ static void leave(struct script *s, int number)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
 }
 
-/* Three have locked /r in a row and unlocked it, with the numbers 1, 2 and 3; the watch was armed in
- * time. The next is #4. */
-static struct script *alone(void)
+/* Three have locked /r in a row and unlocked it, with the numbers 1, 2 and 3; the watch was asked for by
+ * the third, and armed in time or not yet. The next is #4. */
+static struct script *three_in_a_row(bool armed)
 {
     struct script *s = script_connected();
     s->core.alone_from = 2;
     for (int i = 1; i <= 3; i++) {
         script_lock_alone(s, "/r");
         have(s, i, i);
-        if (i == 3)
+        if (i == 3 && armed)
             script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
         leave(s, i);
     }
     script_forget(s);
     return s;
+}
+
+static struct script *alone(void)
+{
+    return three_in_a_row(true);
 }
 
 static void end(struct script *s)
@@ -187,14 +192,8 @@ static void a_path_made_anew_is_listed(void **state)
  * then; or another one was, since. */
 static void the_watch_has_to_stand_before_the_delete(void **state)
 {
-    struct script *s = script_connected();
+    struct script *s = three_in_a_row(false);
     (void)state;
-    s->core.alone_from = 2;
-    for (int i = 1; i <= 3; i++) {
-        script_lock_alone(s, "/r");
-        have(s, i, i);
-        leave(s, i);
-    }
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_lock_alone(s, "/r");
     is_not_granted(s);
@@ -202,6 +201,18 @@ static void the_watch_has_to_stand_before_the_delete(void **state)
     script_lock_alone(s, "/r");
     script_created(s, 5); /* by now it does */
     assert_int_equal(state_of(s, 5), ZKL_HOLDING);
+    end(s);
+}
+
+/* Goal: one watch is asked for, not one by each lock until it is there. Method: another lock meanwhile. */
+static void one_watch_is_asked_for(void **state)
+{
+    struct script *s = three_in_a_row(false);
+    (void)state;
+    script_lock_alone(s, "/r");
+    is_not_granted(s);
+    assert_false(script_has(s, "  > watch /r\n"));
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     end(s);
 }
 
@@ -338,6 +349,7 @@ int main(void)
         cmocka_unit_test(who_comes_between_is_seen),
         cmocka_unit_test(a_path_made_anew_is_listed),
         cmocka_unit_test(the_watch_has_to_stand_before_the_delete),
+        cmocka_unit_test(one_watch_is_asked_for),
         cmocka_unit_test(another_watch_is_none),
         cmocka_unit_test(a_new_link_needs_a_new_watch),
         cmocka_unit_test(only_an_unlock_vouches),

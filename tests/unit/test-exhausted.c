@@ -140,6 +140,29 @@ static void who_stays_is_asked_to_let_go(void **state)
     script_free(s);
 }
 
+/* Goal: it is asked whatever its name is. Method: one that is longer than any of ours. */
+static void who_stays_may_have_a_long_name(void **state)
+{
+    char name[ZKL_PATH_MAX + 2 * ZKL_NODE_NAME_MAX];
+    const char *children[] = {name};
+    struct script *s = script_connected();
+    (void)state;
+    memset(name, 'x', sizeof name);
+    memcpy(name, "00000000000080008000000000000000", 32);
+    strcpy(name + sizeof name - 17, "-lock-0000000007");
+    script_lock(s, "/r");
+    script_created(s, 0x7ff00000);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_forget(s);
+    script_reply(s, ZKL_REQ_LIST_ROOT,
+                 (struct zkl_reply){.czxid = 50, .children = children, .child_count = 1});
+    assert_true(script_has(s, "  > set /r/00000000000080008000000000000000xxx"));
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_close(s);
+    script_free(s);
+}
+
 /* Goal: a valid waiter waits for exhausted numbers before it as for any other. Method: a
  * negative number of another client stands before ours. */
 static void an_exhausted_number_of_others_is_waited_for(void **state)
@@ -458,6 +481,7 @@ int main(void)
         cmocka_unit_test(the_number_before_is_granted),
         cmocka_unit_test(renewal_waits_for_those_who_are_there),
         cmocka_unit_test(who_stays_is_asked_to_let_go),
+        cmocka_unit_test(who_stays_may_have_a_long_name),
         cmocka_unit_test(an_exhausted_number_of_others_is_waited_for),
         cmocka_unit_test(a_stuck_counter_is_dated_before_the_root_is_renewed),
         cmocka_unit_test(who_blocks_the_renewal_is_named),

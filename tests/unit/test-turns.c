@@ -366,6 +366,48 @@ static void it_goes_when_its_time_is_over(void **state)
     end();
 }
 
+/* Goal: when it goes is its own affair. Method: another lock's timer comes first. */
+static void another_timer_is_not_its_own(void **state)
+{
+    (void)state;
+    begin(0, 1000);
+    keep();
+    struct zkl_turns sooner = {
+        .timed = true, .timer_mono_ns = 500 * 1000000, .next_timed = s->core.timed_turns};
+    s->core.timed_turns = &sooner;
+    s->core.turns_mono_ns = sooner.timer_mono_ns;
+    script_at(s, 500);
+    assert_false(sooner.timed);
+    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_int_equal(s->core.turns_mono_ns, 1000 * 1000000);
+    script_at(s, 1000);
+    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    script_close(s);
+    end();
+}
+
+/* Goal: a holder whose node somebody deleted is not forgotten where the next one gets it first. Method: the list of
+ * who queued shows its own node alone. */
+static void the_next_one_may_be_first_to_know(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    get();
+    join(2, ZKL_TURNS_QUEUES);
+    script_created(s, 8);
+    script_listed(s, "r2:8");
+    assert_true(script_has(s, "  #2 granted 102\n"));
+    assert_ptr_equal(turns.holder, &s->contenders[0]);
+    assert_false(unlock(2));
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_false(unlock(1));
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
+    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    script_close(s);
+    end();
+}
+
 /* Goal: a hold that came another way, by a multi-lock, is kept too; but not where somebody queues. */
 static void another_hold_is_kept(void **state)
 {
@@ -438,6 +480,8 @@ int main(void)
         cmocka_unit_test(who_can_not_be_asked_is_not_kept),
         cmocka_unit_test(who_queues_meanwhile_is_not_forgotten),
         cmocka_unit_test(it_goes_when_its_time_is_over),
+        cmocka_unit_test(another_timer_is_not_its_own),
+        cmocka_unit_test(the_next_one_may_be_first_to_know),
         cmocka_unit_test(another_hold_is_kept),
         cmocka_unit_test(a_try_asks_for_it),
     };

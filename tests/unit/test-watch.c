@@ -4,6 +4,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/watch.h"
 #include "script.h"
 
 /* Goal: one watch on the server serves all contenders of a client, and goes with the last of
@@ -121,6 +122,29 @@ static void a_removal_is_repeated_unless_the_path_is_wanted_again(void **state)
     script_event(s, ZKL_SE_EXPIRED);
     assert_null(s->core.removing);
     script_stop(s, 3, ZKL_ECANCELED);
+    script_free(s);
+}
+
+/* Goal: a watch that is put off is on no server, so that an old one of its path is removed all the same. Method: there was no
+ * memory for the removal; a holder puts one off on that path. */
+static void a_removal_does_not_wait_for_a_plan(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_hold(s, "/q", 1);
+    struct zkl_contender *c = script_contender(s, 1);
+    script_wait(s, "/r", 9, "5:7");
+    s->refuse[ZKL_REQ_UNWATCH] = ZKL_ANSWER_NOMEM;
+    const char *path = script_contender(s, 2)->subs[ZKL_SUB_PRED].watch->path;
+    script_stop(s, 2, ZKL_ECANCELED);
+    assert_int_equal(s->core.removals_due, 1);
+    zkl_watch_plan(&s->core, &c->subs[ZKL_SUB_OWN], c, path, ZKL_WATCH_DATA);
+    s->refuse[ZKL_REQ_UNWATCH] = ZKL_ANSWER_OK;
+    script_forget(s);
+    script_at(s, 2000);
+    assert_true(script_has(s, "  > unwatch /r/G5-0000000007\n"));
+    script_event(s, ZKL_SE_EXPIRED);
+    script_unlock(s, 1);
     script_free(s);
 }
 
@@ -310,6 +334,7 @@ int main(void)
         cmocka_unit_test(holder_and_successor_share_a_watch),
         cmocka_unit_test(a_watch_unwanted_while_being_armed_is_removed_then),
         cmocka_unit_test(a_removal_is_repeated_unless_the_path_is_wanted_again),
+        cmocka_unit_test(a_removal_does_not_wait_for_a_plan),
         cmocka_unit_test(a_removal_outlives_a_watch_that_fails),
         cmocka_unit_test(a_late_event_finds_nobody),
         cmocka_unit_test(a_waiting_client_nudges_the_server),
