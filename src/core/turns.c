@@ -213,16 +213,15 @@ static void hand_on(struct zkl_core *core, struct zkl_turns *turns)
 /* --- the idle one ------------------------------------------------------- */
 
 /* A timer that is set stays so when the lock is taken and left again: else each time would set one. */
-static void set_timer(struct zkl_core *core, struct zkl_turns *turns, int64_t at)
+static void set_timer(struct zkl_core *core, struct zkl_turns *turns)
 {
     if (turns->timed)
         return;
     turns->timed = true;
-    turns->timer_mono_ns = at;
     turns->next_timed = core->timed_turns;
     core->timed_turns = turns;
-    if (at < core->turns_mono_ns)
-        core->turns_mono_ns = at;
+    if (turns->idle_until < core->turns_mono_ns)
+        core->turns_mono_ns = turns->idle_until;
 }
 
 /* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
@@ -244,7 +243,7 @@ static void keep(struct zkl_core *core, struct zkl_time now, struct zkl_turns *t
     set_holder(turns, c);
     move(core, turns, ZKL_TURNS_IDLE, "kept");
     turns->idle_until = now.mono_ns + turns->retain_ns;
-    set_timer(core, turns, turns->idle_until);
+    set_timer(core, turns);
     if (!c->machine.looks_out || !c->machine.watch_own) {
         zkl_turns_touch(core, turns);
         stay(core, now, c, true);
@@ -287,7 +286,7 @@ void zkl_turns_timer(struct zkl_core *core)
         bool idle = turns->state == ZKL_TURNS_IDLE;
         turns->timed = false;
         if (idle && turns->idle_until > core->now.mono_ns)
-            set_timer(core, turns, turns->idle_until);
+            set_timer(core, turns);
         else if (idle)
             drop(core, turns, "for long enough");
         turns = next;

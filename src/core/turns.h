@@ -46,7 +46,6 @@ struct zkl_turns {
     size_t asking;                 /* how many queue */
     unsigned handoffs;             /* how many there were in a row */
     int64_t idle_until;            /* CLOCK_MONOTONIC */
-    int64_t timer_mono_ns;         /* if timed: when it is looked at */
     struct zkl_turns *next_due, *next_timed;
     bool due, timed;
 };
