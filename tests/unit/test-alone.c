@@ -204,18 +204,6 @@ static void the_watch_has_to_stand_before_the_delete(void **state)
     end(s);
 }
 
-/* Goal: one watch is asked for, not one by each lock until it is there. Method: another lock meanwhile. */
-static void one_watch_is_asked_for(void **state)
-{
-    struct script *s = three_in_a_row(false);
-    (void)state;
-    script_lock_alone(s, "/r");
-    is_not_granted(s);
-    assert_false(script_has(s, "  > watch /r\n"));
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    end(s);
-}
-
 static void another_watch_is_none(void **state)
 {
     struct script *s = alone();
@@ -231,6 +219,18 @@ static void another_watch_is_none(void **state)
     script_lock_alone(s, "/r");
     script_created(s, 4); /* of a path made anew in between */
     assert_int_equal(state_of(s, 5), ZKL_QUEUEING);
+    end(s);
+}
+
+/* Goal: one watch is asked for, not one by each lock until it is there. Method: another lock meanwhile. */
+static void one_watch_is_asked_for(void **state)
+{
+    struct script *s = three_in_a_row(false);
+    (void)state;
+    script_lock_alone(s, "/r");
+    is_not_granted(s);
+    assert_false(script_has(s, "  > watch /r\n"));
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     end(s);
 }
 
@@ -349,8 +349,8 @@ int main(void)
         cmocka_unit_test(who_comes_between_is_seen),
         cmocka_unit_test(a_path_made_anew_is_listed),
         cmocka_unit_test(the_watch_has_to_stand_before_the_delete),
-        cmocka_unit_test(one_watch_is_asked_for),
         cmocka_unit_test(another_watch_is_none),
+        cmocka_unit_test(one_watch_is_asked_for),
         cmocka_unit_test(a_new_link_needs_a_new_watch),
         cmocka_unit_test(only_an_unlock_vouches),
         cmocka_unit_test(a_refused_watch_is_not_asked_for_each_time),
