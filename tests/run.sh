@@ -556,7 +556,7 @@ esac
 
 exec </dev/null
 # Two at once would clear away each other's files.
-if mkdir -p $out && : >>$out/lock && exec 9>>$out/lock && ! flock -n 9; then
+if mkdir -p $out 2>/dev/null && touch $out/lock 2>/dev/null && exec 9>>$out/lock && ! flock -n 9; then
     echo "run.sh: another run is at work in $PWD/$out: wait until it has ended, or run this one in a copy of the sources" >&2
     exit 2
 fi
