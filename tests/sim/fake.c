@@ -370,8 +370,7 @@ static int64_t session_new(struct fake *fake, int timeout_ms)
 {
     GROW(fake->sessions, fake->session_count, fake->session_room);
     struct fake_session *session = &fake->sessions[fake->session_count++];
-    *session = (struct fake_session){
-        .id = ++fake->last_session, .timeout_ms = timeout_ms, .born_ms = fake->now_ms};
+    *session = (struct fake_session){.id = ++fake->last_session, .timeout_ms = timeout_ms};
     touches_renew(fake, session, timeout_ms);
     return session->id;
 }
@@ -972,10 +971,11 @@ static bool is_served(struct fake_handle *h)
     return local || (!is_read(kind) && !fake_holds(h->fake, FAKE_WRITES_CHECKED));
 }
 
-/* With eager checks of ACLs a server answers errors that the leader does not hear of. */
+/* With eager checks of ACLs a server answers errors that the leader does not hear of. (A denied create
+ * would end a wish.) */
 static bool is_refused(struct fake_handle *h)
 {
-    bool checked = h->out.first->request.kind == ZKL_REQ_HEARTBEAT; /* a denied create ends a wish */
+    bool checked = h->out.first->request.kind == ZKL_REQ_HEARTBEAT;
     return checked && h->fake->rules.eager && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 

@@ -71,7 +71,6 @@ struct fake_session {
     int timeout_ms;    /* stored at its creation */
     int64_t expire_ms; /* when it is taken off the leader's queue, */
     int64_t close_ms;  /* and when its turn comes after that; 0: it was not taken off */
-    int64_t born_ms;
     bool dead;
 };
 

@@ -264,8 +264,7 @@ void touches_note(struct fake_handle *h)
 int touches_negotiate(struct fake_handle *h)
 {
     const struct fake_rules *rules = &h->fake->rules;
-    bool may_lower =
-        h->session == 0 || h->may_lower || !fake_holds(h->fake, FAKE_TIMEOUTS_STAY);
+    bool may_lower = h->session == 0 || h->may_lower || !fake_holds(h->fake, FAKE_TIMEOUTS_STAY);
     if (rules->capped_ms && h->timeout_ms > rules->capped_ms && may_lower &&
         fake_chance(h->fake->prng, 2))
         return rules->capped_ms;

@@ -13,14 +13,14 @@ struct fake_session;
 
 /* What the window rests on; each can be turned off, and then some schedule must go wrong. */
 enum fake_belief {
-    FAKE_ROUNDS_IN_TIME,   /* Leader.lead, Learner.ping: no round is later than P + D */
-    FAKE_TOUCHES_KEPT,     /* LearnerSessionTracker.touchSession: none gets lost on the way */
-    FAKE_ANSWERS_TOUCH,    /* ZooKeeperServer.submitRequestNow: what is answered was noted */
-    FAKE_BATCHES_IN_TIME,  /* SessionTrackerImpl.run: a bucket is worked off within D */
-    FAKE_TIMEOUTS_STAY,    /* ZooKeeperServer.reopenSession: no server grants less, under a window */
-    FAKE_WRITES_CHECKED,   /* PrepRequestProcessor.checkSession */
-    FAKE_ONE_ROUND,        /* ObserverMaster: no second round of that length on the way */
-    FAKE_CLOCKS_AGREE,     /* within R */
+    FAKE_ROUNDS_IN_TIME,  /* Leader.lead, Learner.ping: no round is later than P + D */
+    FAKE_TOUCHES_KEPT,    /* LearnerSessionTracker.touchSession: none gets lost on the way */
+    FAKE_ANSWERS_TOUCH,   /* ZooKeeperServer.submitRequestNow: what is answered was noted */
+    FAKE_BATCHES_IN_TIME, /* SessionTrackerImpl.run: a bucket is worked off within D */
+    FAKE_TIMEOUTS_STAY,   /* ZooKeeperServer.reopenSession: no server grants less, under a window */
+    FAKE_WRITES_CHECKED,  /* PrepRequestProcessor.checkSession */
+    FAKE_ONE_ROUND,       /* ObserverMaster: no second round of that length on the way */
+    FAKE_CLOCKS_AGREE,    /* within R */
     FAKE_BOOTTIME_GOES_ON, /* in a machine that sleeps */
     FAKE_ELECTIONS_RENEW,  /* SessionTrackerImpl's constructor: the whole stored timeout */
     FAKE_LINKS_TOUCH,      /* LearnerHandler, REVALIDATE */
@@ -35,15 +35,15 @@ extern const char *const fake_belief_names[FAKE_BELIEFS];
 
 /* What the servers are like: the same for the whole schedule. */
 struct fake_rules {
-    int tick_ms;     /* of the expiries */
-    int declared_ms; /* what a client may be told of the tick */
-    int round_ms;    /* how often a server is asked for its table */
-    int late_ms;     /* a round, a packet, a batch */
+    int tick_ms;      /* of the expiries */
+    int declared_ms;  /* what a client may be told of the tick */
+    int round_ms;     /* how often a server is asked for its table */
+    int late_ms;      /* a round, a packet, a batch */
     int64_t phase_ms; /* of the rounds against the expiries */
-    int capped_ms;   /* some servers grant no more; 0: there is none */
-    int raised_ms;   /* and some no less */
-    bool relayed;    /* an observer's table goes through another server's */
-    bool eager;      /* servers answer errors of their own */
+    int capped_ms;    /* some servers grant no more; 0: there is none */
+    int raised_ms;    /* and some no less */
+    bool relayed;     /* an observer's table goes through another server's */
+    bool eager;       /* servers answer errors of their own */
     bool local_sessions;
     unsigned broken; /* beliefs, as bits */
 };
@@ -58,7 +58,7 @@ struct fake_hop {
 
 /* The server that a handle is linked to. */
 struct fake_learner {
-    bool leads;              /* it is the leader */
+    bool leads; /* it is the leader */
     int hop_count;
     struct fake_hop hops[2]; /* its own, and that of the server between it and the leader */
     int revalidation;        /* on its way: the timeout; 0: none */

@@ -130,8 +130,7 @@ struct world {
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
     int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
-    unsigned broken; /* beliefs of enum fake_belief, as bits */
-    int64_t rates[PROCS]; /* how much faster than the servers' each process's clocks are, in ns per ms */
+    int64_t rates[PROCS];    /* of clocks, in ns per ms more than the servers' */
     bool late_answers;    /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
     bool counter_moved;      /* some root's, to its end */
