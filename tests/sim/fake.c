@@ -1003,6 +1003,7 @@ bool fake_serve(struct fake_handle *h)
     struct fake_message *answer = to_client(h, FAKE_REPLY);
     answer->request = message->request; /* its texts go along */
     answer->reply = reply;
+    answer->reply.stamp = message->request.stamp;
     message->request = (struct zkl_request){0};
     fake_message_free(message);
     return true;
@@ -1051,6 +1052,7 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
             reply->reply.id =
                 message->type == FAKE_REQUEST ? message->request.id : message->reply.id;
             reply->reply.answer = ZKL_ANSWER_LINK;
+            reply->reply.stamp = message->request.stamp;
         }
         fake_message_free(message);
     }

@@ -142,7 +142,9 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
     struct zkl_session_event event = {.type = main[type],
                                       .now = now_of(p),
                                       .session = h->session,
-                                      .timeout_ms = h->timeout_ms};
+                                      .timeout_ms = h->timeout_ms,
+                                      .opened_boot_ns = (h->opened_ms + BOOT_AHEAD_MS) * MS,
+                                      .first = type == FAKE_UP && ++h->links == 1};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
     say("[%6lld] %d %s%s", (long long)p->world->fake.now_ms, name_of(p),
@@ -205,7 +207,7 @@ void proc_init(struct world *w, struct proc *p)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS);
+    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS, 0);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
