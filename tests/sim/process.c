@@ -19,9 +19,10 @@ struct zkl_time now_of(const struct proc *p)
 {
     int64_t ms = p->world->fake.now_ms;
     int64_t per_ms = MS + p->world->rates[name_of(p)];
-    bool stops = !fake_holds(&p->world->fake, FAKE_BOOTTIME_GOES_ON);
+    bool stops = fake_breaks(&p->world->fake, FAKE_BOOTTIME_STOPS);
     int64_t boot_ms = ms - (stops ? p->suspended_ms : 0);
-    return (struct zkl_time){(ms - p->suspended_ms) * per_ms, boot_ms * per_ms + BOOT_AHEAD_MS * MS};
+    return (struct zkl_time){(ms - p->suspended_ms) * per_ms,
+                             boot_ms * per_ms + BOOT_AHEAD_MS * MS};
 }
 
 struct zkl_core *core_of(struct proc *p)
@@ -139,10 +140,8 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
 {
     static const enum zkl_session_event_type main[] = {
         [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
-    struct zkl_session_event event = {.type = main[type],
-                                      .now = now_of(p),
-                                      .session = h->session,
-                                      .timeout_ms = h->timeout_ms};
+    struct zkl_session_event event = {
+        .type = main[type], .now = now_of(p), .session = h->session, .timeout_ms = h->timeout_ms};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
     say("[%6lld] %d %s%s", (long long)p->world->fake.now_ms, name_of(p),
