@@ -1002,6 +1002,7 @@ bool fake_serve(struct fake_handle *h)
     struct fake_message *answer = to_client(h, FAKE_REPLY);
     answer->request = message->request; /* its texts go along */
     answer->reply = reply;
+    answer->reply.stamp = message->request.stamp;
     message->request = (struct zkl_request){0};
     fake_message_free(message);
     return true;
@@ -1057,6 +1058,7 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
             reply->reply.answer = ZKL_ANSWER_LINK;
             if (is_forged(h, message))
                 reply->reply.answer = ZKL_ANSWER_OK;
+            reply->reply.stamp = message->request.stamp;
         }
         fake_message_free(message);
     }

@@ -110,6 +110,8 @@ struct fake_queue {
 struct fake_handle {
     struct fake *fake;
     int64_t session; /* 0: none yet */
+    int64_t opened_ms;
+    unsigned links;  /* told */
     bool linked;     /* TCP */
     bool stuck;      /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;

@@ -15,14 +15,21 @@ int name_of(const struct proc *p)
     return (int)(p - p->world->procs);
 }
 
+static int64_t per_ms(const struct proc *p)
+{
+    return MS + p->world->rates[name_of(p)];
+}
+
+static int64_t boot_of(const struct proc *p, int64_t ms)
+{
+    bool stops = fake_breaks(&p->world->fake, FAKE_BOOTTIME_STOPS);
+    return (ms - (stops ? p->suspended_ms : 0)) * per_ms(p) + BOOT_AHEAD_MS * MS;
+}
+
 struct zkl_time now_of(const struct proc *p)
 {
     int64_t ms = p->world->fake.now_ms;
-    int64_t per_ms = MS + p->world->rates[name_of(p)];
-    bool stops = fake_breaks(&p->world->fake, FAKE_BOOTTIME_STOPS);
-    int64_t boot_ms = ms - (stops ? p->suspended_ms : 0);
-    return (struct zkl_time){(ms - p->suspended_ms) * per_ms,
-                             boot_ms * per_ms + BOOT_AHEAD_MS * MS};
+    return (struct zkl_time){(ms - p->suspended_ms) * per_ms(p), boot_of(p, ms)};
 }
 
 struct zkl_core *core_of(struct proc *p)
@@ -140,8 +147,12 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
 {
     static const enum zkl_session_event_type main[] = {
         [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
-    struct zkl_session_event event = {
-        .type = main[type], .now = now_of(p), .session = h->session, .timeout_ms = h->timeout_ms};
+    struct zkl_session_event event = {.type = main[type],
+                                      .now = now_of(p),
+                                      .session = h->session,
+                                      .timeout_ms = h->timeout_ms,
+                                      .opened_boot_ns = boot_of(p, h->opened_ms),
+                                      .first = type == FAKE_UP && ++h->links == 1};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
     say("[%6lld] %d %s%s", (long long)p->world->fake.now_ms, name_of(p),
@@ -204,7 +215,8 @@ void proc_init(struct world *w, struct proc *p)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS);
+    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS,
+                  chance(w, 2) ? w->fake.rules.declared_ms : 0);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
