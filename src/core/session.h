@@ -60,9 +60,9 @@ enum zkl_session_action {
 
 struct zkl_session {
     enum zkl_session_state state;
-    int64_t id;     /* 0: none */
-    int asked_ms;   /* timeout asked for */
-    int timeout_ms; /* announced last; before the first connection asked_ms */
+    int64_t id;                     /* 0: none */
+    int asked_ms;                   /* timeout asked for */
+    int timeout_ms;                 /* announced last; before the first connection asked_ms */
     struct zkl_session_event probe; /* how the second handle came up last */
     int64_t timer_mono_ns;          /* INT64_MAX: none */
     struct zkl_proof proof;

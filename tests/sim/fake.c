@@ -970,12 +970,15 @@ static bool is_served(struct fake_handle *h)
     return local || (!is_read(kind) && fake_breaks(h->fake, FAKE_UNCHECKED));
 }
 
-/* With eager checks of ACLs a server answers errors that the leader does not hear of. (A denied create
- * would end a wish.) */
+/* With eager checks of ACLs a server answers errors that the leader does not hear of: here that of a
+ * node of the session's own which its client may not read any more. */
 static bool is_refused(struct fake_handle *h)
 {
-    bool checked = h->out.first->request.kind == ZKL_REQ_HEARTBEAT;
-    return checked && h->fake->rules.eager && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
+    const struct zkl_request *r = &h->out.first->request;
+    if (!h->fake->rules.eager || r->kind != ZKL_REQ_HEARTBEAT || r->check_count == 0)
+        return false;
+    const struct fake_node *node = fake_find(h->fake, r->checks[0]);
+    return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 
 static void note(struct fake_handle *h)
