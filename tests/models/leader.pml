@@ -51,6 +51,9 @@ inline choose_lateness(with_rounds)
     :: break
     od;
 #endif
+#ifdef NO_BATCHES
+    late_batch = 0;
+#endif
     late_round = late_round + MORE_ROUND;
     late_packet = late_packet + MORE_PACKET;
     late_batch = late_batch + MORE_BATCH;

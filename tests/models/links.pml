@@ -247,5 +247,8 @@ init {
     :: d_step { connected == ANSWERED && counts && proof == NOT_YET && (first || connected_age >= WAIT) && !(ANY_DUE) -> proof = SENT; printf("client: sends the proof\n") }
     :: d_step { proof == SENT && alive && packets < PACKETS -> proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
     :: atomic { proof == CHECKED && alive -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - start_age, T); assert(!(closed && OPEN)) }
+#ifdef WINDOW
+    :: atomic { proof == ANSWERED -> assert(false) }
+#endif
     od
 }

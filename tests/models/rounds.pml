@@ -233,5 +233,8 @@ init {
     :: d_step { proof == SENT && !dead && packets < PACKETS -> noted = true; proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
     :: atomic { proof == CHECKED && !dead -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - request_age, T); assert(!(closed && OPEN)) }
 #endif
+#ifdef WINDOW
+    :: atomic { proof == ANSWERED -> assert(false) }
+#endif
     od
 }
