@@ -21,7 +21,7 @@ compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
-models        480  the rule that proves a session against ZooKeeper's own rules, every state within named bounds
+models        480  the rule that proves a session, against what servers do with sessions: every state within named bounds
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build, and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile

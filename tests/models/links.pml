@@ -16,6 +16,10 @@
  * through another follower: to this session they are touches at any time, and the leader knows the owner
  * of a session (SessionMovedException), so that a proof never passes over a connection that lost it.
  *
+ * What the rule's "over L" and "ended before" are there for is shown by ANY_LINK (a request answered over an
+ * earlier link counts as in (i)), JUDGED_AT_CALL (a proof belongs to the link that the last session event told
+ * of, which may be gone) and SENT_IS_ENOUGH (a request sent before CONNECTED counts for the start).
+ *
  * Bound: CONNECTIONS of the session after the first; the leader's age and all times are free.
  */
 #include "leader.pml"
@@ -93,23 +97,36 @@ inline ask_leader(connection)
 
 byte current;           /* its connection, by number; 0: none yet */
 bool alive;             /* the follower has not lost it */
-mtype connected = NOT_YET; /* of the current one: NOT_YET, SENT (CONNECTED is queued), ANSWERED (handled) */
+bool up;                /* the follower took the session up on it, and the library saw that */
+mtype connected = NOT_YET; /* the session event of that: NOT_YET, SENT (it is queued), ANSWERED (handled) */
 byte connected_age;     /* since it was handled, up to WAIT */
-mtype request = NOT_YET; /* NOT_YET, SENT, OVER: its end is queued */
+mtype request = NOT_YET; /* NOT_YET, SENT, OVER: its end is queued (ANSWERED: with ANY_LINK only) */
 bool counts;            /* the request ended before the current connection's socket existed */
 bool first;             /* the current connection is the session's first */
 byte start_age;         /* since the stamp that counts */
+#ifdef ANY_LINK
+byte answered_age;      /* since the request was answered, over an earlier link */
+#endif
 mtype proof = NOT_YET;
 
 #define OPEN (proof == ANSWERED && start_age + OVERLAP <= LENGTH)
 
+#ifdef ANY_LINK
+#define LONG_ENOUGH (request == ANSWERED && answered_age >= P + D)
+#else
+#define LONG_ENOUGH (first || connected_age >= WAIT)
+#endif
+
 inline connection_ends()
 {
     alive = false;
+    up = false;
+#ifndef JUDGED_AT_CALL
     connected = NOT_YET;
     connected_age = 0;
     counts = false;
     first = false;
+#endif
     if
     :: proof == SENT || proof == FORWARDED || proof == CHECKED -> proof = OVER
     :: else
@@ -125,7 +142,10 @@ inline open_connection()
     :: request == SENT -> request = OVER; printf("client: the request ends with connection loss\n")
     :: else
     fi;
-    counts = (request == OVER);
+    if
+    :: connected == NOT_YET -> counts = (request == OVER || request == ANSWERED)
+    :: else /* with JUDGED_AT_CALL only: what belongs to the old link is still believed */
+    fi;
     printf("client: opens connection %d\n", current)
 }
 
@@ -134,8 +154,12 @@ inline leader_answers()
 {
     answers--;
     if
-    :: pending != 0 && pending == current && alive && connected == NOT_YET ->
-        connected = SENT;
+    :: pending != 0 && pending == current && alive && !up ->
+        up = true;
+        if
+        :: connected == NOT_YET -> connected = SENT
+        :: else
+        fi;
         printf("follower: the leader's answer, for connection %d: CONNECTED is queued\n", pending)
     :: else -> printf("follower: the leader's answer, connection %d\n", pending)
     fi;
@@ -198,6 +222,13 @@ inline tick()
     :: connected == ANSWERED && proof == NOT_YET -> age(connected_age, WAIT)
     :: else
     fi
+#ifdef ANY_LINK
+    ;
+    if
+    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, P + D)
+    :: else
+    fi
+#endif
 }
 
 init {
@@ -206,7 +237,7 @@ init {
      * is in no bucket that could be taken. Or any later moment of its life: quiet for any time, as far as
      * the client lets it be. */
     if
-    :: atomic { true -> first = true; current = 0; request = OVER; counts = true; connected = SENT; alive = true; printf("client: opens the handle, the session is made\n") }
+    :: atomic { true -> first = true; current = 0; request = OVER; counts = true; connected = SENT; alive = true; up = true; printf("client: opens the handle, the session is made\n") }
     :: true
     fi;
     do
@@ -243,10 +274,19 @@ init {
         :: else
         fi;
 #endif
+#ifdef SENT_IS_ENOUGH
+        if
+        :: request == SENT -> counts = true
+        :: else
+        fi;
+#endif
         printf("client: handles CONNECTED\n") }
-    :: d_step { connected == ANSWERED && counts && proof == NOT_YET && (first || connected_age >= WAIT) && !(ANY_DUE) -> proof = SENT; printf("client: sends the proof\n") }
-    :: d_step { proof == SENT && alive && packets < PACKETS -> proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
-    :: atomic { proof == CHECKED && alive -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - start_age, T); assert(!(closed && OPEN)) }
+#ifdef ANY_LINK
+    :: d_step { connected == ANSWERED && up && request == SENT -> request = ANSWERED; answered_age = 0; printf("client: the request is answered\n") }
+#endif
+    :: d_step { connected == ANSWERED && counts && proof == NOT_YET && LONG_ENOUGH && !(ANY_DUE) -> proof = SENT; printf("client: sends the proof\n") }
+    :: d_step { proof == SENT && up && packets < PACKETS -> proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
+    :: atomic { proof == CHECKED && up -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - start_age, T); assert(!(closed && OPEN)) }
 #ifdef WINDOW
     :: atomic { proof == ANSWERED -> assert(false) }
 #endif

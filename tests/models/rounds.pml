@@ -219,7 +219,11 @@ init {
     :: d_step { proof == NOT_YET -> proof = SENT; request = SENT; request_age = 0; printf("client: sends a proof\n") }
 #else
     :: d_step { request == NOT_YET -> request = SENT; request_age = 0; printf("client: sends a request\n") }
-    :: d_step { request == SENT && !dead -> request = AT_FOLLOWER; noted = true; printf("follower: touched by the request\n") }
+    :: d_step { request == SENT && !dead -> request = AT_FOLLOWER; printf("follower: touched by the request\n");
+#ifndef PUT_IS_LOST
+        noted = true
+#endif
+    }
     :: d_step { request == AT_FOLLOWER -> request = ANSWERED; answered_age = 0;
 #ifdef STAMPED_AT_ANSWER
         request_age = 0;
