@@ -70,6 +70,12 @@ inline choose_lateness(with_rounds)
 #define GRANTED T
 #endif
 
+/* So many ticks may the leader's clock run ahead of the client's in the life of one window. */
+#ifndef AHEAD
+#define AHEAD 0
+#endif
+byte ahead = AHEAD;
+
 byte quiet;     /* age of the last touch that counts, up to T */
 bool taken;     /* the session's bucket is off the queue (ExpiryQueue.poll): touches succeed and are lost */
 byte taken_age;
@@ -96,12 +102,22 @@ inline take_bucket()
     printf("leader: takes the session's bucket off the queue\n")
 }
 
+#define MAY_RUN_AHEAD (ahead > 0 && !closed && quiet < GRANTED)
+
+inline run_ahead()
+{
+    ahead--;
+    quiet++;
+    printf("leader: its clock runs a tick ahead\n")
+}
+
 inline close_session()
 {
     closed = true;
     taken = false;
     taken_age = 0;
     quiet = 0;
+    ahead = 0;
     printf("leader: EXPIRES the session, another client may be granted\n")
 }
 

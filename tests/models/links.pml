@@ -247,6 +247,7 @@ init {
 
     /* the leader */
     :: d_step { MAY_TAKE -> take_bucket() }
+    :: d_step { MAY_RUN_AHEAD -> run_ahead() }
     :: atomic { taken -> close_session(); assert(!(OPEN)) }
     :: d_step { packets > 0 -> packet_arrives() }
     :: d_step { !closed && !taken && quiet > 0 -> quiet = 0; printf("leader: touched by a round\n") }
@@ -256,6 +257,9 @@ init {
     :: d_step { current >= 1 && !HAS_ARRIVED(1) && packets < PACKETS -> ask_leader(1) }
 #if CONNECTIONS >= 2
     :: d_step { current >= 2 && !HAS_ARRIVED(2) && packets < PACKETS -> ask_leader(2) }
+#endif
+#if CONNECTIONS >= 4
+    :: d_step { current >= 4 && !HAS_ARRIVED(4) && packets < PACKETS -> ask_leader(4) }
 #endif
 #if CONNECTIONS >= 3
     :: d_step { current >= 3 && !HAS_ARRIVED(3) && packets < PACKETS -> ask_leader(3) }

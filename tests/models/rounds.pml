@@ -14,8 +14,8 @@
  * Abstracted: of the client's requests one is followed, any one, and one proof, any one behind it; all
  * others are touches at the follower, at any time. Its server is a follower: at the leader itself a touch
  * counts at once. The rule takes the NEWEST request answered in time; an older one gives a shorter window
- * in the same way. When the leader asks is free: only how late the answer may come is bounded. Both
- * clocks run at one rate: the rest of R beyond one tick is there for that.
+ * in the same way. When the leader asks is free: only how late the answer may come is bounded. Clocks
+ * differ by whole ticks at any moment (AHEAD); of R one tick is needed for edges.
  *
  * Rules:       (none) DESIGN: sent time of a request answered WAIT before the proof, + T - R
  *              RULE_OLD: sent time of the proof + 3/4 T;  TOUCH_AT_REQUEST: the same + T - R
@@ -194,6 +194,7 @@ init {
 
     /* the leader */
     :: d_step { MAY_TAKE -> take_bucket() }
+    :: d_step { MAY_RUN_AHEAD -> run_ahead() }
     :: atomic { taken -> close_session(); assert(!(OPEN)) }
     :: d_step { packets > 0 -> packet_arrives() }
 #ifdef TWO_ROUNDS

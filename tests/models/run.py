@@ -10,8 +10,11 @@ run.py NAME...       some only
 
 A line for each: what was expected ("holds": no reachable state has a session that ended inside an open window;
 "breaks": there is one) and what was found, the states, the depth, the seconds. Exit status 1 if anything is
-not as expected, or if a search was not exhaustive. The last line: "models: N passed, N failed"."""
+not as expected, or if a search was not exhaustive. As many run at once as there are processors. The last line:
+"models: N passed, N failed"."""
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import re
 import shutil
@@ -19,6 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -45,6 +49,10 @@ CONFIGURATIONS = [
     ("late-round", "rounds", "MORE_ROUND=1", BREAKS, DROPPED + "an answer to the leader's ping later than D"),
     ("late-packet", "rounds", "MORE_PACKET=1", BREAKS, DROPPED + "packets to the leader later than D"),
     ("long-batch", "rounds", "MORE_BATCH=1", BREAKS, DROPPED + "a batch of expiries longer than D"),
+    ("rounds-tick", "rounds", "P=P//2", HOLDS, "the same with a known, shorter tick"),
+    ("tick-too-small", "rounds", "WAIT=P//2+D", BREAKS, DROPPED + "no server that may lead has a longer tick than said"),
+    ("clocks", "rounds", "R=2 AHEAD=1", HOLDS, "the leader's clock runs ahead, and R is for that"),
+    ("clocks-too-far", "rounds", "AHEAD=2", BREAKS, DROPPED + "clock rates differ by no more than R"),
     ("put-lost", "rounds", "PUT_IS_LOST", BREAKS, DROPPED + "a touch is not lost between put and snapshot"),
     ("each-late", "rounds", "D_FOR_EACH", BREAKS, DROPPED + "D is for round, packet and batch together, not for each"),
     ("each-late-3D", "rounds", "D_FOR_EACH WAIT=P+3*D", HOLDS, "what would mend that: a wait of P + 3D"),
@@ -77,13 +85,36 @@ class Failed(Exception):
     """A tool that did not do its work."""
 
 
+live = set()  # processes
+stopping = threading.Event()
+
+
+def stop(*_):
+    stopping.set()
+    for process in list(live):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def run(command, folder):
+    """Its output, whatever its exit status."""
+    if stopping.is_set():
+        raise Failed("stopped")
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    live.add(process)
+    if stopping.is_set():
+        os.killpg(process.pid, signal.SIGKILL)
     try:
-        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX, check=False)
+        output, _ = process.communicate(timeout=SECONDS_MAX)
     except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         raise Failed(f"{command[0]} did not end within {SECONDS_MAX} s") from error
-    return done.stdout
+    finally:
+        live.discard(process)
+    if stopping.is_set():
+        raise Failed("stopped")
+    return output
 
 
 def definitions(model, macros, expected, scale):
@@ -139,7 +170,7 @@ def steps(model, options, folder):
 
 
 def look_at(configuration, scale, traced):
-    """True if it is as expected."""
+    """Whether it is as expected, and what there is to say."""
     name, model, macros, expected, _ = configuration
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="models-") as folder:
@@ -147,15 +178,16 @@ def look_at(configuration, scale, traced):
         options = definitions(model, macros, expected, scale)
         try:
             found, states, depth = search(model, options, folder)
+            seconds = time.monotonic() - started
+            wrong = found != expected
+            lines = [f"{name:20} {expected:8} {found:8} {states:10} {depth:6} {seconds:7.1f}"]
+            if wrong:
+                lines[0] += "  NOT AS EXPECTED"
+            if found == BREAKS and (traced or wrong):
+                lines += steps(model, options, folder)
         except Failed as error:
-            print(f"{name:20} {expected:8} FAILED: {error}", flush=True)
-            return False
-        seconds = time.monotonic() - started
-        wrong = "" if found == expected else "  NOT AS EXPECTED"
-        print(f"{name:20} {expected:8} {found:8} {states:10} {depth:6} {seconds:7.1f}{wrong}", flush=True)
-        if found == BREAKS and (traced or wrong):
-            print("\n".join(steps(model, options, folder)))
-    return not wrong
+            return False, f"{name:20} {expected:8} FAILED: {error}"
+    return not wrong, "\n".join(lines)
 
 
 def print_bounds(scale):
@@ -184,12 +216,16 @@ def main():
         for name, model, macros, expected, sentence in configurations:
             print(f"{name:20} {expected:8} {model:9} {sentence}" + (f" [{macros}]" if macros else ""))
         return 0
-    # So that what is running ends with this.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     scale = "short" if chosen.short else "full"
     print_bounds(scale)
     print(f"{'name':20} {'expected':8} {'found':8} {'states':>10} {'depth':>6} {'seconds':>7}")
-    passed = sum([look_at(c, scale, chosen.trace) for c in configurations])
+    passed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for good, text in pool.map(lambda c: look_at(c, scale, chosen.trace), configurations):
+            passed += good
+            print(text, flush=True)
     failed = len(configurations) - passed
     print(f"models: {passed} passed, {failed} failed")
     return 1 if failed else 0
