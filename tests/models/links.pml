@@ -237,7 +237,10 @@ init {
      * is in no bucket that could be taken. Or any later moment of its life: quiet for any time, as far as
      * the client lets it be. */
     if
-    :: atomic { true -> first = true; current = 0; request = OVER; counts = true; connected = SENT; alive = true; up = true; printf("client: opens the handle, the session is made\n") }
+    :: atomic { true ->
+        first = true; current = 0; request = OVER; counts = true; connected = SENT; alive = true; up = true;
+        printf("client: opens the handle, the session is made\n")
+    }
     :: true
     fi;
     do
@@ -286,11 +289,24 @@ init {
 #endif
         printf("client: handles CONNECTED\n") }
 #ifdef ANY_LINK
-    :: d_step { connected == ANSWERED && up && request == SENT -> request = ANSWERED; answered_age = 0; printf("client: the request is answered\n") }
+    :: d_step { connected == ANSWERED && up && request == SENT ->
+        request = ANSWERED; answered_age = 0;
+        printf("client: the request is answered\n")
+    }
 #endif
-    :: d_step { connected == ANSWERED && counts && proof == NOT_YET && LONG_ENOUGH && !(ANY_DUE) -> proof = SENT; printf("client: sends the proof\n") }
-    :: d_step { proof == SENT && up && packets < PACKETS -> proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
-    :: atomic { proof == CHECKED && up -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - start_age, T); assert(!(closed && OPEN)) }
+    :: d_step { connected == ANSWERED && counts && proof == NOT_YET && LONG_ENOUGH && !(ANY_DUE) ->
+        proof = SENT;
+        printf("client: sends the proof\n")
+    }
+    :: d_step { proof == SENT && up && packets < PACKETS ->
+        proof = FORWARDED; put_packet(PROOF);
+        printf("follower: forwards the proof\n")
+    }
+    :: atomic { proof == CHECKED && up ->
+        proof = ANSWERED;
+        printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - start_age, T);
+        assert(!(closed && OPEN))
+    }
 #ifdef WINDOW
     :: atomic { proof == ANSWERED -> assert(false) }
 #endif

@@ -198,14 +198,20 @@ init {
     :: atomic { taken -> close_session(); assert(!(OPEN)) }
     :: d_step { packets > 0 -> packet_arrives() }
 #ifdef TWO_ROUNDS
-    :: d_step { !dead && noted_above -> noted_above = false; since_above = 0; touch_at_leader(); printf("observer master: its touches reach the leader\n") }
+    :: d_step { !dead && noted_above ->
+        noted_above = false; since_above = 0; touch_at_leader();
+        printf("observer master: its touches reach the leader\n")
+    }
     :: d_step { !dead && !noted_above -> since_above = 0 }
 #endif
     :: d_step { !closed && !dead && (proof == NOT_YET || proof == ANSWERED) -> new_leader(); follower_ends(); lose_packets() }
 
     /* the follower */
     :: d_step { !dead && !noted -> noted = true; printf("follower: touched by a request or a ping\n") }
-    :: d_step { !dead && !holding -> holding = true; held = noted; noted = false; since_taken = 0; printf("follower: takes its touches, %d\n", held) }
+    :: d_step { !dead && !holding ->
+        holding = true; held = noted; noted = false; since_taken = 0;
+        printf("follower: takes its touches, %d\n", held)
+    }
     :: d_step { holding && (!held || packets < PACKETS) ->
         if
         :: held -> put_packet(TOUCHED)
@@ -217,7 +223,10 @@ init {
 
     /* the client */
 #ifdef NO_REQUEST_NEEDED
-    :: d_step { proof == NOT_YET -> proof = SENT; request = SENT; request_age = 0; printf("client: sends a proof\n") }
+    :: d_step { proof == NOT_YET ->
+        proof = SENT; request = SENT; request_age = 0;
+        printf("client: sends a proof\n")
+    }
 #else
     :: d_step { request == NOT_YET -> request = SENT; request_age = 0; printf("client: sends a request\n") }
     :: d_step { request == SENT && !dead -> request = AT_FOLLOWER; printf("follower: touched by the request\n");
@@ -230,13 +239,27 @@ init {
         request_age = 0;
 #endif
         printf("client: its completion is called\n") }
-    :: d_step { request == ANSWERED && proof == NOT_YET && answered_age >= WAIT && !(ANY_DUE) -> proof = SENT; answered_age = 0; printf("client: sends the proof\n") }
+    :: d_step { request == ANSWERED && proof == NOT_YET && answered_age >= WAIT && !(ANY_DUE) ->
+        proof = SENT; answered_age = 0;
+        printf("client: sends the proof\n")
+    }
 #endif
 #ifdef READ_IS_PROOF
-    :: atomic { proof == SENT && !dead -> noted = true; proof = ANSWERED; printf("client: a read is answered, window open\n"); assert(!(closed && OPEN)) }
+    :: atomic { proof == SENT && !dead ->
+        noted = true; proof = ANSWERED;
+        printf("client: a read is answered, window open\n");
+        assert(!(closed && OPEN))
+    }
 #else
-    :: d_step { proof == SENT && !dead && packets < PACKETS -> noted = true; proof = FORWARDED; put_packet(PROOF); printf("follower: forwards the proof\n") }
-    :: atomic { proof == CHECKED && !dead -> proof = ANSWERED; printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - request_age, T); assert(!(closed && OPEN)) }
+    :: d_step { proof == SENT && !dead && packets < PACKETS ->
+        noted = true; proof = FORWARDED; put_packet(PROOF);
+        printf("follower: forwards the proof\n")
+    }
+    :: atomic { proof == CHECKED && !dead ->
+        proof = ANSWERED;
+        printf("client: the proof is answered, WINDOW OPEN for %d of %d\n", LENGTH - request_age, T);
+        assert(!(closed && OPEN))
+    }
 #endif
 #ifdef WINDOW
     :: atomic { proof == ANSWERED -> assert(false) }

@@ -101,8 +101,15 @@ init {
     :: d_step { !MUST_HEAR -> tick() }
 
     /* the leader */
-    :: atomic { left == 0 -> closed = true; printf("leader: EXPIRES the session, another client may be granted\n"); assert(!(OPEN)) }
-    :: d_step { !MUST_HEAR -> linked = false; told = 0; left = STORED; printf("leader: a new one, with the stored timeout of %d\n", STORED) }
+    :: atomic { left == 0 ->
+        closed = true;
+        printf("leader: EXPIRES the session, another client may be granted\n");
+        assert(!(OPEN))
+    }
+    :: d_step { !MUST_HEAR ->
+        linked = false; told = 0; left = STORED;
+        printf("leader: a new one, with the stored timeout of %d\n", STORED)
+    }
 
     /* links */
     :: d_step { !MUST_HEAR -> connect(STORED) }
@@ -111,13 +118,19 @@ init {
     :: d_step { !MUST_HEAR -> was_lowered = true; connect(LESS) }
 #endif
     :: d_step { told != 0 -> hear() }
-    :: d_step { (linked || told != 0) && !MUST_HEAR -> linked = false; told = 0; printf("client: its link is cut\n") }
+    :: d_step { (linked || told != 0) && !MUST_HEAR ->
+        linked = false; told = 0;
+        printf("client: its link is cut\n")
+    }
 
     /* touches of this link, or of an earlier one */
     :: d_step { touch(STORED) }
     :: d_step { was_raised -> touch(RAISED) }
     :: d_step { was_lowered -> touch(LESS) }
-    :: d_step { linked -> touch(last); proved = true; proved_age = 0; printf("client: that is proved, WINDOW OPEN for %d\n", BELIEVED - R) }
+    :: d_step { linked ->
+        touch(last); proved = true; proved_age = 0;
+        printf("client: that is proved, WINDOW OPEN for %d\n", BELIEVED - R)
+    }
 #ifdef WINDOW
     :: atomic { proved -> assert(false) }
 #endif
