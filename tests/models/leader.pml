@@ -21,8 +21,8 @@
 #define R 1 /* clock rates and rounding; whatever is below a tick is in it here */
 #endif
 
-/* How late each single thing may be. The rule has one D. D_FOR_EACH: each may be that late, all at once;
- * else all of them together, split in any way. */
+/* How late each single thing may be: a round by D, and a packet and a batch together by another D, split in
+ * any way. D_FOR_EACH: each of the three by D. */
 byte late_round;  /* a follower's answer to the leader's ping */
 byte late_packet; /* a packet from the follower to the leader */
 byte late_batch;  /* SessionTrackerImpl.run: from a bucket's being taken to the last setSessionClosing */
@@ -37,17 +37,17 @@ byte late_batch;  /* SessionTrackerImpl.run: from a bucket's being taken to the 
 #define MORE_BATCH 0
 #endif
 
-inline choose_lateness(with_rounds)
+inline choose_lateness()
 {
 #ifdef D_FOR_EACH
     late_round = D;
     late_packet = D;
     late_batch = D;
 #else
+    late_round = D;
     late_batch = D;
     do
     :: late_batch > 0 -> late_batch--; late_packet++
-    :: late_batch > 0 && with_rounds -> late_batch--; late_round++
     :: break
     od;
 #endif

@@ -112,7 +112,7 @@ mtype proof = NOT_YET;
 #define OPEN (proof == ANSWERED && start_age + OVERLAP <= LENGTH)
 
 #ifdef ANY_LINK
-#define LONG_ENOUGH (request == ANSWERED && answered_age >= P + D)
+#define LONG_ENOUGH (request == ANSWERED && answered_age >= P + 2 * D)
 #else
 #define LONG_ENOUGH (first || connected_age >= WAIT)
 #endif
@@ -225,14 +225,14 @@ inline tick()
 #ifdef ANY_LINK
     ;
     if
-    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, P + D)
+    :: request == ANSWERED && proof == NOT_YET -> age(answered_age, P + 2 * D)
     :: else
     fi
 #endif
 }
 
 init {
-    atomic { choose_lateness(false); printf("late by up to: packet %d, batch %d\n", late_packet, late_batch) };
+    atomic { choose_lateness(); printf("late by up to: packet %d, batch %d\n", late_packet, late_batch) };
     /* The session's first connection: the opening of the handle is its start, and a session that was just made
      * is in no bucket that could be taken. Or any later moment of its life: quiet for any time, as far as
      * the client lets it be. */

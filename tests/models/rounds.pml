@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounds.pml: one link, over one follower. Is the session alive at the leader as long as a window says
- * that was proved by (i) of the rule: by a request that was answered at least P + D before the proof?
+ * that was proved by (i) of the rule: by a request that was answered at least P + 2 D before the proof?
  *
  * Covers: the follower's table of touches (LearnerSessionTracker.touchSession and snapshot), its answers to
  * the leader's pings (Leader.lead, Learner.ping: the touches are taken, then the answer is written, maybe
@@ -17,14 +17,14 @@
  * in the same way. When the leader asks is free: only how late the answer may come is bounded. Clocks
  * differ by whole ticks at any moment (AHEAD); of R one tick is needed for edges.
  *
- * Rules:       (none) DESIGN: sent time of a request answered WAIT before the proof, + T - R
+ * Rules:       (none) sent time of a request answered WAIT before the proof, + T - R
  *              RULE_OLD: sent time of the proof + 3/4 T;  TOUCH_AT_REQUEST: the same + T - R
  * Dropped:     see run.py, which has a sentence for each
  */
 #include "leader.pml"
 
 #ifndef WAIT
-#define WAIT (P + D)
+#define WAIT (P + 2 * D)
 #endif
 
 #ifdef RULE_OLD
@@ -185,7 +185,7 @@ inline tick()
 }
 
 init {
-    atomic { choose_lateness(true); printf("late by up to: round %d, packet %d, batch %d\n", late_round, late_packet, late_batch) };
+    atomic { choose_lateness(); printf("late by up to: round %d, packet %d, batch %d\n", late_round, late_packet, late_batch) };
     do
     /* Past its end no window can be wrong, and without the proof there is none. */
     :: request_age > LENGTH || proof == OVER -> break

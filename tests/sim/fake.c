@@ -397,7 +397,7 @@ static void run_session(struct fake *fake, struct fake_session *s)
 {
     const struct fake_rules *rules = &fake->rules;
     if (s->close_ms == 0) {
-        unsigned most = (unsigned)rules->late_ms;
+        unsigned most = (unsigned)rules->batch_ms;
         most = !fake_breaks(fake, FAKE_LATE_BATCH) ? most : FAKE_TIMEOUT_MS / 2;
         s->close_ms = s->expire_ms + fake_random(fake->prng, most + 1);
     }

@@ -61,6 +61,8 @@ void fake_draw_rules(struct fake *fake, unsigned broken)
     rules->tick_ms = two_in_one ? rules->declared_ms / 2 : rules->declared_ms;
     rules->round_ms = rules->tick_ms / 2;
     rules->late_ms = least_ms / 16 / (two_in_one ? 4 : 1);
+    rules->packet_ms = some_of(fake, rules->late_ms);
+    rules->batch_ms = rules->late_ms - rules->packet_ms;
     rules->phase_ms = fake_random(prng, (unsigned)rules->tick_ms);
     rules->raised_ms =
         fake_chance(prng, 4) ? FAKE_TIMEOUT_MS + (int)fake_random(prng, 2 * FAKE_TIMEOUT_MS) : 0;
@@ -168,7 +170,7 @@ static void write_out(struct fake_handle *h, int i)
     arrive(h, i); /* the one before it */
     hop->sent = hop->taken;
     hop->taken = 0;
-    hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.late_ms);
+    hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
     hop->nominal_ms += fake->rules.round_ms;
     plan(fake, hop);
 }
@@ -242,7 +244,7 @@ void touches_meet(struct fake_handle *h, bool wrongly)
     if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE)))
         l->revalidation = 0;
     else if (wrongly)
-        l->revalidate_ms = fake->now_ms + some_of(fake, fake->rules.late_ms);
+        l->revalidate_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
     else
         revalidate(h);
     find_due(h);

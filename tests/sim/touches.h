@@ -43,7 +43,9 @@ struct fake_rules {
     int tick_ms;      /* of the expiries */
     int declared_ms;  /* what a client may be told of the tick */
     int round_ms;     /* how often a server is asked for its table */
-    int late_ms;      /* a round, a packet, a batch */
+    int late_ms;      /* a round; and together: */
+    int packet_ms;    /* what is on its way to the leader, */
+    int batch_ms;     /* and the expiries of one tick */
     int64_t phase_ms; /* of the rounds against the expiries */
     int capped_ms;    /* some servers grant no more; 0: there is none */
     int raised_ms;    /* and some no less */
