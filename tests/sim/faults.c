@@ -201,12 +201,45 @@ static bool aim_at_window(struct proc *p)
     struct world *w = p->world;
     int64_t margin = margin_ns(p);
     if (!p->current || !p->current->linked || p->current->isolated || margin == INT64_MAX ||
-        margin > FAKE_TIMEOUT_MS / 4 * MS ||
-        !chance(w, margin > FAKE_TIMEOUT_MS / 16 * MS ? 40 : 4))
+        margin > FAKE_TIMEOUT_MS / 2 * MS ||
+        !chance(w, margin > FAKE_TIMEOUT_MS / 4 * MS   ? 200
+                   : margin > FAKE_TIMEOUT_MS / 8 * MS ? 40
+                                                       : 4))
         return false;
     happened(w, SIM_CLOSE_CALL);
     w->fault_seen = true;
     isolate(p);
+    return true;
+}
+
+/* The session is about to be taken off the leader's queue, or was just now: it is linked again then. */
+static bool aim_at_batch(struct proc *p)
+{
+    struct world *w = p->world;
+    struct fake_handle *h = p->current;
+    const struct fake_session *s = h ? fake_session_of(&w->fake, h->session) : NULL;
+    int64_t left_ms = s && !s->dead ? s->expire_ms - w->fake.now_ms : -1;
+    if (left_ms < 0 || left_ms > FAKE_TIMEOUT_MS / 2 || h->linked || !chance(w, 6))
+        return false;
+    w->fault_seen = true;
+    fake_pass(&w->fake, left_ms + rnd(w, 2));
+    if (w->fake.now_ms < w->outage_until_ms)
+        return true;
+    h->may_lower = false;
+    fake_connect(h, true);
+    return true;
+}
+
+/* A new leader goes back to the stored timeout. */
+static bool aim_at_raised(struct proc *p)
+{
+    struct world *w = p->world;
+    const struct fake_session *s = fake_session_of(&w->fake, p->core.session.id);
+    bool raised = s && p->current && p->current->linked && p->current->timeout_ms > s->timeout_ms;
+    if (!raised || margin_ns(p) == INT64_MAX || !chance(w, 30))
+        return false;
+    w->fault_seen = true;
+    begin_outage(w);
     return true;
 }
 
@@ -233,7 +266,8 @@ static void aim(struct proc *p)
     struct world *w = p->world;
     enum zkl_session_state session = p->core.session.state;
     enum zkl_contender_state under = state_under(p);
-    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p))
+    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
+        aim_at_batch(p) || aim_at_raised(p))
         return;
     if (w->late_answers && p->current && p->current->linked && chance(w, 1000))
         relink_unheard(p);
