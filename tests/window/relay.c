@@ -21,6 +21,10 @@
 #define LINKS_MAX 32
 #define TOLD_MAX 4096
 #define POLL_MS 1
+#define AGAIN_MS 20
+/* A follower may come before its leader listens. It tries five times in half a second then; here it has
+ * been accepted already. */
+#define REACH_MS 500
 #define MS INT64_C(1000000)
 
 /* Of the server's class Leader; after SNAP comes a snapshot, which ends in a word. */
@@ -45,6 +49,9 @@ struct link {
     struct lane up, down; /* to the leader, to the learner */
     struct bytes ping;    /* held back */
     int64_t ping_due;     /* INT64_MAX: until it is told */
+    int target;           /* the leader's port */
+    bool reached;
+    int64_t again_at, give_up_at; /* while it is not reached */
     bool lost, gone;
 };
 
@@ -251,8 +258,9 @@ static void add_link(struct relay *r, size_t from, size_t to, int fd)
     l->learner = from;
     l->fd[0] = fd;
     l->lost = r->follower[from].cut;
-    l->fd[1] = l->lost ? -1 : net_connect_begin(zks_host(), r->target[from][to]);
-    l->gone = !l->lost && l->fd[1] < 0;
+    l->fd[1] = -1;
+    l->target = r->target[from][to];
+    l->give_up_at = net_boot_ns() + REACH_MS * MS;
     r->links[i] = l;
     r->follower[from].passed_at = r->follower[from].passed_before = 0;
 }
@@ -299,15 +307,37 @@ static void write_lane(struct link *l, struct lane *lane, int fd)
     l->gone |= lane->eof && !l->lost && lane->out.used == 0;
 }
 
+static void reach(struct link *l)
+{
+    struct pollfd p = {l->fd[1], POLLOUT, 0};
+    int64_t now = net_boot_ns();
+
+    if (l->fd[1] >= 0 && poll(&p, 1, 0) == 1) {
+        int error = 0;
+        socklen_t size = sizeof error;
+        getsockopt(l->fd[1], SOL_SOCKET, SO_ERROR, &error, &size);
+        l->reached = error == 0;
+        if (!l->reached)
+            close(l->fd[1]);
+        l->fd[1] = l->reached ? l->fd[1] : -1;
+    }
+    if (l->fd[1] < 0 && now >= l->again_at) {
+        l->gone = now > l->give_up_at;
+        l->fd[1] = l->gone ? -1 : net_connect_begin(zks_host(), l->target);
+        l->again_at = now + AGAIN_MS * MS;
+    }
+}
+
 static void serve_link(struct relay *r, struct link *l)
 {
     read_lane(r, l, &l->up, l->fd[0]);
-    if (l->fd[1] >= 0)
-        read_lane(r, l, &l->down, l->fd[1]);
+    if (!l->reached && !l->lost)
+        reach(l);
+    if (!l->reached)
+        return;
+    read_lane(r, l, &l->down, l->fd[1]);
     if (l->ping.used > 0 && net_boot_ns() >= l->ping_due)
         pass_ping(r, l);
-    if (l->fd[1] < 0)
-        return;
     write_lane(l, &l->up, l->fd[1]);
     write_lane(l, &l->down, l->fd[0]);
 }
@@ -325,7 +355,7 @@ static size_t fill_poll(struct relay *r, struct pollfd *fds)
         if (l == NULL)
             continue;
         fds[n++] = (struct pollfd){l->up.eof ? -1 : l->fd[0], POLLIN, 0};
-        fds[n++] = (struct pollfd){l->down.eof ? -1 : l->fd[1], POLLIN, 0};
+        fds[n++] = (struct pollfd){l->down.eof || !l->reached ? -1 : l->fd[1], POLLIN, 0};
     }
     return n;
 }
@@ -335,7 +365,8 @@ static bool is_pending(const struct relay *r)
 {
     for (size_t i = 0; i < LINKS_MAX; i++) {
         const struct link *l = r->links[i];
-        if (l != NULL && (l->ping.used > 0 || l->up.out.used > 0 || l->down.out.used > 0))
+        if (l != NULL &&
+            (!l->reached || l->ping.used > 0 || l->up.out.used > 0 || l->down.out.used > 0))
             return true;
     }
     return false;

@@ -95,6 +95,8 @@ static void run(struct seat *seat, struct zkl_client *client, struct zkl_mutex *
         take(seat, mutex);
     while (!seat->quit) {
         look(seat, mutex);
+        if (seat->role == ROLE_STANDING)
+            note_session(seat, client);
         net_nap_ms(2);
     }
 }

@@ -13,47 +13,27 @@
  * seen, and so is the least margin that any rule leaves which counts on D and no more. Some run has
  * to come near that one. A run in which the machine itself was later than D shows nothing, whatever
  * came out; it is done again. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <zklock/zklock.h>
 
 #include "chance.h"
 #include "length.h"
 #include "net.h"
 #include "option.h"
-#include "relay.h"
-#include "seat.h"
-#include "zkserver.h"
+#include "stage.h"
 
-#define NODES 3
-#define WAIT_MS 30000
-#define RIVAL_SESSION_MS 60000
 #define LONG_RUNS 100
 #define NEAR_64 8 /* an eighth of T */
 #define TRIES 5   /* times the batches that the runs need */
-#define MS INT64_C(1000000)
 
 static const char *const role_names[ROLES] = {"idle", "stopped", "standing", "stopped holder",
                                               "late"};
 
 struct test {
-    struct zks *zks;
-    struct relay *relay;
-    struct board *board;
-    int board_fd;
-    int tick_ms;
+    struct stage stage;
     bool tick_said;
     uint64_t chance;
     int batch;
@@ -78,88 +58,12 @@ struct batch {
     int64_t last_round, held_at, cut_at, gap;
 };
 
-static _Noreturn void give_up(const char *what)
-{
-    fprintf(stderr, "cannot go on: %s\n", what);
-    exit(1);
-}
-
-/* --- the first holders ------------------------------------------------------------------------ */
-
-static void seat_start(struct test *t, int i)
-{
-    char fd[16], index[16];
-
-    snprintf(fd, sizeof fd, "%d", t->board_fd);
-    snprintf(index, sizeof index, "%d", i);
-    pid_t pid = fork();
-    if (pid == 0) {
-        execl("/proc/self/exe", "test-window", "--seat", fd, index, (char *)NULL);
-        _exit(99);
-    }
-    if (pid < 0)
-        give_up("no process");
-    t->board->seats[i].pid = pid;
-}
-
-static void seat_end(struct seat *seat)
-{
-    seat->quit = 1;
-    kill(seat->pid, SIGKILL);
-    while (waitpid(seat->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-static int seat_process(const char *fd, const char *index)
-{
-    struct board *board =
-        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
-
-    return board == MAP_FAILED ? 3 : seat_main(&board->seats[atoi(index)]);
-}
-
-/* --- the others ------------------------------------------------------------------------------- */
-
-struct rival {
-    struct zkl_client *client;
-    const char *path;
-    int64_t granted_ns; /* 0: not granted */
-    pthread_t thread;
-};
-
-static void *rival_main(void *arg)
-{
-    struct rival *r = arg;
-    struct zkl_mutex *mutex = NULL;
-
-    if (zkl_mutex_new(&mutex, r->client, r->path, NULL) != 0)
-        return NULL;
-    if (zkl_mutex_lock_for(mutex, 3 * WAIT_MS) == 0) {
-        r->granted_ns = net_boot_ns();
-        zkl_mutex_unlock(mutex);
-    }
-    zkl_mutex_free(mutex);
-    return NULL;
-}
-
-static struct zkl_client *rival_client(const struct test *t, size_t node)
-{
-    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    struct zkl_client *client = NULL;
-
-    options.servers = zks_address(t->zks, node);
-    options.session_timeout_ms = RIVAL_SESSION_MS;
-    options.connect_timeout_ms = WAIT_MS;
-    if (zkl_client_open(&client, &options) != 0)
-        give_up(zkl_error_detail());
-    return client;
-}
-
 /* --- one batch -------------------------------------------------------------------------------- */
 
 static void draw_batch(struct test *t, struct batch *b, int seats)
 {
-    int leader = zks_wait_leader(t->zks, WAIT_MS), least_s = 4, most_s = (int)test_length(30, 5);
+    int leader = zks_wait_leader(t->stage.zks, WAIT_MS), least_s = 4,
+        most_s = (int)test_length(30, 5);
 
     if (leader < 0)
         give_up("no leader");
@@ -176,13 +80,13 @@ static void draw_batch(struct test *t, struct batch *b, int seats)
 
 static void draw_seat(struct test *t, const struct batch *b, int i)
 {
-    struct seat *s = &t->board->seats[i];
+    struct seat *s = &t->stage.board->seats[i];
 
     memset(s, 0, sizeof *s);
-    snprintf(s->servers, sizeof s->servers, "%s", zks_address(t->zks, b->follower));
+    snprintf(s->servers, sizeof s->servers, "%s", zks_address(t->stage.zks, b->follower));
     snprintf(s->path, sizeof s->path, "/window-%d-%d", t->batch, i);
     s->session_ms = b->session_ms;
-    s->tick_ms = t->tick_said ? t->tick_ms : 0;
+    s->tick_ms = t->tick_said ? t->stage.tick_ms : 0;
     s->role = (enum role)(i < ROLES ? i : chance_between(&t->chance, 0, ROLES - 1));
     if (b->patient) /* these may have to connect again first */
         s->role = i % 2 ? ROLE_STOPPED : ROLE_STOPPED_HOLDER;
@@ -208,14 +112,14 @@ static void bring_up(struct test *t, const struct batch *b)
     int64_t aim_ms = net_now_ms() + 100, started = 0, away = 0;
 
     for (int i = 0; i < b->seats; i++) {
-        int64_t first_ms = net_now_ms() + lead_ms(&t->board->seats[i], b) + 100;
+        int64_t first_ms = net_now_ms() + lead_ms(&t->stage.board->seats[i], b) + 100;
         aim_ms = first_ms > aim_ms ? first_ms : aim_ms;
     }
     while (net_now_ms() < aim_ms) {
         for (int i = 0; i < b->seats; i++) {
-            struct seat *s = &t->board->seats[i];
+            struct seat *s = &t->stage.board->seats[i];
             if (!(started & 1 << i) && net_now_ms() >= aim_ms - lead_ms(s, b)) {
-                seat_start(t, i);
+                seat_start(&t->stage, i);
                 started |= 1 << i;
             }
             if (s->ready && !(away & 1 << i) && net_now_ms() >= aim_ms - s->absent_ms) {
@@ -238,7 +142,7 @@ static bool has_struck(const struct seat *s, int64_t go_at)
 static bool have_struck(const struct test *t, const struct batch *b, int64_t go_at)
 {
     for (int i = 0; i < b->seats; i++) {
-        if (!has_struck(&t->board->seats[i], go_at))
+        if (!has_struck(&t->stage.board->seats[i], go_at))
             return false;
     }
     return true;
@@ -247,18 +151,18 @@ static bool have_struck(const struct test *t, const struct batch *b, int64_t go_
 static void let_go(struct test *t, const struct batch *b)
 {
     for (int i = 0; i < b->seats; i++) {
-        t->board->seats[i].go = 1;
-        if (is_absent(&t->board->seats[i]))
-            kill(t->board->seats[i].pid, SIGCONT);
+        t->stage.board->seats[i].go = 1;
+        if (is_absent(&t->stage.board->seats[i]))
+            kill(t->stage.board->seats[i].pid, SIGCONT);
     }
 }
 
 static void cut_off(struct test *t, struct batch *b)
 {
-    b->last_round = relay_last_round(t->relay, b->follower);
-    b->gap = relay_gap(t->relay, b->follower);
-    b->cut_at = relay_cut(t->relay, b->follower);
-    if (b->freeze && zks_pause_node(t->zks, b->follower) != 0)
+    b->last_round = relay_last_round(t->stage.relay, b->follower);
+    b->gap = relay_gap(t->stage.relay, b->follower);
+    b->cut_at = relay_cut(t->stage.relay, b->follower);
+    if (b->freeze && zks_pause_node(t->stage.zks, b->follower) != 0)
         give_up("the follower can't be stopped");
 }
 
@@ -267,11 +171,11 @@ static void cut_off(struct test *t, struct batch *b)
 static void strike(struct test *t, struct batch *b)
 {
     int64_t late_ns = b->session_ms * MS / 16, go_at = 0;
-    int rounds = b->patient ? 1 + b->session_ms / t->tick_ms : 1;
+    int rounds = b->patient ? 1 + b->session_ms / t->stage.tick_ms : 1;
 
     for (int i = 0; i < rounds; i++) {
-        relay_hold(t->relay, b->follower);
-        b->held_at = relay_wait_held(t->relay, b->follower, WAIT_MS);
+        relay_hold(t->stage.relay, b->follower);
+        b->held_at = relay_wait_held(t->stage.relay, b->follower, WAIT_MS);
         if (b->held_at == 0)
             give_up("no PING comes");
         while (net_boot_ns() < b->held_at + late_ns / 2)
@@ -285,22 +189,19 @@ static void strike(struct test *t, struct batch *b)
         if (have_struck(t, b, go_at))
             break;
         if (i + 1 < rounds)
-            relay_pass(t->relay, b->follower);
+            relay_pass(t->stage.relay, b->follower);
     }
     cut_off(t, b);
 }
 
 static void wait_for_rivals(struct test *t, const struct batch *b, struct rival *rivals)
 {
-    struct zkl_client *client = rival_client(t, b->other);
+    struct zkl_client *client = rival_client(&t->stage, b->other);
 
-    for (int i = 0; i < b->seats; i++) {
-        rivals[i] = (struct rival){.client = client, .path = t->board->seats[i].path};
-        if (pthread_create(&rivals[i].thread, NULL, rival_main, &rivals[i]) != 0)
-            give_up("no thread");
-    }
     for (int i = 0; i < b->seats; i++)
-        pthread_join(rivals[i].thread, NULL);
+        rival_begin(&rivals[i], client, t->stage.board->seats[i].path);
+    for (int i = 0; i < b->seats; i++)
+        rival_end(&rivals[i]);
     net_nap_ms(50); /* a window that opens again would be seen */
     zkl_client_close(client, 1000);
     zkl_client_free(client);
@@ -308,32 +209,22 @@ static void wait_for_rivals(struct test *t, const struct batch *b, struct rival 
 
 /* --- what came out ---------------------------------------------------------------------------- */
 
-/* The leader closes a session at the first whole tick behind its end, by its monotonic clock. */
-static int64_t expiry_ns(const struct test *t, int64_t touched_ns, int session_ms)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    int64_t offset_ns = net_boot_ns() - (ts.tv_sec * 1000 * MS + ts.tv_nsec);
-    int64_t ms = (touched_ns - offset_ns) / MS + session_ms;
-    return (ms / t->tick_ms + 1) * t->tick_ms * MS + offset_ns;
-}
-
 /* The least margin that this run could have had, by a rule that counts on half a tick and D and
  * lets a session live until T less T/16 after the last thing that the leader is sure to have heard:
  * had the last request that was handed over been sent just before that. */
 static int64_t computed_ns(const struct test *t, const struct batch *b, int64_t told)
 {
     int64_t session_ns = b->session_ms * MS;
-    int64_t unknown_ns = t->tick_said ? 0 : (b->session_ms - t->tick_ms) * MS / 2;
+    int64_t unknown_ns = t->tick_said ? 0 : (b->session_ms - t->stage.tick_ms) * MS / 2;
 
-    return expiry_ns(t, told, b->session_ms) - (told + session_ns - session_ns / 16) + unknown_ns;
+    return expiry_ns(&t->stage, told, b->session_ms) - (told + session_ns - session_ns / 16) +
+           unknown_ns;
 }
 
 /* The machine itself was later than is assumed. */
 static bool is_void(const struct test *t, const struct batch *b)
 {
-    int64_t most = t->tick_ms * MS / 2 + b->session_ms * MS / 16;
+    int64_t most = t->stage.tick_ms * MS / 2 + b->session_ms * MS / 16;
 
     return b->last_round == 0 || b->cut_at - b->last_round > most || b->gap > most;
 }
@@ -373,7 +264,7 @@ static void count(struct test *t, const struct batch *b, const struct seat *s,
 static void judge(struct test *t, const struct batch *b, const struct seat *s,
                   const struct rival *r)
 {
-    struct outcome o = {.told = relay_told(t->relay, s->session)};
+    struct outcome o = {.told = relay_told(t->stage.relay, s->session)};
 
     if (r->granted_ns == 0)
         give_up("the other one was never granted");
@@ -393,7 +284,7 @@ static void show_batch(const struct test *t, const struct batch *b)
 {
     printf("batch %d: tick %d ms%s, T %d ms, follower %zu %s%s, %" PRId64
            " ms after its last round; longest silence %" PRId64 " ms%s\n",
-           t->batch, t->tick_ms, t->tick_said ? " (said)" : "", b->session_ms, b->follower,
+           t->batch, t->stage.tick_ms, t->tick_said ? " (said)" : "", b->session_ms, b->follower,
            b->freeze ? "stopped" : "cut off", b->patient ? ", patient" : "",
            (b->cut_at - b->last_round) / MS, b->gap / MS,
            is_void(t, b) ? ": NOT AIMED, this machine was later than assumed" : "");
@@ -401,10 +292,10 @@ static void show_batch(const struct test *t, const struct batch *b)
 
 static void heal(struct test *t, const struct batch *b)
 {
-    if (b->freeze && zks_resume_node(t->zks, b->follower) != 0)
+    if (b->freeze && zks_resume_node(t->stage.zks, b->follower) != 0)
         give_up("the follower can't be resumed");
-    relay_heal(t->relay, b->follower);
-    if (zks_wait_ready(t->zks, ZKS_READY_MS) != 0)
+    relay_heal(t->stage.relay, b->follower);
+    if (zks_wait_ready(t->stage.zks, ZKS_READY_MS) != 0)
         give_up("the follower does not come back");
 }
 
@@ -418,16 +309,16 @@ static void run_batch(struct test *t, int seats)
     draw_batch(t, &b, seats);
     for (int i = 0; i < seats; i++)
         draw_seat(t, &b, i);
-    relay_jitter(t->relay, b.follower, b.session_ms / 32, chance_next(&t->chance));
-    relay_reset_gap(t->relay, b.follower);
+    relay_jitter(t->stage.relay, b.follower, b.session_ms / 32, chance_next(&t->chance));
+    relay_reset_gap(t->stage.relay, b.follower);
     bring_up(t, &b);
     strike(t, &b);
     wait_for_rivals(t, &b, rivals);
     show_batch(t, &b);
     for (int i = 0; i < seats; i++) {
-        seat_end(&t->board->seats[i]);
+        seat_end(&t->stage.board->seats[i]);
         if (!is_void(t, &b))
-            judge(t, &b, &t->board->seats[i], &rivals[i]);
+            judge(t, &b, &t->stage.board->seats[i], &rivals[i]);
     }
     t->not_aimed += is_void(t, &b) ? seats : 0;
     fflush(stdout);
@@ -435,27 +326,6 @@ static void run_batch(struct test *t, int seats)
 }
 
 /* --- main ------------------------------------------------------------------------------------- */
-
-static int start(struct test *t)
-{
-    struct zks_options options = {.nodes = NODES, .tick_ms = t->tick_ms, .route = relay_route};
-    char err[512];
-
-    if (zks_available(err, sizeof err) != 0) {
-        fprintf(stderr, "skipped: %s\n", err);
-        return 77;
-    }
-    t->board_fd = memfd_create("board", 0);
-    if (t->board_fd < 0 || ftruncate(t->board_fd, sizeof *t->board) != 0)
-        give_up("no memory");
-    t->board = mmap(NULL, sizeof *t->board, PROT_READ | PROT_WRITE, MAP_SHARED, t->board_fd, 0);
-    if (t->board == MAP_FAILED || relay_start(&t->relay, NODES) != 0)
-        give_up("no relay");
-    options.route_arg = t->relay;
-    if (zks_start(&t->zks, &options, err, sizeof err) != 0)
-        give_up(err);
-    return 0;
-}
 
 /* At least one scenario came so near, in a short run; each of them in a long one. */
 static bool is_aimed(const struct test *t)
@@ -478,7 +348,7 @@ static bool is_aimed(const struct test *t)
 static int sum_up(const struct test *t, int wanted)
 {
     printf("tick %d ms: %d runs, %d overlaps, %d windows beyond T; %d not granted, %d not aimed\n",
-           t->tick_ms, t->runs, t->overlaps, t->beyond, t->withheld, t->not_aimed);
+           t->stage.tick_ms, t->runs, t->overlaps, t->beyond, t->withheld, t->not_aimed);
     bool aimed = is_aimed(t);
     if (t->overlaps > 0 || t->beyond > 0)
         return 1;
@@ -491,33 +361,22 @@ static int sum_up(const struct test *t, int wanted)
     return aimed ? 0 : 1;
 }
 
-static uint64_t new_seed(void)
-{
-    uint64_t seed = 0;
-
-    return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed >> 32 : 1;
-}
-
 int main(int argc, char **argv)
 {
-    struct test t = {.tick_ms = 500};
+    struct test t = {0};
 
-    if (argc == 4 && strcmp(argv[1], "--seat") == 0)
-        return seat_process(argv[2], argv[3]);
-    if (argc > 1)
-        t.tick_ms = (int)option_number("tick", argv[1], 100, 2000);
+    seat_if_asked(argc, argv);
+    int tick_ms = argc > 1 ? (int)option_number("tick", argv[1], 100, 2000) : 500;
     int wanted = argc > 2 ? atoi(argv[2]) : (int)test_length(170, ROLES);
     int seats = wanted < 10 ? ROLES : 10;
-    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : new_seed();
-    printf("test-window %d %d %" PRIu64 "  (tick, runs, seed)\n", t.tick_ms, wanted, seed);
-    t.chance = seed;
-    int rc = start(&t);
+    t.chance = argc > 3 ? strtoull(argv[3], NULL, 10) : stage_seed();
+    printf("test-window %d %d %" PRIu64 "  (tick, runs, seed)\n", tick_ms, wanted, t.chance);
+    int rc = stage_start(&t.stage, tick_ms, NULL);
     if (rc != 0)
         return rc;
     for (int i = 0; i < TRIES * (wanted / seats + 1) && t.runs + t.withheld < wanted; i++)
         run_batch(&t, seats);
     rc = sum_up(&t, wanted);
-    zks_stop(t.zks);
-    relay_stop(t.relay);
+    stage_end(&t.stage);
     return rc;
 }
