@@ -338,8 +338,10 @@ static void write_ensemble(const struct zkc_plan *plan, size_t node, FILE *f)
     fprintf(f, "initLimit=%d\nsyncLimit=%d\n", ticks(plan, QUORUM_WAIT_MS, 20),
             ticks(plan, plan->options.sync_limit_ms, 1));
     for (size_t i = 0; i < plan->options.nodes; i++)
-        fprintf(f, "server.%zu=%s:%d:%d\n", i + 1, plan->host[i], plan->route[node][i],
-                plan->election_port[i]);
+        fprintf(f, "server.%zu=%s:%d:%d%s\n", i + 1, plan->host[i], plan->route[node][i],
+                plan->election_port[i], plan->options.observer[i] ? ":observer" : "");
+    if (plan->options.observer[node])
+        fprintf(f, "peerType=observer\n");
 }
 
 static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
