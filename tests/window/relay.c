@@ -165,15 +165,15 @@ static void see_answer(struct relay *r, struct link *l, const unsigned char *pac
     f->answered_at = now;
 }
 
+/* One that comes while another is held back goes with that one. */
 static void hold_ping(struct relay *r, struct link *l, const unsigned char *packet, size_t n)
 {
     struct follower *f = &r->follower[l->learner];
     int64_t now = net_boot_ns();
     int late_ms = f->jitter_ms > 0 ? chance_between(&f->chance, 0, f->jitter_ms) : 0;
 
-    if (f->hold > 0)
-        late_ms = 0;
-    l->ping_due = now + late_ms * MS;
+    if (l->ping.used == 0)
+        l->ping_due = f->hold > 0 ? now : now + late_ms * MS;
     if (f->hold > 0 && --f->hold == 0) {
         l->ping_due = INT64_MAX;
         f->held_at = now;
