@@ -98,7 +98,9 @@ enum zkl_error {
     ZKL_EPROTO = -23,     /* an answer the library does not understand; the detail has the number */
     ZKL_EMISMATCH = -24,  /* the semaphore at the path has another number of permits */
     ZKL_ENONODE = -25,    /* inspect.h: there is no such node */
-    ZKL_EFOREIGN = -26    /* inspect.h: the node is not one of a lock; force is needed */
+    ZKL_EFOREIGN = -26,   /* inspect.h: the node is not one of a lock; force is needed */
+    ZKL_EUNPROVED = -27   /* trylock: nobody else has it, but too little of the session is proved for a
+                             grant, as after a new link or a pause; soon it will be */
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -110,7 +112,7 @@ ZKL_API const char *zkl_strerror(int code);
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: EBUSY, ETIMEDOUT, EDISCONNECTED, ENOMEM,
- * ESYSTEM. 0 otherwise. */
+ * ESYSTEM, EUNPROVED. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and may be somebody else's now: stop writing. ELOST. */
@@ -255,6 +257,9 @@ struct zkl_client_options {
     const char *servers;         /* "host:port[,host:port...][/chroot]" */
     int session_timeout_ms;      /* asked for; the server may negotiate another. 0: 10000 */
     int connect_timeout_ms;      /* > 0: open waits so long for the first answer */
+    int tick_ms;                 /* the largest tickTime of any server that may lead the ensemble, where
+                                    it is known: windows are longer then. 0: half of the negotiated
+                                    timeout, which no server's is above unless configured so */
     const char *auth_scheme;     /* "digest", or NULL for none */
     const char *auth_credential; /* for digest "user:password"; or one of the next two */
     const char *auth_file;       /* a file whose first line is the credential */

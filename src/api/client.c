@@ -181,6 +181,9 @@ static int check_options(const struct zkl_client_options *o)
         (o->session_timeout_ms < TIMEOUT_MIN_MS || o->session_timeout_ms > TIMEOUT_MAX_MS))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: session_timeout_ms is %d, not 0 or %d to %d",
                         o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
+    if (o->tick_ms < 0 || o->tick_ms > TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: tick_ms is %d, not 0 to %d", o->tick_ms,
+                        TIMEOUT_MAX_MS);
     if (o->connect_timeout_ms < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);
@@ -248,6 +251,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
 {
     struct zkl_driver_config config = {
         .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
+        .tick_ms = o->tick_ms,
         .auth_credential = credential,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .hello = o->connect_timeout_ms > 0,

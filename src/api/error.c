@@ -49,7 +49,9 @@
     X(ZKL_EMISMATCH,                                                                               \
       "the semaphore has another number of permits: name that one, or 0, or set it for all")       \
     X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
-    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")
+    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")             \
+    X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
+                     "enough yet, as after a new link or a pause: try again, or wait")
 
 const char *zkl_strerror(int code)
 {
@@ -98,7 +100,7 @@ int zkl_check_ms(int64_t ms, const char *call)
 int zkl_error_is_retryable(int code)
 {
     return code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_EDISCONNECTED ||
-           code == ZKL_ENOMEM || code == ZKL_ESYSTEM;
+           code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED;
 }
 
 int zkl_error_is_lost(int code)

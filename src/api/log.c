@@ -40,7 +40,7 @@ static enum zkl_log_level level_of_session(int state)
 static enum zkl_log_level level_of_code(int code)
 {
     bool usual = code == 0 || code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED ||
-                 code == ZKL_ECLOSED || code == ZKL_ELOST;
+                 code == ZKL_ECLOSED || code == ZKL_ELOST || code == ZKL_EUNPROVED;
     return usual ? ZKL_LOG_DEBUG : ZKL_LOG_WARNING;
 }
 

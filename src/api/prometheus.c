@@ -123,6 +123,7 @@ static const struct {
     {ZKL_EACCES, "acces"},       {ZKL_EAUTH, "auth"},
     {ZKL_ENOCHROOT, "nochroot"}, {ZKL_EEXHAUSTED, "exhausted"},
     {ZKL_EPROTO, "proto"},       {ZKL_EMISMATCH, "mismatch"},
+    {ZKL_EUNPROVED, "unproved"},
 };
 
 static const struct {

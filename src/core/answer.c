@@ -136,6 +136,19 @@ static bool is_quorum_write(enum zkl_request_kind kind)
            kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_HEARTBEAT;
 }
 
+/* The stamp tells what the answer says of the session; whoever awaits it, if anybody still does. */
+void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    struct zkl_proof *proof = &core->session.proof;
+    bool fine = reply->answer == ZKL_ANSWER_OK;
+    if (reply->answer == ZKL_ANSWER_LINK)
+        zkl_proof_handed_back(proof, reply->stamp);
+    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, fine) &&
+             core->hopeful > 0)
+        zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
+                          zkl_contender_is_hopeful);
+}
+
 /* Curator's Revoker writes this; it counts wherever it is first seen, by the arming of the watch or
  * by the arming that follows a change. */
 static bool asks_to_let_go(const struct zkl_reply *reply)
@@ -306,13 +319,8 @@ static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
 
 void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
 {
-    if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK) {
-        zkl_session_proved(&core->session, slot->sent_boot_ns);
+    if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
-        if (core->hopeful > 0)
-            zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
-                              zkl_contender_is_hopeful);
-    }
     if (slot == &core->heartbeat)
         zkl_pace_heartbeat_answered(core, reply);
     else if (slot == &core->hello)

@@ -74,7 +74,7 @@ enum zkl_event_type {
     ZKL_EV_WAITED, /* for a while: what was put off is due */
     ZKL_EV_ROOT_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
-    ZKL_EV_PROVED,    /* a quorum write was answered */
+    ZKL_EV_PROVED,    /* a proof of the session succeeded */
     ZKL_EV_WINDOW_ENDED,
     ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
     ZKL_EV_REVOKED,     /* our node's data asks us to let go */
@@ -94,7 +94,7 @@ struct zkl_event {
     bool connected;
     int64_t session;          /* the client's, now */
     int64_t window_end_boot;  /* of that session; 0: none yet */
-    int64_t fresh_until_boot; /* while its window has a third left */
+    int64_t fresh_until_boot; /* while enough of its window is left for a grant */
     enum zkl_answer answer;
     const char *name;            /* borrowed */
     const char *const *children; /* borrowed */

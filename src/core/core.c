@@ -84,7 +84,7 @@ static void session_moved(void *arg, enum zkl_session_state from, const char *wh
 
 /* --- init --------------------------------------------------------------- */
 
-void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
+void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms, int tick_ms)
 {
     *core = (struct zkl_core){.port = port,
                               .tracer = {port->trace ? contender_moved : NULL, core},
@@ -94,7 +94,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
                               .share_from = ZKL_SHARE_FROM,
                               .alone_from = ZKL_ALONE_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
-    zkl_session_init(&core->session, timeout_ms);
+    zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces go from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
 }
@@ -480,7 +480,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.connected = zkl_session_connected(&core->session);
     event.session = core->session.id;
     event.window_end_boot = zkl_session_window_end(&core->session);
-    event.fresh_until_boot = zkl_session_fresh_until(&core->session);
+    event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
     count(core, c, (size_t)-1);
     event.unlisted = zkl_alone_expects(core, c);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
@@ -675,6 +675,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl_reply *reply)
 {
     zkl_core_enter(core, now);
+    zkl_answer_stamp(core, reply);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
     if (slot)
         zkl_answer(core, slot, reply);

@@ -46,6 +46,7 @@ struct zkl_request {
     const char *const *checks;
     size_t check_count;
     const char *const *texts;
+    struct zkl_stamp stamp; /* to be given back with the reply */
 };
 
 struct zkl_reply {
@@ -66,6 +67,8 @@ struct zkl_reply {
     const char *const *children;
     size_t child_count;
     size_t failed_check; /* of a transaction that failed: which of its parts was to blame */
+    struct zkl_stamp stamp; /* the request's; sent_boot 0: this is no word of a server, nor of the end
+                               of a link or of the attempt to make one */
 };
 
 /* --- what the core tells about a contender ------------------------------ */
@@ -120,7 +123,8 @@ struct zkl_turns;
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
     /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will
-     * come. Only called while the session is connected. */
+     * come. While the session is not connected only a NUDGE is sent: it waits for the next link, or
+     * for the failure of the next attempt to make one. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
     void (*news)(struct zkl_port *port, struct zkl_contender *contender,
                  const struct zkl_news *news);
@@ -270,7 +274,7 @@ struct zkl_core {
     size_t contenders;
     size_t need_window; /* ... want heartbeats */
     size_t waiting;     /* ... wait for something outside; queries too */
-    size_t hopeful;     /* ... would be helped by a proof of the session */
+    size_t hopeful;     /* ... wait for a proof of the session */
     size_t bounded;     /* ... are to hear when the window ends */
     size_t stranded;    /* ... leave, with nothing under way */
     int64_t lease_boot; /* when the first lease ends, or before; CLOCK_BOOTTIME, INT64_MAX: none */
@@ -311,13 +315,14 @@ struct zkl_core {
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
 
-/* While somebody waits or an answer is due, some request goes out this often: a ZooKeeper server
- * can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
+/* While somebody waits or an answer is due, some request goes out at least this often: a ZooKeeper
+ * server can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
 #define ZKL_NUDGE_MS 300
 #define ZKL_RETRY_MS 300
 #define ZKL_PUT_OFF_MS 300
 
-void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms);
+/* tick_ms: of the servers that may lead; 0: unknown. */
+void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms, int tick_ms);
 /* Frees what the core itself allocated. No contender may be left. */
 void zkl_core_fini(struct zkl_core *core);
 

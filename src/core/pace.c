@@ -12,6 +12,11 @@
 
 #define MS INT64_C(1000000)
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* --- heartbeat ---------------------------------------------------------- */
 
 static bool beats_for(const struct zkl_contender *c)
@@ -120,21 +125,42 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
         return INT64_MAX;
     if (core->need_window == 0)
         return INT64_MAX;
-    int64_t due = to_mono(now, zkl_session_heartbeat_due(&core->session));
-    if (core->heartbeat_wanted)
-        due = now.mono_ns;
+    const struct zkl_proof *proof = &core->session.proof;
+    int64_t due = zkl_proof_heartbeat_due(proof);
+    if (core->hopeful > 0)
+        due = earlier(due, zkl_proof_enough_at(proof, now.boot_ns));
+    due = core->heartbeat_wanted ? now.mono_ns : to_mono(now, due);
     return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
 }
 
 /* --- nudge -------------------------------------------------------------- */
 
+static int64_t part_of_timeout(const struct zkl_core *core, int part)
+{
+    const struct zkl_session *session = &core->session;
+    int64_t timeout_ns = session->proof.timeout_ns;
+    return (timeout_ns != 0 ? timeout_ns : session->timeout_ms * MS) / part;
+}
+
+/* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an
+ * event, and on those of one client alone. */
+static int64_t nudge_interval(const struct zkl_core *core)
+{
+    bool is_awaiting = core->waiting > 0 || core->pending_count > (core->nudge.id != 0);
+    int64_t interval = part_of_timeout(core, core->need_window > 0 ? 16 : 4);
+    return is_awaiting ? earlier(interval, ZKL_NUDGE_MS * MS) : interval;
+}
+
+/* Without a link one is kept under way: it comes back with each attempt that fails, and the link that is
+ * made in the end began after that. */
 static int64_t nudge_at(const struct zkl_core *core)
 {
-    size_t own = core->nudge.id != 0;
-    bool idle = core->waiting == 0 && core->pending_count <= own;
-    if (!zkl_session_connected(&core->session) || idle)
+    enum zkl_session_state state = core->session.state;
+    if (state == ZKL_SESSION_CONNECTED)
+        return core->last_send_mono_ns + nudge_interval(core);
+    if (state == ZKL_SESSION_FAILED || state == ZKL_SESSION_CLOSED || core->nudge.id != 0)
         return INT64_MAX;
-    return core->last_send_mono_ns + ZKL_NUDGE_MS * MS;
+    return core->last_send_mono_ns + part_of_timeout(core, 16);
 }
 
 /* INT64_MAX: nothing is left to be sent again. */
@@ -198,6 +224,8 @@ void zkl_pace_timer(struct zkl_core *core)
         do_what_was_put_off(core);
     if (core->turns_mono_ns <= now.mono_ns)
         zkl_turns_timer(core);
+    if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
+        core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
     if (nudge_at(core) <= now.mono_ns) {
         struct zkl_request request = {.kind = ZKL_REQ_NUDGE, .path = "/"};
         zkl_pending_send(core, &core->nudge, &request);
@@ -205,11 +233,6 @@ void zkl_pace_timer(struct zkl_core *core)
     }
     if (retry_at(core) <= now.mono_ns)
         retry(core);
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)

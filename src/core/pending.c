@@ -19,16 +19,31 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
     core->refused = slot;
 }
 
+/* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader does
+ * neither for a session that has ended. Where the barrier of a search is a check, it is the root's. */
+static bool is_proof(const struct zkl_core *core, const struct zkl_pending *slot)
+{
+    return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
+           slot == &core->heartbeat;
+}
+
+/* A removal of watches can be answered by libzookeeper itself, and a renewal is several requests. */
+static struct zkl_stamp stamp(struct zkl_core *core, const struct zkl_pending *slot)
+{
+    if (slot->kind == ZKL_REQ_UNWATCH || slot->kind == ZKL_REQ_RENEW)
+        return (struct zkl_stamp){0};
+    return zkl_proof_stamp(&core->session.proof, core->now.boot_ns, is_proof(core, slot));
+}
+
 void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zkl_request *request)
 {
     zkl_pending_forget(core, slot);
     slot->id = request->id = ++core->last_id;
     slot->kind = request->kind;
-    /* Before the request leaves: the window counts from here. */
     slot->sent_boot_ns = core->now.boot_ns;
-    enum zkl_answer refusal = zkl_session_connected(&core->session)
-                                  ? core->port->send(core->port, request)
-                                  : ZKL_ANSWER_LINK;
+    request->stamp = stamp(core, slot);
+    bool goes = zkl_session_connected(&core->session) || slot->kind == ZKL_REQ_NUDGE;
+    enum zkl_answer refusal = goes ? core->port->send(core->port, request) : ZKL_ANSWER_LINK;
     if (refusal != ZKL_ANSWER_OK) {
         slot->id = 0;
         zkl_pending_refuse(core, slot, request->kind, refusal);

@@ -152,6 +152,10 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
         hold(s, why);
         return;
     }
+    if (s->m->try_only) {
+        zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
+        return;
+    }
     /* First in the queue, but of a session that nobody has vouched for lately. */
     zkl_step_move(s, ZKL_CONFIRMING, why);
     zkl_step_emit(s, ZKL_DO_HEARTBEAT);

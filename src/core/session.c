@@ -56,16 +56,14 @@ static void move(struct step *step, enum zkl_session_state to, const char *why)
         step->moved(step->arg, from, why);
 }
 
-void zkl_session_init(struct zkl_session *session, int timeout_ms)
+void zkl_session_init(struct zkl_session *session, int timeout_ms, int tick_ms)
 {
     *session = (struct zkl_session){
-        .state = ZKL_SESSION_STARTING, .timeout_ms = timeout_ms, .timer_mono_ns = INT64_MAX};
-}
-
-void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns)
-{
-    if (sent_boot_ns > session->proved_boot_ns)
-        session->proved_boot_ns = sent_boot_ns;
+        .state = ZKL_SESSION_STARTING,
+        .asked_ms = timeout_ms,
+        .timeout_ms = timeout_ms,
+        .timer_mono_ns = INT64_MAX,
+        .proof = {.tick_ns = tick_ms * MS}};
 }
 
 static void set_timer(struct step *step, int64_t after_ms)
@@ -83,20 +81,37 @@ static unsigned probe_drop(const struct zkl_session *s)
 static unsigned start_over(struct step *step, unsigned flags, const char *why)
 {
     step->s->id = 0;
-    step->s->proved_boot_ns = 0;
+    zkl_proof_begin(&step->s->proof);
     set_timer(step, -1);
     move(step, ZKL_SESSION_STARTING, why);
     return flags;
 }
 
-static unsigned connected(struct step *step, int64_t id, int timeout_ms, unsigned flags,
+/* up: of the handle's event; its now may be a while ago. */
+static unsigned connected(struct step *step, const struct zkl_session_event *up, unsigned flags,
                           const char *why)
 {
-    step->s->id = id;
-    step->s->timeout_ms = timeout_ms;
+    step->s->id = up->session;
+    step->s->timeout_ms = up->timeout_ms;
+    zkl_proof_announced(&step->s->proof, up->timeout_ms);
+    zkl_proof_link_up(&step->s->proof, step->ev->now.boot_ns, up->opened_boot_ns, up->first);
     set_timer(step, -1);
     move(step, ZKL_SESSION_CONNECTED, why);
     return flags | ZKL_SA_LINK_UP;
+}
+
+/* libzookeeper tells what was announced last, which need not be over the link whose event this is. Where
+ * nothing was answered over the session's first link, a later one may have raised the timeout, and a new
+ * leader goes back to the one that the session was made with: nobody knows that one any more. */
+static bool timeout_is_unknown(const struct zkl_session *s, const struct zkl_session_event *up)
+{
+    return !up->first && !s->proof.is_known && up->timeout_ms > s->asked_ms;
+}
+
+static unsigned give_up(struct step *step)
+{
+    unsigned flags = probe_drop(step->s) | ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE;
+    return start_over(step, flags, "its timeout is unknown");
 }
 
 static unsigned on_up(struct step *step)
@@ -112,9 +127,11 @@ static unsigned on_up(struct step *step)
          * session. */
         if (step->s->id != 0 && step->s->id != ev->session) {
             flags |= ZKL_SA_EXPIRE;
-            step->s->proved_boot_ns = 0;
+            zkl_proof_begin(&step->s->proof);
         }
-        return connected(step, ev->session, ev->timeout_ms, flags, "connected");
+        if (timeout_is_unknown(step->s, ev))
+            return give_up(step);
+        return connected(step, ev, flags, "connected");
     case ZKL_SESSION_CONNECTED:
     case ZKL_SESSION_FAILED:
     case ZKL_SESSION_CLOSED:
@@ -128,6 +145,7 @@ static unsigned on_down(struct step *step)
 {
     if (step->s->state != ZKL_SESSION_CONNECTED)
         return 0;
+    zkl_proof_link_down(&step->s->proof);
     set_timer(step, 2 * (int64_t)step->s->timeout_ms);
     move(step, ZKL_SESSION_SUSPENDED, "link lost");
     return ZKL_SA_LINK_DOWN;
@@ -136,10 +154,12 @@ static unsigned on_down(struct step *step)
 /* The second handle is connected already: it is the next session. */
 static unsigned adopt_probe(struct step *step, const char *why)
 {
-    int64_t id = step->s->probe_id;
-    int timeout_ms = step->s->probe_timeout_ms;
+    struct zkl_session_event up = step->s->probe;
+    zkl_proof_begin(&step->s->proof);
+    if (timeout_is_unknown(step->s, &up))
+        return give_up(step);
     start_over(step, 0, why);
-    return connected(step, id, timeout_ms, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
+    return connected(step, &up, ZKL_SA_EXPIRE | ZKL_SA_ADOPT_PROBE, "second handle");
 }
 
 static unsigned on_expired(struct step *step)
@@ -167,8 +187,7 @@ static unsigned on_probe_up(struct step *step)
 {
     if (step->s->state != ZKL_SESSION_PROBING)
         return 0;
-    step->s->probe_id = step->ev->session;
-    step->s->probe_timeout_ms = step->ev->timeout_ms;
+    step->s->probe = *step->ev;
     /* After an outage of all servers both handles come back, and the old session may live for a timeout more. A
      * server that is just starting can leave the first one's attempt unanswered, which libzookeeper gives
      * two thirds of a timeout. */
@@ -209,6 +228,7 @@ static unsigned stop(struct step *step, enum zkl_session_state to, unsigned flag
     flags |= probe_drop(step->s);
     if (step->s->state == ZKL_SESSION_CONNECTED)
         flags |= ZKL_SA_LINK_DOWN;
+    zkl_proof_link_down(&step->s->proof);
     set_timer(step, -1);
     move(step, to, why);
     return flags;

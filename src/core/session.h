@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "contender.h"
+#include "proof.h"
 
 enum zkl_session_state {
     ZKL_SESSION_STARTING, /* no session yet, or the next one after an expiry */
@@ -36,8 +37,11 @@ enum zkl_session_event_type {
 struct zkl_session_event {
     enum zkl_session_event_type type;
     struct zkl_time now;
+    /* UP, PROBE_UP: */
     int64_t session;
-    int timeout_ms; /* negotiated */
+    int timeout_ms;         /* announced */
+    int64_t opened_boot_ns; /* read before the handle was opened; CLOCK_BOOTTIME */
+    bool first;             /* the handle never had a link before */
 };
 
 /* What the driver is to do with its handles, as flags; executed in this order. */
@@ -57,15 +61,14 @@ enum zkl_session_action {
 struct zkl_session {
     enum zkl_session_state state;
     int64_t id;     /* 0: none */
-    int timeout_ms; /* negotiated; asked for, before the first connection */
-    int64_t probe_id;
-    int probe_timeout_ms;
-    int64_t timer_mono_ns; /* INT64_MAX: none */
-    int64_t
-        proved_boot_ns; /* send time of the last answered quorum write; 0: none in this session */
+    int asked_ms;   /* timeout asked for */
+    int timeout_ms; /* announced last; before the first connection asked_ms */
+    struct zkl_session_event probe; /* how the second handle came up last */
+    int64_t timer_mono_ns;          /* INT64_MAX: none */
+    struct zkl_proof proof;
 };
 
-void zkl_session_init(struct zkl_session *session, int timeout_ms);
+void zkl_session_init(struct zkl_session *session, int timeout_ms, int tick_ms);
 
 /* Returns ZKL_SA_* flags. */
 unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_event *event,
@@ -75,9 +78,6 @@ unsigned zkl_session_step(struct zkl_session *session, const struct zkl_session_
 bool zkl_session_may_move(enum zkl_session_state from, enum zkl_session_state to);
 const char *zkl_session_state_name(enum zkl_session_state state);
 
-/* A quorum write that was sent then has been answered. */
-void zkl_session_proved(struct zkl_session *session, int64_t sent_boot_ns);
-
 /* --- asked for at every step: inline ------------------------------------------------------- */
 
 static inline bool zkl_session_connected(const struct zkl_session *session)
@@ -85,30 +85,10 @@ static inline bool zkl_session_connected(const struct zkl_session *session)
     return session->state == ZKL_SESSION_CONNECTED;
 }
 
-/* So many quarters of the timeout after the last proof, on CLOCK_BOOTTIME. */
-static inline int64_t zkl_session_quarters(const struct zkl_session *session, int quarters)
-{
-    return session->proved_boot_ns + (int64_t)session->timeout_ms * 250000 * quarters;
-}
-
-/* The window: three quarters of the negotiated timeout after the SEND time of the last answered
- * quorum write. The quarter is for what a follower keeps from the leader (it hands session touches
- * on every half tick) and for the clocks' drift. 0: empty. */
+/* 0: empty. */
 static inline int64_t zkl_session_window_end(const struct zkl_session *session)
 {
-    return session->proved_boot_ns == 0 ? 0 : zkl_session_quarters(session, 3);
-}
-
-/* A grant wants more than a window's last moments: two heartbeats may be due, no more. */
-static inline int64_t zkl_session_fresh_until(const struct zkl_session *session)
-{
-    return session->proved_boot_ns == 0 ? 0 : zkl_session_quarters(session, 2);
-}
-
-/* When the next heartbeat is due. */
-static inline int64_t zkl_session_heartbeat_due(const struct zkl_session *session)
-{
-    return zkl_session_quarters(session, 1);
+    return zkl_proof_window_end(&session->proof);
 }
 
 #endif

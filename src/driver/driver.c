@@ -530,7 +530,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     d->due_ns = INT64_MAX;
     d->refs = 1;
     d->epoll_fd = d->wake_fd = d->event_fd = -1;
-    zkl_core_init(&d->core, &d->port, config->session_timeout_ms);
+    zkl_core_init(&d->core, &d->port, config->session_timeout_ms, config->tick_ms);
     d->core.hello_wanted = config->hello;
     d->core.chroot_length = strlen(config->chroot);
     return d;

@@ -50,6 +50,7 @@ struct zkl_driver_config {
     char *servers; /* without the chroot */
     char *chroot;  /* empty: none */
     int session_timeout_ms;
+    int tick_ms; /* 0: unknown */
     char *auth_scheme;
     char *auth_credential;
     bool creator_acl;

@@ -28,12 +28,13 @@ const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
 
 /* --- the registry ------------------------------------------------------- */
 
-static struct zkl_call *new_call(struct zkl_handle *h, uint64_t id)
+static struct zkl_call *new_call(struct zkl_handle *h, const struct zkl_request *request)
 {
     struct zkl_call *call = malloc(sizeof *call); /* calloc passes by what free left at hand */
     if (!call)
         return NULL;
-    *call = (struct zkl_call){.handle = h, .id = id, .next = h->calls};
+    *call = (struct zkl_call){
+        .handle = h, .id = request->id, .stamp = request->stamp, .next = h->calls};
     if (call->next)
         call->next->prev = call;
     h->calls = call;
@@ -63,6 +64,8 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
     struct zkl_driver *d = h->driver;
     bool counts = h == d->current;
     reply->id = call->id;
+    if (zkl_map_is_word(reply->number))
+        reply->stamp = call->stamp;
     free_call(call);
     if (counts)
         zkl_core_reply(&d->core, zkl_clock_now(), reply);
@@ -208,6 +211,8 @@ static void session_event(struct zkl_handle *h, enum zkl_session_event_type type
     if (type == ZKL_SE_UP || type == ZKL_SE_PROBE_UP) {
         event.session = zoo_client_id(h->zh)->client_id;
         event.timeout_ms = zoo_recv_timeout(h->zh);
+        event.opened_boot_ns = h->opened_boot_ns;
+        event.first = h->links == 1;
     }
     zkl_core_session_event(&h->driver->core, &event);
 }
@@ -289,6 +294,7 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
+    h->links += what == ZKL_LINK_UP;
     if (h->buried)
         ;
     else if (h->ready)
@@ -377,6 +383,7 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     *wanted = false;
     zkl_driver_unlock(d);
 
+    h->opened_boot_ns = zkl_clock_boot_ns();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
     errno = 0;
@@ -637,7 +644,7 @@ enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *
 {
     if (!h->ready)
         return ZKL_ANSWER_LINK;
-    struct zkl_call *call = new_call(h, request->id);
+    struct zkl_call *call = new_call(h, request);
     if (!call)
         return ZKL_ANSWER_NOMEM;
     int rc = send_below(h->driver->config.chroot, call, request);

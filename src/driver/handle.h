@@ -31,6 +31,8 @@ struct zkl_handle {
     struct zkl_call *calls;
     size_t call_count;
     bool buried;
+    int64_t opened_boot_ns; /* read before it was opened */
+    unsigned links;         /* how often it connected */
     bool ready;  /* set up: its session events count; what came before is told then: */
     bool was_up; /* it connected, */
     enum zkl_link_event early; /* and this came last */
@@ -51,6 +53,7 @@ struct zkl_call {
     char *paths;      /* that it makes: room for result_count of them; NULL: it makes none */
     size_t path_room; /* for each, bytes */
     struct zkl_renewal *renewal;
+    struct zkl_stamp stamp; /* the request's */
 };
 
 /* With the mutex. A completion: the call leaves the registry, and its answer goes to the core

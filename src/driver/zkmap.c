@@ -48,6 +48,23 @@ enum zkl_answer zkl_map_rc(int rc)
     }
 }
 
+bool zkl_map_is_word(int rc)
+{
+    switch (rc) {
+    case ZOK:
+    case ZNONODE:
+    case ZNODEEXISTS:
+    case ZNOTEMPTY:
+    case ZBADVERSION:
+    case ZNOAUTH:
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 enum zkl_answer zkl_map_refusal(int rc)
 {
     /* What zoo_a* returns when malloc fails. */

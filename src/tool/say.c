@@ -50,6 +50,7 @@ static int status_of(int code)
     case ZKL_EMISMATCH:
         return EXIT_CONFIG;
     case ZKL_EDISCONNECTED:
+    case ZKL_EUNPROVED:
         return EXIT_NO_SERVER;
     case ZKL_EACCES:
     case ZKL_EAUTH:

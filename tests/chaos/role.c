@@ -28,7 +28,7 @@ static bool is_expected(const struct zkl_wait *wait, int rc)
 
     return rc == 0 || (rc == ZKL_ETIMEDOUT && wait->deadline_ns != ZKL_NO_DEADLINE) ||
            (rc == ZKL_ECANCELED && wait->cancel != NULL) ||
-           ((rc == ZKL_EBUSY || rc == ZKL_EDISCONNECTED) && try);
+           ((rc == ZKL_EBUSY || rc == ZKL_EDISCONNECTED || rc == ZKL_EUNPROVED) && try);
 }
 
 static bool answered(struct worker *w, const struct zkl_wait *wait, const char *what, int rc)

@@ -71,7 +71,7 @@ static void check_path(const struct zkl_request *r, const char *path)
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
     struct stream *s = stream_of(port);
-    must(zkl_session_connected(&s->core.session));
+    must(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_NUDGE);
     must(r->path || r->check_count > 0);
     if (r->path)
         check_path(r, r->path);
@@ -211,8 +211,12 @@ static void sleep_on(struct stream *s)
 
 static void session_event(struct stream *s, enum zkl_session_event_type type, int64_t session)
 {
-    struct zkl_session_event event = {
-        .type = type, .now = s->now, .session = session, .timeout_ms = TIMEOUT_MS};
+    struct zkl_session_event event = {.type = type,
+                                      .now = s->now,
+                                      .session = session,
+                                      .timeout_ms = TIMEOUT_MS,
+                                      .opened_boot_ns = s->now.boot_ns,
+                                      .first = s->core.session.id == 0};
     zkl_core_session_event(&s->core, &event);
 }
 
@@ -347,7 +351,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&s->core, &s->port, TIMEOUT_MS);
+    zkl_core_init(&s->core, &s->port, TIMEOUT_MS, 0);
     s->core.hello_wanted = how & 1;
     if (how >> 6 == 3)
         s->core.watch_bytes_max = 200; /* a few watches */

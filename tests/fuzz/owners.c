@@ -39,7 +39,8 @@ static bool may_fail(const struct stream *s, const struct owner *owner, int code
 {
     bool stopped = code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED;
     bool allowed = !stopped || owner->stopped;
-    allowed = allowed && (code != ZKL_EBUSY || owner->contender.machine.try_only);
+    allowed = allowed && ((code != ZKL_EBUSY && code != ZKL_EUNPROVED) ||
+                          owner->contender.machine.try_only);
     allowed = allowed && (code != ZKL_ECLOSED || s->closed);
     allowed = allowed && (code != ZKL_EAUTH || s->failed);
     return allowed && code < 0;

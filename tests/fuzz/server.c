@@ -59,6 +59,7 @@ enum zkl_answer server_send(struct stream *s, const struct zkl_request *r)
     struct request *request = &server->requests[server->request_count++];
     *request = (struct request){.id = r->id,
                                 .kind = r->kind,
+                                .stamp = r->stamp,
                                 .check_count = r->check_count,
                                 .vouched = owners_vouch(s, r)};
     snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
@@ -234,7 +235,7 @@ static bool is_delete(enum zkl_request_kind kind)
 static void answer(struct stream *s, size_t i, enum zkl_answer answer, bool done, bool honest)
 {
     struct request r = take_request(&s->server, i);
-    struct zkl_reply full = {.id = r.id, .answer = answer}, bare = full;
+    struct zkl_reply full = {.id = r.id, .answer = answer, .stamp = r.stamp}, bare = full;
     told.count = 0;
     if (done)
         carry_out(s, &r, &full, honest);

@@ -31,6 +31,7 @@
 struct request {
     uint64_t id;
     enum zkl_request_kind kind;
+    struct zkl_stamp stamp;
     bool lost;
     char path[PATH_ROOM];
     size_t check_count;

@@ -63,9 +63,10 @@ static void heard(struct client *c, struct told told)
     pthread_mutex_unlock(&c->mu);
 }
 
-void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms)
+void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms, int tick_ms)
 {
     (void)timeout_ms;
+    (void)tick_ms;
     *core = (struct zkl_core){.port = port};
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What must be true: at each grant, after each step, and at the end. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -177,6 +178,32 @@ static void check_windows(const struct world *w)
             now_of(p).boot_ns < zkl_session_window_end(&p->core.session) &&
             !fake_alive(&w->fake, p->core.session.id) && !w->wiped)
             wrong("a window outlives its session");
+    }
+}
+
+static void note_margin(struct world *w, int64_t margin_ns)
+{
+    struct tally *tally = w->tally;
+    if (tally->margins++ == 0 || margin_ns < tally->margin_ns)
+        tally->margin_ns = margin_ns;
+    if (margin_ns < FAKE_TIMEOUT_MS / 16 * MS)
+        happened(w, SIM_EXPIRED_CLOSE);
+}
+
+/* Whoever the leader gives up knows that by its own clock. Modes: F8. */
+void check_expiry(struct fake *fake, int64_t session)
+{
+    struct world *w = (struct world *)((char *)fake - offsetof(struct world, fake));
+    for (int i = 0; i < PROCS; i++) {
+        const struct proc *p = &w->procs[i];
+        int64_t end_ns = zkl_session_window_end(&p->core.session);
+        if (p->dead_until_ms != 0 || p->closed || p->core.session.id != session || end_ns == 0)
+            continue;
+        say("[%6lld] %d's session expires %lld us after its window", (long long)fake->now_ms, i,
+            (long long)((now_of(p).boot_ns - end_ns) / 1000));
+        if (now_of(p).boot_ns < end_ns)
+            wrong("a session expires under its window");
+        note_margin(w, now_of(p).boot_ns - end_ns);
     }
 }
 
@@ -361,7 +388,7 @@ void check_complain(struct world *w)
 /* No node of a session that lives, and no watch. Modes: F2, F18, F19, F40. */
 void check_nothing_left(struct world *w)
 {
-    fake_pass(&w->fake, 2 * FAKE_TIMEOUT_MS); /* sessions that were closed without a link expire */
+    fake_pass(&w->fake, 4 * FAKE_TIMEOUT_MS); /* sessions that were closed without a link expire */
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         if (node->dzxid != 0 || node->owner == 0 || !fake_alive(&w->fake, node->owner))

@@ -162,6 +162,9 @@ static void watch_clear(struct fake_watches *w)
 void fake_init(struct fake *fake, struct fake_prng *prng)
 {
     *fake = (struct fake){.prng = prng, .now_ms = 1000, .zxid = 100, .last_session = 0x100};
+    fake->rules = (struct fake_rules){.tick_ms = FAKE_TIMEOUT_MS / 10,
+                                      .declared_ms = FAKE_TIMEOUT_MS / 10,
+                                      .round_ms = FAKE_TIMEOUT_MS / 20};
 }
 
 static void node_free(struct fake_node *node)
@@ -336,7 +339,7 @@ static void forget_old(struct fake *fake)
 
 /* --- sessions ------------------------------------------------------------- */
 
-static struct fake_session *session_of(const struct fake *fake, int64_t id)
+struct fake_session *fake_session_of(const struct fake *fake, int64_t id)
 {
     for (size_t i = 0; i < fake->session_count; i++) {
         if (fake->sessions[i].id == id)
@@ -347,35 +350,29 @@ static struct fake_session *session_of(const struct fake *fake, int64_t id)
 
 bool fake_alive(const struct fake *fake, int64_t session)
 {
-    struct fake_session *s = session_of(fake, session);
+    struct fake_session *s = fake_session_of(fake, session);
     return s && !s->dead;
 }
 
 int fake_timeout_ms(const struct fake *fake, int64_t session)
 {
-    const struct fake_session *s = session_of(fake, session);
+    const struct fake_session *s = fake_session_of(fake, session);
     return s ? s->timeout_ms : FAKE_TIMEOUT_MS;
 }
 
 void fake_elect(struct fake *fake)
 {
     for (size_t i = 0; i < fake->session_count; i++)
-        fake->sessions[i].heard_ms = fake->now_ms;
+        touches_elect(fake, &fake->sessions[i]);
 }
 
-static int64_t session_new(struct fake *fake)
+static int64_t session_new(struct fake *fake, int timeout_ms)
 {
     GROW(fake->sessions, fake->session_count, fake->session_room);
-    /* A follower hands signs of life on late: the leader may count up to a quarter less. */
-    int timeout_ms = fake_chance(fake->prng, 4) ? FAKE_TIMEOUT_MS / 2 : FAKE_TIMEOUT_MS;
-    int64_t early = fake_random(fake->prng, (unsigned)timeout_ms / 4);
-    int64_t tick = fake_random(fake->prng, (unsigned)timeout_ms / 4); /* it expires at the next */
-    fake->sessions[fake->session_count++] =
-        (struct fake_session){.id = ++fake->last_session,
-                              .heard_ms = fake->now_ms,
-                              .timeout_ms = timeout_ms,
-                              .expire_ms = timeout_ms - early + tick};
-    return fake->last_session;
+    struct fake_session *session = &fake->sessions[fake->session_count++];
+    *session = (struct fake_session){.id = ++fake->last_session, .timeout_ms = timeout_ms};
+    touches_renew(fake, session, timeout_ms);
+    return session->id;
 }
 
 static void session_end(struct fake *fake, struct fake_session *session)
@@ -390,28 +387,59 @@ static void session_end(struct fake *fake, struct fake_session *session)
 
 void fake_expire(struct fake *fake, int64_t session)
 {
-    struct fake_session *s = session_of(fake, session);
+    struct fake_session *s = fake_session_of(fake, session);
     if (s && !s->dead)
         session_end(fake, s);
 }
 
-void fake_pass(struct fake *fake, int64_t ms)
+/* A whole bucket is taken off the queue, and its sessions are closed one by one: SessionTrackerImpl.run. */
+static void run_session(struct fake *fake, struct fake_session *s)
 {
-    fake->now_ms += ms;
+    const struct fake_rules *rules = &fake->rules;
+    if (s->close_ms == 0) {
+        unsigned most = (unsigned)rules->late_ms;
+        most = fake_holds(fake, FAKE_BATCHES_IN_TIME) ? most : FAKE_TIMEOUT_MS / 2;
+        s->close_ms = s->expire_ms + fake_random(fake->prng, most + 1);
+    }
+    if (s->close_ms > fake->now_ms)
+        return;
+    fake->tally[FAKE_EXPIRY]++;
+    if (fake->expires)
+        fake->expires(fake, s->id);
+    session_end(fake, s);
+}
+
+/* What is due now; returns when the next thing is. */
+static int64_t run_due(struct fake *fake)
+{
+    int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < sizeof fake->handles / sizeof *fake->handles; i++) {
         struct fake_handle *h = fake->handles[i];
-        bool heard = h && h->linked && !h->stuck && !h->isolated;
-        struct fake_session *s = heard ? session_of(fake, h->session) : NULL;
-        if (s)
-            s->heard_ms = fake->now_ms;
+        if (!h || !h->linked || h->isolated)
+            continue;
+        touches_run(h);
+        if (h->learner.due_ms < next_ms)
+            next_ms = h->learner.due_ms;
     }
     for (size_t i = 0; i < fake->session_count; i++) {
         struct fake_session *s = &fake->sessions[i];
-        if (s->dead || fake->now_ms - s->heard_ms < s->expire_ms)
-            continue;
-        fake->tally[FAKE_EXPIRY]++;
-        session_end(fake, s);
+        if (!s->dead && s->expire_ms <= fake->now_ms)
+            run_session(fake, s);
+        int64_t due_ms = s->close_ms ? s->close_ms : s->expire_ms;
+        if (!s->dead && due_ms < next_ms)
+            next_ms = due_ms;
     }
+    return next_ms;
+}
+
+void fake_pass(struct fake *fake, int64_t ms)
+{
+    int64_t until_ms = fake->now_ms + ms;
+    for (int64_t next_ms; (next_ms = run_due(fake)) <= until_ms;) {
+        if (next_ms > fake->now_ms)
+            fake->now_ms = next_ms;
+    }
+    fake->now_ms = until_ms;
     forget_old(fake);
 }
 
@@ -441,6 +469,8 @@ struct fake_handle *fake_open(struct fake *fake)
     if (!h)
         abort();
     h->fake = fake;
+    h->timeout_ms = FAKE_TIMEOUT_MS;
+    h->opened_ms = fake->now_ms;
     queue_init(&h->out);
     queue_init(&h->held);
     queue_init(&h->in);
@@ -458,7 +488,7 @@ void fake_close(struct fake_handle *h)
         if (fake->handles[i] == h)
             fake->handles[i] = NULL;
     }
-    struct fake_session *s = session_of(fake, h->session);
+    struct fake_session *s = fake_session_of(fake, h->session);
     if (s && !s->dead && h->linked && !h->stuck && !h->isolated)
         session_end(fake, s);
     queue_clear(&h->out);
@@ -479,8 +509,11 @@ void fake_isolate(struct fake_handle *h, bool deposed)
 {
     if (!h->linked)
         return;
+    touches_part(h);
     h->isolated = true;
     h->deposed = deposed;
+    if (h->learner.leads)
+        fake_elect(h->fake); /* the others have a leader again */
 }
 
 static enum zkl_watch_type unwatched(const struct zkl_request *request)
@@ -502,6 +535,8 @@ enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *reque
 {
     if (h->expired)
         return ZKL_ANSWER_LINK;
+    if (h->linked) /* libzookeeper's own pings are for a link that is idle */
+        h->learner.ping_ms = h->fake->now_ms + h->timeout_ms / 3;
     struct zkl_request *copy = &queue_add(&h->out, FAKE_REQUEST)->request;
     *copy = *request;
     copy->path = request->path ? strdup(request->path) : NULL;
@@ -663,8 +698,9 @@ static enum zkl_answer room_at(struct fake *fake, const char *path)
 static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
+    bool unchecked = !fake_holds(h->fake, FAKE_WRITES_CHECKED); /* nor that it has ended */
     for (size_t i = 0; i < r->check_count; i++) {
-        if (fake_find(h->fake, r->checks[i]))
+        if (unchecked || fake_find(h->fake, r->checks[i]))
             continue;
         reply->answer = ZKL_ANSWER_NONODE;
         reply->failed_check = i;
@@ -860,7 +896,7 @@ static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
 static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
 {
     struct fake *fake = h->fake;
-    reply->id = r->id;
+    reply->answer = ZKL_ANSWER_OK;
     switch (r->kind) {
     case ZKL_REQ_CREATE:
     case ZKL_REQ_MAKE:
@@ -916,24 +952,58 @@ static bool is_served_alone(struct fake_handle *h)
     bool read = is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
     h->fake->tally[FAKE_STALE_READ] += read;
     h->fake->tally[FAKE_STALE_SYNC] += sync;
-    return read || sync;
+    return read || sync || !fake_holds(h->fake, FAKE_QUORUM_WRITES);
+}
+
+/* What the leader checks: PrepRequestProcessor.checkSession. With local sessions it takes one that it
+ * does not know for another server's, unless ephemeral nodes are concerned. */
+static bool is_served(struct fake_handle *h)
+{
+    enum zkl_request_kind kind = h->out.first->request.kind;
+    if (h->isolated)
+        return is_served_alone(h);
+    if (!is_read(kind))
+        touches_flush(h);
+    if (fake_alive(h->fake, h->session))
+        return true;
+    bool local = h->fake->rules.local_sessions && (kind == ZKL_REQ_SET || kind == ZKL_REQ_MAKE);
+    h->fake->tally[FAKE_UNKNOWN_WRITES] += local;
+    return local || (!is_read(kind) && !fake_holds(h->fake, FAKE_WRITES_CHECKED));
+}
+
+/* With eager checks of ACLs a server answers errors that the leader does not hear of. (A denied create
+ * would end a wish.) */
+static bool is_refused(struct fake_handle *h)
+{
+    bool checked = h->out.first->request.kind == ZKL_REQ_HEARTBEAT;
+    return checked && h->fake->rules.eager && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
+}
+
+static void note(struct fake_handle *h)
+{
+    bool noted = fake_holds(h->fake, FAKE_ANSWERS_TOUCH) || fake_chance(h->fake->prng, 2);
+    if (noted)
+        touches_note(h);
 }
 
 bool fake_serve(struct fake_handle *h)
 {
     if (!h->linked || h->stuck || !h->out.first)
         return false;
-    if (h->isolated ? !is_served_alone(h) : !fake_alive(h->fake, h->session))
+    bool refused = is_refused(h);
+    if (!refused && !is_served(h))
         return false;
-    if (!h->isolated)
-        session_of(h->fake, h->session)->heard_ms = h->fake->now_ms;
+    note(h);
     release_held(h->fake);
     struct fake_message *message = queue_take(&h->out);
-    struct zkl_reply reply = {0};
-    serve_one(h, &message->request, &reply);
+    struct zkl_reply reply = {.id = message->request.id, .answer = ZKL_ANSWER_NOAUTH};
+    h->fake->tally[FAKE_OWN_ERROR] += refused;
+    if (!refused)
+        serve_one(h, &message->request, &reply);
     struct fake_message *answer = to_client(h, FAKE_REPLY);
     answer->request = message->request; /* its texts go along */
     answer->reply = reply;
+    answer->reply.stamp = message->request.stamp;
     message->request = (struct zkl_request){0};
     fake_message_free(message);
     return true;
@@ -982,6 +1052,7 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
             reply->reply.id =
                 message->type == FAKE_REQUEST ? message->request.id : message->reply.id;
             reply->reply.answer = ZKL_ANSWER_LINK;
+            reply->reply.stamp = message->request.stamp;
         }
         fake_message_free(message);
     }
@@ -1026,6 +1097,8 @@ void fake_break(struct fake_handle *h)
     lose_some(h, &lost);
     h->fake->tally[FAKE_CUT]++;
     h->stalled = h->stuck = h->linked = false;
+    if (!h->isolated)
+        touches_part(h);
     queue_add(&h->in, FAKE_DOWN);
     answer_link(h, &lost);
     answer_link(h, &h->out);
@@ -1087,24 +1160,48 @@ static int64_t some_view(struct fake_handle *h)
     return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);
 }
 
+/* A server's answer that comes too late for its attempt, which has touched the session. */
+static void fail_to_connect(struct fake_handle *h)
+{
+    struct fake_session *session = fake_session_of(h->fake, h->session);
+    if (session && !session->dead && !h->forgotten && fake_chance(h->fake->prng, 4)) {
+        touches_renew(h->fake, session, h->timeout_ms);
+        h->attempted = true;
+    }
+    answer_link(h, &h->out);
+}
+
+static void negotiate(struct fake_handle *h)
+{
+    int timeout_ms = touches_negotiate(h);
+    h->fake->tally[FAKE_RAISED] += h->session != 0 && timeout_ms > h->timeout_ms;
+    h->fake->tally[FAKE_LOWERED] += h->session != 0 && timeout_ms < h->timeout_ms;
+    h->timeout_ms = timeout_ms;
+}
+
 void fake_connect(struct fake_handle *h, bool succeeds)
 {
     if (h->linked || h->expired)
         return;
     if (h->forgotten || !succeeds) {
-        answer_link(h, &h->out);
+        fail_to_connect(h);
         return;
     }
     if (h->session != 0 && !fake_alive(h->fake, h->session)) {
         expire_handle(h);
         return;
     }
+    /* Learner.pendingRevalidations has one connection for each session. */
+    bool wrongly = h->attempted && fake_chance(h->fake->prng, 2);
+    h->attempted = false;
+    h->fake->tally[FAKE_WRONG_ANSWER] += wrongly;
     h->linked = true;
+    negotiate(h);
     if (h->session == 0) {
-        h->session = session_new(h->fake);
+        h->session = session_new(h->fake, h->timeout_ms);
         h->view = h->seen = h->fake->zxid;
     }
-    session_of(h->fake, h->session)->heard_ms = h->fake->now_ms;
+    touches_meet(h, wrongly);
     queue_add(&h->in, FAKE_UP);
     h->view = some_view(h);
     h->fake->tally[FAKE_LAG] += h->view < h->fake->zxid;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/core.h"
+#include "touches.h"
 
 #define FAKE_TIMEOUT_MS 1000
 
@@ -27,6 +28,13 @@ enum fake_fault {
     FAKE_NEVER_WRITTEN, /* a write that a server without quorum sits on */
     FAKE_COUNTER_STUCK,
     FAKE_COUNTER_BELOW, /* the smallest number of all */
+    FAKE_TOUCH_LOST,    /* with the server that had noted it */
+    FAKE_TOUCH_LATE,    /* for one that was taken off the queue */
+    FAKE_RAISED,        /* timeout, by a reconnect */
+    FAKE_LOWERED,
+    FAKE_WRONG_ANSWER,   /* an earlier attempt's declares a link connected */
+    FAKE_OWN_ERROR,      /* a server's, that the leader does not hear of */
+    FAKE_UNKNOWN_WRITES, /* of a session that has ended */
     FAKE_FAULTS
 };
 
@@ -60,9 +68,9 @@ struct fake_change {
 
 struct fake_session {
     int64_t id;
-    int timeout_ms;    /* as negotiated */
-    int64_t heard_ms;  /* last sign of life */
-    int64_t expire_ms; /* this long after it: less than the timeout, or more */
+    int timeout_ms;    /* stored at its creation */
+    int64_t expire_ms; /* when it is taken off the leader's queue, */
+    int64_t close_ms;  /* and when its turn comes after that; 0: it was not taken off */
     bool dead;
 };
 
@@ -102,6 +110,8 @@ struct fake_queue {
 struct fake_handle {
     struct fake *fake;
     int64_t session; /* 0: none yet */
+    int64_t opened_ms;
+    unsigned links;  /* told */
     bool linked;     /* TCP */
     bool stuck;      /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;
@@ -110,6 +120,11 @@ struct fake_handle {
     bool deposed;  /* and believes to be the leader: it answers sync too */
     bool expired;  /* libzookeeper knows, the core may not */
     bool forgotten; /* the server lost its data: never connects again, never told */
+    bool may_lower; /* a reconnect may negotiate less */
+    bool attempted; /* one that failed has touched the session */
+    int timeout_ms; /* negotiated last, asked for next */
+    int64_t opened_ms;
+    struct fake_learner learner;
     int64_t view;   /* what its server has applied */
     int64_t seen;   /* the newest zxid that libzookeeper knows of */
     int64_t told;   /* of what it has told */
@@ -132,6 +147,9 @@ struct fake {
     size_t session_count, session_room;
     struct fake_handle *handles[16];
     size_t tally[FAKE_FAULTS];
+    struct fake_rules rules;
+    /* A session is about to expire; NULL: nobody wants to know. */
+    void (*expires)(struct fake *fake, int64_t session);
 };
 
 void fake_init(struct fake *fake, struct fake_prng *prng);
@@ -148,13 +166,15 @@ const char *fake_child_of(const struct fake_node *node, const char *path);
 bool fake_has_children(const struct fake *fake, const char *path);
 bool fake_alive(const struct fake *fake, int64_t session);
 int fake_timeout_ms(const struct fake *fake, int64_t session);
+struct fake_session *fake_session_of(const struct fake *fake, int64_t id);
 /* A leader is elected: it gives every session its whole timeout again. */
 void fake_elect(struct fake *fake);
 /* All is gone: nodes, sessions, and those who had one are never answered again. */
 void fake_wipe(struct fake *fake);
 /* The session ends now, whoever it belongs to. */
 void fake_expire(struct fake *fake, int64_t session);
-/* Time passes: links that work count as signs of life, silent sessions expire. */
+/* Time passes: links that work are kept alive, tables of touches handed on, silent sessions
+ * expire. */
 void fake_pass(struct fake *fake, int64_t ms);
 
 /* --- handles -------------------------------------------------------------- */

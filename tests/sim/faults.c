@@ -113,11 +113,26 @@ static void refuse_credential(struct proc *p)
     zkl_core_session_event(core_of(p), &event);
 }
 
+/* The completion thread gets no processor, or some callback of the user's holds it up. */
+static void deafen(struct proc *p)
+{
+    struct world *w = p->world;
+    if (p->closed || p->dead_until_ms != 0 || !w->late_answers)
+        return;
+    happened(w, SIM_LATE_ANSWERS);
+    p->deaf_until_ms = w->fake.now_ms + 1 + rnd(w, FAKE_TIMEOUT_MS);
+    say("[%6lld] %d hears nothing until %lld", (long long)w->fake.now_ms, name_of(p),
+        (long long)p->deaf_until_ms);
+}
+
 static void disturb(struct proc *p)
 {
     struct world *w = p->world;
     w->fault_seen = true;
-    switch (rnd(w, 8)) {
+    switch (rnd(w, 9)) {
+    case 8:
+        deafen(p);
+        break;
     case 0:
     case 1:
         cut(p);
@@ -164,13 +179,58 @@ static enum zkl_contender_state state_under(const struct proc *p)
     return ZKL_NEW;
 }
 
+/* Were its server cut off now, so much time the session would have from the end of the window on. */
+static int64_t margin_ns(const struct proc *p)
+{
+    const struct fake_session *s = fake_session_of(&p->world->fake, p->core.session.id);
+    int64_t end_ns = zkl_session_window_end(&p->core.session);
+    struct zkl_time now = now_of(p);
+    if (!s || s->dead || end_ns <= now.boot_ns)
+        return INT64_MAX;
+    return (s->expire_ms - p->world->fake.now_ms) * MS - (end_ns - now.boot_ns);
+}
+
+/* The server is cut off where what it has noted matters most; the less is left, the likelier. */
+static bool aim_at_window(struct proc *p)
+{
+    struct world *w = p->world;
+    int64_t margin = margin_ns(p);
+    if (!p->current || !p->current->linked || p->current->isolated || margin == INT64_MAX ||
+        margin > FAKE_TIMEOUT_MS / 4 * MS || !chance(w, margin > FAKE_TIMEOUT_MS / 16 * MS ? 40 : 4))
+        return false;
+    happened(w, SIM_CLOSE_CALL);
+    w->fault_seen = true;
+    isolate(p);
+    return true;
+}
+
+/* A link is lost and another made, and of neither the core has heard. */
+static void relink_unheard(struct proc *p)
+{
+    struct world *w = p->world;
+    happened(w, SIM_RELINKED_UNHEARD);
+    w->fault_seen = true;
+    if (chance(w, 2))
+        deafen(p);
+    fake_break(p->current);
+    if (chance(w, 3))
+        fake_connect(p->current, false);
+    fake_pass(&w->fake, rnd(w, FAKE_TIMEOUT_MS / 4));
+    if (p->current->linked || w->fake.now_ms < w->outage_until_ms)
+        return;
+    p->current->may_lower = false;
+    fake_connect(p->current, true);
+}
+
 static void aim(struct proc *p)
 {
     struct world *w = p->world;
     enum zkl_session_state session = p->core.session.state;
     enum zkl_contender_state under = state_under(p);
-    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000)
+    if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p))
         return;
+    if (w->late_answers && p->current && p->current->linked && chance(w, 1000))
+        relink_unheard(p);
     if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
         fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));
     else if (under == ZKL_CONFIRMING && chance(w, 2))
@@ -319,6 +379,10 @@ void faults_maybe(struct world *w)
 static void notice(struct proc *p, struct fake_handle *h)
 {
     struct world *w = p->world;
+    /* A server that learns of the session's end hangs up. */
+    if (h && h->linked && !h->isolated && !h->stuck && !fake_alive(&w->fake, h->session) &&
+        (w->calm || chance(w, 8)))
+        fake_break(h);
     if (h && h->stuck && proc_is_awake(p) && w->fake.now_ms - h->stuck_ms > FAKE_TIMEOUT_MS * 2 / 3)
         fake_break(h);
     if (h && h->isolated && (w->calm || w->fake.now_ms - p->alone_ms > 2 * FAKE_TIMEOUT_MS))
@@ -356,6 +420,9 @@ static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
     succeeds = succeeds && (w->calm || w->fake.now_ms >= w->outage_until_ms);
     if (!succeeds)
         happened(w, SIM_CONNECT_FAILED);
+    /* Nothing that could still open a window is on its way. */
+    h->may_lower =
+        !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
     fake_connect(h, succeeds);
     if (h == p->current && w->fault_rate < 1000 && !w->calm && chance(w, 20))
         isolate(p); /* it came to a server that is alone */

@@ -27,7 +27,8 @@ static void on_granted(struct world *w, struct app *app)
 static bool may_fail_with(const struct world *w, const struct app *app, int code)
 {
     const struct proc *p = app->proc;
-    if (code == app->stop_code || (code == ZKL_EBUSY && app->try_only))
+    bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
+    if (code == app->stop_code || (ends_try && app->try_only))
         return true;
     if ((code == ZKL_EEXHAUSTED && w->foreign_seen) || (code == ZKL_ENOMEM && w->out_of_memory) ||
         (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_ECLOSED && p->closed) ||

@@ -273,14 +273,34 @@ static void explain(const struct worker *worker)
 /* --- the command ---------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table]\n"
+    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--without BELIEF]\n"
     "  --schedules N  so many, with the seeds S, S+1, ... (20000, or ZKL_SIM_SCHEDULES; with "
     "--seed 1)\n"
     "  --seed S       the first seed (1); alone: this schedule with its trace\n"
     "  --jobs J       worker processes (as many as processors)\n"
     "  --table        print how often each fault and each allowed transition came; from 100000\n"
     "                 schedules on it is printed anyway, and each has to come 1000 times in a "
-    "million\n";
+    "million\n"
+    "  --without BELIEF  servers of which this is not true (once or more; one of these:";
+
+static void show_usage(FILE *to)
+{
+    fputs(usage, to);
+    for (int i = 0; i < FAKE_BELIEFS; i++)
+        fprintf(to, " %s", fake_belief_names[i]);
+    fputs(")\n", to);
+}
+
+static unsigned belief(const char *name)
+{
+    for (unsigned i = 0; i < FAKE_BELIEFS; i++) {
+        if (strcmp(name, fake_belief_names[i]) == 0)
+            return 1u << i;
+    }
+    fprintf(stderr, "sim: nobody believes %s\n", name);
+    show_usage(stderr);
+    exit(2);
+}
 
 static uint64_t number(const char *text, uint64_t least, uint64_t most)
 {
@@ -289,8 +309,9 @@ static uint64_t number(const char *text, uint64_t least, uint64_t most)
     unsigned long long value = strtoull(text, &end, 0);
     if (errno != 0 || end == text || *end != '\0' || *text == '-' || value < least ||
         value > most) {
-        fprintf(stderr, "sim: %s is not a number from %" PRIu64 " to %" PRIu64 "\n%s", text, least,
-                most, usage);
+        fprintf(stderr, "sim: %s is not a number from %" PRIu64 " to %" PRIu64 "\n", text, least,
+                most);
+        show_usage(stderr);
         exit(2);
     }
     return value;
@@ -308,6 +329,7 @@ static struct options parse(int argc, char **argv)
                                           {"seed", required_argument, NULL, 's'},
                                           {"jobs", required_argument, NULL, 'j'},
                                           {"table", no_argument, NULL, 't'},
+                                          {"without", required_argument, NULL, 'w'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     const char *schedules = getenv("ZKL_SIM_SCHEDULES");
@@ -323,11 +345,14 @@ static struct options parse(int argc, char **argv)
             o.jobs = (int)number(optarg, 1, JOBS_MAX);
         else if (c == 't')
             o.table = true;
+        else if (c == 'w')
+            schedule_broken |= belief(optarg);
         else
-            exit((fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2));
+            exit((show_usage(c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2));
     }
     if (optind < argc) {
-        fprintf(stderr, "sim: what is %s?\n%s", argv[optind], usage);
+        fprintf(stderr, "sim: what is %s?\n", argv[optind]);
+        show_usage(stderr);
         exit(2);
     }
     o.trace = o.trace && o.schedules == 0;
@@ -352,6 +377,8 @@ static int report(const struct options *o, const struct worker *bad, double seco
            " losses, %u core steps in the median schedule, healed in %.1f s at most, %d violations",
            sum.schedules, o->seed, seconds, sum.grants, sum.losses, tally_median(&sum),
            (double)sum.longest_heal_ms / 1000, bad ? 1 : 0);
+    if (sum.margins > 0)
+        printf(", %.1f ms from a window to its session's end at least", (double)sum.margin_ns / 1e6);
     if (often)
         printf(", %d tried less than %d times in a million", rare, OFTEN);
     printf("\n");

@@ -68,8 +68,9 @@ static void on_failed(struct ask *ask, int code)
     must(ask->phase == WAITING);
     must(code < 0 && code > -TALLY_CODES);
     w->tally->failures[-code]++;
+    bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
     bool right =
-        code == ask->stop_code || (code == ZKL_EBUSY && ask->permits.wish.try_only) ||
+        code == ask->stop_code || (ends_try && ask->permits.wish.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
         (code == ZKL_ECLOSED && ask->proc->closed) || (code == ZKL_EAUTH && ask->proc->refused) ||
         (code == ZKL_EMISMATCH && w->mismatch) ||

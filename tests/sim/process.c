@@ -18,7 +18,10 @@ int name_of(const struct proc *p)
 struct zkl_time now_of(const struct proc *p)
 {
     int64_t ms = p->world->fake.now_ms;
-    return (struct zkl_time){(ms - p->suspended_ms) * MS, (ms + BOOT_AHEAD_MS) * MS};
+    int64_t per_ms = MS + p->world->rates[name_of(p)];
+    bool stops = !fake_holds(&p->world->fake, FAKE_BOOTTIME_GOES_ON);
+    int64_t boot_ms = ms - (stops ? p->suspended_ms : 0);
+    return (struct zkl_time){(ms - p->suspended_ms) * per_ms, boot_ms * per_ms + BOOT_AHEAD_MS * MS};
 }
 
 struct zkl_core *core_of(struct proc *p)
@@ -139,7 +142,9 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
     struct zkl_session_event event = {.type = main[type],
                                       .now = now_of(p),
                                       .session = h->session,
-                                      .timeout_ms = fake_timeout_ms(&p->world->fake, h->session)};
+                                      .timeout_ms = h->timeout_ms,
+                                      .opened_boot_ns = (h->opened_ms + BOOT_AHEAD_MS) * MS,
+                                      .first = type == FAKE_UP && ++h->links == 1};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
     say("[%6lld] %d %s%s", (long long)p->world->fake.now_ms, name_of(p),
@@ -159,7 +164,8 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
 /* libzookeeper's completion thread calls back once. */
 static bool deliver(struct proc *p, struct fake_handle *h)
 {
-    struct fake_message *message = h ? fake_next(h) : NULL;
+    bool deaf = p->deaf_until_ms > p->world->fake.now_ms && !p->world->calm;
+    struct fake_message *message = h && !deaf ? fake_next(h) : NULL;
     if (!message)
         return false;
     if (message->type == FAKE_REPLY && h == p->current) {
@@ -201,7 +207,7 @@ void proc_init(struct world *w, struct proc *p)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS);
+    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS, 0);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);

@@ -8,6 +8,7 @@
 
 const char *const root_paths[ROOTS + 1] = {"/a", "/b/c", "/x/y/z", "/turns"};
 static struct world *the_world;
+unsigned schedule_broken;
 
 unsigned rnd(struct world *w, unsigned n)
 {
@@ -35,6 +36,29 @@ static void reseed(struct world *w)
     w->prng.state = fake_random64(&mixer);
 }
 
+/* Within a sixteenth, by both clocks. */
+static int64_t some_rate(struct world *w)
+{
+    int64_t most = fake_holds(&w->fake, FAKE_CLOCKS_AGREE) ? MS / 20 : MS / 5;
+    switch (rnd(w, 4)) {
+    case 0:
+        return -most;
+    case 1:
+        return (int64_t)rnd(w, 2 * (unsigned)most) - most;
+    default:
+        return 0;
+    }
+}
+
+static void servers_init(struct world *w)
+{
+    fake_draw_rules(&w->fake, schedule_broken);
+    w->fake.expires = check_expiry;
+    w->late_answers = chance(w, 2);
+    for (int i = 0; i < PROCS; i++)
+        w->rates[i] = some_rate(w);
+}
+
 static void world_init(struct world *w)
 {
     static const unsigned rates[] = {8, 25, 100, 1000000};
@@ -46,6 +70,7 @@ static void world_init(struct world *w)
     w->strangers = chance(w, 2);
     w->few_watches = chance(w, 10);
     fake_init(&w->fake, &w->prng);
+    servers_init(w);
     w->fake.no_containers = chance(w, 4);
     if (w->fake.no_containers)
         happened(w, SIM_NO_CONTAINERS);

@@ -16,6 +16,13 @@ static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_NEVER_WRITTEN] = "write kept by a server without quorum",
     [FAKE_COUNTER_STUCK] = "sequence counter stuck",
     [FAKE_COUNTER_BELOW] = "negative sequence number",
+    [FAKE_TOUCH_LOST] = "touch lost with its server",
+    [FAKE_TOUCH_LATE] = "touch of a session off the queue",
+    [FAKE_RAISED] = "timeout raised by a reconnect",
+    [FAKE_LOWERED] = "timeout lowered by a reconnect",
+    [FAKE_WRONG_ANSWER] = "connected by an earlier attempt's answer",
+    [FAKE_OWN_ERROR] = "error by a server of its own",
+    [FAKE_UNKNOWN_WRITES] = "write of an unknown session",
 };
 
 static const char *const names[SIM_FAULTS] = {
@@ -61,6 +68,10 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_NO_CONTAINERS] = "server without containers",
     [SIM_LIMIT_CHANGED] = "number of permits changed",
     [SIM_MISMATCH] = "other number of permits",
+    [SIM_LATE_ANSWERS] = "completion thread stands still",
+    [SIM_RELINKED_UNHEARD] = "link lost and remade unheard",
+    [SIM_CLOSE_CALL] = "server cut off where the window is nearly too long",
+    [SIM_EXPIRED_CLOSE] = "session expires right after its window",
 };
 
 /* --- counting ------------------------------------------------------------- */
@@ -129,6 +140,9 @@ void tally_add(struct tally *sum, const struct tally *one)
     sum->schedules += one->schedules;
     sum->grants += one->grants;
     sum->losses += one->losses;
+    sum->margins += one->margins;
+    if (one->margins > 0 && (sum->margins == one->margins || one->margin_ns < sum->margin_ns))
+        sum->margin_ns = one->margin_ns;
     if (one->longest_heal_ms > sum->longest_heal_ms)
         sum->longest_heal_ms = one->longest_heal_ms;
     ADD(faults);

@@ -55,6 +55,10 @@ enum sim_fault {
     SIM_NO_CONTAINERS,
     SIM_LIMIT_CHANGED,
     SIM_MISMATCH,
+    SIM_LATE_ANSWERS,     /* and events */
+    SIM_RELINKED_UNHEARD, /* while they are late */
+    SIM_CLOSE_CALL,       /* a server is cut off from the others as it matters most */
+    SIM_EXPIRED_CLOSE,
     SIM_FAULTS
 };
 
@@ -63,6 +67,8 @@ enum sim_fault {
 
 struct tally {
     uint64_t schedules, grants, losses, longest_heal_ms;
+    uint64_t margins; /* sessions that expired after a window of theirs, */
+    int64_t margin_ns; /* and the least time in between */
     uint64_t faults[SIM_FAULTS], fake[FAKE_FAULTS], failures[TALLY_CODES];
     uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];
     uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];

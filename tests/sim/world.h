@@ -110,6 +110,7 @@ struct proc {
     struct guest guests[GUESTS];
     int64_t tickets;
     int64_t asleep_until_ms;
+    int64_t deaf_until_ms; /* its completion thread stands still */
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
     int64_t dead_until_ms; /* killed; 0: it lives */
     int64_t alone_ms;      /* since when its server is cut off from the others */
@@ -129,6 +130,8 @@ struct world {
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
     int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
+    int64_t rates[PROCS];    /* of clocks, in ns per ms more than the servers' */
+    bool late_answers;    /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
@@ -155,6 +158,8 @@ void happened(struct world *w, enum sim_fault fault);
 /* One seed, without the steps of chaos for which skip is set (NULL: with all). Does not return if
  * something is wrong. */
 void schedule_run(uint64_t seed, const bool *skip, struct tally *tally);
+/* For all schedules: beliefs of enum fake_belief that do not hold, as bits. */
+extern unsigned schedule_broken;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);
 
@@ -245,6 +250,8 @@ void check_hold(const struct proc *p, const struct zkl_contender_machine *m);
 /* When a hold is told to be lost. */
 void check_loss(struct world *w, const struct app *app, int reason);
 void check_process(const struct proc *p);
+/* A session is about to expire. */
+void check_expiry(struct fake *fake, int64_t session);
 void check_world(struct world *w);
 bool check_done(const struct world *w);
 void check_nothing_left(struct world *w);

@@ -68,7 +68,7 @@ static bool is_expected(const struct zkl_wait *wait, int rc)
 {
     return rc == 0 || (rc == ZKL_ETIMEDOUT && wait->deadline_ns != ZKL_NO_DEADLINE) ||
            (rc == ZKL_ECANCELED && zkl_cancel_is_set(wait->cancel)) ||
-           (rc == ZKL_EBUSY && (wait->flags & ZKL_WAIT_TRY));
+           ((rc == ZKL_EBUSY || rc == ZKL_EUNPROVED) && (wait->flags & ZKL_WAIT_TRY));
 }
 
 static void keep_longest(struct seat *seat, const struct zkl_wait *wait, int64_t ms)

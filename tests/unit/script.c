@@ -122,7 +122,7 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
     struct script *s = script_of(port);
-    assert_true(zkl_session_connected(&s->core.session));
+    assert_true(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_NUDGE);
     if (s->refuse[r->kind] != ZKL_ANSWER_OK) {
         assert_true(++s->refusals < 1000); /* a loop */
         record_request(s, r,
@@ -135,8 +135,10 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     request->id = r->id;
     request->kind = r->kind;
     request->watch_id = r->watch_id;
+    request->stamp = r->stamp;
     snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
-    record_request(s, r, "");
+    if (s->nudges || r->kind != ZKL_REQ_NUDGE)
+        record_request(s, r, "");
     return ZKL_ANSWER_OK;
 }
 
@@ -247,7 +249,7 @@ struct script *script_new(void)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&s->core, &s->port, SCRIPT_TIMEOUT_MS);
+    zkl_core_init(&s->core, &s->port, SCRIPT_TIMEOUT_MS, 0);
     return s;
 }
 
@@ -381,8 +383,13 @@ void script_withdraw(struct script *s, int number)
 
 static void session_event(struct script *s, enum zkl_session_event_type type, int64_t session)
 {
-    struct zkl_session_event event = {
-        .type = type, .now = now_of(s), .session = session, .timeout_ms = SCRIPT_TIMEOUT_MS};
+    struct zkl_session_event event = {.type = type,
+                                      .now = now_of(s),
+                                      .session = session,
+                                      .timeout_ms = SCRIPT_TIMEOUT_MS,
+                                      .opened_boot_ns = now_of(s).boot_ns,
+                                      .first = !s->was_up};
+    s->was_up = type == ZKL_SE_EXPIRED ? false : s->was_up || type == ZKL_SE_UP;
     zkl_core_session_event(&s->core, &event);
 }
 
@@ -401,6 +408,7 @@ void script_up(struct script *s, int64_t session)
 static void reply_to(struct script *s, size_t index, struct zkl_reply *reply)
 {
     reply->id = s->requests[index].id;
+    reply->stamp = s->requests[index].stamp;
     memmove(&s->requests[index], &s->requests[index + 1],
             (--s->request_count - index) * sizeof *s->requests);
     zkl_core_reply(&s->core, now_of(s), reply);
@@ -416,6 +424,14 @@ void script_down(struct script *s)
 
 /* --- time ----------------------------------------------------------------- */
 
+static void answer_nudges(struct script *s)
+{
+    for (size_t i = s->request_count; i-- > 0;) {
+        if (s->requests[i].kind == ZKL_REQ_NUDGE && !s->nudges)
+            reply_to(s, i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
+    }
+}
+
 void script_at(struct script *s, int64_t ms)
 {
     int calls = 0;
@@ -427,6 +443,8 @@ void script_at(struct script *s, int64_t ms)
         assert_true(++calls < 10000); /* the service thread would spin */
         s->now_ms = due_ms > s->now_ms ? due_ms : s->now_ms;
         zkl_core_timer(&s->core, now_of(s));
+        if (zkl_session_connected(&s->core.session))
+            answer_nudges(s);
     }
     s->now_ms = ms;
 }

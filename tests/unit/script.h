@@ -32,6 +32,7 @@
 struct script_request {
     uint64_t id, watch_id;
     enum zkl_request_kind kind;
+    struct zkl_stamp stamp;
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
 };
 
@@ -43,7 +44,9 @@ struct script {
     int guids;
     char text[32768];
     size_t length;
-    bool quiet; /* record nothing */
+    bool quiet;  /* record nothing */
+    bool nudges; /* they are recorded, and answered by the test; else they are answered at once */
+    bool was_up;
     struct script_request requests[512];
     size_t request_count;
     enum zkl_answer refuse[ZKL_REQUEST_KINDS]; /* what send answers; OK: takes it */

@@ -393,7 +393,8 @@ static struct script *create_unanswered(void)
 }
 
 /* Goal: a node whose create was never answered is adopted, not made twice. Method: after the
- * link is back a list behind a barrier shows our GUID, its Stat our session. Modes: F1. */
+ * link is back a list behind a barrier shows our GUID, its Stat our session; the grant is for the time when the
+ * new link counts as a proof. Modes: F1. */
 static void an_unanswered_create_is_found_and_adopted(void **state)
 {
     struct script *s = create_unanswered();
@@ -410,7 +411,13 @@ static void an_unanswered_create_is_found_and_adopted(void **state)
                      "  > stat /r/G1-0000000007\n"
                      "[    80] #1 RECOVERING -> LISTING: adopted\n"
                      "  > list /r\n"
-                     "[    80] #1 LISTING -> HOLDING: first\n"
+                     "[    80] #1 LISTING -> CONFIRMING: first\n"
+                     "  > heartbeat /r/G1-0000000007\n");
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, 300);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_expect(s, "  > heartbeat /r/G1-0000000007\n"
+                     "[   300] #1 CONFIRMING -> HOLDING: proved\n"
                      "  #1 granted 333\n");
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);

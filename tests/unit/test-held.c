@@ -81,19 +81,11 @@ static void unlock_waits_at_most_until_the_window_ends(void **state)
     script_at(s, 100);
     script_forget(s);
     script_unlock(s, 1);
-    script_at(s, 2600);
+    script_at(s, 2900);
     script_expect(s, "[   100] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "[  2250] #1 RELEASING -> LEAVING: the window ended\n"
-                     "  #1 released EUNCONFIRMED: the window ended\n"
-                     "  > nudge /\n");
+                     "[  2813] #1 RELEASING -> LEAVING: the window ended\n"
+                     "  #1 released EUNCONFIRMED: the window ended\n");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
 }
@@ -172,9 +164,9 @@ static void an_owner_that_exits_leaves_its_node_to_the_janitor(void **state)
 
 /* --- holding and losing --------------------------------------------------- */
 
-/* Goal: the window is the send time of the last answered write plus three quarters, and a hold
- * that runs out of it is suspect until proved. Method: the server stops answering heartbeats,
- * then one is answered. Modes: F8. */
+/* Goal: a hold that runs out of the window is suspect until proved: what is proved first is the timeout from
+ * the opening of the handle, less R. Method: the server stops answering heartbeats, then those of then and
+ * of now are answered. Modes: F8. */
 static void a_hold_is_suspect_at_the_window_s_end_until_it_is_proved(void **state)
 {
     struct script *s = script_connected();
@@ -184,21 +176,17 @@ static void a_hold_is_suspect_at_the_window_s_end_until_it_is_proved(void **stat
     script_created(s, 7);
     script_listed(s, "1:7");
     script_forget(s);
-    script_at(s, 2249);
-    script_expect(s, "  > heartbeat /r/G1-0000000007\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > nudge /\n");
-    script_at(s, 2250);
-    script_expect(s, "  #1 SUSPECT (window)\n"
-                     "  > nudge /\n");
-    script_at(s, 2300);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
-    script_expect(s, "  #1 HELD\n");
-    script_at(s, 2301);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, 415);
     script_expect(s, "  > heartbeat /r/G1-0000000007\n");
+    script_at(s, 2812);
+    script_expect(s, "");
+    script_at(s, 2813);
+    script_expect(s, "  #1 SUSPECT (window)\n");
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, 2900);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_expect(s, "  > heartbeat /r/G1-0000000007\n"
+                     "  #1 HELD\n");
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
@@ -352,6 +340,17 @@ static void a_lease_ends_in_time(void **state)
 /* --- an empty window ------------------------------------------------------ */
 
 /* The waiter is first after a stop of the process that was longer than the window. */
+/* Every heartbeat is answered until then. */
+static void prove_until(struct script *s, int64_t ms)
+{
+    enum zkl_request_kind kind;
+    while (s->now_ms < ms) {
+        script_at(s, s->now_ms + 1);
+        while (script_next(s, &kind) && kind == ZKL_REQ_HEARTBEAT)
+            script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    }
+}
+
 static struct script *confirming(void)
 {
     struct script *s = script_connected();
@@ -363,8 +362,8 @@ static struct script *confirming(void)
     return s;
 }
 
-/* Goal: no grant with an empty window. Method: first in the queue long after the last proof: the
- * grant waits for one answered heartbeat. */
+/* Goal: no grant with an empty window. Method: first in the queue long after the last answer: the
+ * grant waits for a heartbeat that rests on one of now. */
 static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
 {
     struct script *s = confirming();
@@ -373,8 +372,12 @@ static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
     script_at(s, 4020);
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_expect(s, "[  4000] #1 LISTING -> CONFIRMING: first\n"
-                     "  > heartbeat /r/G1-0000000009\n"
-                     "[  4020] #1 CONFIRMING -> HOLDING: proved\n"
+                     "  > heartbeat /r/G1-0000000009\n");
+    prove_until(s, 5120);
+    script_forget(s);
+    prove_until(s, 5130);
+    script_expect(s, "  > heartbeat /r/G1-0000000009\n"
+                     "[  5125] #1 CONFIRMING -> HOLDING: proved\n"
                      "  #1 granted 101\n");
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -428,8 +431,7 @@ static void a_refused_heartbeat_is_sent_later(void **state)
     s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_NOMEM;
     script_listed(s, "1:9");
     s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_OK;
-    script_at(s, 5000);
-    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    prove_until(s, 6000);
     assert_true(script_has(s, "granted"));
     script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);

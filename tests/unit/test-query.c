@@ -143,6 +143,7 @@ static void a_refused_query_says_so_or_goes_out_later(void **state)
 {
     struct script *s = script_connected();
     (void)state;
+    s->nudges = true;
     s->refuse[ZKL_REQ_GET] = ZKL_ANSWER_NOMEM;
     script_ask(s, get("/r"));
     s->refuse[ZKL_REQ_GET] = ZKL_ANSWER_LINK;
@@ -362,6 +363,7 @@ static void a_watching_query_nudges(void **state)
 {
     struct script *s = watching();
     (void)state;
+    s->nudges = true;
     script_at(s, 2 * ZKL_NUDGE_MS);
     assert_true(script_has(s, "  > nudge /\n"));
     script_withdraw(s, 1);

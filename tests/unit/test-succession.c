@@ -44,7 +44,7 @@ static void it_waits_for_word_of_its_own_node(void **state)
         script_expect(s, "");
         assert_int_equal(state_of(s, 1), ZKL_WAITING);
         if (i == 4)
-            script_at(s, SCRIPT_TIMEOUT_MS * 3 / 5);
+            script_at(s, SCRIPT_TIMEOUT_MS * 7 / 8);
         if (i == 3)
             script_down(s);
         else

@@ -414,7 +414,7 @@ static void check_session(const struct zkl_session *s, enum zkl_session_state fr
     assert_int_equal((actions & ZKL_SA_OPEN_PROBE) != 0, (has_probe && !had_probe) || replaced);
     assert_int_equal((actions & (ZKL_SA_DROP_PROBE | ZKL_SA_ADOPT_PROBE)) != 0,
                      (had_probe && !has_probe) || replaced);
-    assert_true(!(actions & ZKL_SA_EXPIRE) || s->proved_boot_ns == 0);
+    assert_true(!(actions & ZKL_SA_EXPIRE) || s->proof.touched_boot == 0);
     assert_true(!up || s->id != 0);
 }
 
@@ -427,7 +427,7 @@ static void random_session_events_respect_the_table(void **state)
     for (int round = 0; round < 5000; round++) {
         struct zkl_session s;
         struct zkl_session_event ev = {.timeout_ms = 1000};
-        zkl_session_init(&s, 1000);
+        zkl_session_init(&s, 1000, 0);
         for (int i = 0; i < 60; i++) {
             unsigned late = fake_random(&prng, ZKL_SESSION_EVENT_TYPES * 4);
             enum zkl_session_state from = s.state;
@@ -439,7 +439,7 @@ static void random_session_events_respect_the_table(void **state)
             unsigned actions = zkl_session_step(&s, &ev, session_moved, &s);
             check_session(&s, from, actions);
             if (s.state == ZKL_SESSION_CONNECTED)
-                zkl_session_proved(&s, ev.now.mono_ns + 1);
+                s.proof.touched_boot = ev.now.mono_ns + 1;
         }
     }
 }

@@ -198,11 +198,12 @@ static void a_late_event_finds_nobody(void **state)
 }
 
 /* Goal: while something is waited for, some request goes out every 300 ms (a server may sit on
- * an event), and else none. Method: a waiter that is not next; then an idle client. */
+ * an event), and else four in each timeout. Method: a waiter that is not next; then an idle client. */
 static void a_waiting_client_nudges_the_server(void **state)
 {
     struct script *s = script_connected();
     (void)state;
+    s->nudges = true;
     script_wait(s, "/r", 9, "5:7 6:8");
     script_forget(s);
     script_at(s, 950);
@@ -216,8 +217,11 @@ static void a_waiting_client_nudges_the_server(void **state)
     script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
+    s->nudges = false;
+    size_t before = s->core.sent[ZKL_REQ_NUDGE];
     script_at(s, 60000);
     script_expect(s, "");
+    assert_in_range(s->core.sent[ZKL_REQ_NUDGE] - before, 75, 4 * 59050 / SCRIPT_TIMEOUT_MS);
     script_free(s);
 }
 
@@ -254,18 +258,19 @@ static void a_waiter_far_back_watches_its_own_node_in_time(void **state)
 }
 
 /* Goal: the client that is next in line proves its session in time. Method: a waiter with one
- * before it sends heartbeats instead of nudges. */
+ * before it sends two requests in an eighth of the timeout, a proof and a read. */
 static void the_next_in_line_keeps_its_window_open(void **state)
 {
     struct script *s = script_connected();
     (void)state;
+    s->nudges = true;
     script_wait(s, "/r", 9, "5:7");
     script_forget(s);
-    script_at(s, 760);
+    script_at(s, 600);
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_expect(s, "  > nudge /\n"
-                     "  > nudge /\n"
-                     "  > heartbeat /r/G1-0000000009\n");
+                     "  > heartbeat /r/G1-0000000009\n"
+                     "  > nudge /\n");
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -278,6 +283,7 @@ static void an_awaited_answer_is_nudged_too(void **state)
 {
     struct script *s = script_connected();
     (void)state;
+    s->nudges = true;
     script_lock(s, "/r");
     script_forget(s);
     script_at(s, 700);
