@@ -26,9 +26,7 @@ static struct zkl_client *client_of(const struct seat *seat)
     options.servers = seat->servers;
     options.session_timeout_ms = seat->session_ms;
     options.connect_timeout_ms = OPEN_MS;
-#ifdef ZKL_EUNPROVED_KNOWN
     options.tick_ms = seat->tick_ms;
-#endif
     return zkl_client_open(&client, &options) == 0 ? client : NULL;
 }
 

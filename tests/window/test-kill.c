@@ -110,9 +110,7 @@ static void holder_start(struct test *t, struct holder *h)
     options.servers = zks_connect_string(t->stage.zks);
     options.session_timeout_ms = h->session_ms;
     options.connect_timeout_ms = WAIT_MS;
-#ifdef ZKL_EUNPROVED_KNOWN
     options.tick_ms = t->tick_said ? t->stage.tick_ms : 0;
-#endif
     if (zkl_client_open(&h->client, &options) != 0)
         give_up(zkl_error_detail());
     if (pthread_create(&h->thread, NULL, holder_main, h) != 0)

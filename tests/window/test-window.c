@@ -209,16 +209,15 @@ static void wait_for_rivals(struct test *t, const struct batch *b, struct rival 
 
 /* --- what came out ---------------------------------------------------------------------------- */
 
-/* The least margin that this run could have had, by a rule that counts on half a tick and D and
- * lets a session live until T less T/16 after the last thing that the leader is sure to have heard:
- * had the last request that was handed over been sent just before that. */
+/* The least margin that this run could have had, by the rule of core/proof.h: had the last request that
+ * was handed over been sent D before that. Who does not know the tick counts on two in T. */
 static int64_t computed_ns(const struct test *t, const struct batch *b, int64_t told)
 {
-    int64_t session_ns = b->session_ms * MS;
-    int64_t unknown_ns = t->tick_said ? 0 : (b->session_ms - t->stage.tick_ms) * MS / 2;
+    int64_t session_ns = b->session_ms * MS, late_ns = session_ns / 16;
+    int64_t unknown_ns = t->tick_said ? 0 : session_ns / 4 - t->stage.tick_ms * MS / 2;
+    int64_t end_ns = told - late_ns - unknown_ns + session_ns - late_ns;
 
-    return expiry_ns(&t->stage, told, b->session_ms) - (told + session_ns - session_ns / 16) +
-           unknown_ns;
+    return expiry_ns(&t->stage, told, b->session_ms) - end_ns;
 }
 
 /* The machine itself was later than is assumed. */
