@@ -123,7 +123,8 @@ struct zkl_client_metrics {
                                         included */
     /* Now. */
     int state;                /* enum zkl_client_state */
-    int session_timeout_ms;   /* negotiated; before the first connection what was asked for */
+    int session_timeout_ms;   /* negotiated, the smallest that was announced for this session; before
+                                 the first connection what was asked for */
     int64_t window_ms;        /* for so long the session is proved */
     uint64_t outstanding;     /* requests without an answer yet */
     uint64_t janitor_backlog; /* contenders whose owner has its answer, and whose node is not known

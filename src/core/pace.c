@@ -137,9 +137,7 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 
 static int64_t part_of_timeout(const struct zkl_core *core, int part)
 {
-    const struct zkl_session *session = &core->session;
-    int64_t timeout_ns = session->proof.timeout_ns;
-    return (timeout_ns != 0 ? timeout_ns : session->timeout_ms * MS) / part;
+    return zkl_session_timeout_ns(&core->session) / part;
 }
 
 /* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an

@@ -14,8 +14,9 @@
 
 /* What goes with a request and comes back with its answer, whoever waits for that. */
 struct zkl_stamp {
-    int64_t sent_boot;   /* read before the call into libzookeeper; 0: its answer says nothing */
-    int64_t proves_boot; /* if it succeeds over this link the leader was touched then or later; 0: no
+    int64_t sent_boot; /* read before the call into libzookeeper; 0: its answer says nothing */
+    int64_t
+        proves_boot; /* if it succeeds over this link the leader was touched then or later; 0: no
                             proof yet */
     uint64_t link;
     bool writes; /* it creates or checks nodes of this session */
@@ -35,13 +36,14 @@ struct zkl_proof {
     int64_t touched_boot; /* the leader was surely touched then or later; 0: not known */
     int64_t beat_boot;    /* when the newest proof was sent that succeeded; 0: none */
     bool is_known; /* something was answered over the link over which timeout_ns was heard of */
-    int64_t ended_boot;   /* when the newest request was sent that has ended, answered or handed back */
+    int64_t
+        ended_boot; /* when the newest request was sent that has ended, answered or handed back */
     /* Of the link: */
     uint64_t link; /* its number; one that is down has none of the others */
     bool up;
     int64_t start_boot;   /* the session was created or revalidated then or later, */
     int64_t settled_boot; /* and a proof that is sent from then on may rest on it */
-    int64_t old_boot;     /* the newest request whose answer is P + 2 D old was sent then; 0: none */
+    int64_t old_boot; /* the newest request whose answer is P + 2 D old was sent then; 0: none */
     unsigned first, count;
     struct zkl_answered answered[ZKL_ANSWERED_MAX];
 };

@@ -58,12 +58,11 @@ static void move(struct step *step, enum zkl_session_state to, const char *why)
 
 void zkl_session_init(struct zkl_session *session, int timeout_ms, int tick_ms)
 {
-    *session = (struct zkl_session){
-        .state = ZKL_SESSION_STARTING,
-        .asked_ms = timeout_ms,
-        .timeout_ms = timeout_ms,
-        .timer_mono_ns = INT64_MAX,
-        .proof = {.tick_ns = tick_ms * MS}};
+    *session = (struct zkl_session){.state = ZKL_SESSION_STARTING,
+                                    .asked_ms = timeout_ms,
+                                    .timeout_ms = timeout_ms,
+                                    .timer_mono_ns = INT64_MAX,
+                                    .proof = {.tick_ns = tick_ms * MS}};
 }
 
 static void set_timer(struct step *step, int64_t after_ms)

@@ -60,9 +60,9 @@ enum zkl_session_action {
 
 struct zkl_session {
     enum zkl_session_state state;
-    int64_t id;     /* 0: none */
-    int asked_ms;   /* timeout asked for */
-    int timeout_ms; /* announced last; before the first connection asked_ms */
+    int64_t id;                     /* 0: none */
+    int asked_ms;                   /* timeout asked for */
+    int timeout_ms;                 /* announced last; before the first connection asked_ms */
     struct zkl_session_event probe; /* how the second handle came up last */
     int64_t timer_mono_ns;          /* INT64_MAX: none */
     struct zkl_proof proof;
@@ -83,6 +83,13 @@ const char *zkl_session_state_name(enum zkl_session_state state);
 static inline bool zkl_session_connected(const struct zkl_session *session)
 {
     return session->state == ZKL_SESSION_CONNECTED;
+}
+
+/* The smallest that was announced; before that what was asked for. */
+static inline int64_t zkl_session_timeout_ns(const struct zkl_session *session)
+{
+    int64_t announced = session->proof.timeout_ns;
+    return announced != 0 ? announced : session->asked_ms * INT64_C(1000000);
 }
 
 /* 0: empty. */

@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <zklock/metrics.h>
+
 #include "clock.h"
 #include "launch.h"
 
@@ -79,6 +81,12 @@ int64_t claim_window_end_ns(const struct claim *claim)
     int64_t now = boot_ns(); /* before it is asked: rather too early than too late */
     int64_t window = zkl_multi_window_ms(claim->multi);
     return window > 0 ? now + window * MS_NS : 0;
+}
+
+int64_t claim_timeout_ns(const struct claim *claim)
+{
+    struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
+    return zkl_client_metrics(claim->client, &metrics) == 0 ? metrics.session_timeout_ms * MS_NS : 0;
 }
 
 int claim_release(struct claim *claim)

@@ -34,6 +34,8 @@ int claim_acquire(struct claim *claim, const struct zkl_wait *wait);
 bool claim_describe(const struct claim *claim, char *variables[]);
 /* Up to when all are held for sure, on CLOCK_BOOTTIME; 0 if they are not. */
 int64_t claim_window_end_ns(const struct claim *claim);
+/* Of the session. */
+int64_t claim_timeout_ns(const struct claim *claim);
 int claim_release(struct claim *claim);
 void claim_fini(struct claim *claim);
 

@@ -78,6 +78,17 @@ static int use_timeout(struct zkl_client_options *options, const char *text)
     return 0;
 }
 
+static int use_tick(struct zkl_client_options *options, const char *text)
+{
+    int64_t ms;
+    if (!text)
+        return 0;
+    if (!seconds_to_ms(text, &ms) || ms < 1 || ms > SESSION_MS_MAX)
+        return fail(EXIT_CONFIG, "the tick is \"%s\"; it must be 0.001 to 86400 seconds", text);
+    options->tick_ms = (int)ms;
+    return 0;
+}
+
 static int use_acl(struct zkl_client_options *options, const char *text)
 {
     if (!text || strcmp(text, "open") == 0)
@@ -99,6 +110,8 @@ int tool_options(struct tool_options *all, struct settings *settings)
     options->servers = settings->text[SETTING_SERVERS];
     if (rc == 0)
         rc = use_timeout(options, settings->text[SETTING_SESSION_TIMEOUT]);
+    if (rc == 0)
+        rc = use_tick(options, settings->text[SETTING_TICK]);
     if (rc == 0)
         rc = use_credential(options, settings, all->credential);
     if (rc == 0)

@@ -26,7 +26,7 @@ enum {
 struct guard {
     int socket, children, timer; /* descriptors */
     pid_t zklock, command;       /* the latter is its group's number as well */
-    int64_t window_end_ns, window_full_ns;
+    int64_t window_end_ns, timeout_ns;
     int64_t kill_at_ns; /* SIGTERM was sent; 0: not yet */
     enum ending ending;
     bool running; /* the command itself; others of its group may be left */
@@ -35,16 +35,17 @@ struct guard {
 
 /* --- times --------------------------------------------------------------- */
 
-/* Of a window that is renewed in time two thirds are left at least. When a third is left, something is
- * wrong; the last fifth is for a SIGKILL to be heard on a machine that is busy. */
+/* Of a window that is renewed in time three eighths of a timeout are left at least. A leader's election takes
+ * some of that; when an eighth is left, something is wrong. The last sixteenth is for a SIGKILL to be heard
+ * on a machine that is busy. */
 static int64_t term_at_ns(const struct guard *g)
 {
-    return g->window_end_ns - g->window_full_ns / 3;
+    return g->window_end_ns - g->timeout_ns / 8;
 }
 
 static int64_t last_moment_ns(const struct guard *g)
 {
-    return g->window_end_ns - g->window_full_ns / 5;
+    return g->window_end_ns - g->timeout_ns / 16;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -120,15 +121,14 @@ static void on_time(struct guard *g)
 
 /* --- what comes in ------------------------------------------------------- */
 
-/* A later window also puts a SIGKILL off, so that a command that is about to end may go on with it. */
-static void on_window(struct guard *g, int64_t end_ns)
+/* A later window also puts a SIGKILL off, so that a command that is about to end may go on with it. An earlier
+ * one comes with a server that announced a smaller timeout. */
+static void on_window(struct guard *g, const struct order *order)
 {
-    int64_t length = end_ns - boot_ns();
-    if (end_ns <= g->window_end_ns || g->ending == ENDING_LOST)
+    if (g->ending == ENDING_LOST)
         return;
-    g->window_end_ns = end_ns;
-    if (length > g->window_full_ns)
-        g->window_full_ns = length;
+    g->window_end_ns = order->time_ns;
+    g->timeout_ns = order->timeout_ns;
     if (g->kill_at_ns)
         g->kill_at_ns = last_moment_ns(g);
 }
@@ -151,7 +151,7 @@ static void on_order(struct guard *g)
     if (n != sizeof order)
         on_zklock_gone(g);
     else if (order.kind == ORDER_WINDOW)
-        on_window(g, order.time_ns);
+        on_window(g, &order);
     else if (order.kind == ORDER_LOST)
         end(g, ENDING_LOST);
 }

@@ -13,13 +13,14 @@
 /* --- what zklock says, each one packet ---------------------------------- */
 
 enum order_kind {
-    ORDER_WINDOW = 1, /* the lock is proved until time_ns */
+    ORDER_WINDOW = 1, /* the lock is proved until time_ns, by a session of timeout_ns */
     ORDER_LOST = 2,   /* it is lost: what was said of the window is void */
 };
 
 struct order {
     enum order_kind kind;
     int64_t time_ns; /* CLOCK_BOOTTIME */
+    int64_t timeout_ns;
 };
 
 /* --- what the guard says ------------------------------------------------ */

@@ -110,10 +110,9 @@ void job_go(struct job *job, char *const variables[])
 
 /* --- talk ---------------------------------------------------------------- */
 
-bool job_order(struct job *job, enum order_kind kind, int64_t time_ns)
+bool job_order(struct job *job, const struct order *order)
 {
-    struct order order = {.kind = kind, .time_ns = time_ns};
-    return send(job->socket, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof order;
+    return send(job->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *order;
 }
 
 /* A guard that ends without having read all orders makes an error of that, which stands before what it

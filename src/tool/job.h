@@ -32,7 +32,7 @@ int job_start(struct job *job, char **argv);
 void job_go(struct job *job, char *const variables[]);
 
 /* False if it could not be said now. */
-bool job_order(struct job *job, enum order_kind kind, int64_t time_ns);
+bool job_order(struct job *job, const struct order *order);
 /* What the guard said, if it said something. -1: the guard is gone. 0: nothing. 1: *report is set. */
 int job_receive(struct job *job, struct report *report);
 

@@ -109,10 +109,13 @@ static const char *why(enum ending ending)
 /* A window that could not be told now is told later. */
 static int tell_window(struct run *run)
 {
-    int64_t end = claim_window_end_ns(&run->claim);
-    int64_t left_ms = (end - boot_ns()) / MS_NS;
-    if (end > run->told_ns && job_order(&run->job, ORDER_WINDOW, end))
-        run->told_ns = end;
+    struct order order = {.kind = ORDER_WINDOW,
+                          .time_ns = claim_window_end_ns(&run->claim),
+                          .timeout_ns = claim_timeout_ns(&run->claim)};
+    int64_t left_ms = (order.time_ns - boot_ns()) / MS_NS;
+    bool is_earlier = order.time_ns != 0 && order.time_ns + TELL_MS_MIN * MS_NS < run->told_ns;
+    if ((order.time_ns > run->told_ns || is_earlier) && job_order(&run->job, &order))
+        run->told_ns = order.time_ns;
     int64_t pause_ms = left_ms / TELLS_PER_WINDOW;
     return (int)(pause_ms < TELL_MS_MIN   ? TELL_MS_MIN
                  : pause_ms > TELL_MS_MAX ? TELL_MS_MAX
@@ -125,7 +128,7 @@ static void tell_events(struct run *run)
     if (read(run->claim.events, &count, sizeof count) < 0 && errno != EAGAIN)
         return;
     if (atomic_load(&run->claim.lost) && !run->told_lost)
-        run->told_lost = job_order(&run->job, ORDER_LOST, 0);
+        run->told_lost = job_order(&run->job, &(struct order){.kind = ORDER_LOST});
     if (atomic_load(&run->claim.revoked) && !run->told_revoked) {
         run->told_revoked = true;
         say("somebody asks for the lock: the command gets SIGTERM");

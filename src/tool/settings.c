@@ -18,6 +18,7 @@ static const struct {
 } names[SETTINGS] = {
     [SETTING_SERVERS] = {"servers", "ZKLOCK_SERVERS"},
     [SETTING_SESSION_TIMEOUT] = {"session_timeout", "ZKLOCK_SESSION_TIMEOUT"},
+    [SETTING_TICK] = {"tick", "ZKLOCK_TICK"},
     [SETTING_ACL] = {"acl", "ZKLOCK_ACL"},
     [SETTING_AUTH_FILE] = {"auth_file", "ZKLOCK_AUTH_FILE"},
 };
@@ -74,8 +75,8 @@ static int take_line(struct settings *settings, const char *file, int number, ch
             return keep(settings, i, trim(equals + 1));
     }
     return fail(EXIT_CONFIG,
-                "%s, line %d: \"%s\" is no setting; there are servers, session_timeout, acl and "
-                "auth_file",
+                "%s, line %d: \"%s\" is no setting; there are servers, session_timeout, tick, acl "
+                "and auth_file",
                 file, number, key);
 }
 

@@ -6,6 +6,7 @@
  *     key              environment             option
  *     servers          ZKLOCK_SERVERS          --servers HOST:PORT,...
  *     session_timeout  ZKLOCK_SESSION_TIMEOUT  --session-timeout SECONDS
+ *     tick             ZKLOCK_TICK             (none)  of the servers, SECONDS
  *     acl              ZKLOCK_ACL              (none)  "open" or "creator"
  *     auth_file        ZKLOCK_AUTH_FILE        (none)  file whose first line is SCHEME:CREDENTIAL
  *     (none)           ZKLOCK_AUTH             (none)  SCHEME:CREDENTIAL itself, before any file
@@ -19,7 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum setting { SETTING_SERVERS, SETTING_SESSION_TIMEOUT, SETTING_ACL, SETTING_AUTH_FILE, SETTINGS };
+enum setting {
+    SETTING_SERVERS,
+    SETTING_SESSION_TIMEOUT,
+    SETTING_TICK,
+    SETTING_ACL,
+    SETTING_AUTH_FILE,
+    SETTINGS
+};
 
 /* Codes of getopt_long: a subcommand's own long options are to stay below. */
 enum { OPTION_SETTINGS = 1000 };

@@ -151,11 +151,11 @@ static void a_hold_does_not_go_by_the_wall_clock(void **state)
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
     for (size_t i = 0; i < STEPS; i++) {
-        check_wait(zkl_mutex_window_ms(mutex) > BRIEF_MS / 2, WAIT_MS);
+        check_wait(zkl_mutex_window_ms(mutex) > BRIEF_MS / 4, WAIT_MS);
         step_s = steps_s[i];
         int64_t window_ms = zkl_mutex_window_ms(mutex), end_ms = net_now_ms() + window_ms;
         check_num(window_ms, >, 0);
-        check_num(window_ms, <=, BRIEF_MS * 3 / 4);
+        check_num(window_ms, <=, BRIEF_MS * 15 / 16);
         check_wait(net_now_ms() + zkl_mutex_window_ms(mutex) > end_ms + BRIEF_MS / 8, WAIT_MS);
         check_true(zkl_mutex_token(mutex) == token);
         check_num(age_of_holder(client, path) > HOUR_S * 1000, ==, steps_s[i] > 0);

@@ -123,7 +123,6 @@ struct fake_handle {
     bool may_lower; /* a reconnect may negotiate less */
     bool attempted; /* one that failed has touched the session */
     int timeout_ms; /* negotiated last, asked for next */
-    int64_t opened_ms;
     struct fake_learner learner;
     int64_t view;   /* what its server has applied */
     int64_t seen;   /* the newest zxid that libzookeeper knows of */

@@ -15,13 +15,17 @@ int name_of(const struct proc *p)
     return (int)(p - p->world->procs);
 }
 
-struct zkl_time now_of(const struct proc *p)
+static struct zkl_time time_of(const struct proc *p, int64_t ms)
 {
-    int64_t ms = p->world->fake.now_ms;
     int64_t per_ms = MS + p->world->rates[name_of(p)];
     bool stops = !fake_holds(&p->world->fake, FAKE_BOOTTIME_GOES_ON);
     int64_t boot_ms = ms - (stops ? p->suspended_ms : 0);
     return (struct zkl_time){(ms - p->suspended_ms) * per_ms, boot_ms * per_ms + BOOT_AHEAD_MS * MS};
+}
+
+struct zkl_time now_of(const struct proc *p)
+{
+    return time_of(p, p->world->fake.now_ms);
 }
 
 struct zkl_core *core_of(struct proc *p)
@@ -143,7 +147,7 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
                                       .now = now_of(p),
                                       .session = h->session,
                                       .timeout_ms = h->timeout_ms,
-                                      .opened_boot_ns = (h->opened_ms + BOOT_AHEAD_MS) * MS,
+                                      .opened_boot_ns = time_of(p, h->opened_ms).boot_ns,
                                       .first = type == FAKE_UP && ++h->links == 1};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
