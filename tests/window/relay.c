@@ -59,7 +59,7 @@ struct link {
 struct follower {
     int jitter_ms;
     int hold; /* PINGs until the one that stays; 0: none */
-    int64_t held_at;
+    int64_t held_at, came_at;
     int64_t passed_at, gap, answered_at;
     int64_t passed_before; /* the PING before the one that is not answered yet */
     bool cut;
@@ -172,6 +172,7 @@ static void hold_ping(struct relay *r, struct link *l, const unsigned char *pack
     int64_t now = net_boot_ns();
     int late_ms = f->jitter_ms > 0 ? chance_between(&f->chance, 0, f->jitter_ms) : 0;
 
+    f->came_at = now;
     if (l->ping.used == 0)
         l->ping_due = f->hold > 0 ? now : now + late_ms * MS;
     if (f->hold > 0 && --f->hold == 0) {
@@ -517,6 +518,14 @@ void relay_heal(struct relay *r, size_t follower)
             r->links[i]->gone = true;
     }
     pthread_mutex_unlock(&r->mu);
+}
+
+int64_t relay_last_ping(struct relay *r, size_t follower)
+{
+    pthread_mutex_lock(&r->mu);
+    int64_t at = r->follower[follower].came_at;
+    pthread_mutex_unlock(&r->mu);
+    return at;
 }
 
 int64_t relay_last_round(struct relay *r, size_t follower)

@@ -39,6 +39,8 @@ int64_t relay_cut(struct relay *relay, size_t follower);
 /* The connections that were cut are closed, and new ones pass. */
 void relay_heal(struct relay *relay, size_t follower);
 
+/* When the leader's last PING to the follower came to the relay. */
+int64_t relay_last_ping(struct relay *relay, size_t follower);
 /* When the follower's last PING was handed over to it: what it had heard of by then, the leader
  * knows. */
 int64_t relay_last_round(struct relay *relay, size_t follower);

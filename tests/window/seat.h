@@ -4,6 +4,7 @@
 #define ZKWINDOW_SEAT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,9 +24,10 @@ struct seat {
     char servers[128], path[64];
     int session_ms, tick_ms; /* tick_ms 0: not said */
     enum role role;
-    pid_t pid;
     int absent_ms; /* the while */
     /* of the test */
+    pid_t pid;
+    bool is_away;
     atomic_int block; /* completions wait from now on, until go */
     atomic_int go;
     atomic_int quit;

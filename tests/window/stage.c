@@ -162,3 +162,12 @@ int64_t expiry_ns(const struct stage *stage, int64_t touched_ns, int session_ms)
     int64_t ms = (touched_ns - offset_ns) / MS + session_ms;
     return (ms / stage->tick_ms + 1) * stage->tick_ms * MS + offset_ns;
 }
+
+int64_t rule_end_ns(const struct stage *stage, const struct seat *seat, int64_t told_ns)
+{
+    int64_t session_ns = seat->session_ms * MS, late_ns = session_ns / 16;
+    int64_t round_ns = seat->tick_ms ? stage->tick_ms * MS / 2 : session_ns / 4;
+    int64_t known = seat->end_seen_ns - round_ns - 2 * late_ns;
+
+    return (known < told_ns ? known : told_ns) + session_ns - late_ns;
+}

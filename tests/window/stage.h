@@ -55,5 +55,10 @@ void rival_end(struct rival *rival);
 /* When the leader closes a session that it heard of at that moment: at the first whole tick of its clock
  * behind the session's end. */
 int64_t expiry_ns(const struct stage *stage, int64_t touched_ns, int session_ms);
+/* The latest end that a window has by the rule of core/proof.h, of a seat that saw its last proof and of
+ * which the leader was told last at that moment: of what is half a tick and twice T/16 older than the
+ * proof the leader has heard. Who does not know the tick counts on two in T. A link that is younger than
+ * that proves more. */
+int64_t rule_end_ns(const struct stage *stage, const struct seat *seat, int64_t told_ns);
 
 #endif

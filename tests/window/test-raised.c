@@ -114,8 +114,7 @@ static void run_once(struct test *t)
         give_up("no new leader");
     int64_t led = net_boot_ns();
     rival_end(&rival);
-    int64_t unknown_ms = tick_said ? 0 : session_ms / 4 - t->stage.tick_ms / 2;
-    int64_t end = told + (session_ms - session_ms / 16 - unknown_ms) * MS;
+    int64_t end = rule_end_ns(&t->stage, s, told);
     show(t, s, rival.granted_ns - s->end_ns, expiry_ns(&t->stage, led, session_ms) - end);
     t->runs++;
     seat_end(s);

@@ -106,28 +106,49 @@ static bool is_absent(const struct seat *s)
     return s->role == ROLE_STOPPED || s->role == ROLE_STOPPED_HOLDER;
 }
 
-/* Each is opened, and stopped or blocked, so long before the aimed moment as was drawn. */
-static void bring_up(struct test *t, const struct batch *b)
+/* In the middle of the time for which a PING may be late, which comes when all had time to be brought
+ * up: the leader sends one each half tick. */
+static int64_t aimed_ms(const struct test *t, const struct batch *b)
 {
-    int64_t aim_ms = net_now_ms() + 100, started = 0, away = 0;
+    int64_t earliest_ms = 0, now = net_boot_ns(), half_ms = t->stage.tick_ms / 2;
+    int64_t next_ms = relay_last_ping(t->stage.relay, b->follower) / MS + b->session_ms / 32;
 
     for (int i = 0; i < b->seats; i++) {
-        int64_t first_ms = net_now_ms() + lead_ms(&t->stage.board->seats[i], b) + 100;
-        aim_ms = first_ms > aim_ms ? first_ms : aim_ms;
+        int64_t first_ms = lead_ms(&t->stage.board->seats[i], b) + 100;
+        earliest_ms = first_ms > earliest_ms ? first_ms : earliest_ms;
     }
-    while (net_now_ms() < aim_ms) {
-        for (int i = 0; i < b->seats; i++) {
-            struct seat *s = &t->stage.board->seats[i];
-            if (!(started & 1 << i) && net_now_ms() >= aim_ms - lead_ms(s, b)) {
-                seat_start(&t->stage, i);
-                started |= 1 << i;
-            }
-            if (s->ready && !(away & 1 << i) && net_now_ms() >= aim_ms - s->absent_ms) {
-                if (is_absent(s))
-                    kill(s->pid, SIGSTOP);
-                s->block = s->role == ROLE_LATE;
-                away |= 1 << i;
-            }
+    earliest_ms += now / MS + 2 * half_ms;
+    int64_t rounds = (earliest_ms - next_ms) / half_ms + 1;
+    return net_now_ms() + next_ms + rounds * half_ms - now / MS;
+}
+
+/* Open it, and stop or block it, so long before the aimed moment as was drawn. */
+static void bring_up_seat(struct test *t, const struct batch *b, int i, int64_t left_ms)
+{
+    struct seat *s = &t->stage.board->seats[i];
+
+    if (s->pid == 0 && left_ms <= lead_ms(s, b))
+        seat_start(&t->stage, i);
+    if (s->ready && !s->is_away && left_ms <= s->absent_ms) {
+        if (is_absent(s))
+            kill(s->pid, SIGSTOP);
+        s->block = s->role == ROLE_LATE;
+        s->is_away = true;
+    }
+}
+
+static void bring_up(struct test *t, const struct batch *b)
+{
+    int64_t aim_ms = aimed_ms(t, b), left_ms;
+    int64_t hold_ms = b->session_ms / 32 + t->stage.tick_ms * 3 / 4; /* before the PING before it */
+    bool holds = false;
+
+    while ((left_ms = aim_ms - net_now_ms()) > 0) {
+        for (int i = 0; i < b->seats; i++)
+            bring_up_seat(t, b, i, left_ms);
+        if (!holds && left_ms <= hold_ms) {
+            relay_hold(t->stage.relay, b->follower);
+            holds = true;
         }
         net_nap_ms(1);
     }
@@ -174,7 +195,8 @@ static void strike(struct test *t, struct batch *b)
     int rounds = b->patient ? 1 + b->session_ms / t->stage.tick_ms : 1;
 
     for (int i = 0; i < rounds; i++) {
-        relay_hold(t->stage.relay, b->follower);
+        if (i > 0)
+            relay_hold(t->stage.relay, b->follower);
         b->held_at = relay_wait_held(t->stage.relay, b->follower, WAIT_MS);
         if (b->held_at == 0)
             give_up("no PING comes");
@@ -208,17 +230,6 @@ static void wait_for_rivals(struct test *t, const struct batch *b, struct rival 
 }
 
 /* --- what came out ---------------------------------------------------------------------------- */
-
-/* The least margin that this run could have had, by the rule of core/proof.h: had the last request that
- * was handed over been sent D before that. Who does not know the tick counts on two in T. */
-static int64_t computed_ns(const struct test *t, const struct batch *b, int64_t told)
-{
-    int64_t session_ns = b->session_ms * MS, late_ns = session_ns / 16;
-    int64_t unknown_ns = t->tick_said ? 0 : session_ns / 4 - t->stage.tick_ms * MS / 2;
-    int64_t end_ns = told - late_ns - unknown_ns + session_ns - late_ns;
-
-    return expiry_ns(&t->stage, told, b->session_ms) - end_ns;
-}
 
 /* The machine itself was later than is assumed. */
 static bool is_void(const struct test *t, const struct batch *b)
@@ -268,7 +279,7 @@ static void judge(struct test *t, const struct batch *b, const struct seat *s,
     if (r->granted_ns == 0)
         give_up("the other one was never granted");
     o.margin = r->granted_ns - s->end_ns;
-    o.computed = o.told ? computed_ns(t, b, o.told) : INT64_MIN / 128;
+    o.computed = expiry_ns(&t->stage, o.told, b->session_ms) - rule_end_ns(&t->stage, s, o.told);
     o.beyond = o.told && s->end_ns > o.told + b->session_ms * MS;
     if (s->end_ns == 0)
         t->withheld++;
