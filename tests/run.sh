@@ -3,8 +3,8 @@
 #                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim and
 #                           cluster without its slow tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos, bench and mutants to the program: sim --schedules N
-#                           --seed S, chaos --minutes 30 --seed 1, soak --help, bench --help, mutants --help
+#                           those of sim, demo, soak, chaos, bench, models and mutants to the program: sim
+#                           --schedules N --seed S, chaos --minutes 30 --seed 1, soak --help, models --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -21,6 +21,7 @@ compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
+models        480  the rule that proves a session, against what servers do with sessions: every state within named bounds
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build, and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile
@@ -121,6 +122,9 @@ install() # SUITE: what it can't do without, then what it would skip
     esac
     case $1 in
     planted | mutants | all) zkl_install_packages patch || return 1 ;;
+    esac
+    case $1 in
+    models | all) zkl_install_packages spin || echo "going on without spin" ;;
     esac
     case $1 in
     package | all) zkl_install_packages git || echo "going on without a tarball" ;;
@@ -342,6 +346,15 @@ demo() # [options]
     plain && tests gcc --suite demo
 }
 
+models() # [options]
+{
+    if ! command -v spin >/dev/null; then
+        skip "spin is not installed"
+        return
+    fi
+    by_itself python3 tests/models/run.py ${brief:+--short} "$@"
+}
+
 # The figures are shown. The program, which has the suite's name, bounds itself.
 program() # SUITE [options]
 {
@@ -474,6 +487,7 @@ suite() # NAME [options]
         [ $# -gt 0 ] || set -- --short
         by_itself sh tests/bench/run.sh "$@"
         ;;
+    models) models "$@" ;;
     planted) by_itself python3 tests/planted/mutants.py --short --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;

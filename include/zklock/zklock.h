@@ -400,7 +400,7 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * The link may be lost and come back during the wait: the place in the queue is kept. If the
  * session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
- * Not held: ETIMEDOUT, ECANCELED, EBUSY (try only), EDISCONNECTED (try only), ECLOSED, EACCES,
+ * Not held: ETIMEDOUT, ECANCELED; EBUSY, EDISCONNECTED and EUNPROVED (tries only); ECLOSED, EACCES,
  * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (a negative deadline, a
  * lease out of range), EFORK, EINCALLBACK, EDEADLK, EOVERFLOW, EMISMATCH (of a semaphore's mutex);
  * and ELOST: this thread's hold, or for a read lock its write lock, was lost and is still to be

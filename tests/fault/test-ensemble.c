@@ -114,13 +114,15 @@ static void leader_without_followers_proves_nothing(void **state)
         holder_begin(&h, leader, path, SESSION_MS);
         actor_begin(a, act_lock, h.mutex, NULL);
         check_wait(fault_children(w, path) == 2, WAIT_MS);
+        /* That of a new session would outlive the leader, which hangs up in the end. */
+        check_wait(zkl_mutex_window_ms(h.mutex) < SESSION_MS * 5 / 8, WAIT_MS);
         pause_node(follower(leader, 0));
         pause_node(follower(leader, 1));
         int64_t start_ms = net_now_ms();
         check_ok(wire_sync(w, "/")); /* answered, by a leader of nobody */
         check_num(zkl_mutex_still_held(h.mutex, 1), ==, 1);
         check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
-        check_num(net_now_ms() - start_ms, <=, SESSION_MS * 3 / 4 + 100);
+        check_num(net_now_ms() - start_ms, <=, SESSION_MS * 15 / 16 + 100);
         check_ok(wire_exists(w, path, NULL));
         check_wait(h.told.suspect == 1, WAIT_MS);
         check_num(h.told.suspect_reason, ==, ZKL_REASON_WINDOW);
@@ -206,7 +208,7 @@ static void client_of_a_lonely_follower_is_unproved_in_time(void **state)
     int64_t start_ms = net_now_ms();
     check_ok(wire_exists(w, "/lonely", NULL)); /* it still answers reads */
     check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
-    check_num(net_now_ms() - start_ms, <=, SESSION_MS * 3 / 4 + 100);
+    check_num(net_now_ms() - start_ms, <=, SESSION_MS * 15 / 16 + 100);
     check_num(h.told.lost, ==, 0);
     check_ok(proxy_refuse(h.proxy, true));
     proxy_cut(h.proxy);
@@ -250,7 +252,7 @@ static void failover_keeps_hold_and_place(void **state)
         int64_t session = fault_session(client);
         check_ok(zks_kill_node(server, (size_t)leader));
         check_true(leader_now() != leader);
-        check_wait(told.held == told.suspect && zkl_mutex_window_ms(mutex) > LONG_MS / 2, WAIT_MS);
+        check_wait(told.held == told.suspect && zkl_mutex_window_ms(mutex) > LONG_MS / 3, WAIT_MS);
         check_num(fault_session(client), ==, session);
         check_num(zkl_mutex_token(mutex), ==, token);
         check_true(actor_busy(a));

@@ -398,7 +398,7 @@ static void run_session(struct fake *fake, struct fake_session *s)
     const struct fake_rules *rules = &fake->rules;
     if (s->close_ms == 0) {
         unsigned most = (unsigned)rules->late_ms;
-        most = fake_holds(fake, FAKE_BATCHES_IN_TIME) ? most : FAKE_TIMEOUT_MS / 2;
+        most = !fake_breaks(fake, FAKE_LATE_BATCH) ? most : FAKE_TIMEOUT_MS / 2;
         s->close_ms = s->expire_ms + fake_random(fake->prng, most + 1);
     }
     if (s->close_ms > fake->now_ms)
@@ -512,8 +512,6 @@ void fake_isolate(struct fake_handle *h, bool deposed)
     touches_part(h);
     h->isolated = true;
     h->deposed = deposed;
-    if (h->learner.leads)
-        fake_elect(h->fake); /* the others have a leader again */
 }
 
 static enum zkl_watch_type unwatched(const struct zkl_request *request)
@@ -698,7 +696,7 @@ static enum zkl_answer room_at(struct fake *fake, const char *path)
 static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
-    bool unchecked = !fake_holds(h->fake, FAKE_WRITES_CHECKED); /* nor that it has ended */
+    bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
     for (size_t i = 0; i < r->check_count; i++) {
         if (unchecked || fake_find(h->fake, r->checks[i]))
             continue;
@@ -952,7 +950,8 @@ static bool is_served_alone(struct fake_handle *h)
     bool read = is_read(kind), sync = kind == ZKL_REQ_SYNC && h->deposed;
     h->fake->tally[FAKE_STALE_READ] += read;
     h->fake->tally[FAKE_STALE_SYNC] += sync;
-    return read || sync || !fake_holds(h->fake, FAKE_QUORUM_WRITES);
+    bool proof = kind == ZKL_REQ_HEARTBEAT && fake_breaks(h->fake, FAKE_PROVED_ALONE);
+    return read || sync || proof || fake_breaks(h->fake, FAKE_MINORITY_WRITES);
 }
 
 /* What the leader checks: PrepRequestProcessor.checkSession. With local sessions it takes one that it
@@ -968,20 +967,23 @@ static bool is_served(struct fake_handle *h)
         return true;
     bool local = h->fake->rules.local_sessions && (kind == ZKL_REQ_SET || kind == ZKL_REQ_MAKE);
     h->fake->tally[FAKE_UNKNOWN_WRITES] += local;
-    return local || (!is_read(kind) && !fake_holds(h->fake, FAKE_WRITES_CHECKED));
+    return local || (!is_read(kind) && fake_breaks(h->fake, FAKE_UNCHECKED));
 }
 
-/* With eager checks of ACLs a server answers errors that the leader does not hear of. (A denied create
- * would end a wish.) */
+/* With eager checks of ACLs a server answers errors that the leader does not hear of: here that of a
+ * node of the session's own which its client may not read any more. */
 static bool is_refused(struct fake_handle *h)
 {
-    bool checked = h->out.first->request.kind == ZKL_REQ_HEARTBEAT;
-    return checked && h->fake->rules.eager && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
+    const struct zkl_request *r = &h->out.first->request;
+    if (!h->fake->rules.eager || r->kind != ZKL_REQ_HEARTBEAT || r->check_count == 0)
+        return false;
+    const struct fake_node *node = fake_find(h->fake, r->checks[0]);
+    return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 
 static void note(struct fake_handle *h)
 {
-    bool noted = fake_holds(h->fake, FAKE_ANSWERS_TOUCH) || fake_chance(h->fake->prng, 2);
+    bool noted = !fake_breaks(h->fake, FAKE_UNTOUCHED_ANSWER) || fake_chance(h->fake->prng, 2);
     if (noted)
         touches_note(h);
 }
@@ -1038,6 +1040,11 @@ static void receive(struct fake_handle *h, struct fake_message *message)
     }
 }
 
+static bool is_forged(const struct fake_handle *h, const struct fake_message *message)
+{
+    return fake_breaks(h->fake, FAKE_FORGED) && message->request.kind == ZKL_REQ_HEARTBEAT;
+}
+
 static void answer_link(struct fake_handle *h, struct fake_queue *queue)
 {
     struct fake_message *message;
@@ -1052,6 +1059,8 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
             reply->reply.id =
                 message->type == FAKE_REQUEST ? message->request.id : message->reply.id;
             reply->reply.answer = ZKL_ANSWER_LINK;
+            if (is_forged(h, message))
+                reply->reply.answer = ZKL_ANSWER_OK;
             reply->reply.stamp = message->request.stamp;
         }
         fake_message_free(message);

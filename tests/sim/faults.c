@@ -39,6 +39,22 @@ static void stall(struct proc *p)
     p->current->stalled = true;
 }
 
+/* The old leader is gone. No link outlives it, but those of servers that have not noticed: B44. */
+static void elect(struct world *w)
+{
+    happened(w, SIM_ELECTION);
+    say("[%6lld] a leader is elected", (long long)w->fake.now_ms);
+    w->elected = true;
+    for (int i = 0; i < PROCS; i++) {
+        struct proc *p = &w->procs[i];
+        if (p->current && !p->current->isolated)
+            cut(p);
+        if (p->probe)
+            cut_probe(p);
+    }
+    fake_elect(&w->fake);
+}
+
 static void isolate(struct proc *p)
 {
     struct world *w = p->world;
@@ -50,19 +66,8 @@ static void isolate(struct proc *p)
     fake_isolate(p->current, deposed);
     p->alone_ms = w->fake.now_ms;
     p->quiet = chance(w, 2);
-}
-
-/* The old leader is gone, with the links of some. */
-static void elect(struct world *w)
-{
-    happened(w, SIM_ELECTION);
-    say("[%6lld] a leader is elected", (long long)w->fake.now_ms);
-    w->elected = true;
-    for (int i = 0; i < PROCS; i++) {
-        if (chance(w, 2))
-            cut(&w->procs[i]);
-    }
-    fake_elect(&w->fake);
+    if (p->current->learner.leads)
+        elect(w); /* the others have a leader again */
 }
 
 static void begin_outage(struct world *w)
@@ -196,7 +201,8 @@ static bool aim_at_window(struct proc *p)
     struct world *w = p->world;
     int64_t margin = margin_ns(p);
     if (!p->current || !p->current->linked || p->current->isolated || margin == INT64_MAX ||
-        margin > FAKE_TIMEOUT_MS / 4 * MS || !chance(w, margin > FAKE_TIMEOUT_MS / 16 * MS ? 40 : 4))
+        margin > FAKE_TIMEOUT_MS / 4 * MS ||
+        !chance(w, margin > FAKE_TIMEOUT_MS / 16 * MS ? 40 : 4))
         return false;
     happened(w, SIM_CLOSE_CALL);
     w->fault_seen = true;
@@ -421,8 +427,7 @@ static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
     if (!succeeds)
         happened(w, SIM_CONNECT_FAILED);
     /* Nothing that could still open a window is on its way. */
-    h->may_lower =
-        !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
+    h->may_lower = !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
     fake_connect(h, succeeds);
     if (h == p->current && w->fault_rate < 1000 && !w->calm && chance(w, 20))
         isolate(p); /* it came to a server that is alone */

@@ -273,7 +273,7 @@ static void explain(const struct worker *worker)
 /* --- the command ---------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--without BELIEF]\n"
+    "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--break SWITCH]\n"
     "  --schedules N  so many, with the seeds S, S+1, ... (20000, or ZKL_SIM_SCHEDULES; with "
     "--seed 1)\n"
     "  --seed S       the first seed (1); alone: this schedule with its trace\n"
@@ -281,23 +281,25 @@ static const char usage[] =
     "  --table        print how often each fault and each allowed transition came; from 100000\n"
     "                 schedules on it is printed anyway, and each has to come 1000 times in a "
     "million\n"
-    "  --without BELIEF  servers of which this is not true (once or more; one of these:";
+    "  --break SWITCH what the window rests on (docs/beliefs.md) is not so; once or more, of "
+    "these:\n"
+    "                ";
 
 static void show_usage(FILE *to)
 {
     fputs(usage, to);
-    for (int i = 0; i < FAKE_BELIEFS; i++)
-        fprintf(to, " %s", fake_belief_names[i]);
-    fputs(")\n", to);
+    for (int i = 0; i < FAKE_SWITCHES; i++)
+        fprintf(to, " %s", fake_switch_names[i]);
+    fputs("\n", to);
 }
 
-static unsigned belief(const char *name)
+static unsigned switch_of(const char *name)
 {
-    for (unsigned i = 0; i < FAKE_BELIEFS; i++) {
-        if (strcmp(name, fake_belief_names[i]) == 0)
+    for (unsigned i = 0; i < FAKE_SWITCHES; i++) {
+        if (strcmp(name, fake_switch_names[i]) == 0)
             return 1u << i;
     }
-    fprintf(stderr, "sim: nobody believes %s\n", name);
+    fprintf(stderr, "sim: there is no switch %s\n", name);
     show_usage(stderr);
     exit(2);
 }
@@ -329,7 +331,7 @@ static struct options parse(int argc, char **argv)
                                           {"seed", required_argument, NULL, 's'},
                                           {"jobs", required_argument, NULL, 'j'},
                                           {"table", no_argument, NULL, 't'},
-                                          {"without", required_argument, NULL, 'w'},
+                                          {"break", required_argument, NULL, 'b'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     const char *schedules = getenv("ZKL_SIM_SCHEDULES");
@@ -345,8 +347,8 @@ static struct options parse(int argc, char **argv)
             o.jobs = (int)number(optarg, 1, JOBS_MAX);
         else if (c == 't')
             o.table = true;
-        else if (c == 'w')
-            schedule_broken |= belief(optarg);
+        else if (c == 'b')
+            schedule_broken |= switch_of(optarg);
         else
             exit((show_usage(c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2));
     }
@@ -378,7 +380,8 @@ static int report(const struct options *o, const struct worker *bad, double seco
            sum.schedules, o->seed, seconds, sum.grants, sum.losses, tally_median(&sum),
            (double)sum.longest_heal_ms / 1000, bad ? 1 : 0);
     if (sum.margins > 0)
-        printf(", %.1f ms from a window to its session's end at least", (double)sum.margin_ns / 1e6);
+        printf(", %.1f ms from a window to its session's end at least",
+               (double)sum.margin_ns / 1e6);
     if (often)
         printf(", %d tried less than %d times in a million", rare, OFTEN);
     printf("\n");

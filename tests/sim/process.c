@@ -15,17 +15,21 @@ int name_of(const struct proc *p)
     return (int)(p - p->world->procs);
 }
 
-static struct zkl_time time_of(const struct proc *p, int64_t ms)
+static int64_t per_ms(const struct proc *p)
 {
-    int64_t per_ms = MS + p->world->rates[name_of(p)];
-    bool stops = !fake_holds(&p->world->fake, FAKE_BOOTTIME_GOES_ON);
-    int64_t boot_ms = ms - (stops ? p->suspended_ms : 0);
-    return (struct zkl_time){(ms - p->suspended_ms) * per_ms, boot_ms * per_ms + BOOT_AHEAD_MS * MS};
+    return MS + p->world->rates[name_of(p)];
+}
+
+static int64_t boot_of(const struct proc *p, int64_t ms)
+{
+    bool stops = fake_breaks(&p->world->fake, FAKE_BOOTTIME_STOPS);
+    return (ms - (stops ? p->suspended_ms : 0)) * per_ms(p) + BOOT_AHEAD_MS * MS;
 }
 
 struct zkl_time now_of(const struct proc *p)
 {
-    return time_of(p, p->world->fake.now_ms);
+    int64_t ms = p->world->fake.now_ms;
+    return (struct zkl_time){(ms - p->suspended_ms) * per_ms(p), boot_of(p, ms)};
 }
 
 struct zkl_core *core_of(struct proc *p)
@@ -147,7 +151,7 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
                                       .now = now_of(p),
                                       .session = h->session,
                                       .timeout_ms = h->timeout_ms,
-                                      .opened_boot_ns = time_of(p, h->opened_ms).boot_ns,
+                                      .opened_boot_ns = boot_of(p, h->opened_ms),
                                       .first = type == FAKE_UP && ++h->links == 1};
     if (h == p->probe)
         event.type = type == FAKE_UP ? ZKL_SE_PROBE_UP : ZKL_SE_PROBE_DOWN;
@@ -211,7 +215,8 @@ void proc_init(struct world *w, struct proc *p)
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};
-    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS, 0);
+    zkl_core_init(&p->core, &p->port, FAKE_TIMEOUT_MS,
+                  chance(w, 2) ? w->fake.rules.declared_ms : 0);
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);

@@ -39,7 +39,7 @@ static void reseed(struct world *w)
 /* Within a sixteenth, by both clocks. */
 static int64_t some_rate(struct world *w)
 {
-    int64_t most = fake_holds(&w->fake, FAKE_CLOCKS_AGREE) ? MS / 20 : MS / 5;
+    int64_t most = fake_breaks(&w->fake, FAKE_CLOCKS_APART) ? MS / 5 : MS / 20;
     switch (rnd(w, 4)) {
     case 0:
         return -most;

@@ -67,7 +67,7 @@ enum sim_fault {
 
 struct tally {
     uint64_t schedules, grants, losses, longest_heal_ms;
-    uint64_t margins; /* sessions that expired after a window of theirs, */
+    uint64_t margins;  /* sessions that expired after a window of theirs, */
     int64_t margin_ns; /* and the least time in between */
     uint64_t faults[SIM_FAULTS], fake[FAKE_FAULTS], failures[TALLY_CODES];
     uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];

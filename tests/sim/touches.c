@@ -5,27 +5,31 @@
 
 #define NEVER INT64_MAX
 
-const char *const fake_belief_names[FAKE_BELIEFS] = {
-    [FAKE_ROUNDS_IN_TIME] = "rounds-in-time",
-    [FAKE_TOUCHES_KEPT] = "touches-kept",
-    [FAKE_ANSWERS_TOUCH] = "answers-touch",
-    [FAKE_BATCHES_IN_TIME] = "batches-in-time",
-    [FAKE_TIMEOUTS_STAY] = "timeouts-stay",
-    [FAKE_WRITES_CHECKED] = "writes-checked",
-    [FAKE_ONE_ROUND] = "one-round",
-    [FAKE_CLOCKS_AGREE] = "clocks-agree",
-    [FAKE_BOOTTIME_GOES_ON] = "boottime-goes-on",
-    [FAKE_ELECTIONS_RENEW] = "elections-renew",
-    [FAKE_LINKS_TOUCH] = "links-touch",
-    [FAKE_ORDER_KEPT] = "order-kept",
-    [FAKE_LEADER_TOUCHES] = "leader-touches",
-    [FAKE_QUORUM_WRITES] = "quorum-writes",
-    [FAKE_ROUNDED_UP] = "rounded-up",
+const char *const fake_switch_names[FAKE_SWITCHES] = {
+    [FAKE_LATE_ROUND] = "late-round",
+    [FAKE_TOUCH_DROPPED] = "touch-lost",
+    [FAKE_UNTOUCHED_ANSWER] = "answer-without-touch",
+    [FAKE_LATE_BATCH] = "late-batch",
+    [FAKE_LOWERED_TIMEOUT] = "lowered-timeout",
+    [FAKE_UNCHECKED] = "local-sessions",
+    [FAKE_TWO_ROUNDS] = "two-rounds",
+    [FAKE_CLOCKS_APART] = "clocks-apart",
+    [FAKE_BOOTTIME_STOPS] = "boottime-stops",
+    [FAKE_NOT_RENEWED] = "election-renews-nothing",
+    [FAKE_UNTOUCHED_LINK] = "answer-to-another",
+    [FAKE_OVERTAKEN] = "proof-overtakes",
+    [FAKE_TOUCH_NEVER] = "touch-never",
+    [FAKE_MINORITY_WRITES] = "minority-writes",
+    [FAKE_EXPIRES_EARLY] = "expires-early",
+    [FAKE_STORED_LESS] = "stored-timeout",
+    [FAKE_PROVED_ALONE] = "proof-without-leader",
+    [FAKE_LOST_LATE] = "loss-after-socket",
+    [FAKE_FORGED] = "forged-answer",
 };
 
-bool fake_holds(const struct fake *fake, enum fake_belief belief)
+bool fake_breaks(const struct fake *fake, enum fake_switch which)
 {
-    return !(fake->rules.broken & (1u << belief));
+    return fake->rules.broken & (1u << which);
 }
 
 /* 0 to most: the ends are where things go wrong. */
@@ -37,9 +41,9 @@ static int some_of(struct fake *fake, int most)
     return which == 1 ? most : (int)fake_random(fake->prng, (unsigned)most + 1);
 }
 
-static bool unless(const struct fake *fake, enum fake_belief belief, unsigned once_in)
+static bool breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in)
 {
-    return !fake_holds(fake, belief) && fake_chance(fake->prng, once_in);
+    return fake_breaks(fake, which) && fake_chance(fake->prng, once_in);
 }
 
 /* P and D follow from the smallest timeout that is granted to anybody. */
@@ -52,8 +56,8 @@ void fake_draw_rules(struct fake *fake, unsigned broken)
     int least_ms = capped_ms ? capped_ms : FAKE_TIMEOUT_MS;
     *rules = (struct fake_rules){.capped_ms = capped_ms, .broken = broken};
     rules->declared_ms = least_ms / ticks[fake_random(prng, 5)];
-    rules->relayed = fake_chance(prng, 6) || !fake_holds(fake, FAKE_ONE_ROUND);
-    bool two_in_one = rules->relayed && fake_holds(fake, FAKE_ONE_ROUND);
+    rules->relayed = fake_chance(prng, 6) || fake_breaks(fake, FAKE_TWO_ROUNDS);
+    bool two_in_one = rules->relayed && !fake_breaks(fake, FAKE_TWO_ROUNDS);
     rules->tick_ms = two_in_one ? rules->declared_ms / 2 : rules->declared_ms;
     rules->round_ms = rules->tick_ms / 2;
     rules->late_ms = least_ms / 16 / (two_in_one ? 4 : 1);
@@ -75,15 +79,19 @@ void touches_renew(struct fake *fake, struct fake_session *session, int timeout_
         fake->tally[FAKE_TOUCH_LATE]++;
     if (session->dead || session->close_ms != 0)
         return;
-    session->expire_ms = (at / tick + fake_holds(fake, FAKE_ROUNDED_UP)) * tick;
+    session->expire_ms = (at / tick + !fake_breaks(fake, FAKE_EXPIRES_EARLY)) * tick;
 }
 
 /* The old leader's queue, and what was taken off it, is gone with it. */
 void touches_elect(struct fake *fake, struct fake_session *session)
 {
-    bool whole = fake_holds(fake, FAKE_ELECTIONS_RENEW);
+    int timeout_ms = session->timeout_ms;
+    if (fake_breaks(fake, FAKE_STORED_LESS))
+        timeout_ms = timeout_ms * 3 / 4;
+    if (fake_breaks(fake, FAKE_NOT_RENEWED)) /* as if its clock had run on at the new one, too */
+        timeout_ms -= (int)fake_random(fake->prng, (unsigned)timeout_ms);
     session->close_ms = 0;
-    touches_renew(fake, session, whole ? session->timeout_ms : session->timeout_ms / 2);
+    touches_renew(fake, session, timeout_ms);
 }
 
 /* --- on the way there ----------------------------------------------------- */
@@ -115,15 +123,14 @@ static void revalidate(struct fake_handle *h)
     int timeout_ms = h->learner.revalidation;
     h->learner.revalidation = 0;
     h->learner.revalidate_ms = NEVER;
-    if (fake_holds(h->fake, FAKE_LINKS_TOUCH))
-        leader_hears(h, timeout_ms);
+    leader_hears(h, timeout_ms);
 }
 
 void touches_flush(struct fake_handle *h)
 {
     if (h->learner.revalidation)
         revalidate(h);
-    if (!fake_holds(h->fake, FAKE_ORDER_KEPT))
+    if (fake_breaks(h->fake, FAKE_OVERTAKEN))
         return;
     for (int i = 0; i < h->learner.hop_count; i++)
         arrive(h, i);
@@ -134,7 +141,7 @@ void touches_flush(struct fake_handle *h)
 static void plan(struct fake *fake, struct fake_hop *hop)
 {
     int late_ms = some_of(fake, fake->rules.late_ms);
-    if (unless(fake, FAKE_ROUNDS_IN_TIME, 2))
+    if (breaks_once(fake, FAKE_LATE_ROUND, 2))
         late_ms += (int)fake_random(fake->prng, 3 * (unsigned)FAKE_TIMEOUT_MS / 4);
     hop->late_ms = late_ms;
     hop->take_ms = hop->nominal_ms + some_of(fake, late_ms);
@@ -232,7 +239,9 @@ void touches_meet(struct fake_handle *h, bool wrongly)
         begin_rounds(fake, &l->hops[i]);
     l->revalidation = h->timeout_ms;
     l->ping_ms = fake->now_ms + h->timeout_ms / 3;
-    if (wrongly)
+    if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE)))
+        l->revalidation = 0;
+    else if (wrongly)
         l->revalidate_ms = fake->now_ms + some_of(fake, fake->rules.late_ms);
     else
         revalidate(h);
@@ -252,11 +261,11 @@ void touches_part(struct fake_handle *h)
 void touches_note(struct fake_handle *h)
 {
     struct fake_learner *l = &h->learner;
-    if (unless(h->fake, FAKE_TOUCHES_KEPT, 4))
+    if (breaks_once(h->fake, FAKE_TOUCH_DROPPED, 4))
         return;
     if (l->hop_count > 0)
         l->hops[0].table = h->timeout_ms;
-    else if (l->leads && !h->isolated && fake_holds(h->fake, FAKE_LEADER_TOUCHES))
+    else if (l->leads && !h->isolated && !fake_breaks(h->fake, FAKE_TOUCH_NEVER))
         leader_hears(h, h->timeout_ms);
 }
 
@@ -264,7 +273,7 @@ void touches_note(struct fake_handle *h)
 int touches_negotiate(struct fake_handle *h)
 {
     const struct fake_rules *rules = &h->fake->rules;
-    bool may_lower = h->session == 0 || h->may_lower || !fake_holds(h->fake, FAKE_TIMEOUTS_STAY);
+    bool may_lower = h->session == 0 || h->may_lower || fake_breaks(h->fake, FAKE_LOWERED_TIMEOUT);
     if (rules->capped_ms && h->timeout_ms > rules->capped_ms && may_lower &&
         fake_chance(h->fake->prng, 2))
         return rules->capped_ms;

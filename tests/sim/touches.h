@@ -11,27 +11,32 @@ struct fake;
 struct fake_handle;
 struct fake_session;
 
-/* What the window rests on; each can be turned off, and then some schedule must go wrong. */
-enum fake_belief {
-    FAKE_ROUNDS_IN_TIME,  /* Leader.lead, Learner.ping: no round is later than P + D */
-    FAKE_TOUCHES_KEPT,    /* LearnerSessionTracker.touchSession: none gets lost on the way */
-    FAKE_ANSWERS_TOUCH,   /* ZooKeeperServer.submitRequestNow: what is answered was noted */
-    FAKE_BATCHES_IN_TIME, /* SessionTrackerImpl.run: a bucket is worked off within D */
-    FAKE_TIMEOUTS_STAY,   /* ZooKeeperServer.reopenSession: no server grants less, under a window */
-    FAKE_WRITES_CHECKED,  /* PrepRequestProcessor.checkSession */
-    FAKE_ONE_ROUND,       /* ObserverMaster: no second round of that length on the way */
-    FAKE_CLOCKS_AGREE,    /* within R */
-    FAKE_BOOTTIME_GOES_ON, /* in a machine that sleeps */
-    FAKE_ELECTIONS_RENEW,  /* SessionTrackerImpl's constructor: the whole stored timeout */
-    FAKE_LINKS_TOUCH,      /* LearnerHandler, REVALIDATE */
-    FAKE_ORDER_KEPT,       /* from a server to the leader: an answer to a ping, then a request */
-    FAKE_LEADER_TOUCHES,   /* of its own clients, with each request */
-    FAKE_QUORUM_WRITES,    /* a server without the others writes nothing */
-    FAKE_ROUNDED_UP,       /* ExpiryQueue.roundToNextInterval */
-    FAKE_BELIEFS
+/* What the window rests on is turned off by these, and then some schedule must go wrong: the beliefs are
+ * those of docs/beliefs.md. */
+enum fake_switch {
+    FAKE_LATE_ROUND,       /* B35, B37: one comes later than P + D */
+    FAKE_TOUCH_DROPPED,    /* B38: on its way into the table */
+    FAKE_UNTOUCHED_ANSWER, /* B39 */
+    FAKE_LATE_BATCH,       /* B52: a bucket is worked off for longer than D */
+    FAKE_LOWERED_TIMEOUT,  /* B32, B40, B41: under an open window */
+    FAKE_UNCHECKED,        /* B51: for one's own ephemeral nodes too */
+    FAKE_TWO_ROUNDS,       /* B55: each as long as one is declared to be */
+    FAKE_CLOCKS_APART,     /* by more than R in T */
+    FAKE_BOOTTIME_STOPS,   /* while a machine sleeps */
+    FAKE_NOT_RENEWED,      /* B43 */
+    FAKE_UNTOUCHED_LINK,   /* B54, and the right one never asked */
+    FAKE_OVERTAKEN,        /* B36: what was written before it */
+    FAKE_TOUCH_NEVER,      /* B33: of the leader's own clients */
+    FAKE_MINORITY_WRITES,  /* B8 */
+    FAKE_EXPIRES_EARLY,    /* B31: rounded down */
+    FAKE_STORED_LESS,      /* B42: a leader has less stored than was ever announced */
+    FAKE_PROVED_ALONE,     /* B50: a server answers a heartbeat by itself */
+    FAKE_LOST_LATE, /* B61: a loss is told of what was sent after the next socket was opened */
+    FAKE_FORGED,    /* B64, B67: a lost heartbeat is answered */
+    FAKE_SWITCHES
 };
 
-extern const char *const fake_belief_names[FAKE_BELIEFS];
+extern const char *const fake_switch_names[FAKE_SWITCHES];
 
 /* What the servers are like: the same for the whole schedule. */
 struct fake_rules {
@@ -45,7 +50,7 @@ struct fake_rules {
     bool relayed;     /* an observer's table goes through another server's */
     bool eager;       /* servers answer errors of their own */
     bool local_sessions;
-    unsigned broken; /* beliefs, as bits */
+    unsigned broken; /* enum fake_switch, as bits */
 };
 
 /* One table of touches on its way: 0 where it does not name the session, else the timeout. */
@@ -69,7 +74,7 @@ struct fake_learner {
 
 /* Before the first handle is opened: another ensemble than the plain one. */
 void fake_draw_rules(struct fake *fake, unsigned broken);
-bool fake_holds(const struct fake *fake, enum fake_belief belief);
+bool fake_breaks(const struct fake *fake, enum fake_switch which);
 
 /* --- for fake.c ----------------------------------------------------------- */
 

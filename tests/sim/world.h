@@ -130,7 +130,7 @@ struct world {
     int step; /* of chaos, then CHAOS_STEPS */
     size_t core_steps;
     int64_t last_token[ROOTS + 1], last_writer[ROOTS + 1];
-    int64_t rates[PROCS];    /* of clocks, in ns per ms more than the servers' */
+    int64_t rates[PROCS]; /* of clocks, in ns per ms more than the servers' */
     bool late_answers;    /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
     bool counter_moved;      /* some root's, to its end */
@@ -158,7 +158,7 @@ void happened(struct world *w, enum sim_fault fault);
 /* One seed, without the steps of chaos for which skip is set (NULL: with all). Does not return if
  * something is wrong. */
 void schedule_run(uint64_t seed, const bool *skip, struct tally *tally);
-/* For all schedules: beliefs of enum fake_belief that do not hold, as bits. */
+/* For all schedules: enum fake_switch, as bits. */
 extern unsigned schedule_broken;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);

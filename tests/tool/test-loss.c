@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SESSION "1"
-#define WINDOW_MS 750 /* of that session: the longest time for which a lock can be proved */
+#define WINDOW_MS 938 /* of that session: the longest time for which a lock can be proved */
 
 /* --- the scene --------------------------------------------------------------------------------- */
 
