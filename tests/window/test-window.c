@@ -206,7 +206,7 @@ static void strike(struct test *t, struct batch *b)
             go_at = net_boot_ns();
             let_go(t, b);
         }
-        while (!have_struck(t, b, go_at) && net_boot_ns() < b->held_at + late_ns * 7 / 8)
+        while (!have_struck(t, b, go_at) && net_boot_ns() < b->held_at + late_ns * 3 / 4)
             net_nap_ms(1);
         if (have_struck(t, b, go_at))
             break;
