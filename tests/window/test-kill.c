@@ -39,6 +39,11 @@ enum { LEAST_64 = 27, LEAST_SAID_64 = 37, JOB_64 = 8 };
 static const int timeouts_ms[] = {4000, 10000, 30000};
 #define TIMEOUTS (sizeof timeouts_ms / sizeof timeouts_ms[0])
 
+/* The longest outage that was survived and the shortest that was not; 0: there was none. */
+struct limit {
+    int64_t survived, not_survived;
+};
+
 struct holder {
     const struct test *test;
     int session_ms;
@@ -46,9 +51,11 @@ struct holder {
     struct zkl_client *client;
     pthread_t thread;
     atomic_bool holds, lost_now;
+    atomic_bool lost, emptied;              /* in this outage: the hold; all of its window */
     atomic_llong suspect_at, suspect_until; /* of the last one; until 0: it lasts */
-    int suspects, losts, kills;
-    int64_t longest, latest; /* SUSPECT: all of it, and what came after the outage */
+    int suspects, losts, empties, kills;
+    struct limit window, jobs_limit; /* which outages each survived */
+    int64_t longest, latest;         /* SUSPECT: all of it, and what came after the outage */
     /* its job */
     pid_t job;
     char begun[256]; /* a file that has a byte for each job */
@@ -61,6 +68,7 @@ struct test {
     bool tick_said;
     atomic_bool quit;
     const char *tool;
+    int outage_ms; /* how much longer an outage may be made */
     int64_t longest_outage;
     int failures;
 };
@@ -78,7 +86,7 @@ static void told(const struct zkl_hold_event *event, void *arg)
         h->suspect_until = net_boot_ns();
     }
     if (event->state == ZKL_LOST)
-        h->lost_now = true;
+        h->lost = h->lost_now = true;
 }
 
 static void *holder_main(void *arg)
@@ -93,8 +101,11 @@ static void *holder_main(void *arg)
         if (zkl_mutex_lock_for(mutex, WAIT_MS) != 0)
             continue;
         h->holds = true;
-        while (!h->test->quit && !h->lost_now)
+        while (!h->test->quit && !h->lost_now) {
             net_nap_ms(5);
+            if (zkl_mutex_window_ms(mutex) == 0)
+                h->emptied = true;
+        }
         h->holds = false;
         zkl_mutex_unlock(mutex);
         h->lost_now = false;
@@ -181,21 +192,40 @@ static void wait_all_hold(struct test *t)
 }
 
 /* Until a server that is left makes a session. */
-static int64_t wait_outage(struct test *t, size_t leader)
+static void wait_for_service(struct test *t, size_t leader)
 {
-    int64_t start = net_boot_ns(), end_ms = net_now_ms() + WAIT_MS;
+    int64_t end_ms = net_now_ms() + WAIT_MS;
     struct wire *w = NULL;
 
     for (size_t i = 0; net_now_ms() < end_ms; i++) {
         size_t node = (leader + 1 + i % 2) % NODES;
         if (wire_open(&w, zks_host(), zks_port(t->stage.zks, node), PROBE_MS) == 0) {
-            int64_t outage = net_boot_ns() - start;
             wire_close(w);
-            return outage;
+            return;
         }
         net_nap_ms(2);
     }
     give_up("no new leader");
+}
+
+/* No leader can be elected while one of the two that are left stands still. */
+static void prolong(struct test *t, size_t leader, uint64_t *seed)
+{
+    size_t other = (leader + 1 + chance_next(seed) % 2) % NODES;
+
+    if (t->outage_ms == 0)
+        return;
+    if (zks_pause_node(t->stage.zks, other) != 0)
+        give_up("a follower can't be stopped");
+    net_nap_ms(chance_between(seed, 0, t->outage_ms));
+    if (zks_resume_node(t->stage.zks, other) != 0)
+        give_up("a follower can't be resumed");
+}
+
+static void forget(struct holder *h)
+{
+    h->suspect_at = h->suspect_until = 0;
+    h->lost = h->emptied = false;
 }
 
 static void fail(struct test *t, const struct holder *h, const char *what, int64_t ms, int64_t most)
@@ -214,6 +244,14 @@ static int64_t survived_ms(const struct test *t, const struct holder *h, bool jo
     return (int64_t)h->session_ms * share / 64 - AGAIN_MS;
 }
 
+static void note_limit(struct limit *limit, int64_t outage, bool survived)
+{
+    if (survived && outage > limit->survived)
+        limit->survived = outage;
+    if (!survived && (limit->not_survived == 0 || outage < limit->not_survived))
+        limit->not_survived = outage;
+}
+
 static void judge_holder(struct test *t, struct holder *h, int64_t outage, int64_t end)
 {
     int64_t most_ms = h->session_ms / HEARTBEAT_SHARE + AGAIN_MS;
@@ -226,16 +264,19 @@ static void judge_holder(struct test *t, struct holder *h, int64_t outage, int64
         if (after / MS > most_ms)
             fail(t, h, "SUSPECT after the outage", after / MS, most_ms);
     }
-    if (h->lost_now) {
-        h->losts++;
-        if (outage / MS < survived_ms(t, h, false))
-            fail(t, h, "lost in an outage of", outage / MS, survived_ms(t, h, false));
-    }
+    h->losts += h->lost;
+    h->empties += h->emptied;
+    note_limit(&h->window, outage, !h->emptied);
+    if (h->emptied && outage / MS < survived_ms(t, h, false))
+        fail(t, h, "the window ended in an outage of", outage / MS, survived_ms(t, h, false));
 }
 
 static void judge_job(struct test *t, struct holder *h, int64_t outage)
 {
-    if (!job_has_ended(h))
+    bool ended = job_has_ended(h);
+
+    note_limit(&h->jobs_limit, outage, !ended);
+    if (!ended)
         return;
     h->kills++;
     if (outage / MS < survived_ms(t, h, true))
@@ -268,10 +309,13 @@ static void kill_once(struct test *t, uint64_t *seed)
     wait_all_hold(t);
     net_nap_ms(chance_between(seed, 500, 1500)); /* somewhere between two heartbeats */
     for (size_t i = 0; i < TIMEOUTS; i++)
-        t->holders[i].suspect_at = t->holders[i].suspect_until = 0;
+        forget(&t->holders[i]);
+    int64_t start = net_boot_ns();
     if (zks_kill_node(t->stage.zks, (size_t)leader) != 0)
         give_up("the leader can't be killed");
-    int64_t outage = wait_outage(t, (size_t)leader), end = net_boot_ns();
+    prolong(t, (size_t)leader, seed);
+    wait_for_service(t, (size_t)leader);
+    int64_t end = net_boot_ns(), outage = end - start;
     let_settle(t);
     t->longest_outage = outage > t->longest_outage ? outage : t->longest_outage;
     for (size_t i = 0; i < TIMEOUTS; i++) {
@@ -310,6 +354,13 @@ static void put_down(struct test *t)
     stage_end(&t->stage);
 }
 
+static void show_limit(const char *what, const struct limit *limit, int64_t promised_ms)
+{
+    printf("    %-6s longest outage that it survived %5" PRId64
+           " ms, shortest that it did not %5" PRId64 " ms; promised %" PRId64 " ms\n",
+           what, limit->survived / MS, limit->not_survived / MS, promised_ms > 0 ? promised_ms : 0);
+}
+
 static void report(const struct test *t, int kills)
 {
     printf("%d kills of the leader; longest outage %" PRId64 " ms\n", kills,
@@ -317,10 +368,12 @@ static void report(const struct test *t, int kills)
     for (size_t i = 0; i < TIMEOUTS; i++) {
         const struct holder *h = &t->holders[i];
         printf("  T %5d ms: SUSPECT %3d times, for %5" PRId64 " ms at most, %5" PRId64
-               " ms after the outage at most; lost %d times; job ended %d times (outages that are "
-               "survived: holder %" PRId64 " ms, job %" PRId64 " ms)\n",
-               h->session_ms, h->suspects, h->longest / MS, h->latest / MS, h->losts, h->kills,
-               survived_ms(t, h, false), survived_ms(t, h, true));
+               " ms after the outage at most; window ended %d times, lost %d times; job ended %d "
+               "times\n",
+               h->session_ms, h->suspects, h->longest / MS, h->latest / MS, h->empties, h->losts,
+               h->kills);
+        show_limit("window", &h->window, survived_ms(t, h, false));
+        show_limit("job", &h->jobs_limit, survived_ms(t, h, true));
     }
 }
 
@@ -334,8 +387,10 @@ int main(int argc, char **argv)
     int kills = argc > 2 ? atoi(argv[2]) : (int)test_length(100, 10);
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : stage_seed();
     t.tick_said = argc > 4 && strcmp(argv[4], "said") == 0;
-    printf("test-kill %d %d %" PRIu64 "%s  (tick, kills, seed, whether the tick is said)\n",
-           tick_ms, kills, seed, t.tick_said ? " said" : "");
+    t.outage_ms = argc > 5 ? atoi(argv[5]) : 0;
+    printf("test-kill %d %d %" PRIu64 " %s %d  (tick, kills, seed, whether the tick is said, how "
+           "much longer an outage is made at most)\n",
+           tick_ms, kills, seed, t.tick_said ? "said" : "unsaid", t.outage_ms);
     int rc = stage_start(&t.stage, tick_ms, NULL);
     if (rc != 0)
         return rc;
