@@ -30,6 +30,7 @@ lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
 tool          120  the zklock command: children, signals, terminals, loss, cron jobs
 fault         330  the promises while servers, links, processes and memory fail
+window        150  what a holder may believe, aimed at the worst moments of three servers; leaders that are killed
 curator        90  the scenarios that Apache Curator tests its lock recipes with
 interop       150  C, Java (Curator) and Python (Kazoo) on one lock
 soak          150  multi-locks and single locks of 8 processes on 6 paths at once
@@ -45,7 +46,7 @@ valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, tool, fault, curator, soak and examples at full length
+long         3600  unit, sim, cluster, tool, fault, window, curator, soak and examples at full length
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
 not_in_all='gcc-thread clang-address sanitize coverage mutants long'
@@ -477,7 +478,7 @@ suite() # NAME [options]
     shift
     case $suite in
     compilers) compilers ;;
-    house | unit | docs | package | lib | cluster | tool | fault | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
+    house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
     sim | soak | chaos) program "$suite" "$@" ;;
@@ -505,7 +506,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite interop --suite soak --suite examples "$@" ;;
+    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite window --suite interop --suite soak --suite examples "$@" ;;
     esac
 }
 

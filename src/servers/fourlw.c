@@ -110,6 +110,8 @@ enum flw_mode flw_mode(const char *host, int port, int timeout_ms)
         return FLW_LEADER;
     if (strstr(buf, "Mode: follower") != NULL)
         return FLW_FOLLOWER;
+    if (strstr(buf, "Mode: observer") != NULL)
+        return FLW_OBSERVER;
     return FLW_NO_QUORUM;
 }
 

@@ -28,7 +28,14 @@ long flw_query(const char *host, int port, const char *word, char *buf, size_t s
 /* The same in memory of its own, of any length; to be freed. NULL: no answer. */
 char *flw_ask(const char *host, int port, const char *word);
 
-enum flw_mode { FLW_NO_ANSWER = -1, FLW_NO_QUORUM, FLW_STANDALONE, FLW_LEADER, FLW_FOLLOWER };
+enum flw_mode {
+    FLW_NO_ANSWER = -1,
+    FLW_NO_QUORUM,
+    FLW_STANDALONE,
+    FLW_LEADER,
+    FLW_FOLLOWER,
+    FLW_OBSERVER
+};
 /* What the server is now. FLW_NO_QUORUM: it answers, and serves nobody. */
 enum flw_mode flw_mode(const char *host, int port, int timeout_ms);
 

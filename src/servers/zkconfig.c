@@ -254,11 +254,16 @@ int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err
     }
     if (plan->options.cfg_extra != NULL)
         plan->cfg_extra = strdup(plan->options.cfg_extra);
+    for (size_t i = 0; i < plan->options.nodes; i++) {
+        if (plan->options.node_extra[i] != NULL)
+            plan->node_extra[i] = strdup(plan->options.node_extra[i]);
+    }
     rc = make_all_argv(plan, err, size);
     plan->options.jvm_extra = NULL;
     plan->options.cfg_extra = NULL;
     memset(plan->options.nets, 0, sizeof plan->options.nets);
     memset(plan->options.hosts, 0, sizeof plan->options.hosts);
+    memset(plan->options.node_extra, 0, sizeof plan->options.node_extra);
     return rc;
 }
 
@@ -275,6 +280,7 @@ void zkc_free(struct zkc_plan *plan)
         free(plan->home[i]);
         free(plan->data[i]);
         free(plan->log[i]);
+        free(plan->node_extra[i]);
         free_argv(plan->argv[i]);
     }
     free(plan->cfg_extra);
@@ -282,6 +288,24 @@ void zkc_free(struct zkc_plan *plan)
 }
 
 /* --- ports and files -------------------------------------------------------------------------- */
+
+/* Each node finds the others at their own ports, or where the caller wants it to. */
+static int choose_routes(struct zkc_plan *plan)
+{
+    const struct zks_options *o = &plan->options;
+
+    for (size_t from = 0; from < o->nodes; from++) {
+        for (size_t to = 0; to < o->nodes; to++) {
+            int port = plan->quorum_port[to];
+            if (from != to && o->route != NULL)
+                port = o->route(o->route_arg, from, to, port);
+            if (port <= 0)
+                return -1;
+            plan->route[from][to] = port;
+        }
+    }
+    return 0;
+}
 
 int zkc_choose_ports(struct zkc_plan *plan)
 {
@@ -299,7 +323,7 @@ int zkc_choose_ports(struct zkc_plan *plan)
         used += (size_t)snprintf(plan->connect + used, sizeof plan->connect - used, "%s%s",
                                  i > 0 ? "," : "", plan->address[i]);
     }
-    return 0;
+    return choose_routes(plan);
 }
 
 static int ticks(const struct zkc_plan *plan, int ms, int at_least)
@@ -309,13 +333,15 @@ static int ticks(const struct zkc_plan *plan, int ms, int at_least)
     return n > at_least ? n : at_least;
 }
 
-static void write_ensemble(const struct zkc_plan *plan, FILE *f)
+static void write_ensemble(const struct zkc_plan *plan, size_t node, FILE *f)
 {
     fprintf(f, "initLimit=%d\nsyncLimit=%d\n", ticks(plan, QUORUM_WAIT_MS, 20),
             ticks(plan, plan->options.sync_limit_ms, 1));
     for (size_t i = 0; i < plan->options.nodes; i++)
-        fprintf(f, "server.%zu=%s:%d:%d\n", i + 1, plan->host[i], plan->quorum_port[i],
-                plan->election_port[i]);
+        fprintf(f, "server.%zu=%s:%d:%d%s\n", i + 1, plan->host[i], plan->route[node][i],
+                plan->election_port[i], plan->options.observer[i] ? ":observer" : "");
+    if (plan->options.observer[node])
+        fprintf(f, "peerType=observer\n");
 }
 
 static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
@@ -332,9 +358,11 @@ static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
     if (o->extended_types)
         fprintf(f, "extendedTypesEnabled=true\n");
     if (o->nodes > 1)
-        write_ensemble(plan, f);
+        write_ensemble(plan, node, f);
     if (plan->cfg_extra != NULL)
         fprintf(f, "%s\n", plan->cfg_extra);
+    if (plan->node_extra[node] != NULL)
+        fprintf(f, "%s\n", plan->node_extra[node]);
 }
 
 /* Open a file in a folder for writing. */

@@ -11,6 +11,7 @@ struct zkc_plan {
         options; /* with the defaults filled in; its texts are borrowed, see zkc_make */
     char *dir;
     char *cfg_extra;
+    char *node_extra[ZKS_NODES_MAX];
     char host[ZKS_NODES_MAX][16];
     char *home[ZKS_NODES_MAX];
     char *data[ZKS_NODES_MAX];
@@ -18,6 +19,7 @@ struct zkc_plan {
     char **argv[ZKS_NODES_MAX];
     int client_port[ZKS_NODES_MAX];
     int quorum_port[ZKS_NODES_MAX];
+    int route[ZKS_NODES_MAX][ZKS_NODES_MAX]; /* [from][to]: the quorum port as from knows it */
     int election_port[ZKS_NODES_MAX];
     char address[ZKS_NODES_MAX][24];
     char connect[ZKS_NODES_MAX * 24];

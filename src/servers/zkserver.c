@@ -190,6 +190,7 @@ static size_t not_ready(struct zks *zks)
             serving++;
             break;
         case FLW_FOLLOWER:
+        case FLW_OBSERVER:
             serving++;
             break;
         case FLW_NO_ANSWER:

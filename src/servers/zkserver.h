@@ -47,6 +47,13 @@ struct zks_options {
     /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started in, as
      * a file in /proc (the caller's). See nets.h. */
     const char *hosts[ZKS_NODES_MAX], *nets[ZKS_NODES_MAX];
+    /* More lines for the zoo.cfg of each node: of lines with one key the last counts. */
+    const char *node_extra[ZKS_NODES_MAX];
+    bool observer[ZKS_NODES_MAX]; /* does not vote */
+    /* The port at which one node is to look for another's quorum port: a proxy's. May be called anew with
+     * other ports while zks_start still tries. 0: not to be had, and zks_start fails. */
+    int (*route)(void *arg, size_t from, size_t to, int port);
+    void *route_arg;
 };
 
 enum zks_result {

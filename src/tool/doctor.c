@@ -14,6 +14,7 @@
 #include "args.h"
 #include "connect.h"
 #include "cycles.h"
+#include "ensemble.h"
 #include "look.h"
 #include "peers.h"
 #include "raw.h"
@@ -23,14 +24,18 @@
 
 /* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
 enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
+enum { SESSION_MS = 10000 }; /* the library's, where nothing is said */
 
 static const char usage[] =
     "usage: zklock doctor [OPTION...] PATH\n"
     "\n"
     "Look for what is wrong with the locks at and below PATH: foreign children, numbers that are\n"
     "used up or soon will be, ACLs that keep contenders from each other, nodes that nobody will\n"
-    "remove, peers that do not wait for each other, and threads that wait in a circle. Says what\n"
-    "Curator, Kazoo and ZooKeeper's C recipe make of each path. Changes nothing.\n"
+    "remove, peers that do not wait for each other, threads that wait in a circle, and servers "
+    "whose\n"
+    "settings break what a hold's window counts on. Says what Curator, Kazoo and ZooKeeper's C "
+    "recipe\n"
+    "make of each path. Changes nothing.\n"
     "\n" SETTINGS_USAGE "  --help                     this text\n"
     "\n"
     "Exit status: 0 nothing was found; 1 something was; 64 wrong usage; 69 no server answered;\n"
@@ -214,6 +219,35 @@ static void check_lock(struct doctor *d, const struct seen *seen)
     }
 }
 
+/* --- the servers -------------------------------------------------------- */
+
+struct servers {
+    struct doctor *doctor;
+    bool titled;
+};
+
+static void tell_server(void *arg, bool problem, const char *text)
+{
+    struct servers *s = arg;
+    if (!s->titled)
+        sheet_line(&s->doctor->sheet, STYLE_TITLE, "servers");
+    s->titled = true;
+    if (problem)
+        found(s->doctor, "%s", text);
+    else
+        sheet_line(&s->doctor->sheet, STYLE_PLAIN, "  %s", text);
+}
+
+static void check_servers(struct doctor *d)
+{
+    struct servers servers = {.doctor = d};
+    const char *timeout = d->settings.text[SETTING_SESSION_TIMEOUT];
+    int64_t ms;
+    if (!timeout || !seconds_to_ms(timeout, &ms)) /* a wrong one has been refused already */
+        ms = SESSION_MS;
+    ensemble_check(d->settings.text[SETTING_SERVERS], (int)ms, tell_server, &servers);
+}
+
 /* --- all together ------------------------------------------------------- */
 
 static void tell_cycle(void *arg, const struct waiting *steps, size_t count)
@@ -230,6 +264,7 @@ static void tell_cycle(void *arg, const struct waiting *steps, size_t count)
 
 static int examine(struct doctor *d, const struct screen *screen)
 {
+    check_servers(d);
     for (size_t i = 0; i < d->look.count; i++)
         check_lock(d, &d->look.all[i]);
     if (cycles_find(&d->look, tell_cycle, d) != 0)

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ensemble.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "fourlw.h"
+
+enum { SERVERS_MAX = 32, NAME_SIZE = 300, ANSWER_SIZE = 65536, ANSWER_MS = 2000, UNKNOWN = -1 };
+
+struct facts {
+    char name[NAME_SIZE]; /* HOST:PORT */
+    char host[INET_ADDRSTRLEN];
+    int port;
+    bool answers;
+    bool observer, follower;
+    long tick_ms, least_ms, most_ms; /* UNKNOWN: not said */
+    long observers;                  /* that hang on this server */
+};
+
+struct ensemble {
+    struct facts all[SERVERS_MAX];
+    int count, session_ms;
+    ensemble_fn tell;
+    void *arg;
+};
+
+static void tell(struct ensemble *e, bool problem, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void tell(struct ensemble *e, bool problem, const char *format, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    e->tell(e->arg, problem, text);
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static bool resolve(struct facts *f)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    char host[NAME_SIZE];
+    snprintf(host, sizeof host, "%s", f->name);
+    char *colon = strrchr(host, ':');
+    if (!colon)
+        return false;
+    *colon = '\0';
+    f->port = atoi(colon + 1);
+    if (getaddrinfo(host, NULL, &hints, &found) != 0)
+        return false;
+    const struct sockaddr_in *at = (const struct sockaddr_in *)(const void *)found->ai_addr;
+    bool ok = inet_ntop(AF_INET, &at->sin_addr, f->host, sizeof f->host) != NULL;
+    freeaddrinfo(found);
+    return ok;
+}
+
+/* The number behind a word at the beginning of a line. */
+static long number_of(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, word, n) == 0)
+            return strtol(line + n, NULL, 10);
+    }
+    return UNKNOWN;
+}
+
+static bool ask_word(const struct facts *f, const char *word, char *text)
+{
+    text[0] = '\0';
+    return flw_query_within(f->host, f->port, word, text, ANSWER_SIZE, ANSWER_MS) > 0;
+}
+
+static void ask(struct facts *f)
+{
+    static char text[ANSWER_SIZE];
+    f->tick_ms = f->least_ms = f->most_ms = f->observers = UNKNOWN;
+    f->answers = resolve(f) && ask_word(f, "srvr", text);
+    if (!f->answers)
+        return;
+    f->observer = strstr(text, "Mode: observer") != NULL;
+    f->follower = strstr(text, "Mode: follower") != NULL;
+    if (ask_word(f, "conf", text)) {
+        f->tick_ms = number_of(text, "tickTime=");
+        f->least_ms = number_of(text, "minSessionTimeout=");
+        f->most_ms = number_of(text, "maxSessionTimeout=");
+    }
+    if (f->follower && ask_word(f, "mntr", text))
+        f->observers = number_of(text, "zk_synced_observers\t");
+}
+
+static void ask_all(struct ensemble *e, const char *servers)
+{
+    size_t left = strcspn(servers, "/");
+    while (left > 0 && e->count < SERVERS_MAX) {
+        size_t n = strcspn(servers, ",/");
+        if (n > 0) {
+            struct facts *f = &e->all[e->count++];
+            snprintf(f->name, sizeof f->name, "%.*s", (int)n, servers);
+            ask(f);
+        }
+        n += n < left;
+        servers += n;
+        left -= n;
+    }
+}
+
+/* --- judging ------------------------------------------------------------ */
+
+static void check_seen(struct ensemble *e, const struct facts *f)
+{
+    if (!f->answers)
+        tell(e, false, "%s did not answer srvr: its settings were not looked at", f->name);
+    else if (f->tick_ms < 0 || f->least_ms < 0 || f->most_ms < 0)
+        tell(e, false,
+             "%s does not tell its settings: allow conf in its 4lw.commands.whitelist to have them "
+             "looked at",
+             f->name);
+}
+
+/* What this server makes of the timeout that is asked for. */
+static long granted_ms(const struct ensemble *e, const struct facts *f)
+{
+    long ms = e->session_ms < f->most_ms ? e->session_ms : f->most_ms;
+    return ms > f->least_ms ? ms : f->least_ms;
+}
+
+static void check_tick(struct ensemble *e, const struct facts *f)
+{
+    long least = UNKNOWN;
+    for (int i = 0; i < e->count; i++) {
+        long ms = e->all[i].tick_ms < 0 ? UNKNOWN : granted_ms(e, &e->all[i]);
+        if (ms >= 0 && (least < 0 || ms < least))
+            least = ms;
+    }
+    if (f->tick_ms > 0 && least < 2 * f->tick_ms)
+        tell(e, true,
+             "a session timeout of %ld ms is less than two ticks of %s (tickTime %ld ms), and a "
+             "hold's window may outlast its session: ask for %ld ms or more, or make tickTime "
+             "smaller",
+             least, f->name, f->tick_ms, 2 * f->tick_ms);
+}
+
+/* The first server that tells its settings, with which the others are compared. */
+static const struct facts *first_known(const struct ensemble *e)
+{
+    for (int i = 0; i < e->count; i++) {
+        if (e->all[i].tick_ms >= 0 && e->all[i].least_ms >= 0 && e->all[i].most_ms >= 0)
+            return &e->all[i];
+    }
+    return NULL;
+}
+
+static void compare(struct ensemble *e, const char *key, long one, const struct facts *f,
+                    long other, const char *why)
+{
+    if (other >= 0 && one != other)
+        tell(e, true, "%s is %ld ms at %s and %ld ms at %s, %s: make it the same at all servers",
+             key, one, first_known(e)->name, other, f->name, why);
+}
+
+static void check_same(struct ensemble *e, const struct facts *f)
+{
+    const struct facts *first = first_known(e);
+    if (!first || f == first)
+        return;
+    compare(e, "tickTime", first->tick_ms, f, f->tick_ms,
+            "and which of them counts changes with the leader");
+    compare(e, "minSessionTimeout", first->least_ms, f, f->least_ms,
+            "so that a client that goes from one to the other is told another session timeout than "
+            "the next leader goes by");
+    compare(e, "maxSessionTimeout", first->most_ms, f, f->most_ms,
+            "so that a client that goes from one to the other is told another session timeout than "
+            "the next leader goes by");
+}
+
+static void check_observers(struct ensemble *e, const struct facts *f)
+{
+    if (f->observers > 0)
+        tell(
+            e, true,
+            "%s is an observer master: what its observers hear of a session reaches the leader too "
+            "late for a hold's window; take observerMasterPort out of its zoo.cfg",
+            f->name);
+    if (f->observer)
+        tell(e, false,
+             "%s is an observer: see that no follower has observerMasterPort in its zoo.cfg",
+             f->name);
+}
+
+void ensemble_check(const char *servers, int session_ms, ensemble_fn fn, void *arg)
+{
+    struct ensemble e = {.session_ms = session_ms, .tell = fn, .arg = arg};
+    ask_all(&e, servers);
+    for (int i = 0; i < e.count; i++) {
+        check_seen(&e, &e.all[i]);
+        check_tick(&e, &e.all[i]);
+        check_same(&e, &e.all[i]);
+        check_observers(&e, &e.all[i]);
+    }
+}

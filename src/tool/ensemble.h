@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold takes for
+ * granted: docs/guarantees.md. */
+#ifndef ZKLOCK_TOOL_ENSEMBLE_H
+#define ZKLOCK_TOOL_ENSEMBLE_H
+
+#include <stdbool.h>
+
+/* problem false: something that could not be seen. */
+typedef void (*ensemble_fn)(void *arg, bool problem, const char *text);
+
+/* Ask each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout, and tell what is
+ * wrong, each in a sentence. */
+void ensemble_check(const char *servers, int session_ms, ensemble_fn tell, void *arg);
+
+#endif

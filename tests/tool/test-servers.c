@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock doctor and the servers: settings that break what a hold's window counts on are named, and where they
+ * are in order nothing is said. */
+#include "tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net.h"
+
+static struct zks *ensemble;
+
+static void begin(const struct zks_options *options)
+{
+    char err[512] = "";
+
+    if (zks_start(&ensemble, options, err, sizeof err) != 0)
+        fail_msg("%s", err);
+    check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(ensemble), 1));
+}
+
+static int end(void **state)
+{
+    (void)state;
+    zks_stop(ensemble);
+    ensemble = NULL;
+    return 0;
+}
+
+/* The test fails if the words are said. */
+static void check_silent(const char *words)
+{
+    struct tool tool = tool_run("doctor", "/not/there");
+
+    check_num(tool_status(&tool), >=, 0);
+    if (tool_says(&tool, words))
+        fail_msg("there is \"%s\": %s", words, tool_text(&tool));
+}
+
+static void servers_in_order_are_not_spoken_of(void **state)
+{
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3});
+    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_silent("servers");
+}
+
+/* Goal: of three servers of which one differs, all that differs is told, and what a timeout of two of
+ * the others' ticks is to that one's. */
+static void servers_that_differ_are_found(void **state)
+{
+    const char *lines = "tickTime=700\nminSessionTimeout=3000\nmaxSessionTimeout=20000";
+
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3, .node_extra = {[1] = lines}});
+    tool_check(1, "problem: tickTime is 100 ms at 127.0.0.1:", "doctor", "/not/there");
+    tool_check(1, "problem: minSessionTimeout is 200 ms at 127.0.0.1:", "doctor", "/not/there");
+    tool_check(1, "problem: maxSessionTimeout is 60000 ms at 127.0.0.1:", "doctor", "/not/there");
+    tool_check(1, "1 lock, 3 problems\n", "doctor", "/not/there");
+    tool_check(1, "problem: a session timeout of 1000 ms is less than two ticks of 127.0.0.1:",
+               "doctor", "--session-timeout", "1", "/not/there");
+    tool_check(1, "ask for 1400 ms or more", "doctor", "--session-timeout", "1", "/not/there");
+    tool_check(1, "1 lock, 4 problems\n", "doctor", "--session-timeout", "1", "/not/there");
+    check_silent("two ticks");
+}
+
+/* Goal: a server that does not tell, or does not run, is named, and is no problem. */
+static void servers_that_do_not_tell_are_named(void **state)
+{
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3,
+                                .node_extra = {[2] = "4lw.commands.whitelist=srvr,ruok"}});
+    tool_check(0, " does not tell its settings: allow conf in its", "doctor", "/not/there");
+    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+    check_ok(zks_kill_node(ensemble, 1));
+    check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
+    tool_check(0, " did not answer srvr", "doctor", "/not/there");
+    tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
+}
+
+/* Goal: an observer is named; one that hangs on a follower makes that one a problem. */
+static void observer_masters_are_found(void **state)
+{
+    struct zks_options options = {.nodes = 4, .observer = {[3] = true}};
+    char line[64];
+    int port;
+
+    (void)state;
+    begin(&options);
+    tool_check(0, " is an observer: see that no follower has observerMasterPort", "doctor",
+               "/not/there");
+    end(NULL);
+    check_ok(net_free_ports(&port, 1));
+    snprintf(line, sizeof line, "observerMasterPort=%d", port);
+    /* One port for all: the one follower that can have it is the only one that is asked. */
+    options.cfg_extra = line;
+    begin(&options);
+    tool_check(1, " is an observer master: ", "doctor", "/not/there");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(servers_in_order_are_not_spoken_of, end),
+        cmocka_unit_test_teardown(servers_that_differ_are_found, end),
+        cmocka_unit_test_teardown(servers_that_do_not_tell_are_named, end),
+        cmocka_unit_test_teardown(observer_masters_are_found, end),
+    };
+
+    return TOOL_MAIN(argc, argv, "tool servers", tests);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net.h"
+
+#define RIVAL_SESSION_MS 60000
+
+void give_up(const char *what)
+{
+    fprintf(stderr, "cannot go on: %s\n", what);
+    exit(1);
+}
+
+uint64_t stage_seed(void)
+{
+    uint64_t seed = 0;
+
+    return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed >> 32 : 1;
+}
+
+static void make_board(struct stage *stage)
+{
+    size_t size = sizeof *stage->board;
+
+    stage->board_fd = memfd_create("board", 0);
+    if (stage->board_fd < 0 || ftruncate(stage->board_fd, (off_t)size) != 0)
+        give_up("no memory");
+    stage->board = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, stage->board_fd, 0);
+    if (stage->board == MAP_FAILED)
+        give_up("no memory");
+}
+
+int stage_start(struct stage *stage, int tick_ms, const struct zks_options *options)
+{
+    struct zks_options all = options != NULL ? *options : (struct zks_options){0};
+    char err[512];
+
+    if (zks_available(err, sizeof err) != 0) {
+        fprintf(stderr, "skipped: %s\n", err);
+        return 77;
+    }
+    stage->tick_ms = tick_ms;
+    make_board(stage);
+    if (relay_start(&stage->relay, NODES) != 0)
+        give_up("no relay");
+    all.nodes = NODES;
+    all.tick_ms = tick_ms;
+    all.route = relay_route;
+    all.route_arg = stage->relay;
+    if (zks_start(&stage->zks, &all, err, sizeof err) != 0)
+        give_up(err);
+    return 0;
+}
+
+void stage_end(struct stage *stage)
+{
+    zks_stop(stage->zks);
+    relay_stop(stage->relay);
+    munmap(stage->board, sizeof *stage->board);
+    close(stage->board_fd);
+}
+
+/* --- the first holders ------------------------------------------------------------------------ */
+
+void seat_if_asked(int argc, char **argv)
+{
+    struct board *board;
+
+    if (argc != 4 || strcmp(argv[1], "--seat") != 0)
+        return;
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+    _exit(board == MAP_FAILED ? 3 : seat_main(&board->seats[atoi(argv[3])]));
+}
+
+void seat_start(struct stage *stage, int i)
+{
+    char fd[16], index[16];
+
+    snprintf(fd, sizeof fd, "%d", stage->board_fd);
+    snprintf(index, sizeof index, "%d", i);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", "seat", "--seat", fd, index, (char *)NULL);
+        _exit(99);
+    }
+    if (pid < 0)
+        give_up("no process");
+    stage->board->seats[i].pid = pid;
+}
+
+void seat_end(struct seat *seat)
+{
+    seat->quit = 1;
+    kill(seat->pid, SIGKILL);
+    while (waitpid(seat->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* --- the others ------------------------------------------------------------------------------- */
+
+static void *rival_main(void *arg)
+{
+    struct rival *r = arg;
+    struct zkl_mutex *mutex = NULL;
+
+    if (zkl_mutex_new(&mutex, r->client, r->path, NULL) != 0)
+        return NULL;
+    if (zkl_mutex_lock_for(mutex, 3 * WAIT_MS) == 0) {
+        r->granted_ns = net_boot_ns();
+        zkl_mutex_unlock(mutex);
+    }
+    zkl_mutex_free(mutex);
+    return NULL;
+}
+
+struct zkl_client *rival_client(const struct stage *stage, size_t node)
+{
+    struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    struct zkl_client *client = NULL;
+
+    options.servers = zks_address(stage->zks, node);
+    options.session_timeout_ms = RIVAL_SESSION_MS;
+    options.connect_timeout_ms = WAIT_MS;
+    if (zkl_client_open(&client, &options) != 0)
+        give_up(zkl_error_detail());
+    return client;
+}
+
+void rival_begin(struct rival *rival, struct zkl_client *client, const char *path)
+{
+    *rival = (struct rival){.client = client, .path = path};
+    if (pthread_create(&rival->thread, NULL, rival_main, rival) != 0)
+        give_up("no thread");
+}
+
+void rival_end(struct rival *rival)
+{
+    pthread_join(rival->thread, NULL);
+    if (rival->granted_ns == 0)
+        give_up("the other one was never granted");
+}
+
+/* --- the leader's clock ----------------------------------------------------------------------- */
+
+int64_t expiry_ns(const struct stage *stage, int64_t touched_ns, int session_ms)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    int64_t offset_ns = net_boot_ns() - (ts.tv_sec * 1000 * MS + ts.tv_nsec);
+    int64_t ms = (touched_ns - offset_ns) / MS + session_ms;
+    return (ms / stage->tick_ms + 1) * stage->tick_ms * MS + offset_ns;
+}
+
+int64_t rule_end_ns(const struct stage *stage, const struct seat *seat, int64_t told_ns)
+{
+    int64_t session_ns = seat->session_ms * MS, late_ns = session_ns / 16;
+    int64_t round_ns = seat->tick_ms ? stage->tick_ms * MS / 2 : session_ns / 4;
+    int64_t known = seat->end_seen_ns - round_ns - 2 * late_ns;
+
+    return (known < told_ns ? known : told_ns) + session_ns - late_ns;
+}
