@@ -173,6 +173,8 @@ static const char *code_name(int code)
         return "EEXHAUSTED";
     case ZKL_EPROTO:
         return "EPROTO";
+    case ZKL_EUNPROVED:
+        return "EUNPROVED";
     default:
         return "another code";
     }

@@ -384,6 +384,25 @@ static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
     script_free(s);
 }
 
+/* Goal: a try that nobody is before does not wait for a proof: it gives its node up and says so. Method: a
+ * pause of the process after the last answer. */
+static void a_try_does_not_wait_for_a_proof(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_sleep_until(s, 4000);
+    script_try(s, "/r", false);
+    script_listed(s, "");
+    script_created(s, 7);
+    script_forget(s);
+    script_listed(s, "1:7");
+    script_expect(s, "[  4000] #1 QUEUEING -> LEAVING: too little is proved\n"
+                     "  #1 failed EUNPROVED\n"
+                     "  > delete /r/G1-0000000007\n");
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
 /* Goal: a heartbeat that fails does not grant. Method: the node is missing; in a second run the
  * link breaks and the place is looked at again; in a third the wish is ended. Modes: F10. */
 static void an_unproved_first_is_never_granted(void **state)
@@ -584,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_waiter_that_was_asked_hears_of_it_with_the_grant),
         cmocka_unit_test(a_lease_ends_in_time),
         cmocka_unit_test(a_grant_with_an_empty_window_waits_for_a_heartbeat),
+        cmocka_unit_test(a_try_does_not_wait_for_a_proof),
         cmocka_unit_test(an_unproved_first_is_never_granted),
         cmocka_unit_test(a_refused_heartbeat_is_sent_later),
         cmocka_unit_test(heartbeats_of_many_nodes_rotate),

@@ -183,6 +183,39 @@ static void the_window_outlives_links(void **state)
     assert_int_equal(s.id, 0);
 }
 
+static unsigned up_again(struct zkl_session *s, enum zkl_session_event_type type, int timeout_ms)
+{
+    struct zkl_session_event event = {
+        .type = type, .now = {20 * MS, 20 * MS}, .session = 7, .timeout_ms = timeout_ms};
+    return zkl_session_step(s, &event, NULL, NULL);
+}
+
+/* Goal: a session whose timeout nobody can know is given up: nothing was answered over its first link, and
+ * what is announced now is more than was asked for, so that it may have been raised. Method: the link lost
+ * before any answer, and after one; the timeout as it was asked for, and raised; the same for the second
+ * handle. */
+static void a_session_of_unknown_timeout_is_given_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool answered = i & 1, raised = i & 2;
+        struct zkl_session s = in_state(ZKL_SESSION_CONNECTED);
+        if (answered)
+            zkl_proof_answered(&s.proof, 11 * MS, zkl_proof_stamp(&s.proof, 10 * MS, false), true);
+        step_at(&s, 15, ZKL_SE_DOWN, 0);
+        unsigned actions = up_again(&s, ZKL_SE_UP, raised ? 3 * TIMEOUT_MS : TIMEOUT_MS);
+        bool unknown = raised && !answered;
+        assert_int_equal(actions, unknown ? ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE : ZKL_SA_LINK_UP);
+        assert_int_equal(s.id, unknown ? 0 : 7);
+        assert_int_equal(s.state, unknown ? ZKL_SESSION_STARTING : ZKL_SESSION_CONNECTED);
+    }
+    struct zkl_session s = in_state(ZKL_SESSION_PROBING);
+    up_again(&s, ZKL_SE_PROBE_UP, 3 * TIMEOUT_MS);
+    assert_int_equal(step_at(&s, 20 + TIMEOUT_MS, ZKL_SE_TIMER, 0),
+                     ZKL_SA_EXPIRE | ZKL_SA_REPLACE_HANDLE | ZKL_SA_DROP_PROBE);
+    assert_int_equal(s.state, ZKL_SESSION_STARTING);
+}
+
 /* Goal: a server that hands out another id has dropped the old session. Method: reconnect with
  * one. Modes: F60. */
 static void another_id_on_reconnect_is_an_expiry(void **state)
@@ -258,6 +291,7 @@ int main(void)
         cmocka_unit_test(every_event_does_in_every_state_what_the_table_says),
         cmocka_unit_test(every_allowed_transition_takes_place),
         cmocka_unit_test(the_window_outlives_links),
+        cmocka_unit_test(a_session_of_unknown_timeout_is_given_up),
         cmocka_unit_test(another_id_on_reconnect_is_an_expiry),
         cmocka_unit_test(a_wiped_server_is_probed_and_then_adopted),
         cmocka_unit_test(a_forgotten_probe_is_replaced),
