@@ -34,7 +34,7 @@
 
 /* Of the session timeout, in 64ths, what a steady window never falls below, and what `zklock run` keeps of
  * it for the end of its job: docs/guarantees.md. */
-enum { LEAST_64 = 27, LEAST_SAID_64 = 37, JOB_64 = 8 };
+enum { LEAST_64 = 24, LEAST_SAID_64 = 33, JOB_64 = 8 };
 
 static const int timeouts_ms[] = {4000, 10000, 30000};
 #define TIMEOUTS (sizeof timeouts_ms / sizeof timeouts_ms[0])
