@@ -9,7 +9,7 @@
 #include "fourlw.h"
 #include "net.h"
 
-#define TICK_MS 100
+#define TICK_MS 500
 #define SYNC_LIMIT_MS 3000 /* a follower that is not heard of for so long is out */
 #define PROBE_MS 50        /* one that does not answer is asked again */
 #define DRAWS_MAX 10
@@ -68,7 +68,8 @@ int stage_start(struct stage *s, char *err, size_t size)
         return -1;
     }
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
-        s->board->process[i].session_ms = 1500 + 500 * (i % 4);
+        static const int sessions_ms[] = {2000, 3000, 5000, 10000};
+        s->board->process[i].session_ms = sessions_ms[i % 4];
         crowd_start(s, i);
     }
     return 0;
