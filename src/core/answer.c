@@ -252,12 +252,13 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
         on_child_watch(core, slot->watch, reply);
 }
 
-/* The list behind a sync or a barrier speaks for both, also where the root is gone or denied, unless
- * that one failed alone: such a list may be older than what it is to tell of. */
+/* The list behind a sync or a barrier speaks for both, also where the root is gone, unless that one failed
+ * alone: such a list may be older than what it is to tell of. A right that is missing may be the word of a
+ * follower, which checks it first where it is told to (zookeeper.enableEagerACLCheck): that is no barrier. */
 static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
-                reply->answer == ZKL_ANSWER_NONODE || reply->answer == ZKL_ANSWER_NOAUTH;
+                reply->answer == ZKL_ANSWER_NONODE;
     if (fine || !c->machine.list_out)
         return;
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);

@@ -1108,6 +1108,9 @@ void fake_break(struct fake_handle *h)
     h->stalled = h->stuck = h->linked = false;
     if (!h->isolated)
         touches_part(h);
+    h->down_ms = h->fake->now_ms;
+    if (fake_breaks(h->fake, FAKE_FORGED))
+        answer_link(h, &lost);
     queue_add(&h->in, FAKE_DOWN);
     answer_link(h, &lost);
     answer_link(h, &h->out);
@@ -1169,12 +1172,12 @@ static int64_t some_view(struct fake_handle *h)
     return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);
 }
 
-/* A server's answer that comes too late for its attempt, which has touched the session. */
+/* A server's answer that comes too late for its attempt, which has touched the session when it began. */
 static void fail_to_connect(struct fake_handle *h)
 {
     struct fake_session *session = fake_session_of(h->fake, h->session);
     if (session && !session->dead && !h->forgotten && fake_chance(h->fake->prng, 4)) {
-        touches_renew(h->fake, session, h->timeout_ms);
+        touches_attempt(h, session);
         h->attempted = true;
     }
     answer_link(h, &h->out);

@@ -122,6 +122,7 @@ struct fake_handle {
     bool forgotten; /* the server lost its data: never connects again, never told */
     bool may_lower; /* a reconnect may negotiate less */
     bool attempted; /* one that failed has touched the session */
+    int64_t down_ms; /* when the link broke, or the last attempt failed */
     int timeout_ms; /* negotiated last, asked for next */
     struct fake_learner learner;
     int64_t view;   /* what its server has applied */

@@ -57,6 +57,8 @@ void fake_draw_rules(struct fake *fake, unsigned broken)
     *rules = (struct fake_rules){.capped_ms = capped_ms, .broken = broken};
     rules->declared_ms = least_ms / ticks[fake_random(prng, 5)];
     rules->relayed = fake_chance(prng, 6) || fake_breaks(fake, FAKE_TWO_ROUNDS);
+    if (fake_breaks(fake, FAKE_TWO_ROUNDS))
+        rules->declared_ms = least_ms / 2;
     bool two_in_one = rules->relayed && !fake_breaks(fake, FAKE_TWO_ROUNDS);
     rules->tick_ms = two_in_one ? rules->declared_ms / 2 : rules->declared_ms;
     rules->round_ms = rules->tick_ms / 2;
@@ -73,15 +75,31 @@ void fake_draw_rules(struct fake *fake, unsigned broken)
 /* --- at the leader -------------------------------------------------------- */
 
 /* SessionTrackerImpl.touchSession, ExpiryQueue.update: what is taken off the queue already stays so. */
-void touches_renew(struct fake *fake, struct fake_session *session, int timeout_ms)
+static void renew_at(struct fake *fake, struct fake_session *session, int64_t at)
 {
     int64_t tick = fake->rules.tick_ms;
-    int64_t at = fake->now_ms + timeout_ms;
     if (session->close_ms != 0)
         fake->tally[FAKE_TOUCH_LATE]++;
     if (session->dead || session->close_ms != 0)
         return;
     session->expire_ms = (at / tick + !fake_breaks(fake, FAKE_EXPIRES_EARLY)) * tick;
+}
+
+void touches_renew(struct fake *fake, struct fake_session *session, int timeout_ms)
+{
+    renew_at(fake, session, fake->now_ms + timeout_ms);
+}
+
+/* It lasts two thirds of the timeout at most. */
+void touches_attempt(struct fake_handle *h, struct fake_session *session)
+{
+    int64_t lasted_ms = h->fake->now_ms - h->down_ms;
+    int64_t most_ms = h->timeout_ms * INT64_C(2) / 3;
+    int64_t ago_ms = some_of(h->fake, (int)(lasted_ms < most_ms ? lasted_ms : most_ms));
+    h->down_ms = h->fake->now_ms;
+    int64_t at = h->fake->now_ms - ago_ms + h->timeout_ms;
+    if (at > session->expire_ms)
+        renew_at(h->fake, session, at);
 }
 
 /* The old leader's queue, and what was taken off it, is gone with it. */
@@ -171,6 +189,8 @@ static void write_out(struct fake_handle *h, int i)
     hop->sent = hop->taken;
     hop->taken = 0;
     hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
+    if (breaks_once(fake, FAKE_OVERTAKEN, 2))
+        hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS / 2);
     hop->nominal_ms += fake->rules.round_ms;
     plan(fake, hop);
 }

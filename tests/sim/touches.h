@@ -82,6 +82,8 @@ bool fake_breaks(const struct fake *fake, enum fake_switch which);
 
 /* The leader starts the session's clock anew. */
 void touches_renew(struct fake *fake, struct fake_session *session, int timeout_ms);
+/* An attempt to link does, that began since the last one and fails now. */
+void touches_attempt(struct fake_handle *h, struct fake_session *session);
 /* A new leader does, with the stored timeout. */
 void touches_elect(struct fake *fake, struct fake_session *session);
 /* A link to some server begins. wrongly: by the answer to an earlier attempt, whose own is still on its
