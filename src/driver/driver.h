@@ -177,8 +177,8 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
 /* Without the mutex, on the service thread. */
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-size_t
-zkl_handle_calls(const struct zkl_handle *h); /* accepted by libzookeeper and not completed */
+/* Accepted by libzookeeper and not completed, but for nudges. */
+size_t zkl_handle_calls(const struct zkl_handle *h);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 void *zkl_dispatch_main(void *driver);
 void zkl_driver_kick(struct zkl_driver *d);

@@ -13,7 +13,7 @@
 
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
-    return h->call_count;
+    return h->awaited;
 }
 
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
@@ -33,12 +33,15 @@ static struct zkl_call *new_call(struct zkl_handle *h, const struct zkl_request 
     struct zkl_call *call = malloc(sizeof *call); /* calloc passes by what free left at hand */
     if (!call)
         return NULL;
-    *call = (struct zkl_call){
-        .handle = h, .id = request->id, .stamp = request->stamp, .next = h->calls};
+    *call = (struct zkl_call){.handle = h,
+                              .id = request->id,
+                              .stamp = request->stamp,
+                              .is_awaited = request->kind != ZKL_REQ_NUDGE,
+                              .next = h->calls};
     if (call->next)
         call->next->prev = call;
     h->calls = call;
-    h->call_count++;
+    h->awaited += call->is_awaited;
     h->driver->calls_live++;
     return call;
 }
@@ -49,7 +52,7 @@ static void free_call(struct zkl_call *call)
     *(call->prev ? &call->prev->next : &h->calls) = call->next;
     if (call->next)
         call->next->prev = call->prev;
-    h->call_count--;
+    h->awaited -= call->is_awaited;
     h->driver->calls_live--;
     if (call->renewal)
         zkl_renew_free(call->renewal);
@@ -69,7 +72,7 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
     free_call(call);
     if (counts)
         zkl_core_reply(&d->core, zkl_clock_now(), reply);
-    if (h->buried && h->call_count == 0)
+    if (h->buried && h->awaited == 0)
         pthread_cond_broadcast(&d->changed);
 }
 

@@ -29,7 +29,7 @@ struct zkl_handle {
     zhandle_t *zh;
     struct zkl_handle *next; /* in the graveyard */
     struct zkl_call *calls;
-    size_t call_count;
+    size_t awaited; /* how many of them: the read that is kept under way is for nobody */
     bool buried;
     int64_t opened_boot_ns; /* read before it was opened */
     unsigned links;         /* how often it connected */
@@ -48,6 +48,7 @@ struct zkl_call {
     struct zkl_call *next, *prev;
     struct zkl_handle *handle;
     uint64_t id;
+    bool is_awaited;
     zoo_op_result_t *results; /* of a transaction */
     size_t result_count;
     char *paths;      /* that it makes: room for result_count of them; NULL: it makes none */

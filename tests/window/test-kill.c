@@ -139,7 +139,7 @@ static off_t size_of(const char *name)
 
 static void job_start(struct test *t, struct holder *h)
 {
-    char line[400], seconds[16], path[48];
+    char line[400], seconds[16], tick[32], path[48];
 
     h->jobs = size_of(h->begun);
     snprintf(line, sizeof line, "echo >>%s; exec sleep 100000", h->begun);
@@ -148,6 +148,9 @@ static void job_start(struct test *t, struct holder *h)
     h->job = fork();
     if (h->job == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        snprintf(tick, sizeof tick, "%g", t->stage.tick_ms / 1000.0);
+        if (t->tick_said)
+            setenv("ZKLOCK_TICK", tick, 1);
         execl(t->tool, "zklock", "run", "--servers", zks_connect_string(t->stage.zks),
               "--session-timeout", seconds, path, "--", "/bin/sh", "-c", line, (char *)NULL);
         _exit(99);
@@ -239,7 +242,7 @@ static void fail(struct test *t, const struct holder *h, const char *what, int64
  * tick). Below zero: none. */
 static int64_t survived_ms(const struct test *t, const struct holder *h, bool job)
 {
-    int share = job ? LEAST_64 - JOB_64 : (t->tick_said ? LEAST_SAID_64 : LEAST_64);
+    int share = (t->tick_said ? LEAST_SAID_64 : LEAST_64) - (job ? JOB_64 : 0);
 
     return (int64_t)h->session_ms * share / 64 - AGAIN_MS;
 }
