@@ -22,6 +22,12 @@ void give_up(const char *what)
     exit(1);
 }
 
+void give_way(const char *what)
+{
+    printf("not aimed: %s within %d s\n", what, WAIT_MS / 1000);
+    exit(77);
+}
+
 uint64_t stage_seed(void)
 {
     uint64_t seed = 0;

@@ -27,6 +27,8 @@ struct stage {
 };
 
 _Noreturn void give_up(const char *what);
+/* The servers do not do what they should in time, on this machine: the test is skipped. */
+_Noreturn void give_way(const char *what);
 
 /* options NULL: defaults; nodes, tick and route are set here. 0, or 77: no servers are installed. */
 int stage_start(struct stage *stage, int tick_ms, const struct zks_options *options);

@@ -111,7 +111,7 @@ static void run_once(struct test *t)
     zks_kill_node(t->stage.zks, LEADER);
     int64_t told = relay_told(t->stage.relay, s->session);
     if (zks_wait_leader(t->stage.zks, WAIT_MS) < 0)
-        give_up("no new leader");
+        give_way("no new leader");
     int64_t led = net_boot_ns();
     rival_end(&rival);
     int64_t end = rule_end_ns(&t->stage, s, told);

@@ -204,7 +204,7 @@ static void strike(struct test *t, struct batch *b)
             relay_hold(t->stage.relay, b->follower);
         b->held_at = relay_wait_held(t->stage.relay, b->follower, WAIT_MS);
         if (b->held_at == 0)
-            give_up("no PING comes");
+            give_way("no PING comes");
         while (net_boot_ns() < b->held_at + late_ns / 2)
             net_nap_ms(1);
         if (go_at == 0) {
