@@ -181,9 +181,12 @@ static int check_options(const struct zkl_client_options *o)
         (o->session_timeout_ms < TIMEOUT_MIN_MS || o->session_timeout_ms > TIMEOUT_MAX_MS))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: session_timeout_ms is %d, not 0 or %d to %d",
                         o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
-    if (o->tick_ms < 0 || o->tick_ms > TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: tick_ms is %d, not 0 to %d", o->tick_ms,
-                        TIMEOUT_MAX_MS);
+    int asked_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS;
+    if (o->tick_ms < 0 || o->tick_ms > asked_ms)
+        return zkl_fail(ZKL_EINVAL,
+                        "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
+                        "ticks at least",
+                        o->tick_ms, asked_ms);
     if (o->connect_timeout_ms < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);

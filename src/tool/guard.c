@@ -56,9 +56,9 @@ static int64_t earlier(int64_t a, int64_t b)
 /* When there is something to do, or 0: nothing was granted yet. */
 static int64_t due_ns(const struct guard *g)
 {
-    if (g->window_end_ns == 0)
-        return 0;
-    return g->kill_at_ns ? g->kill_at_ns : term_at_ns(g);
+    if (g->kill_at_ns)
+        return g->kill_at_ns;
+    return g->window_end_ns ? term_at_ns(g) : 0;
 }
 
 static void set_timer(const struct guard *g)
@@ -101,7 +101,7 @@ static void end(struct guard *g, enum ending ending)
     if (g->kill_at_ns)
         return;
     g->ending = ending;
-    g->kill_at_ns = last_moment_ns(g);
+    g->kill_at_ns = g->window_end_ns ? last_moment_ns(g) : grace_end;
     if (ending == ENDING_LOST)
         g->kill_at_ns = earlier(g->kill_at_ns, grace_end);
     family_signal(g->command, SIGTERM);
@@ -112,7 +112,7 @@ static void end(struct guard *g, enum ending ending)
 static void on_time(struct guard *g)
 {
     int64_t now = boot_ns();
-    if (g->window_end_ns == 0 || now < due_ns(g))
+    if (due_ns(g) == 0 || now < due_ns(g))
         return;
     end(g, ENDING_UNPROVED);
     if (now >= g->kill_at_ns)

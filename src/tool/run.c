@@ -242,6 +242,21 @@ static int release(struct run *run)
     return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
 }
 
+/* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
+ * behind the grant. 0, or the exit status after a sentence. */
+static int tell_first_window(struct run *run)
+{
+    for (int timeout_ms = tell_window(run); run->told_ns == 0; timeout_ms = tell_window(run)) {
+        struct pollfd from = {.fd = run->claim.events, .events = POLLIN};
+        if (atomic_load(&run->claim.lost))
+            return fail(EXIT_LOST, "the lock was lost before the command began");
+        if (caught)
+            return EXIT_CONFLICT; /* not what is seen: a signal is */
+        poll(&from, 1, timeout_ms);
+    }
+    return 0;
+}
+
 /* The lock is held. */
 static int run_command_under_lock(struct run *run)
 {
@@ -249,12 +264,14 @@ static int run_command_under_lock(struct run *run)
     sigset_t set = passed_on();
     if (run->options.verbose)
         say("the lock is acquired");
+    int rc = tell_first_window(run);
+    if (rc != 0)
+        return rc;
     run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    tell_window(run);
     if (run->signals < 0 || !claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
     job_go(&run->job, variables);
-    int rc = watch(run);
+    rc = watch(run);
     for (int i = 0; i < LAUNCH_VARIABLES; i++)
         free(variables[i]);
     return rc;
