@@ -122,7 +122,7 @@ static void *rival_main(void *arg)
 
     if (zkl_mutex_new(&mutex, r->client, r->path, NULL) != 0)
         return NULL;
-    if (zkl_mutex_lock_for(mutex, 3 * 4 * WAIT_MS) == 0) {
+    if (zkl_mutex_lock_for(mutex, 3 * WAIT_MS) == 0) {
         r->granted_ns = net_boot_ns();
         zkl_mutex_unlock(mutex);
     }
@@ -153,8 +153,7 @@ void rival_begin(struct rival *rival, struct zkl_client *client, const char *pat
 void rival_end(struct rival *rival)
 {
     pthread_join(rival->thread, NULL);
-    if (rival->granted_ns == 0)
-        give_up("the other one was never granted");
+    rival->ended_ns = net_boot_ns();
 }
 
 /* --- the leader's clock ----------------------------------------------------------------------- */

@@ -43,11 +43,11 @@ void seat_if_asked(int argc, char **argv);
 void seat_start(struct stage *stage, int i);
 void seat_end(struct seat *seat);
 
-/* A client that waits for a lock, and gives it back. granted_ns: when it had it; 0: never. */
+/* A client that waits for a lock, and gives it back. granted_ns: when it had it; 0: never, until ended_ns. */
 struct rival {
     struct zkl_client *client;
     const char *path;
-    int64_t granted_ns;
+    int64_t granted_ns, ended_ns;
     pthread_t thread;
 };
 struct zkl_client *rival_client(const struct stage *stage, size_t node);
