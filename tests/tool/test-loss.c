@@ -180,6 +180,99 @@ static void the_guard_is_killed(void **state)
     end(&s);
 }
 
+/* --- the window is over before the command begins ------------------------------------------------ */
+
+/* zklock -v whose standard error nobody reads: it has the lock, says so, and is held up by that. */
+static struct tool run_unread(struct scene *s, int *unread)
+{
+    struct tool tool = {.output = -1};
+    char full[4096] = {0};
+    int ends[2];
+
+    check_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+    while (write(ends[1], full, sizeof full) > 0) {
+    }
+    check_ok(fcntl(ends[1], F_SETFL, 0));
+    tool.pid = fork();
+    if (tool.pid == 0) {
+        tool_default_signals();
+        dup2(ends[1], STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", "-v", "--servers", proxy_address(s->proxy), s->path, "--", WORK,
+              s->worked.name, "0", "stubborn", (char *)NULL);
+        _exit(98);
+    }
+    close(ends[1]);
+    *unread = ends[0];
+    return tool;
+}
+
+static void read_all(int unread)
+{
+    char text[4096];
+
+    while (read(unread, text, sizeof text) > 0) {
+    }
+}
+
+/* Between the grant and the first word to the guard zklock is stopped, or cut off, until somebody else has
+ * the lock. */
+static void held_up(bool stop)
+{
+    struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
+    int unread, status = 0;
+
+    check_ok(proxy_start(&s.proxy, zks_host(), zks_port(server, 0)));
+    set_session(SESSION);
+    s.client = cluster_client();
+    s.next = cluster_mutex(s.client, s.path);
+    s.tool = run_unread(&s, &unread);
+    check_wait(cluster_children(s.path) == 1, WAIT_MS);
+    net_nap_ms(200); /* it has the lock and says so */
+    if (stop)
+        check_ok(kill(s.tool.pid, SIGSTOP));
+    else
+        proxy_hole(s.proxy, PROXY_BOTH);
+    check_ok(zkl_mutex_lock_for(s.next, WAIT_MS));
+    read_all(unread);
+    if (stop)
+        check_ok(kill(s.tool.pid, SIGCONT));
+    net_nap_ms(3 * WINDOW_MS);
+    read_all(unread);
+    int begun = atomic_load(&s.worked.board->begun);
+    bool alive = begun > 0 && !is_gone(atomic_load(&s.worked.board->pid));
+    check_num(zkl_mutex_still_held(s.next, 1), ==, 1);
+    if (!stop) {
+        proxy_cut(s.proxy);
+        proxy_heal(s.proxy);
+    }
+    if (alive)
+        kill(atomic_load(&s.worked.board->pid), SIGKILL);
+    if (!wait_until(waitpid(s.tool.pid, &status, WNOHANG) == s.tool.pid, WAIT_MS))
+        kill(s.tool.pid, SIGKILL);
+    close(unread);
+    if (begun > 0)
+        fail_msg("the command was begun while somebody else held the lock, and is %s",
+                 alive ? "alive three windows later" : "dead by now");
+    check_num(WEXITSTATUS(status), ==, 79);
+    check_ok(zkl_mutex_unlock(s.next));
+    end(&s);
+}
+
+/* Goal: nothing is begun without a window: not by a zklock that was stopped between its grant and the
+ * command's start. */
+static void stopped_before_the_command(void **state)
+{
+    (void)state;
+    held_up(true);
+}
+
+/* Goal: likewise cut off. */
+static void cut_off_before_the_command(void **state)
+{
+    (void)state;
+    held_up(false);
+}
+
 /* --- the lock is lost ----------------------------------------------------------------------------- */
 
 struct session {
@@ -259,6 +352,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_command_gets_sigterm_first),
     cmocka_unit_test(killed_while_waiting),
     cmocka_unit_test(the_guard_is_killed),
+    cmocka_unit_test(stopped_before_the_command),
+    cmocka_unit_test(cut_off_before_the_command),
     cmocka_unit_test(the_session_is_ended),
     cmocka_unit_test(the_node_is_deleted),
     cmocka_unit_test(a_short_cut_is_no_loss),
