@@ -243,16 +243,19 @@ static int release(struct run *run)
 }
 
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
- * behind the grant. 0, or the exit status after a sentence. */
+ * behind the grant: then a proof is waited for, no longer than the session lives without one. 0, or the exit
+ * status after a sentence. */
 static int tell_first_window(struct run *run)
 {
-    for (int timeout_ms = tell_window(run); run->told_ns == 0; timeout_ms = tell_window(run)) {
-        struct pollfd from = {.fd = run->claim.events, .events = POLLIN};
+    int64_t until = zkl_now_ns() + claim_timeout_ns(&run->claim);
+    for (tell_window(run); run->told_ns == 0; tell_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
         if (caught)
             return EXIT_CONFLICT; /* not what is seen: a signal is */
-        poll(&from, 1, timeout_ms);
+        if (zkl_now_ns() >= until)
+            return fail(EXIT_NO_SERVER, "no server has confirmed the lock before the command began");
+        poll(NULL, 0, TELL_MS_MIN);
     }
     return 0;
 }
