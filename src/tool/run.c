@@ -254,7 +254,7 @@ static int tell_first_window(struct run *run)
         if (caught)
             return EXIT_CONFLICT; /* not what is seen: a signal is */
         if (zkl_now_ns() >= until)
-            return fail(EXIT_NO_SERVER, "no server has confirmed the lock before the command began");
+            return fail(EXIT_LOST, "no server has confirmed the lock before the command began");
         poll(NULL, 0, TELL_MS_MIN);
     }
     return 0;
