@@ -111,11 +111,11 @@ struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
     return it;
 }
 
-/* Without anything in doubt: else it is taken as if it had been waited for. */
+/* Without anything in doubt, and for as long as any grant: else it is asked for anew. */
 static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex, int64_t boot_ns)
 {
     return mutex->turns.state == ZKL_TURNS_IDLE &&
-           boot_ns + MS < zkl_session_window_end(&d->core.session);
+           boot_ns < zkl_proof_fresh_until(&d->core.session.proof);
 }
 
 static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex, int64_t boot_ns)
