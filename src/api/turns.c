@@ -111,7 +111,7 @@ struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
     return it;
 }
 
-/* Without anything in doubt: else it is taken as if it had been waited for. */
+/* Without anything in doubt, and for as long as any grant: else it is asked for anew. */
 static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex, int64_t boot_ns)
 {
     return mutex->turns.state == ZKL_TURNS_IDLE &&

@@ -24,6 +24,8 @@ static int64_t later(int64_t a, int64_t b)
 static int64_t told_after(const struct zkl_proof *proof)
 {
     int64_t round = proof->tick_ns > 0 ? proof->tick_ns / 2 : proof->timeout_ns / 4;
+    if (round > proof->timeout_ns / 2) /* two rounds, of observer masters, take no more */
+        round = proof->timeout_ns / 2;
     return round + 2 * zkl_proof_late(proof);
 }
 

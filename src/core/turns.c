@@ -96,9 +96,16 @@ static void queue(struct zkl_core *core, struct zkl_turns *turns, struct zkl_tur
     zkl_core_start(core, turn->contender, &turn->wish);
 }
 
+static bool is_fresh(const struct zkl_core *core, struct zkl_time now)
+{
+    return now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
+}
+
 enum zkl_turns_answer zkl_turns_join(struct zkl_core *core, struct zkl_time now,
                                      struct zkl_turns *turns, struct zkl_turn *turn, bool ahead)
 {
+    if (!is_fresh(core, now))
+        zkl_turns_drop(core, now, turns); /* a grant wants more: whoever queues waits for a proof */
     bool shared = turns->handoffs_max > 0 && turns->state != ZKL_TURNS_FREE;
     turn->given = zkl_turns_take(core, turns);
     if (turn->given)
@@ -301,7 +308,7 @@ bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns
     zkl_core_enter(core, now);
     bool open = now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
     bool stays = open && may_stay(c);
-    bool hands = stays && turns->holder == c && turns->first && may_hand_on(core, now, turns);
+    bool hands = stays && is_fresh(core, now) && turns->holder == c && turns->first && may_hand_on(core, now, turns);
     if (hands && may_stay(c)) {
         hand_on(core, turns);
         return true;

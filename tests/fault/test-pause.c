@@ -197,11 +197,52 @@ static void late_answer_proves_from_its_sending(void **state)
     proxy_stop(proxy);
 }
 
+/* Goal: no grant has less than T/8 of window, also where the node was kept (retain_ms). Method: nothing comes
+ * through any more; the lock is tried and unlocked until it is not given. */
+static void a_kept_lock_has_an_eighth(void **state)
+{
+    enum { TIMEOUT_MS = 2000, MARGIN_MS = 20 };
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct proxy *proxy = NULL;
+    struct zkl_mutex *mutex = NULL;
+    int64_t least_ms = TIMEOUT_MS, grants = 0;
+
+    (void)state;
+    options.retain_ms = QUIET_MS;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
+    check_ok(zkl_mutex_new(&mutex, client, "/kept", &options));
+    int64_t end_ms = net_now_ms() + TIMEOUT_MS;
+    while (net_now_ms() < end_ms) { /* until heartbeats keep the window open */
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+        net_nap_ms(5);
+    }
+    proxy_hole(proxy, PROXY_BOTH);
+    while (zkl_mutex_trylock(mutex) == 0) {
+        int64_t window_ms = zkl_mutex_window_ms(mutex);
+        least_ms = window_ms < least_ms ? window_ms : least_ms;
+        grants++;
+        if (zkl_mutex_unlock(mutex) != 0)
+            break;
+        net_nap_ms(1);
+    }
+    print_message("%lld grants, the least window %lld ms of %d\n", (long long)grants,
+                  (long long)least_ms, TIMEOUT_MS);
+    check_num(least_ms, >=, TIMEOUT_MS / 8 - MARGIN_MS);
+    proxy_cut(proxy);
+    proxy_heal(proxy);
+    check_ok(zkl_mutex_free(mutex));
+    zkl_client_free(client);
+    proxy_stop(proxy);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_holder_sees_it_at_the_first_look),
         cmocka_unit_test(late_answer_proves_from_its_sending),
+        cmocka_unit_test(a_kept_lock_has_an_eighth),
     };
     return fault_main(argc, argv, tests, NULL);
 }

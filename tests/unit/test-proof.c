@@ -168,6 +168,20 @@ static void a_known_tick_makes_answers_old_sooner(void **state)
     assert_int_equal(end_ms(&p), end_of(OPENED + 1000));
 }
 
+/* Goal: a tick that can't be, as T is two of them at least, does not keep a session from ever being proved.
+ * Method: a tick of 4 T, and a read each T/16 for ten T. */
+static void a_tick_that_is_too_long_is_survived(void **state)
+{
+    struct zkl_proof p = {.tick_ns = 4 * T * MS};
+    int64_t now = OPENED;
+    (void)state;
+    zkl_proof_announced(&p, T);
+    zkl_proof_link_up(&p, OPENED * MS, OPENED * MS, true);
+    for (; now < OPENED + 10 * T; now += D)
+        ask(&p, now, now + 1, false);
+    assert_int_equal(zkl_proof_enough_at(&p, now * MS), now * MS);
+}
+
 /* Goal: however many answers come, a proof rests on one that is hardly older than need be. Method: one each
  * millisecond for ten timeouts, with a proof each 50 ms. */
 static void busy_clients_are_remembered_in_steps(void **state)
@@ -210,6 +224,7 @@ int main(void)
         cmocka_unit_test(reads_and_failures_prove_nothing),
         cmocka_unit_test(the_smallest_timeout_counts),
         cmocka_unit_test(a_known_tick_makes_answers_old_sooner),
+        cmocka_unit_test(a_tick_that_is_too_long_is_survived),
         cmocka_unit_test(busy_clients_are_remembered_in_steps),
         cmocka_unit_test(it_tells_when_a_proof_is_enough),
     };
