@@ -6,6 +6,23 @@
 #define NEVER INT64_MAX
 
 const char *const fake_switch_names[FAKE_SWITCHES] = {
+    [FAKE_SHUFFLED_NUMBERS] = "numbers-shuffled",
+    [FAKE_REUSED_NUMBERS] = "numbers-reused",
+    [FAKE_ZXID_RESTARTS] = "zxid-restarts",
+    [FAKE_HALF_A_TRANSACTION] = "half-a-transaction",
+    [FAKE_WRITE_LOST] = "write-lost",
+    [FAKE_TAKES_CHILDREN] = "container-takes-children",
+    [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
+    [FAKE_CREATE_AFTER_END] = "create-after-end",
+    [FAKE_LATE_CREATE] = "late-create",
+    [FAKE_SYNC_IS_A_READ] = "sync-is-a-read",
+    [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
+    [FAKE_LIST_OVERTAKES] = "list-overtakes",
+    [FAKE_BACK_IN_TIME] = "back-in-time",
+    [FAKE_EVENT_LATE] = "event-late",
+    [FAKE_EVENTS_SHUFFLED] = "events-shuffled",
+    [FAKE_NO_CATCH_UP] = "no-catch-up",
+    [FAKE_EVENT_NEVER] = "event-lost",
     [FAKE_LATE_ROUND] = "late-round",
     [FAKE_TOUCH_DROPPED] = "touch-lost",
     [FAKE_UNTOUCHED_ANSWER] = "answer-without-touch",
@@ -25,11 +42,15 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_PROVED_ALONE] = "proof-without-leader",
     [FAKE_LOST_LATE] = "loss-after-socket",
     [FAKE_FORGED] = "forged-answer",
+    [FAKE_LINK_STAYS] = "link-outlives-role",
+    [FAKE_EVENT_OVERTAKES] = "event-overtakes",
+    [FAKE_SILENT_LINK] = "silent-link",
+    [FAKE_NEW_SESSION] = "new-session-in-silence",
 };
 
 bool fake_breaks(const struct fake *fake, enum fake_switch which)
 {
-    return fake->rules.broken & (1u << which);
+    return fake->rules.broken & (UINT64_C(1) << which);
 }
 
 /* 0 to most: the ends are where things go wrong. */
@@ -41,13 +62,13 @@ static int some_of(struct fake *fake, int most)
     return which == 1 ? most : (int)fake_random(fake->prng, (unsigned)most + 1);
 }
 
-static bool breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in)
+bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in)
 {
     return fake_breaks(fake, which) && fake_chance(fake->prng, once_in);
 }
 
 /* P and D follow from the smallest timeout that is granted to anybody. */
-void fake_draw_rules(struct fake *fake, unsigned broken)
+void fake_draw_rules(struct fake *fake, uint64_t broken)
 {
     static const int ticks[] = {20, 10, 5, 4, 2}; /* in a timeout; the last is what is assumed */
     struct fake_prng *prng = fake->prng;
@@ -161,7 +182,7 @@ void touches_flush(struct fake_handle *h)
 static void plan(struct fake *fake, struct fake_hop *hop)
 {
     int late_ms = some_of(fake, fake->rules.late_ms);
-    if (breaks_once(fake, FAKE_LATE_ROUND, 2))
+    if (fake_breaks_once(fake, FAKE_LATE_ROUND, 2))
         late_ms += (int)fake_random(fake->prng, 3 * (unsigned)FAKE_TIMEOUT_MS / 4);
     hop->late_ms = late_ms;
     hop->take_ms = hop->nominal_ms + some_of(fake, late_ms);
@@ -189,7 +210,7 @@ static void write_out(struct fake_handle *h, int i)
     hop->sent = hop->taken;
     hop->taken = 0;
     hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
-    if (breaks_once(fake, FAKE_OVERTAKEN, 2))
+    if (fake_breaks_once(fake, FAKE_OVERTAKEN, 2))
         hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS / 2);
     hop->nominal_ms += fake->rules.round_ms;
     plan(fake, hop);
@@ -270,6 +291,14 @@ void touches_meet(struct fake_handle *h, bool wrongly)
     find_due(h);
 }
 
+void touches_follow(struct fake_handle *h)
+{
+    touches_meet(h, false);
+    h->learner.revalidation = 0;
+    h->learner.revalidate_ms = NEVER;
+    find_due(h);
+}
+
 void touches_part(struct fake_handle *h)
 {
     struct fake_learner *l = &h->learner;
@@ -283,7 +312,7 @@ void touches_part(struct fake_handle *h)
 void touches_note(struct fake_handle *h)
 {
     struct fake_learner *l = &h->learner;
-    if (breaks_once(h->fake, FAKE_TOUCH_DROPPED, 4))
+    if (fake_breaks_once(h->fake, FAKE_TOUCH_DROPPED, 4))
         return;
     if (l->hop_count > 0)
         l->hops[0].table = h->timeout_ms;
