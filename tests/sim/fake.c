@@ -724,8 +724,9 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
+    int64_t view = fake_breaks(h->fake, FAKE_CHECK_AT_FOLLOWER) ? h->view : h->fake->zxid;
     for (size_t i = 0; i < r->check_count; i++) {
-        if (unchecked || fake_find(h->fake, r->checks[i]))
+        if (unchecked || find_at(h->fake, r->checks[i], view))
             continue;
         reply->answer = ZKL_ANSWER_NONODE;
         reply->failed_check = i;
@@ -910,7 +911,8 @@ static void serve_write(struct fake_handle *h, const struct zkl_request *r, stru
         serve_set(h, r, reply);
     else
         serve_checks(h, r, reply);
-    fake_catch_up(h, h->fake->zxid);
+    if (r->kind != ZKL_REQ_HEARTBEAT || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
+        fake_catch_up(h, h->fake->zxid);
 }
 
 static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
@@ -937,8 +939,7 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
         serve_write(h, r, reply);
         break;
     case ZKL_REQ_SYNC:
-        if (!fake_breaks(fake, FAKE_SYNC_IS_A_READ))
-            fake_catch_up(h, fake->zxid);
+        fake_catch_up(h, fake->zxid);
         break;
     case ZKL_REQ_UNWATCH:
         serve_unwatch(h, r, reply);
@@ -1269,8 +1270,6 @@ static void set_watches(struct fake_handle *h)
         if (is_named_before(&h->known, i))
             continue;
         watch_add(&h->armed, w->path, w->type, 0);
-        if (fake_breaks(h->fake, FAKE_NO_CATCH_UP))
-            continue;
         if (!node)
             fire(h, w->path, w->type, ZKL_FIRED_DELETED);
         else if (node->czxid > h->seen || is_news(h, w->path, what))
@@ -1299,8 +1298,11 @@ static int64_t some_view(struct fake_handle *h)
 static void fail_to_connect(struct fake_handle *h)
 {
     struct fake_session *session = fake_session_of(h->fake, h->session);
-    if (session && !session->dead && !h->forgotten && fake_chance(h->fake->prng, 4)) {
-        touches_attempt(h, session);
+    bool untouched = fake_breaks(h->fake, FAKE_UNTOUCHED_LINK);
+    bool asked = untouched || h->outdated || fake_chance(h->fake->prng, 4);
+    if (session && !session->dead && !h->forgotten && asked) {
+        if (!untouched)
+            touches_attempt(h, session);
         h->attempted = true;
     }
     answer_link(h, &h->out);
@@ -1348,7 +1350,13 @@ void fake_connect(struct fake_handle *h, bool succeeds)
         h->session = 0;
     }
     /* Learner.pendingRevalidations has one connection for each session. */
-    bool wrongly = h->attempted && fake_chance(h->fake->prng, 2);
+    bool always = fake_breaks(h->fake, FAKE_UNTOUCHED_LINK);
+    bool wrongly = h->attempted && (always || fake_chance(h->fake->prng, 2));
+    h->outdated = h->session != 0 && fake_breaks_once(h->fake, FAKE_LOST_LATE, 2);
+    if (h->outdated) {
+        fail_to_connect(h);
+        wrongly = true;
+    }
     h->attempted = false;
     h->fake->tally[FAKE_WRONG_ANSWER] += wrongly;
     begin_link(h, wrongly, false);
@@ -1372,20 +1380,28 @@ static bool is_of_a_link(const struct fake_message *message)
 /* What is told in another order than it came. */
 static void shuffle(struct fake_handle *h)
 {
-    if (!h->in.first)
-        return;
-    if (h->in.first->type == FAKE_FIRED && fake_breaks_once(h->fake, FAKE_EVENT_LATE, 2))
-        to_the_front(&h->in, is_answer);
     if (h->in.first->type == FAKE_FIRED && fake_breaks_once(h->fake, FAKE_EVENTS_SHUFFLED, 2))
         to_the_front(&h->in, is_event);
     if (h->in.first->type == FAKE_REPLY && fake_breaks_once(h->fake, FAKE_EVENT_OVERTAKES, 2))
         to_the_front(&h->in, is_of_a_link);
 }
 
+/* An event that waits for the next answer, mostly. */
+static bool comes_after_an_answer(struct fake_handle *h)
+{
+    bool late = h->in.first->type == FAKE_FIRED && fake_breaks(h->fake, FAKE_EVENT_LATE) &&
+                !fake_chance(h->fake->prng, 8);
+    if (late)
+        to_the_front(&h->in, is_answer);
+    return late && h->in.first->type == FAKE_FIRED;
+}
+
 struct fake_message *fake_next(struct fake_handle *h)
 {
-    if (h->fake->rules.broken)
+    if (h->in.first && h->fake->rules.broken)
         shuffle(h);
+    if (h->in.first && comes_after_an_answer(h))
+        return NULL;
     struct fake_message *message = queue_take(&h->in);
     if (!message)
         return NULL;

@@ -135,6 +135,7 @@ struct fake_handle {
     /* With switches only: */
     struct fake_message *late; /* a create over a link that is gone */
     int64_t claimed;           /* the session that events still tell of */
+    bool outdated;             /* what begins this link touched the session some time ago */
 };
 
 struct fake {

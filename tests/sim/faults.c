@@ -228,7 +228,7 @@ static bool aim_at_silence(struct proc *p)
     if (!p->current || !p->current->linked || p->current->stuck || p->current->learner.leads ||
         !proc_is_awake(p) || !p->core.first || !chance(w, 60))
         return false;
-    halt(p, FAKE_TIMEOUT_MS / 4 + rnd(w, 5 * FAKE_TIMEOUT_MS / 12));
+    halt(p, FAKE_TIMEOUT_MS * 5 / 8 - (chance(w, 2) ? 0 : rnd(w, FAKE_TIMEOUT_MS * 3 / 8)));
     p->dozes = true;
     return true;
 }
@@ -264,7 +264,7 @@ static bool aim_at_raised(struct proc *p)
     return true;
 }
 
-/* A link is lost and another made, and of neither the core has heard. */
+/* A link is lost and another made, at once or some time after that, and of neither the core has heard. */
 static void relink_unheard(struct proc *p)
 {
     struct world *w = p->world;
@@ -273,6 +273,9 @@ static void relink_unheard(struct proc *p)
     if (chance(w, 2))
         deafen(p);
     fake_break(p->current);
+    if (chance(w, 2))
+        return;
+    fake_pass(&w->fake, rnd(w, FAKE_TIMEOUT_MS / 4));
     if (chance(w, 3))
         fake_connect(p->current, false);
     fake_pass(&w->fake, rnd(w, FAKE_TIMEOUT_MS / 4));
@@ -290,7 +293,8 @@ static void aim(struct proc *p)
     if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
         aim_at_batch(p) || aim_at_raised(p) || aim_at_silence(p))
         return;
-    if (w->late_answers && p->current && p->current->linked && chance(w, 1000))
+    unsigned unheard = fake_breaks(&w->fake, FAKE_LOST_LATE) ? 100 : 1000;
+    if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
         relink_unheard(p);
     if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
         fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));

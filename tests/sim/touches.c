@@ -15,13 +15,13 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
     [FAKE_CREATE_AFTER_END] = "create-after-end",
     [FAKE_LATE_CREATE] = "late-create",
-    [FAKE_SYNC_IS_A_READ] = "sync-is-a-read",
+    [FAKE_CHECK_AT_FOLLOWER] = "check-at-follower",
+    [FAKE_BARRIER_IS_A_READ] = "barrier-is-a-read",
     [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
     [FAKE_LIST_OVERTAKES] = "list-overtakes",
     [FAKE_BACK_IN_TIME] = "back-in-time",
     [FAKE_EVENT_LATE] = "event-late",
     [FAKE_EVENTS_SHUFFLED] = "events-shuffled",
-    [FAKE_NO_CATCH_UP] = "no-catch-up",
     [FAKE_EVENT_NEVER] = "event-lost",
     [FAKE_LATE_ROUND] = "late-round",
     [FAKE_TOUCH_DROPPED] = "touch-lost",
@@ -73,7 +73,8 @@ void fake_draw_rules(struct fake *fake, uint64_t broken)
     static const int ticks[] = {20, 10, 5, 4, 2}; /* in a timeout; the last is what is assumed */
     struct fake_prng *prng = fake->prng;
     struct fake_rules *rules = &fake->rules;
-    int capped_ms = fake_chance(prng, 4) ? FAKE_TIMEOUT_MS / 2 : 0;
+    bool lowers = broken & (UINT64_C(1) << FAKE_LOWERED_TIMEOUT);
+    int capped_ms = lowers || fake_chance(prng, 4) ? FAKE_TIMEOUT_MS / 2 : 0;
     int least_ms = capped_ms ? capped_ms : FAKE_TIMEOUT_MS;
     *rules = (struct fake_rules){.capped_ms = capped_ms, .broken = broken};
     rules->declared_ms = least_ms / ticks[fake_random(prng, 5)];
@@ -211,7 +212,7 @@ static void write_out(struct fake_handle *h, int i)
     hop->taken = 0;
     hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
     if (fake_breaks_once(fake, FAKE_OVERTAKEN, 2))
-        hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS / 2);
+        hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS);
     hop->nominal_ms += fake->rules.round_ms;
     plan(fake, hop);
 }
@@ -282,7 +283,7 @@ void touches_meet(struct fake_handle *h, bool wrongly)
         begin_rounds(fake, &l->hops[i]);
     l->revalidation = h->timeout_ms;
     l->ping_ms = fake->now_ms + h->timeout_ms / 3;
-    if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE)))
+    if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || h->outdated))
         l->revalidation = 0;
     else if (wrongly)
         l->revalidate_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
@@ -293,10 +294,7 @@ void touches_meet(struct fake_handle *h, bool wrongly)
 
 void touches_follow(struct fake_handle *h)
 {
-    touches_meet(h, false);
-    h->learner.revalidation = 0;
-    h->learner.revalidate_ms = NEVER;
-    find_due(h);
+    h->learner = (struct fake_learner){.ping_ms = NEVER, .revalidate_ms = NEVER, .due_ms = NEVER};
 }
 
 void touches_part(struct fake_handle *h)
@@ -312,7 +310,7 @@ void touches_part(struct fake_handle *h)
 void touches_note(struct fake_handle *h)
 {
     struct fake_learner *l = &h->learner;
-    if (fake_breaks_once(h->fake, FAKE_TOUCH_DROPPED, 4))
+    if (fake_breaks_once(h->fake, FAKE_TOUCH_DROPPED, 2))
         return;
     if (l->hop_count > 0)
         l->hops[0].table = h->timeout_ms;
