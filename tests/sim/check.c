@@ -90,7 +90,7 @@ static void check_node(struct world *w, const struct app *app)
     path_of(&app->contender.machine, path, sizeof path);
     const struct fake_node *own = fake_find(&w->fake, path);
     must(own && own->owner == app->proc->core.session.id);
-    must(m->under[0] || own->czxid == m->czxid);
+    must(m->under[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_place place;
@@ -249,7 +249,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         const char *name = fake_child_of(node, m->root);
-        if (!name || node->dzxid != 0 || node->czxid >= m->czxid ||
+        if (!name || node->dzxid != 0 || node->shown_czxid >= m->czxid ||
             !zkl_name_parse(name, &m->naming, &place))
             continue;
         between += place.sequence > at.sequence && place.sequence < own.sequence &&

@@ -257,6 +257,7 @@ static struct fake_node *create_now(struct fake *fake, const char *path, int64_t
     fake->nodes[fake->node_count++] =
         (struct fake_node){.path = strdup(path),
                            .czxid = fake->zxid,
+                           .shown_czxid = fake->zxid - fake->zxid_back,
                            .owner = owner,
                            .text = text && *text ? strdup(text) : NULL};
     change_parent(fake, path);
@@ -360,8 +361,26 @@ int fake_timeout_ms(const struct fake *fake, int64_t session)
     return s ? s->timeout_ms : FAKE_TIMEOUT_MS;
 }
 
+/* The last few transactions: what they made is gone, what they deleted is there again. */
+static void lose_writes(struct fake *fake)
+{
+    int64_t kept = fake->zxid - 1 - fake_random(fake->prng, 8);
+    for (size_t i = 0; i < fake->node_count; i++) {
+        struct fake_node *node = &fake->nodes[i];
+        bool ended = node->owner != 0 && !fake_alive(fake, node->owner);
+        if (node->dzxid > kept && !ended)
+            node->dzxid = 0;
+        if (node->czxid > kept)
+            node->dzxid = node->czxid;
+    }
+}
+
 void fake_elect(struct fake *fake)
 {
+    if (fake_breaks(fake, FAKE_WRITE_LOST))
+        lose_writes(fake);
+    if (fake_breaks(fake, FAKE_ZXID_RESTARTS))
+        fake->zxid_back = fake->zxid;
     for (size_t i = 0; i < fake->session_count; i++)
         touches_elect(fake, &fake->sessions[i]);
 }
@@ -494,6 +513,8 @@ void fake_close(struct fake_handle *h)
     queue_clear(&h->out);
     queue_clear(&h->held);
     queue_clear(&h->in);
+    if (h->late)
+        fake_message_free(h->late);
     watch_clear(&h->known);
     watch_clear(&h->armed);
     free(h);
@@ -557,6 +578,8 @@ static void fire(struct fake_handle *h, const char *path, enum zkl_watch_type ty
     if (!watch_has(&h->armed, path, type))
         return;
     watch_remove(&h->armed, path, type);
+    if (fake_breaks_once(h->fake, FAKE_EVENT_NEVER, 4))
+        return;
     struct fake_message *message = to_client(h, FAKE_FIRED);
     message->path = strdup(path);
     message->watch = type;
@@ -632,7 +655,7 @@ static void reply_changes(const struct fake *fake, const struct fake_node *node,
 static void reply_stat(struct fake_handle *h, const struct fake_node *node, int64_t view,
                        struct zkl_reply *reply)
 {
-    reply->czxid = node->czxid;
+    reply->czxid = node->shown_czxid;
     reply->node_session = node->owner;
     reply->version = node->version;
     reply->node_children = count_children(h->fake, node->path, view);
@@ -669,6 +692,10 @@ static bool next_number(struct fake *fake, const struct fake_node *parent, uint3
                         int32_t *number)
 {
     *number = (int32_t)((uint32_t)parent->counter + ahead);
+    if (fake_breaks(fake, FAKE_SHUFFLED_NUMBERS))
+        *number ^= 1;
+    if (fake_breaks(fake, FAKE_REUSED_NUMBERS))
+        *number = count_children(fake, parent->path, fake->zxid) + (int32_t)ahead;
     if (parent->counter < INT32_MAX)
         return true;
     if (fake_chance(fake->prng, 4))
@@ -697,8 +724,9 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
+    int64_t view = fake_breaks(h->fake, FAKE_CHECK_AT_FOLLOWER) ? h->view : h->fake->zxid;
     for (size_t i = 0; i < r->check_count; i++) {
-        if (unchecked || fake_find(h->fake, r->checks[i]))
+        if (unchecked || find_at(h->fake, r->checks[i], view))
             continue;
         reply->answer = ZKL_ANSWER_NONODE;
         reply->failed_check = i;
@@ -741,7 +769,7 @@ static void serve_create(struct fake_handle *h, const struct zkl_request *r,
     if (reply->answer != ZKL_ANSWER_OK)
         return;
     reply->name = strdup(strrchr(path, '/') + 1);
-    reply->czxid = create_now(h->fake, path, h->session, r->data)->czxid;
+    reply->czxid = create_now(h->fake, path, h->session, r->data)->shown_czxid;
 }
 
 /* How many of those before it in its transaction have the parent of the ith path. */
@@ -766,7 +794,10 @@ static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
         reply->failed_check = n;
         paths[n] = reply->answer == ZKL_ANSWER_OK ? strdup(path) : NULL;
     }
-    for (size_t i = 0; i < r->check_count && reply->answer == ZKL_ANSWER_OK; i++) {
+    bool half = fake_breaks(h->fake, FAKE_HALF_A_TRANSACTION);
+    for (size_t i = 0; i < r->check_count && (reply->answer == ZKL_ANSWER_OK || half); i++) {
+        if (!paths[i])
+            break;
         create_now(h->fake, paths[i], h->session, r->texts[i]);
         memmove(paths[i], strrchr(paths[i], '/') + 1, strlen(strrchr(paths[i], '/')));
     }
@@ -802,7 +833,7 @@ static void serve_delete_all(struct fake_handle *h, const struct zkl_request *r,
         reply->failed_check = n;
     for (size_t i = 0; i < n; i++) {
         nodes[i]->dzxid = 0;
-        if (reply->answer == ZKL_ANSWER_OK)
+        if (reply->answer == ZKL_ANSWER_OK || fake_breaks(h->fake, FAKE_HALF_A_TRANSACTION))
             delete_now(h->fake, nodes[i]);
     }
 }
@@ -816,7 +847,7 @@ static void serve_make(struct fake_handle *h, const struct zkl_request *r, struc
     if (reply->answer != ZKL_ANSWER_OK)
         return;
     reply->name = strdup(strrchr(r->path, '/') + 1);
-    reply->czxid = create_now(h->fake, r->path, 0, r->data)->czxid;
+    reply->czxid = create_now(h->fake, r->path, 0, r->data)->shown_czxid;
 }
 
 static void serve_set(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
@@ -880,7 +911,8 @@ static void serve_write(struct fake_handle *h, const struct zkl_request *r, stru
         serve_set(h, r, reply);
     else
         serve_checks(h, r, reply);
-    fake_catch_up(h, h->fake->zxid);
+    if (r->kind != ZKL_REQ_HEARTBEAT || !fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
+        fake_catch_up(h, h->fake->zxid);
 }
 
 static void serve_unwatch(struct fake_handle *h, const struct zkl_request *r,
@@ -965,6 +997,8 @@ static bool is_served(struct fake_handle *h)
         touches_flush(h);
     if (fake_alive(h->fake, h->session))
         return true;
+    if (kind == ZKL_REQ_CREATE && fake_breaks(h->fake, FAKE_CREATE_AFTER_END))
+        return true;
     bool local = h->fake->rules.local_sessions && (kind == ZKL_REQ_SET || kind == ZKL_REQ_MAKE);
     h->fake->tally[FAKE_UNKNOWN_WRITES] += local;
     return local || (!is_read(kind) && fake_breaks(h->fake, FAKE_UNCHECKED));
@@ -988,6 +1022,47 @@ static void note(struct fake_handle *h)
         touches_note(h);
 }
 
+/* A create that was sent over the link before. */
+static void serve_late(struct fake_handle *h)
+{
+    struct zkl_reply reply = {.answer = ZKL_ANSWER_OK};
+    if (!h->late || !fake_chance(h->fake->prng, 8))
+        return;
+    h->fake->zxid++;
+    serve_create(h, &h->late->request, &reply);
+    free((char *)reply.name);
+    fake_message_free(h->late);
+    h->late = NULL;
+}
+
+/* Let the first message of this kind that is not in front go ahead of all others. */
+static void to_the_front(struct fake_queue *queue, bool (*is_it)(const struct fake_message *message))
+{
+    struct fake_message **at = queue->first ? &queue->first->next : &queue->first;
+    while (*at && !is_it(*at))
+        at = &(*at)->next;
+    struct fake_message *message = *at;
+    if (!message)
+        return;
+    *at = message->next;
+    if (!*at)
+        queue->end = at;
+    message->next = queue->first;
+    queue->first = message;
+}
+
+static bool is_list(const struct fake_message *message)
+{
+    return message->request.kind == ZKL_REQ_LIST;
+}
+
+static void overtake(struct fake_handle *h)
+{
+    if (h->out.first->request.kind == ZKL_REQ_CREATE &&
+        fake_breaks_once(h->fake, FAKE_LIST_OVERTAKES, 2))
+        to_the_front(&h->out, is_list);
+}
+
 bool fake_serve(struct fake_handle *h)
 {
     if (!h->linked || h->stuck || !h->out.first)
@@ -997,6 +1072,8 @@ bool fake_serve(struct fake_handle *h)
         return false;
     note(h);
     release_held(h->fake);
+    serve_late(h);
+    overtake(h);
     struct fake_message *message = queue_take(&h->out);
     struct zkl_reply reply = {.id = message->request.id, .answer = ZKL_ANSWER_NOAUTH};
     h->fake->tally[FAKE_OWN_ERROR] += refused;
@@ -1042,7 +1119,20 @@ static void receive(struct fake_handle *h, struct fake_message *message)
 
 static bool is_forged(const struct fake_handle *h, const struct fake_message *message)
 {
-    return fake_breaks(h->fake, FAKE_FORGED) && message->request.kind == ZKL_REQ_HEARTBEAT;
+    enum zkl_request_kind kind = message->request.kind;
+    return fake_breaks(h->fake, FAKE_FORGED) &&
+           (kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
+}
+
+/* It is told as lost, and the server that the link led to has it still. */
+static bool comes_late(struct fake_handle *h, struct fake_message *message)
+{
+    const struct zkl_request *r = &message->request;
+    if (!fake_breaks(h->fake, FAKE_LATE_CREATE) || h->late || message->type != FAKE_REQUEST ||
+        r->kind != ZKL_REQ_CREATE || r->check_count > 0)
+        return false;
+    h->late = message;
+    return true;
 }
 
 static void answer_link(struct fake_handle *h, struct fake_queue *queue)
@@ -1063,7 +1153,8 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
                 reply->reply.answer = ZKL_ANSWER_OK;
             reply->reply.stamp = message->request.stamp;
         }
-        fake_message_free(message);
+        if (!comes_late(h, message))
+            fake_message_free(message);
     }
 }
 
@@ -1094,6 +1185,20 @@ static void lose_some(struct fake_handle *h, struct fake_queue *lost)
     queue_move(lost, &h->held);
 }
 
+/* Of a session that goes on. */
+static void end_one_node(struct fake_handle *h)
+{
+    struct fake *fake = h->fake;
+    for (size_t i = 0; i < fake->node_count; i++) {
+        if (fake->nodes[i].dzxid != 0 || fake->nodes[i].owner != h->session)
+            continue;
+        fake_delete(fake, &fake->nodes[i]);
+        return;
+    }
+}
+
+static void begin_link(struct fake_handle *h, bool wrongly, bool silently);
+
 void fake_break(struct fake_handle *h)
 {
     struct fake_queue lost;
@@ -1109,13 +1214,28 @@ void fake_break(struct fake_handle *h)
     if (!h->isolated)
         touches_part(h);
     h->down_ms = h->fake->now_ms;
+    if (fake_breaks(h->fake, FAKE_ONE_BY_ONE))
+        end_one_node(h);
     if (fake_breaks(h->fake, FAKE_FORGED))
         answer_link(h, &lost);
+    if (fake_breaks_once(h->fake, FAKE_SILENT_LINK, 2) && fake_alive(h->fake, h->session)) {
+        answer_link(h, &lost);
+        watch_clear(&h->armed);
+        h->isolated = h->deposed = false;
+        begin_link(h, false, true);
+        return;
+    }
     queue_add(&h->in, FAKE_DOWN);
     answer_link(h, &lost);
     answer_link(h, &h->out);
     h->isolated = h->deposed = false;
     watch_clear(&h->armed);
+}
+
+void fake_rejoin(struct fake_handle *h)
+{
+    h->isolated = h->deposed = false;
+    touches_follow(h);
 }
 
 /* Has it happened to path since the client heard of the server last? */
@@ -1167,6 +1287,8 @@ static void expire_handle(struct fake_handle *h)
 static int64_t some_view(struct fake_handle *h)
 {
     int64_t behind = h->fake->zxid - h->seen;
+    if (fake_breaks_once(h->fake, FAKE_BACK_IN_TIME, 2))
+        return h->seen - fake_random(h->fake->prng, 20);
     if (behind <= 0 || h->fake->prng->plain || fake_chance(h->fake->prng, 2))
         return h->fake->zxid;
     return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);
@@ -1176,8 +1298,11 @@ static int64_t some_view(struct fake_handle *h)
 static void fail_to_connect(struct fake_handle *h)
 {
     struct fake_session *session = fake_session_of(h->fake, h->session);
-    if (session && !session->dead && !h->forgotten && fake_chance(h->fake->prng, 4)) {
-        touches_attempt(h, session);
+    bool untouched = fake_breaks(h->fake, FAKE_UNTOUCHED_LINK);
+    bool asked = untouched || h->outdated || fake_chance(h->fake->prng, 4);
+    if (session && !session->dead && !h->forgotten && asked) {
+        if (!untouched)
+            touches_attempt(h, session);
         h->attempted = true;
     }
     answer_link(h, &h->out);
@@ -1191,6 +1316,23 @@ static void negotiate(struct fake_handle *h)
     h->timeout_ms = timeout_ms;
 }
 
+/* silently: nothing tells of it. */
+static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
+{
+    h->linked = true;
+    negotiate(h);
+    if (h->session == 0) {
+        h->session = session_new(h->fake, h->timeout_ms);
+        h->view = h->seen = h->fake->zxid;
+    }
+    touches_meet(h, wrongly);
+    if (!silently)
+        queue_add(&h->in, FAKE_UP);
+    h->view = some_view(h);
+    h->fake->tally[FAKE_LAG] += h->view < h->fake->zxid;
+    set_watches(h);
+}
+
 void fake_connect(struct fake_handle *h, bool succeeds)
 {
     if (h->linked || h->expired)
@@ -1200,28 +1342,66 @@ void fake_connect(struct fake_handle *h, bool succeeds)
         return;
     }
     if (h->session != 0 && !fake_alive(h->fake, h->session)) {
-        expire_handle(h);
-        return;
+        if (!fake_breaks(h->fake, FAKE_NEW_SESSION)) {
+            expire_handle(h);
+            return;
+        }
+        h->claimed = h->claimed ? h->claimed : h->session;
+        h->session = 0;
     }
     /* Learner.pendingRevalidations has one connection for each session. */
-    bool wrongly = h->attempted && fake_chance(h->fake->prng, 2);
+    bool always = fake_breaks(h->fake, FAKE_UNTOUCHED_LINK);
+    bool wrongly = h->attempted && (always || fake_chance(h->fake->prng, 2));
+    h->outdated = h->session != 0 && fake_breaks_once(h->fake, FAKE_LOST_LATE, 2);
+    if (h->outdated) {
+        fail_to_connect(h);
+        wrongly = true;
+    }
     h->attempted = false;
     h->fake->tally[FAKE_WRONG_ANSWER] += wrongly;
-    h->linked = true;
-    negotiate(h);
-    if (h->session == 0) {
-        h->session = session_new(h->fake, h->timeout_ms);
-        h->view = h->seen = h->fake->zxid;
-    }
-    touches_meet(h, wrongly);
-    queue_add(&h->in, FAKE_UP);
-    h->view = some_view(h);
-    h->fake->tally[FAKE_LAG] += h->view < h->fake->zxid;
-    set_watches(h);
+    begin_link(h, wrongly, false);
+}
+
+static bool is_answer(const struct fake_message *message)
+{
+    return message->type == FAKE_REPLY;
+}
+
+static bool is_event(const struct fake_message *message)
+{
+    return message->type == FAKE_FIRED;
+}
+
+static bool is_of_a_link(const struct fake_message *message)
+{
+    return message->type == FAKE_UP || message->type == FAKE_DOWN;
+}
+
+/* What is told in another order than it came. */
+static void shuffle(struct fake_handle *h)
+{
+    if (h->in.first->type == FAKE_FIRED && fake_breaks_once(h->fake, FAKE_EVENTS_SHUFFLED, 2))
+        to_the_front(&h->in, is_event);
+    if (h->in.first->type == FAKE_REPLY && fake_breaks_once(h->fake, FAKE_EVENT_OVERTAKES, 2))
+        to_the_front(&h->in, is_of_a_link);
+}
+
+/* An event that waits for the next answer, mostly. */
+static bool comes_after_an_answer(struct fake_handle *h)
+{
+    bool late = h->in.first->type == FAKE_FIRED && fake_breaks(h->fake, FAKE_EVENT_LATE) &&
+                !fake_chance(h->fake->prng, 8);
+    if (late)
+        to_the_front(&h->in, is_answer);
+    return late && h->in.first->type == FAKE_FIRED;
 }
 
 struct fake_message *fake_next(struct fake_handle *h)
 {
+    if (h->in.first && h->fake->rules.broken)
+        shuffle(h);
+    if (h->in.first && comes_after_an_answer(h))
+        return NULL;
     struct fake_message *message = queue_take(&h->in);
     if (!message)
         return NULL;

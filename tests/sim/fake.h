@@ -58,6 +58,7 @@ struct fake_node {
     int64_t old_pzxid;    /* and the last of them */
     char *text;           /* its data; NULL: none */
     int32_t version;      /* of that */
+    int64_t shown_czxid;  /* what answers tell of it */
 };
 
 struct fake_change {
@@ -131,12 +132,17 @@ struct fake_handle {
     struct fake_queue out, held, in;
     struct fake_watches known; /* libzookeeper's */
     struct fake_watches armed; /* the server's */
+    /* With switches only: */
+    struct fake_message *late; /* a create over a link that is gone */
+    int64_t claimed;           /* the session that events still tell of */
+    bool outdated;             /* what begins this link touched the session some time ago */
 };
 
 struct fake {
     struct fake_prng *prng;
     int64_t now_ms;
     int64_t zxid;
+    int64_t zxid_back; /* how much less is told, since the last election */
     int64_t last_session;
     bool no_containers;
     struct fake_node *nodes;
@@ -192,6 +198,8 @@ void fake_catch_up(struct fake_handle *h, int64_t zxid);
 /* The server of this handle loses the others until the link breaks, as it does itself when it
  * notices. */
 void fake_isolate(struct fake_handle *h, bool deposed);
+/* That server gets to the others again and keeps its link. */
+void fake_rejoin(struct fake_handle *h);
 /* The link breaks: some answers had come, some requests were carried out, the rest is lost. */
 void fake_break(struct fake_handle *h);
 /* One attempt to connect. */

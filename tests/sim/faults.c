@@ -9,10 +9,18 @@
 
 /* --- links and servers ---------------------------------------------------- */
 
+/* Nothing that could still open a window is on its way. */
+static bool may_lower(const struct proc *p, const struct fake_handle *h)
+{
+    return !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
+}
+
 static void cut(struct proc *p)
 {
-    if (p->current)
-        fake_break(p->current);
+    if (!p->current)
+        return;
+    p->current->may_lower = may_lower(p, p->current);
+    fake_break(p->current);
 }
 
 static void cut_probe(struct proc *p)
@@ -200,8 +208,8 @@ static bool aim_at_window(struct proc *p)
 {
     struct world *w = p->world;
     int64_t margin = margin_ns(p);
-    if (!p->current || !p->current->linked || p->current->isolated || margin == INT64_MAX ||
-        margin > FAKE_TIMEOUT_MS / 2 * MS ||
+    if (!p->current || !p->current->linked || p->current->isolated || p->current->learner.leads ||
+        margin == INT64_MAX || margin > FAKE_TIMEOUT_MS / 2 * MS ||
         !chance(w, margin > FAKE_TIMEOUT_MS / 4 * MS   ? 200
                    : margin > FAKE_TIMEOUT_MS / 8 * MS ? 40
                                                        : 4))
@@ -209,6 +217,19 @@ static bool aim_at_window(struct proc *p)
     happened(w, SIM_CLOSE_CALL);
     w->fault_seen = true;
     isolate(p);
+    return true;
+}
+
+/* Nothing is heard of it for most of a timeout, over a link that goes on: what its server notes then is all
+ * that the session lives by. */
+static bool aim_at_silence(struct proc *p)
+{
+    struct world *w = p->world;
+    if (!p->current || !p->current->linked || p->current->stuck || p->current->learner.leads ||
+        !proc_is_awake(p) || !p->core.first || !chance(w, 60))
+        return false;
+    halt(p, FAKE_TIMEOUT_MS * 5 / 8 - (chance(w, 2) ? 0 : rnd(w, FAKE_TIMEOUT_MS * 3 / 8)));
+    p->dozes = true;
     return true;
 }
 
@@ -243,7 +264,7 @@ static bool aim_at_raised(struct proc *p)
     return true;
 }
 
-/* A link is lost and another made, and of neither the core has heard. */
+/* A link is lost and another made, at once or some time after that, and of neither the core has heard. */
 static void relink_unheard(struct proc *p)
 {
     struct world *w = p->world;
@@ -252,6 +273,9 @@ static void relink_unheard(struct proc *p)
     if (chance(w, 2))
         deafen(p);
     fake_break(p->current);
+    if (chance(w, 2))
+        return;
+    fake_pass(&w->fake, rnd(w, FAKE_TIMEOUT_MS / 4));
     if (chance(w, 3))
         fake_connect(p->current, false);
     fake_pass(&w->fake, rnd(w, FAKE_TIMEOUT_MS / 4));
@@ -267,9 +291,10 @@ static void aim(struct proc *p)
     enum zkl_session_state session = p->core.session.state;
     enum zkl_contender_state under = state_under(p);
     if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
-        aim_at_batch(p) || aim_at_raised(p))
+        aim_at_batch(p) || aim_at_raised(p) || aim_at_silence(p))
         return;
-    if (w->late_answers && p->current && p->current->linked && chance(w, 1000))
+    unsigned unheard = fake_breaks(&w->fake, FAKE_LOST_LATE) ? 100 : 1000;
+    if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
         relink_unheard(p);
     if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
         fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));
@@ -317,11 +342,23 @@ static void write_node(struct world *w, struct fake_node *node)
     fake_write(&w->fake, node, revoke ? ZKL_REVOCATION : "");
 }
 
+static void delete_children(struct world *w, const struct fake_node *root)
+{
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        struct fake_node *node = &w->fake.nodes[i];
+        if (node->dzxid == 0 && fake_child_of(node, root->path))
+            fake_delete(&w->fake, node);
+    }
+}
+
 /* The server removes empty containers. */
 static void collect(struct world *w, struct fake_node *root)
 {
-    if (fake_has_children(&w->fake, root->path))
+    if (fake_has_children(&w->fake, root->path)) {
+        if (fake_breaks(&w->fake, FAKE_TAKES_CHILDREN))
+            delete_children(w, root);
         return;
+    }
     happened(w, SIM_COLLECTED);
     fake_delete(&w->fake, root);
 }
@@ -402,6 +439,8 @@ void faults_maybe(struct world *w)
         collect_soon(w);
     if (w->limit_changes && chance(w, 20))
         permits_interfere(w);
+    if (fake_breaks_once(&w->fake, FAKE_CLOSED_BY_HAND, 300))
+        fake_expire(&w->fake, p->core.session.id);
     if (w->fault_rate < 30 && chance(w, 3000) && !w->wiped) {
         say("[%6lld] the data is lost", (long long)w->fake.now_ms);
         happened(w, SIM_DATA_LOSS);
@@ -425,6 +464,8 @@ static void notice(struct proc *p, struct fake_handle *h)
         fake_break(h);
     if (h && h->stuck && proc_is_awake(p) && w->fake.now_ms - h->stuck_ms > FAKE_TIMEOUT_MS * 2 / 3)
         fake_break(h);
+    if (h && h->isolated && fake_breaks_once(&w->fake, FAKE_LINK_STAYS, 20))
+        fake_rejoin(h);
     if (h && h->isolated && (w->calm || w->fake.now_ms - p->alone_ms > 2 * FAKE_TIMEOUT_MS))
         fake_break(h);
 }
@@ -460,8 +501,7 @@ static void reconnect(struct proc *p, struct fake_handle *h, bool succeeds)
     succeeds = succeeds && (w->calm || w->fake.now_ms >= w->outage_until_ms);
     if (!succeeds)
         happened(w, SIM_CONNECT_FAILED);
-    /* Nothing that could still open a window is on its way. */
-    h->may_lower = !h->in.first && zkl_session_window_end(&p->core.session) <= now_of(p).boot_ns;
+    h->may_lower = may_lower(p, h);
     fake_connect(h, succeeds);
     if (h == p->current && w->fault_rate < 1000 && !w->calm && chance(w, 20))
         isolate(p); /* it came to a server that is alone */

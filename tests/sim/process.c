@@ -149,7 +149,7 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
         [FAKE_UP] = ZKL_SE_UP, [FAKE_DOWN] = ZKL_SE_DOWN, [FAKE_EXPIRED] = ZKL_SE_EXPIRED};
     struct zkl_session_event event = {.type = main[type],
                                       .now = now_of(p),
-                                      .session = h->session,
+                                      .session = h->claimed ? h->claimed : h->session,
                                       .timeout_ms = h->timeout_ms,
                                       .opened_boot_ns = boot_of(p, h->opened_ms),
                                       .first = type == FAKE_UP && ++h->links == 1};
@@ -285,9 +285,10 @@ static void wake_up(struct proc *p)
     if (p->asleep_until_ms == 0)
         return;
     p->asleep_until_ms = 0; /* its links are broken or not */
-    if (p->current && p->current->stuck && chance(w, 2) &&
+    if (p->current && p->current->stuck && (p->dozes || chance(w, 2)) &&
         fake_alive(&w->fake, p->current->session))
         p->current->stuck = false;
+    p->dozes = false;
 }
 
 static void run_timer(struct proc *p)

@@ -8,7 +8,7 @@
 
 const char *const root_paths[ROOTS + 1] = {"/a", "/b/c", "/x/y/z", "/turns"};
 static struct world *the_world;
-unsigned schedule_broken;
+uint64_t schedule_broken;
 
 unsigned rnd(struct world *w, unsigned n)
 {

@@ -6,6 +6,23 @@
 #define NEVER INT64_MAX
 
 const char *const fake_switch_names[FAKE_SWITCHES] = {
+    [FAKE_SHUFFLED_NUMBERS] = "numbers-shuffled",
+    [FAKE_REUSED_NUMBERS] = "numbers-reused",
+    [FAKE_ZXID_RESTARTS] = "zxid-restarts",
+    [FAKE_HALF_A_TRANSACTION] = "half-a-transaction",
+    [FAKE_WRITE_LOST] = "write-lost",
+    [FAKE_TAKES_CHILDREN] = "container-takes-children",
+    [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
+    [FAKE_CREATE_AFTER_END] = "create-after-end",
+    [FAKE_LATE_CREATE] = "late-create",
+    [FAKE_CHECK_AT_FOLLOWER] = "check-at-follower",
+    [FAKE_BARRIER_IS_A_READ] = "barrier-is-a-read",
+    [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
+    [FAKE_LIST_OVERTAKES] = "list-overtakes",
+    [FAKE_BACK_IN_TIME] = "back-in-time",
+    [FAKE_EVENT_LATE] = "event-late",
+    [FAKE_EVENTS_SHUFFLED] = "events-shuffled",
+    [FAKE_EVENT_NEVER] = "event-lost",
     [FAKE_LATE_ROUND] = "late-round",
     [FAKE_TOUCH_DROPPED] = "touch-lost",
     [FAKE_UNTOUCHED_ANSWER] = "answer-without-touch",
@@ -25,11 +42,15 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_PROVED_ALONE] = "proof-without-leader",
     [FAKE_LOST_LATE] = "loss-after-socket",
     [FAKE_FORGED] = "forged-answer",
+    [FAKE_LINK_STAYS] = "link-outlives-role",
+    [FAKE_EVENT_OVERTAKES] = "event-overtakes",
+    [FAKE_SILENT_LINK] = "silent-link",
+    [FAKE_NEW_SESSION] = "new-session-in-silence",
 };
 
 bool fake_breaks(const struct fake *fake, enum fake_switch which)
 {
-    return fake->rules.broken & (1u << which);
+    return fake->rules.broken & (UINT64_C(1) << which);
 }
 
 /* 0 to most: the ends are where things go wrong. */
@@ -41,18 +62,19 @@ static int some_of(struct fake *fake, int most)
     return which == 1 ? most : (int)fake_random(fake->prng, (unsigned)most + 1);
 }
 
-static bool breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in)
+bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in)
 {
     return fake_breaks(fake, which) && fake_chance(fake->prng, once_in);
 }
 
 /* P and D follow from the smallest timeout that is granted to anybody. */
-void fake_draw_rules(struct fake *fake, unsigned broken)
+void fake_draw_rules(struct fake *fake, uint64_t broken)
 {
     static const int ticks[] = {20, 10, 5, 4, 2}; /* in a timeout; the last is what is assumed */
     struct fake_prng *prng = fake->prng;
     struct fake_rules *rules = &fake->rules;
-    int capped_ms = fake_chance(prng, 4) ? FAKE_TIMEOUT_MS / 2 : 0;
+    bool lowers = broken & (UINT64_C(1) << FAKE_LOWERED_TIMEOUT);
+    int capped_ms = lowers || fake_chance(prng, 4) ? FAKE_TIMEOUT_MS / 2 : 0;
     int least_ms = capped_ms ? capped_ms : FAKE_TIMEOUT_MS;
     *rules = (struct fake_rules){.capped_ms = capped_ms, .broken = broken};
     rules->declared_ms = least_ms / ticks[fake_random(prng, 5)];
@@ -161,7 +183,7 @@ void touches_flush(struct fake_handle *h)
 static void plan(struct fake *fake, struct fake_hop *hop)
 {
     int late_ms = some_of(fake, fake->rules.late_ms);
-    if (breaks_once(fake, FAKE_LATE_ROUND, 2))
+    if (fake_breaks_once(fake, FAKE_LATE_ROUND, 2))
         late_ms += (int)fake_random(fake->prng, 3 * (unsigned)FAKE_TIMEOUT_MS / 4);
     hop->late_ms = late_ms;
     hop->take_ms = hop->nominal_ms + some_of(fake, late_ms);
@@ -189,8 +211,8 @@ static void write_out(struct fake_handle *h, int i)
     hop->sent = hop->taken;
     hop->taken = 0;
     hop->arrive_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
-    if (breaks_once(fake, FAKE_OVERTAKEN, 2))
-        hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS / 2);
+    if (fake_breaks_once(fake, FAKE_OVERTAKEN, 2))
+        hop->arrive_ms += fake_random(fake->prng, FAKE_TIMEOUT_MS);
     hop->nominal_ms += fake->rules.round_ms;
     plan(fake, hop);
 }
@@ -261,13 +283,18 @@ void touches_meet(struct fake_handle *h, bool wrongly)
         begin_rounds(fake, &l->hops[i]);
     l->revalidation = h->timeout_ms;
     l->ping_ms = fake->now_ms + h->timeout_ms / 3;
-    if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE)))
+    if (wrongly && (fake_breaks(fake, FAKE_UNTOUCHED_LINK) || h->outdated))
         l->revalidation = 0;
     else if (wrongly)
         l->revalidate_ms = fake->now_ms + some_of(fake, fake->rules.packet_ms);
     else
         revalidate(h);
     find_due(h);
+}
+
+void touches_follow(struct fake_handle *h)
+{
+    h->learner = (struct fake_learner){.ping_ms = NEVER, .revalidate_ms = NEVER, .due_ms = NEVER};
 }
 
 void touches_part(struct fake_handle *h)
@@ -283,7 +310,7 @@ void touches_part(struct fake_handle *h)
 void touches_note(struct fake_handle *h)
 {
     struct fake_learner *l = &h->learner;
-    if (breaks_once(h->fake, FAKE_TOUCH_DROPPED, 4))
+    if (fake_breaks_once(h->fake, FAKE_TOUCH_DROPPED, 2))
         return;
     if (l->hop_count > 0)
         l->hops[0].table = h->timeout_ms;

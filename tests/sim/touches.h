@@ -11,9 +11,26 @@ struct fake;
 struct fake_handle;
 struct fake_session;
 
-/* What the window rests on is turned off by these, and then some schedule must go wrong: the beliefs are
- * those of docs/beliefs.md. */
+/* What exclusion, order, tokens and the window rest on is turned off by these, and then some schedule must
+ * go wrong: the beliefs are those of docs/beliefs.md. */
 enum fake_switch {
+    FAKE_SHUFFLED_NUMBERS,   /* B1 */
+    FAKE_REUSED_NUMBERS,     /* B2 */
+    FAKE_ZXID_RESTARTS,      /* B4: with each leader */
+    FAKE_HALF_A_TRANSACTION, /* B5: what comes before the part that fails is done */
+    FAKE_WRITE_LOST,         /* B7: by an election */
+    FAKE_TAKES_CHILDREN,     /* B9: a container that goes */
+    FAKE_ONE_BY_ONE,         /* B10: a node goes with the link, the others with the session */
+    FAKE_CREATE_AFTER_END,   /* B11 */
+    FAKE_LATE_CREATE,        /* B12, B13: what was sent over the link before */
+    FAKE_CHECK_AT_FOLLOWER,  /* B6 */
+    FAKE_BARRIER_IS_A_READ,  /* B14 */
+    FAKE_CLOSED_BY_HAND,     /* B15 */
+    FAKE_LIST_OVERTAKES,     /* B16, B70: the create before it */
+    FAKE_BACK_IN_TIME,       /* B18 */
+    FAKE_EVENT_LATE,         /* B19: behind an answer that shows the change */
+    FAKE_EVENTS_SHUFFLED,    /* B20 */
+    FAKE_EVENT_NEVER,        /* B22 */
     FAKE_LATE_ROUND,       /* B35, B37: one comes later than P + D */
     FAKE_TOUCH_DROPPED,    /* B38: on its way into the table */
     FAKE_UNTOUCHED_ANSWER, /* B39 */
@@ -24,15 +41,19 @@ enum fake_switch {
     FAKE_CLOCKS_APART,     /* by more than R in T */
     FAKE_BOOTTIME_STOPS,   /* while a machine sleeps */
     FAKE_NOT_RENEWED,      /* B43 */
-    FAKE_UNTOUCHED_LINK,   /* B54, and the right one never asked */
+    FAKE_UNTOUCHED_LINK,   /* B54, and no attempt of this time has touched the session */
     FAKE_OVERTAKEN,        /* B36: what was written before it */
     FAKE_TOUCH_NEVER,      /* B33: of the leader's own clients */
     FAKE_MINORITY_WRITES,  /* B8 */
     FAKE_EXPIRES_EARLY,    /* B31: rounded down */
     FAKE_STORED_LESS,      /* B42: a leader has less stored than was ever announced */
     FAKE_PROVED_ALONE,     /* B50: a server answers a heartbeat by itself */
-    FAKE_LOST_LATE, /* B61: a loss is told of what was sent after the next socket was opened */
-    FAKE_FORGED,    /* B64, B67: a lost heartbeat is answered */
+    FAKE_LOST_LATE,        /* B61: a loss is told of what was sent after the next socket was opened */
+    FAKE_FORGED,         /* B64, B67: what is lost is answered with OK */
+    FAKE_LINK_STAYS,     /* B44: with a server that follows another leader */
+    FAKE_EVENT_OVERTAKES, /* B60: of a link, the answers before it */
+    FAKE_SILENT_LINK,    /* B62: follows another one, and nothing of that is told */
+    FAKE_NEW_SESSION,    /* B73: in silence */
     FAKE_SWITCHES
 };
 
@@ -52,7 +73,7 @@ struct fake_rules {
     bool relayed;     /* an observer's table goes through another server's */
     bool eager;       /* servers answer errors of their own */
     bool local_sessions;
-    unsigned broken; /* enum fake_switch, as bits */
+    uint64_t broken; /* enum fake_switch, as bits */
 };
 
 /* One table of touches on its way: 0 where it does not name the session, else the timeout. */
@@ -75,8 +96,10 @@ struct fake_learner {
 };
 
 /* Before the first handle is opened: another ensemble than the plain one. */
-void fake_draw_rules(struct fake *fake, unsigned broken);
+void fake_draw_rules(struct fake *fake, uint64_t broken);
 bool fake_breaks(const struct fake *fake, enum fake_switch which);
+/* That, and once in so many times. */
+bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in);
 
 /* --- for fake.c ----------------------------------------------------------- */
 
@@ -89,6 +112,8 @@ void touches_elect(struct fake *fake, struct fake_session *session);
 /* A link to some server begins. wrongly: by the answer to an earlier attempt, whose own is still on its
  * way. */
 void touches_meet(struct fake_handle *h, bool wrongly);
+/* The server follows another leader; what the link touches, it tells the one that is gone. */
+void touches_follow(struct fake_handle *h);
 /* It ends, or the server is cut off from the others: what it has noted may be lost. */
 void touches_part(struct fake_handle *h);
 /* The server takes a request, or a ping. */

@@ -114,6 +114,7 @@ struct proc {
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
     int64_t dead_until_ms; /* killed; 0: it lives */
     int64_t alone_ms;      /* since when its server is cut off from the others */
+    bool dozes; /* its links are none the worse for that */
     bool quiet; /* its owners want nothing new while its server is alone, which answers reads so */
     bool cut_soon; /* something is under way whose answer had better be lost now and then */
     bool closed, refused, open_current, open_probe;
@@ -159,7 +160,7 @@ void happened(struct world *w, enum sim_fault fault);
  * something is wrong. */
 void schedule_run(uint64_t seed, const bool *skip, struct tally *tally);
 /* For all schedules: enum fake_switch, as bits. */
-extern unsigned schedule_broken;
+extern uint64_t schedule_broken;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);
 
