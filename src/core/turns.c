@@ -306,9 +306,8 @@ bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns
                     struct zkl_contender *c)
 {
     zkl_core_enter(core, now);
-    bool open = now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
-    bool stays = open && may_stay(c);
-    bool hands = stays && is_fresh(core, now) && turns->holder == c && turns->first && may_hand_on(core, now, turns);
+    bool stays = is_fresh(core, now) && may_stay(c);
+    bool hands = stays && turns->holder == c && turns->first && may_hand_on(core, now, turns);
     if (hands && may_stay(c)) {
         hand_on(core, turns);
         return true;
