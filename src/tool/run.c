@@ -273,8 +273,6 @@ static int run_command_under_lock(struct run *run)
     run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (run->signals < 0 || !claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
-    if (run->told_ns == 0) /* the guard has no time by which to end what would be begun */
-        return fail(EXIT_LOST, "the lock was lost before the command began");
     job_go(&run->job, variables);
     rc = watch(run);
     for (int i = 0; i < LAUNCH_VARIABLES; i++)
