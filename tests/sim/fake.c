@@ -724,9 +724,8 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
                          struct zkl_reply *reply)
 {
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
-    int64_t view = fake_breaks(h->fake, FAKE_CHECK_AT_FOLLOWER) ? h->view : h->fake->zxid;
     for (size_t i = 0; i < r->check_count; i++) {
-        if (unchecked || find_at(h->fake, r->checks[i], view))
+        if (unchecked || fake_find(h->fake, r->checks[i]))
             continue;
         reply->answer = ZKL_ANSWER_NONODE;
         reply->failed_check = i;
@@ -1017,7 +1016,7 @@ static bool is_refused(struct fake_handle *h)
 
 static void note(struct fake_handle *h)
 {
-    bool noted = !fake_breaks(h->fake, FAKE_UNTOUCHED_ANSWER) || fake_chance(h->fake->prng, 2);
+    bool noted = !fake_breaks(h->fake, FAKE_UNTOUCHED_ANSWER) || fake_chance(h->fake->prng, 4);
     if (noted)
         touches_note(h);
 }
@@ -1289,6 +1288,8 @@ static int64_t some_view(struct fake_handle *h)
     int64_t behind = h->fake->zxid - h->seen;
     if (fake_breaks_once(h->fake, FAKE_BACK_IN_TIME, 2))
         return h->seen - fake_random(h->fake->prng, 20);
+    if (behind > 0 && fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))
+        return h->seen;
     if (behind <= 0 || h->fake->prng->plain || fake_chance(h->fake->prng, 2))
         return h->fake->zxid;
     return h->seen + fake_random(h->fake->prng, (unsigned)behind + 1);

@@ -226,7 +226,7 @@ static bool aim_at_silence(struct proc *p)
 {
     struct world *w = p->world;
     if (!p->current || !p->current->linked || p->current->stuck || p->current->learner.leads ||
-        !proc_is_awake(p) || !p->core.first || !chance(w, 60))
+        !proc_is_awake(p) || !p->core.first || !chance(w, fake_is_mended_soon(&w->fake) ? 15 : 60))
         return false;
     halt(p, FAKE_TIMEOUT_MS * 5 / 8 - (chance(w, 2) ? 0 : rnd(w, FAKE_TIMEOUT_MS * 3 / 8)));
     p->dozes = true;
@@ -293,7 +293,7 @@ static void aim(struct proc *p)
     if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
         aim_at_batch(p) || aim_at_raised(p) || aim_at_silence(p))
         return;
-    unsigned unheard = fake_breaks(&w->fake, FAKE_LOST_LATE) ? 100 : 1000;
+    unsigned unheard = fake_is_mended_soon(&w->fake) ? 50 : 1000;
     if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
         relink_unheard(p);
     if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))

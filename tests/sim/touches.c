@@ -15,7 +15,6 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_ONE_BY_ONE] = "nodes-go-one-by-one",
     [FAKE_CREATE_AFTER_END] = "create-after-end",
     [FAKE_LATE_CREATE] = "late-create",
-    [FAKE_CHECK_AT_FOLLOWER] = "check-at-follower",
     [FAKE_BARRIER_IS_A_READ] = "barrier-is-a-read",
     [FAKE_CLOSED_BY_HAND] = "closed-by-hand",
     [FAKE_LIST_OVERTAKES] = "list-overtakes",
@@ -67,19 +66,26 @@ bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned 
     return fake_breaks(fake, which) && fake_chance(fake->prng, once_in);
 }
 
+bool fake_is_mended_soon(const struct fake *fake)
+{
+    return fake_breaks(fake, FAKE_TWO_ROUNDS) || fake_breaks(fake, FAKE_OVERTAKEN) ||
+           fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE);
+}
+
 /* P and D follow from the smallest timeout that is granted to anybody. */
 void fake_draw_rules(struct fake *fake, uint64_t broken)
 {
     static const int ticks[] = {20, 10, 5, 4, 2}; /* in a timeout; the last is what is assumed */
     struct fake_prng *prng = fake->prng;
     struct fake_rules *rules = &fake->rules;
-    bool lowers = broken & (UINT64_C(1) << FAKE_LOWERED_TIMEOUT);
+    *rules = (struct fake_rules){.broken = broken};
+    bool lowers = fake_breaks(fake, FAKE_LOWERED_TIMEOUT);
     int capped_ms = lowers || fake_chance(prng, 4) ? FAKE_TIMEOUT_MS / 2 : 0;
     int least_ms = capped_ms ? capped_ms : FAKE_TIMEOUT_MS;
-    *rules = (struct fake_rules){.capped_ms = capped_ms, .broken = broken};
+    rules->capped_ms = capped_ms;
     rules->declared_ms = least_ms / ticks[fake_random(prng, 5)];
     rules->relayed = fake_chance(prng, 6) || fake_breaks(fake, FAKE_TWO_ROUNDS);
-    if (fake_breaks(fake, FAKE_TWO_ROUNDS))
+    if (fake_is_mended_soon(fake)) /* then rounds are rare */
         rules->declared_ms = least_ms / 2;
     bool two_in_one = rules->relayed && !fake_breaks(fake, FAKE_TWO_ROUNDS);
     rules->tick_ms = two_in_one ? rules->declared_ms / 2 : rules->declared_ms;
@@ -278,7 +284,9 @@ void touches_meet(struct fake_handle *h, bool wrongly)
     struct fake *fake = h->fake;
     struct fake_learner *l = &h->learner;
     *l = (struct fake_learner){.leads = fake_chance(fake->prng, 4), .revalidate_ms = NEVER};
-    l->hop_count = l->leads ? 0 : fake->rules.relayed && !fake_chance(fake->prng, 3) ? 2 : 1;
+    bool relayed = fake->rules.relayed &&
+                   (fake_breaks(fake, FAKE_TWO_ROUNDS) || !fake_chance(fake->prng, 3));
+    l->hop_count = l->leads ? 0 : relayed ? 2 : 1;
     for (int i = 0; i < l->hop_count; i++)
         begin_rounds(fake, &l->hops[i]);
     l->revalidation = h->timeout_ms;

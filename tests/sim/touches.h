@@ -23,7 +23,6 @@ enum fake_switch {
     FAKE_ONE_BY_ONE,         /* B10: a node goes with the link, the others with the session */
     FAKE_CREATE_AFTER_END,   /* B11 */
     FAKE_LATE_CREATE,        /* B12, B13: what was sent over the link before */
-    FAKE_CHECK_AT_FOLLOWER,  /* B6 */
     FAKE_BARRIER_IS_A_READ,  /* B14 */
     FAKE_CLOSED_BY_HAND,     /* B15 */
     FAKE_LIST_OVERTAKES,     /* B16, B70: the create before it */
@@ -100,6 +99,8 @@ void fake_draw_rules(struct fake *fake, uint64_t broken);
 bool fake_breaks(const struct fake *fake, enum fake_switch which);
 /* That, and once in so many times. */
 bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in);
+/* Is what goes wrong then mended by the next round? */
+bool fake_is_mended_soon(const struct fake *fake);
 
 /* --- for fake.c ----------------------------------------------------------- */
 
