@@ -394,6 +394,34 @@ static void a_list_is_shared_once_more(void **state)
     script_free(s);
 }
 
+static void the_data_is(struct script *s, const char *text)
+{
+    zkl_core_fired(&s->core, s->core.now, members[0]->subs[ZKL_SUB_LIMIT].watch->id,
+                   ZKL_FIRED_OTHER);
+    number(s, ZKL_REQ_WATCH, text);
+}
+
+/* Goal: nobody waits for an answer that never comes: the second one shares the first one's GET, whose place
+ * a SET takes. Method: somebody deletes the number and writes it again and again, and the second one's
+ * node is deleted in between. Found by the simulation after 1.3 million schedules. */
+static void a_write_answers_who_shared_the_read(void **state)
+{
+    struct script *s = waiting_for_two();
+    (void)state;
+    the_data_is(s, "");
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_NOTEMPTY); /* the version is another one */
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_NOTEMPTY);
+    number(s, ZKL_REQ_GET, ""); /* the second one's, which writes and is late again */
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_NOTEMPTY);
+    script_fired(s, "/s/leases/G3--0000000008", ZKL_FIRED_DELETED);
+    assert_true(members[1]->machine.quota.out);
+    the_data_is(s, "");
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);
+    assert_false(members[1]->machine.quota.out);
+    assert_int_equal(members[1]->machine.quota.limit, 2);
+    end_in_time(s);
+}
+
 /* Goal: a change that is heard of without a link is looked at with the next one. */
 static void a_change_without_a_link_waits(void **state)
 {
@@ -479,6 +507,7 @@ int main(void)
         cmocka_unit_test(the_number_grows),
         cmocka_unit_test(stopped_while_it_is_taken_back),
         cmocka_unit_test(one_of_two_looks_for_both),
+        cmocka_unit_test(a_write_answers_who_shared_the_read),
         cmocka_unit_test(a_change_without_a_link_waits),
         cmocka_unit_test(two_that_wait_are_stopped),
         cmocka_unit_test(one_of_two_is_lost_meanwhile),
