@@ -238,14 +238,20 @@ static void tell_server(void *arg, bool problem, const char *text)
         sheet_line(&s->doctor->sheet, STYLE_PLAIN, "  %s", text);
 }
 
+/* Of a setting in seconds; a wrong one has been refused already. */
+static int setting_ms(const struct doctor *d, enum setting setting, int unset_ms)
+{
+    const char *text = d->settings.text[setting];
+    int64_t ms;
+    return text && seconds_to_ms(text, &ms) ? (int)ms : unset_ms;
+}
+
 static void check_servers(struct doctor *d)
 {
     struct servers servers = {.doctor = d};
-    const char *timeout = d->settings.text[SETTING_SESSION_TIMEOUT];
-    int64_t ms;
-    if (!timeout || !seconds_to_ms(timeout, &ms)) /* a wrong one has been refused already */
-        ms = SESSION_MS;
-    ensemble_check(d->settings.text[SETTING_SERVERS], (int)ms, tell_server, &servers);
+    ensemble_check(d->settings.text[SETTING_SERVERS],
+                   setting_ms(d, SETTING_SESSION_TIMEOUT, SESSION_MS),
+                   setting_ms(d, SETTING_TICK, 0), tell_server, &servers);
 }
 
 /* --- all together ------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct facts {
 
 struct ensemble {
     struct facts all[SERVERS_MAX];
-    int count, session_ms;
+    int count, session_ms, said_tick_ms;
     ensemble_fn tell;
     void *arg;
 };
@@ -149,6 +149,11 @@ static void check_tick(struct ensemble *e, const struct facts *f)
              "hold's window may outlast its session: ask for %ld ms or more, or make tickTime "
              "smaller",
              least, f->name, f->tick_ms, 2 * f->tick_ms);
+    if (e->said_tick_ms > 0 && f->tick_ms > e->said_tick_ms)
+        tell(e, true,
+             "the setting tick says %.10g s, but tickTime is %ld ms at %s, and a hold's window may "
+             "outlast its session: make tick %.10g or more",
+             e->said_tick_ms / 1e3, f->tick_ms, f->name, (double)f->tick_ms / 1e3);
 }
 
 /* The first server that tells its settings, with which the others are compared. */
@@ -198,9 +203,9 @@ static void check_observers(struct ensemble *e, const struct facts *f)
              f->name);
 }
 
-void ensemble_check(const char *servers, int session_ms, ensemble_fn fn, void *arg)
+void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn fn, void *arg)
 {
-    struct ensemble e = {.session_ms = session_ms, .tell = fn, .arg = arg};
+    struct ensemble e = {.session_ms = session_ms, .said_tick_ms = tick_ms, .tell = fn, .arg = arg};
     ask_all(&e, servers);
     for (int i = 0; i < e.count; i++) {
         check_seen(&e, &e.all[i]);

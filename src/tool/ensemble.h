@@ -9,8 +9,9 @@
 /* problem false: something that could not be seen. */
 typedef void (*ensemble_fn)(void *arg, bool problem, const char *text);
 
-/* Ask each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout, and tell what is
- * wrong, each in a sentence. */
-void ensemble_check(const char *servers, int session_ms, ensemble_fn tell, void *arg);
+/* Ask each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout and believes that no
+ * server has a longer tick than tick_ms (0: it believes nothing of the kind), and tell what is wrong, each
+ * in a sentence. */
+void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn tell, void *arg);
 
 #endif

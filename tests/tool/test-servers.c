@@ -64,6 +64,20 @@ static void servers_that_differ_are_found(void **state)
     check_silent("two ticks");
 }
 
+/* Goal: a setting that says less of the tick than some server has is told; one that says enough is not. */
+static void tick_of_the_setting_is_compared(void **state)
+{
+    (void)state;
+    begin(&(struct zks_options){.nodes = 3, .node_extra = {[2] = "tickTime=250"}});
+    check_ok(setenv("ZKLOCK_TICK", "0.1", 1));
+    tool_check(1, "problem: the setting tick says 0.1 s, but tickTime is 250 ms at 127.0.0.1:",
+               "doctor", "/not/there");
+    tool_check(1, ": make tick 0.25 or more", "doctor", "/not/there");
+    check_ok(setenv("ZKLOCK_TICK", "0.25", 1));
+    check_silent("the setting tick");
+    check_ok(unsetenv("ZKLOCK_TICK"));
+}
+
 /* Goal: a server that does not tell, or does not run, is named, and is no problem. */
 static void servers_that_do_not_tell_are_named(void **state)
 {
@@ -103,6 +117,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(servers_in_order_are_not_spoken_of, end),
         cmocka_unit_test_teardown(servers_that_differ_are_found, end),
+        cmocka_unit_test_teardown(tick_of_the_setting_is_compared, end),
         cmocka_unit_test_teardown(servers_that_do_not_tell_are_named, end),
         cmocka_unit_test_teardown(observer_masters_are_found, end),
     };
