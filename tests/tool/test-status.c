@@ -106,6 +106,37 @@ static void permits_and_requests_are_told(void **state)
     json_decref(all);
 }
 
+/* --- what others wrote --------------------------------------------------------------------------- */
+
+/* Data that is no text: surrogates and other bytes that are no UTF-8. */
+static const char *const no_texts[] = {"a\xed\xa0\x80z", "\xed\xb0\x80", "\xff\xfe",
+                                       "a\xc3",          "\xc0\xaf",     "\xf4\x90\x80\x80"};
+
+/* Goal: data that is no text hides nothing of the tree: who has it is told by its session, the others as
+ * ever. */
+static void data_that_is_no_text_hides_nothing(void **state)
+{
+    (void)state;
+    contender("/bytes/good", "lock-", "somebody");
+    for (size_t i = 0; i < sizeof no_texts / sizeof no_texts[0]; i++) {
+        char root[64];
+        snprintf(root, sizeof root, "/bytes/bad-%zu", i);
+        contender(root, "lock-", no_texts[i]);
+        json_t *all = json_of(root);
+        json_t *holder = first_of(all, "holders");
+        check_true(json_is_null(json_object_get(holder, "owner")));
+        check_true(json_is_string(json_object_get(holder, "session")));
+        json_decref(all);
+        tool_check(0, "  holds  lock    session 0x", "status", root);
+    }
+    json_t *all = json_of("/bytes");
+    check_num(json_array_size(json_object_get(all, "locks")), ==,
+              1 + sizeof no_texts / sizeof no_texts[0]);
+    json_decref(all);
+    tool_check(0, "holds  lock    somebody", "status", "/bytes");
+    tool_check(0, "7 locks, 0 problems\n", "doctor", "/bytes");
+}
+
 /* --- a terminal -------------------------------------------------------------------------------- */
 
 /* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
@@ -162,9 +193,13 @@ static void what_is_denied_is_told(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_below_a_path_are_told),    cmocka_unit_test(json_has_all_of_it),
-        cmocka_unit_test(permits_and_requests_are_told),  cmocka_unit_test(watch_draws_again),
-        cmocka_unit_test(without_a_terminal_it_is_plain), cmocka_unit_test(what_is_denied_is_told),
+        cmocka_unit_test(locks_below_a_path_are_told),
+        cmocka_unit_test(json_has_all_of_it),
+        cmocka_unit_test(data_that_is_no_text_hides_nothing),
+        cmocka_unit_test(permits_and_requests_are_told),
+        cmocka_unit_test(watch_draws_again),
+        cmocka_unit_test(without_a_terminal_it_is_plain),
+        cmocka_unit_test(what_is_denied_is_told),
     };
 
     return TOOL_MAIN(argc, argv, "tool status", tests);
