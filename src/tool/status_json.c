@@ -56,11 +56,12 @@ static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_
 
 static json_t *json_of_seen(const struct seen *seen)
 {
-    if (seen->denied)
+    static const struct zkl_inspection nothing;
+    const struct zkl_inspection *inside = seen->inside ? seen->inside : &nothing;
+    if (seen->code == ZKL_EACCES)
         return json_pack("{s:s, s:b}", "path", seen->path, "denied", 1);
-    const struct zkl_inspection *inside = seen->inside;
     return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0, "kind",
-                     tell_kind(inside->kind), "permits",
+                     seen->inside ? tell_kind(inside->kind) : "none", "permits",
                      inside->permits ? json_integer(inside->permits) : json_null(), "holders",
                      json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
                      json_of_role(inside, ZKL_ROLE_WAITER), "others",

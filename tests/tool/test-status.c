@@ -137,6 +137,52 @@ static void data_that_is_no_text_hides_nothing(void **state)
     tool_check(0, "7 locks, 0 problems\n", "doctor", "/bytes");
 }
 
+static void make_levels(const char *root, int levels)
+{
+    char path[1024];
+
+    check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
+    size_t length = (size_t)snprintf(path, sizeof path, "%s", root);
+    for (int i = 0; i < levels; i++) {
+        length += (size_t)snprintf(path + length, sizeof path - length, "/l");
+        check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    }
+}
+
+/* Goal: a path that is too long for a lock, by one name or by many levels, is told as that; what is beside
+ * it as ever. */
+static void paths_too_long_for_a_lock_are_told(void **state)
+{
+    static const char *const roots[] = {"/long", "/deep"};
+    char path[700];
+
+    (void)state;
+    make_levels("/deep", 300);
+    check_ok(wire_create(raw, "/long", "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(path, sizeof path, "/long/%0600d", 0);
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+        char beside[64], words[128];
+        snprintf(beside, sizeof beside, "%s/beside", roots[i]);
+        contender(beside, "lock-", owner_text(1));
+        snprintf(words, sizeof words, "%s  mutex, 1 held, 0 waiting\n", beside);
+        tool_check(0, words, "status", roots[i]);
+        tool_check(0, "  no lock: longer than a lock's path may be\n", "status", roots[i]);
+        tool_check(0, "  no lock: longer than a lock's path may be\n", "doctor", roots[i]);
+        tool_check(0, " 0 problems\n", "doctor", roots[i]);
+        json_t *all = json_of(roots[i]), *locks = json_object_get(all, "locks"), *lock;
+        size_t index, too_long = 0;
+        json_array_foreach(locks, index, lock) too_long +=
+            strlen(text_of(lock, "path")) > 512 && strcmp(text_of(lock, "kind"), "none") == 0;
+        check_num(too_long, ==, 1);
+        json_decref(all);
+    }
+    snprintf(path, sizeof path, "/long/beside/%0600d", 0); /* at a lock */
+    check_ok(wire_create(raw, path, "", WIRE_EPHEMERAL, NULL, 0));
+    tool_check(0, "  other  -       session 0x", "status", "/long/beside");
+    tool_check(1, "0 is no contender, and has no place here", "doctor", "/long/beside");
+}
+
 /* --- a terminal -------------------------------------------------------------------------------- */
 
 /* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
@@ -196,6 +242,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(locks_below_a_path_are_told),
         cmocka_unit_test(json_has_all_of_it),
         cmocka_unit_test(data_that_is_no_text_hides_nothing),
+        cmocka_unit_test(paths_too_long_for_a_lock_are_told),
         cmocka_unit_test(permits_and_requests_are_told),
         cmocka_unit_test(watch_draws_again),
         cmocka_unit_test(without_a_terminal_it_is_plain),
