@@ -68,6 +68,7 @@ static json_t *json_of_seen(const struct seen *seen)
                      json_of_role(inside, ZKL_ROLE_FOREIGN));
 }
 
+/* In ASCII: also this may be shown on a terminal. */
 int status_json(FILE *out, const char *path, const struct look *look)
 {
     json_t *locks = json_array();
@@ -75,7 +76,7 @@ int status_json(FILE *out, const char *path, const struct look *look)
     for (size_t i = 0; rc == 0 && i < look->count; i++)
         rc = json_array_append_new(locks, json_of_seen(&look->all[i]));
     json_t *all = rc == 0 ? json_pack("{s:s, s:O}", "path", path, "locks", locks) : NULL;
-    if (!all || json_dumpf(all, out, JSON_INDENT(2)) != 0)
+    if (!all || json_dumpf(all, out, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0)
         rc = -1;
     json_decref(all);
     json_decref(locks);

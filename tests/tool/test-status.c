@@ -183,6 +183,66 @@ static void paths_too_long_for_a_lock_are_told(void **state)
     tool_check(1, "0 is no contender, and has no place here", "doctor", "/long/beside");
 }
 
+/* Characters that turn a line around, break it, or are not seen; and how each is shown. */
+static const struct {
+    const char *text, *shown;
+} hidden[] = {
+    {"\xe2\x80\xae", "\\u202e"}, {"\xe2\x80\xaa", "\\u202a"}, {"\xe2\x81\xa6", "\\u2066"},
+    {"\xe2\x81\xa9", "\\u2069"}, {"\xe2\x80\x8e", "\\u200e"}, {"\xe2\x80\x8f", "\\u200f"},
+    {"\xd8\x9c", "\\u061c"},     {"\xe2\x80\x8b", "\\u200b"}, {"\xe2\x80\x8d", "\\u200d"},
+    {"\xe2\x81\xa0", "\\u2060"}, {"\xef\xbb\xbf", "\\ufeff"}, {"\xc2\xad", "\\u00ad"},
+    {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xf3\xa0\x81\x81", "\\U000e0041"},
+};
+
+/* All of them in a row; with names only those that the server takes. */
+static const char *all_hidden(bool names)
+{
+    static char texts[2][256];
+    char *text = texts[names];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (!names || hidden[i].text[0] != '\xf3')
+            strcat(text, hidden[i].text);
+    }
+    return text;
+}
+
+static void check_shown(const struct tool *tool, bool is_written_out)
+{
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (tool_says(tool, hidden[i].text))
+            fail_msg("%s as it is: %s", hidden[i].shown, tool_text(tool));
+        if (is_written_out && !tool_says(tool, hidden[i].shown))
+            fail_msg("no %s: %s", hidden[i].shown, tool_text(tool));
+    }
+}
+
+/* Goal: others' text does nothing to a terminal or a line, wherever it is shown; ordinary text stays. */
+static void what_is_not_seen_is_written_out(void **state)
+{
+    char root[300], owner[300];
+
+    (void)state;
+    snprintf(root, sizeof root, "/hidden/n%sn", all_hidden(true));
+    snprintf(owner, sizeof owner, "a\\stra\xc3\x9f\xe6\x97\xa5%s", all_hidden(false));
+    const char *node = contender(root, "lock-", owner);
+    const char *const calls[][3] = {
+        {"status", "/hidden"},    {"status", "--json", "/hidden"},
+        {"doctor", "/hidden"},    {"revoke", node},
+        {"break", node},                                    /* finds no terminal to ask on */
+        {"break", "--yes", node}, {"break", "--yes", node}, /* is not there any more */
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        struct tool tool = tool_run(calls[i][0], calls[i][1], calls[i][2]);
+        tool_wait(&tool);
+        check_shown(&tool, i == 0);
+        if (i == 0 && !tool_says(&tool, "a\\stra\xc3\x9f\xe6\x97\xa5\\u202e"))
+            fail_msg("not as it was: %s", tool_text(&tool));
+        close(tool.output);
+    }
+}
+
 /* --- a terminal -------------------------------------------------------------------------------- */
 
 /* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
@@ -243,6 +303,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(json_has_all_of_it),
         cmocka_unit_test(data_that_is_no_text_hides_nothing),
         cmocka_unit_test(paths_too_long_for_a_lock_are_told),
+        cmocka_unit_test(what_is_not_seen_is_written_out),
         cmocka_unit_test(permits_and_requests_are_told),
         cmocka_unit_test(watch_draws_again),
         cmocka_unit_test(without_a_terminal_it_is_plain),
