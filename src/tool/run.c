@@ -232,14 +232,16 @@ static int say_not_acquired(const struct run *run, int code)
     return run->options.conflict;
 }
 
-static int release(struct run *run)
+/* What goes wrong here is told, and no reason to hide how the command ended. */
+static void release(struct run *run)
 {
     int code = claim_release(&run->claim);
     if (code == ZKL_ELOST && !run->unproved)
         say("the lock was lost when the command ended, or just before");
     if (code == ZKL_ELOST)
         run->unproved = true;
-    return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
+    else if (code != 0 && code != ZKL_EUNCONFIRMED)
+        say("the lock could not be unlocked, and goes with the session: %s", zkl_error_detail());
 }
 
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
@@ -297,9 +299,7 @@ static int with_claim(struct run *run, int64_t started_ns)
     if (code != 0)
         return say_not_acquired(run, code);
     int rc = caught ? 0 : run_command_under_lock(run);
-    int released = release(run);
-    if (rc == 0)
-        rc = released;
+    release(run);
     return rc == 0 ? status_of_command(run) : rc;
 }
 

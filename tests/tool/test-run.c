@@ -23,6 +23,21 @@ static void the_commands_end_is_passed_on(void **state)
     tool_check(126, "/dev/null can't be run: ", "run", "/end", "--", "/dev/null");
 }
 
+/* Goal: what goes wrong when the lock is given back is told and hides nothing: the command has its end. */
+static void trouble_at_the_unlock_hides_no_end(void **state)
+{
+    static const struct wire_acl no_delete = {1 | 2 | 4 | 16, "world", "anyone"};
+
+    (void)state;
+    check_ok(wire_create_acl(raw, "/no-delete", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
+    tool_check(0, "the lock could not be unlocked, and goes with the session: ", "run",
+               "/no-delete", "--", "true");
+    tool_check(7, "DELETE", "run", "/no-delete", "-c", "exit 7");
+    struct tool tool = tool_run("run", "/no-delete", "-c", "kill -TERM $$");
+    check_num(tool_signal(&tool), ==, SIGTERM);
+    check_num(cluster_children("/no-delete"), ==, 0);
+}
+
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
  * own beside the command's. */
 static void death_by_a_signal_is_passed_on(void **state)
@@ -266,9 +281,11 @@ static void write_file(const char *name, const char *text)
 
 static const char *file_named(const char *name)
 {
-    static char path[300];
+    static char paths[4][300];
+    static unsigned last;
+    char *path = paths[++last % 4];
 
-    snprintf(path, sizeof path, "%s/%s", zks_dir(server), name);
+    snprintf(path, sizeof paths[0], "%s/%s", zks_dir(server), name);
     return path;
 }
 
@@ -351,6 +368,7 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_commands_end_is_passed_on),
+    cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
     cmocka_unit_test(death_by_a_signal_is_passed_on),
     cmocka_unit_test(the_lock_is_kept_for_the_whole_group),
     cmocka_unit_test(the_command_knows_its_lock),
