@@ -57,6 +57,21 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+static void on_broken_pipe(int number)
+{
+    (void)number;
+}
+
+/* Nobody who reads what we say is no reason to end the command. A handler, as that is not passed on to the
+ * command: it gets the signal's default. */
+static void survive_broken_pipes(void)
+{
+    struct sigaction action = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (!is_ignored(SIGPIPE))
+        sigaction(SIGPIPE, &action, NULL);
+}
+
 /* What was ignored when we were called (by nohup, or in the background) stays so. */
 static sigset_t passed_on(void)
 {
@@ -327,6 +342,7 @@ static int with_job(struct run *run)
 static int run_under_lock(int argc, char **argv)
 {
     struct run run = {0};
+    survive_broken_pipes();
     int rc = run_options_parse(&run.options, argc, argv);
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);

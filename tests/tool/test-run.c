@@ -38,6 +38,45 @@ static void trouble_at_the_unlock_hides_no_end(void **state)
     check_num(cluster_children("/no-delete"), ==, 0);
 }
 
+/* zklock run -v whose standard error has nobody who reads it. */
+static struct tool unheard(const char *line)
+{
+    struct tool tool = {.output = memfd_create("output", MFD_CLOEXEC)};
+    int ends[2];
+
+    check_ok(pipe2(ends, O_CLOEXEC));
+    close(ends[0]);
+    tool.pid = fork();
+    check_num(tool.pid, >=, 0);
+    if (tool.pid == 0) {
+        tool_default_signals();
+        dup2(tool.output, STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", "-v", "/unheard", "-c", line, (char *)NULL);
+        _exit(98);
+    }
+    close(ends[1]);
+    return tool;
+}
+
+/* Goal: a standard error that nobody reads ends neither zklock nor its command, for which SIGPIPE is what it
+ * was for zklock. */
+static void nobody_has_to_listen(void **state)
+{
+    char line[600];
+
+    (void)state;
+    struct tool tool = unheard("echo done; exit 7");
+    check_num(tool_status(&tool), ==, 7);
+    check_text(tool_text(&tool), "done\n");
+    tool = unheard("kill -PIPE $$; exit 7");
+    check_num(tool_signal(&tool), ==, SIGPIPE);
+    snprintf(line, sizeof line, "trap '' PIPE; exec %s run /unheard -c 'kill -PIPE $$; exit 7'",
+             ZKLOCK);
+    tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 7);
+}
+
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
  * own beside the command's. */
 static void death_by_a_signal_is_passed_on(void **state)
@@ -369,6 +408,7 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_commands_end_is_passed_on),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
+    cmocka_unit_test(nobody_has_to_listen),
     cmocka_unit_test(death_by_a_signal_is_passed_on),
     cmocka_unit_test(the_lock_is_kept_for_the_whole_group),
     cmocka_unit_test(the_command_knows_its_lock),
