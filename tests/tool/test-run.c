@@ -77,6 +77,36 @@ static void nobody_has_to_listen(void **state)
     check_num(tool_status(&tool), ==, 7);
 }
 
+/* Goal: standard descriptors that are closed stay so for the command, and are in nobody's way. */
+static void closed_descriptors_stay_closed(void **state)
+{
+    static const char *const closings[] = {"0<&-", "1>&-", "2>&-"};
+    char line[900];
+
+    (void)state;
+    for (int closed = 0; closed < 8; closed++) {
+        snprintf(
+            line, sizeof line,
+            "exec %s run /closed -c 'is=0; for fd in 0 1 2; do "
+            "[ -e /proc/$$/fd/$fd ] || is=$((is + (1 << fd))); done; exit $((is + 32))' %s %s %s",
+            ZKLOCK, closed & 1 ? closings[0] : "", closed & 2 ? closings[1] : "",
+            closed & 4 ? closings[2] : "");
+        struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+        int status = tool_status(&tool);
+        if (status != 32 + closed)
+            fail_msg("closed %d: status %d, %s", closed, status, tool_text(&tool));
+        check_num(cluster_children("/closed"), ==, 0);
+    }
+    snprintf(line, sizeof line, "exec %s status /closed 0<&- 2>&-", ZKLOCK);
+    struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 0);
+    check_text(tool_text(&tool), "/closed  free\n");
+    snprintf(line, sizeof line, "exec %s status /closed 1>&-", ZKLOCK);
+    tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 71);
+    check_true(tool_says(&tool, "standard output can't be written"));
+}
+
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
  * own beside the command's. */
 static void death_by_a_signal_is_passed_on(void **state)
@@ -409,6 +439,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_commands_end_is_passed_on),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
     cmocka_unit_test(nobody_has_to_listen),
+    cmocka_unit_test(closed_descriptors_stay_closed),
     cmocka_unit_test(death_by_a_signal_is_passed_on),
     cmocka_unit_test(the_lock_is_kept_for_the_whole_group),
     cmocka_unit_test(the_command_knows_its_lock),
