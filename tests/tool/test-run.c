@@ -373,15 +373,14 @@ static void servers_come_from_three_places(void **state)
     write_file(config, text);
     tool_check(0, "", "run", "/set", "--", "true");
     setenv("ZKLOCK_SERVERS", "nonsense", 1);
-    tool_check(78, "nonsense", "run", "/set", "--", "true");
+    tool_check(78, "ZKLOCK_SERVERS: the servers must be HOST:PORT", "run", "/set", "--", "true");
     tool_check(0, "", "run", "--servers", zks_connect_string(server), "/set", "--", "true");
-    tool_check(78, "the session timeout is \"long\"", "run", "--session-timeout", "long", "/set",
-               "--", "true");
+    tool_check(78, "--session-timeout: the session timeout must be 0.1 to", "run",
+               "--session-timeout", "long", "/set", "--", "true");
     write_file(config, "colour = red\n");
-    tool_check(78, "zklock.conf, line 1: \"colour\" is no setting", "run", "/set", "--", "true");
+    tool_check(78, "zklock.conf, line 1: not of the form KEY = VALUE", "run", "/set", "--", "true");
     write_file(config, "\nservers\n");
-    tool_check(78, "zklock.conf, line 2: \"servers\" is not of the form key = value", "run", "/set",
-               "--", "true");
+    tool_check(78, "zklock.conf, line 2: not of the form KEY = VALUE", "run", "/set", "--", "true");
     check_ok(unlink(config));
 }
 
@@ -427,12 +426,51 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     check_true(!tool_says(&tool, "sesame"));
     unsetenv("ZKLOCK_AUTH");
     setenv("ZKLOCK_AUTH_FILE", "/nowhere/credential", 1);
-    tool_check(78, "auth_file \"/nowhere/credential\" can't be opened", "run", "/auth", "--",
-               "true");
+    tool_check(
+        78,
+        "ZKLOCK_AUTH_FILE: the file \"/nowhere/credential\" with the credential can't be opened",
+        "run", "/auth", "--", "true");
     unsetenv("ZKLOCK_AUTH_FILE");
     setenv("ZKLOCK_ACL", "creator", 1);
     tool_check(78, "needs a credential", "run", "/auth", "--", "true");
     worked_free(&worked);
+}
+
+/* Goal: what stands in the wrong place may be a credential: it is told where it stands, and what may stand
+ * there, and never what it is. */
+static void a_credential_in_the_wrong_place_is_not_shown(void **state)
+{
+    static const char *const lines[] = {
+        "digest:alice:sesame",           "digest:alice:sesame=x",
+        "servers = digest:alice:sesame", "tick = digest:alice:sesame",
+        "session_timeout=alice:sesame",  "acl = sesame",
+        "auth_file = alice:sesame",      "auth_file = sesame",
+    };
+    const char *config = file_named("zklock.conf");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char text[200];
+        snprintf(
+            text, sizeof text, "\n%s\n%s%s\n", lines[i],
+            strncmp(lines[i], "servers", 7) == 0 ? "# " : "servers = ", zks_connect_string(server));
+        write_file(config, text);
+        unsetenv("ZKLOCK_SERVERS");
+        unsetenv("ZKLOCK_SESSION_TIMEOUT");
+        struct tool tool = tool_run("run", "/wrong", "--", "true");
+        check_num(tool_status(&tool), ==, 78);
+        if (!tool_says(&tool, "zklock.conf, line 2: ") || tool_says(&tool, "sesame") ||
+            tool_says(&tool, "alice"))
+            fail_msg("%s: %s", lines[i], tool_text(&tool));
+    }
+    check_ok(unlink(config));
+    setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1);
+    setenv("ZKLOCK_AUTH_FILE", "digest:alice:sesame", 1);
+    struct tool tool = tool_run("run", "/wrong", "--", "true");
+    check_num(tool_status(&tool), ==, 78);
+    check_true(tool_says(&tool, "ZKLOCK_AUTH_FILE: the file with the credential can't be opened"));
+    check_true(!tool_says(&tool, "sesame"));
+    unsetenv("ZKLOCK_AUTH_FILE");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -453,6 +491,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(servers_come_from_three_places),
     cmocka_unit_test(no_server_is_told),
     cmocka_unit_test(credentials_come_from_a_file_or_the_environment),
+    cmocka_unit_test(a_credential_in_the_wrong_place_is_not_shown),
 };
 
 int main(int argc, char **argv)
