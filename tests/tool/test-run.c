@@ -23,6 +23,38 @@ static void the_commands_end_is_passed_on(void **state)
     tool_check(126, "/dev/null can't be run: ", "run", "/end", "--", "/dev/null");
 }
 
+static const char *file_named(const char *name);
+static void write_file(const char *name, const char *text);
+
+/* Goal: what is not there is 127, what is there and can't be run 126, whatever the folders of PATH are. */
+static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
+{
+    char path[1000], *before = strdup(getenv("PATH"));
+    const char *folder = file_named("not-a-command"), *file = file_named("no-program");
+
+    (void)state;
+    check_ok(mkdir(folder, 0700));
+    write_file(file, "text");
+    check_ok(chmod(file, 0600));
+    /* Folders that a search of PATH trips over: in one the name is a folder's, one is none, one is missing. */
+    snprintf(path, sizeof path, "%s:%s:/nowhere:%s:", zks_dir(server), before, file);
+    path[strlen(path) - 1] = '\0';
+    check_ok(setenv("PATH", path, 1));
+    tool_check(127, "not-a-command can't be run: No such file", "run", "/end", "--",
+               "not-a-command");
+    tool_check(127, "no-such-command can't be run: No such", "run", "/end", "--",
+               "no-such-command");
+    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/dev/null/x");
+    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/nowhere/x");
+    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--",
+               "no-program");
+    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--", file);
+    tool_check(126, "not-a-command can't be run: Permission denied", "run", "/end", "--", folder);
+    tool_check(0, "", "run", "/end", "--", "true");
+    check_ok(setenv("PATH", before, 1));
+    free(before);
+}
+
 /* Goal: what goes wrong when the lock is given back is told and hides nothing: the command has its end. */
 static void trouble_at_the_unlock_hides_no_end(void **state)
 {
@@ -475,6 +507,7 @@ static void a_credential_in_the_wrong_place_is_not_shown(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_commands_end_is_passed_on),
+    cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
     cmocka_unit_test(nobody_has_to_listen),
     cmocka_unit_test(closed_descriptors_stay_closed),
