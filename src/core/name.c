@@ -22,7 +22,8 @@ static uint32_t next_character(const char **at, const char *end)
             return NOT_UTF8;
         c = c << 6 | ((unsigned char)*(*at)++ & 0x3fu);
     }
-    return more < 0 || c < smallest[more] || c > 0x10ffff ? NOT_UTF8 : c;
+    bool is_surrogate = c >= 0xd800 && c <= 0xdfff;
+    return more < 0 || c < smallest[more] || c > 0x10ffff || is_surrogate ? NOT_UTF8 : c;
 }
 
 static const char *component_fault(const char *start, size_t length)
@@ -37,7 +38,7 @@ static const char *component_fault(const char *start, size_t length)
             return "has a control character";
         if (c == NOT_UTF8)
             return "is not valid UTF-8";
-        if ((c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0)
+        if ((c >= 0xe000 && c <= 0xf8ff) || c >= 0xfff0)
             return "has a character that ZooKeeper refuses (private use, special, or above U+FFFF)";
     }
     return NULL;

@@ -12,19 +12,30 @@ enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 
 /* --- the credential ----------------------------------------------------- */
 
-/* Into text, CREDENTIAL_MAX + 2 bytes. */
-static int credential_of_file(const char *name, char *text)
+/* The name is said if it is surely none: it may be the credential itself. */
+static int no_credential(const struct settings *settings, const char *what, int error)
 {
-    FILE *file = fopen(name, "re");
+    const char *name = settings->text[SETTING_AUTH_FILE];
+    if (name[0] == '/')
+        return fail(EXIT_CONFIG, "%s: the file \"%s\" with the credential can't be %s: %s",
+                    settings->place[SETTING_AUTH_FILE], name, what, strerror(error));
+    return fail(EXIT_CONFIG, "%s: the file with the credential can't be %s: %s",
+                settings->place[SETTING_AUTH_FILE], what, strerror(error));
+}
+
+/* Into text, CREDENTIAL_MAX + 2 bytes. */
+static int credential_of_file(const struct settings *settings, char *text)
+{
+    FILE *file = fopen(settings->text[SETTING_AUTH_FILE], "re");
     if (!file)
-        return fail(EXIT_CONFIG, "auth_file \"%s\" can't be opened: %s", name, strerror(errno));
+        return no_credential(settings, "opened", errno);
     setvbuf(file, NULL, _IONBF, 0); /* no second copy */
     bool found = fgets(text, CREDENTIAL_MAX + 2, file) != NULL;
     int error = errno;
     bool failed = ferror(file);
     fclose(file);
     if (failed)
-        return fail(EXIT_CONFIG, "auth_file \"%s\" can't be read: %s", name, strerror(error));
+        return no_credential(settings, "read", error);
     if (!found)
         text[0] = '\0';
     text[strcspn(text, "\r\n")] = '\0';
@@ -38,7 +49,7 @@ static int find_credential(const struct settings *settings, char *text)
     if (variable && variable[0])
         snprintf(text, CREDENTIAL_MAX + 2, "%s", variable);
     else if (settings->text[SETTING_AUTH_FILE])
-        return credential_of_file(settings->text[SETTING_AUTH_FILE], text);
+        return credential_of_file(settings, text);
     return 0;
 }
 
@@ -66,35 +77,40 @@ static int use_credential(struct zkl_client_options *options, const struct setti
 
 /* --- the other settings ------------------------------------------------- */
 
-static int use_timeout(struct zkl_client_options *options, const char *text)
+/* In none of these the value is said, which may be a credential in the wrong place. */
+static int use_timeout(struct zkl_client_options *options, const struct settings *settings)
 {
+    const char *text = settings->text[SETTING_SESSION_TIMEOUT];
     int64_t ms;
     if (!text)
         return 0;
     if (!seconds_to_ms(text, &ms) || ms < SESSION_MS_MIN || ms > SESSION_MS_MAX)
-        return fail(EXIT_CONFIG, "the session timeout is \"%s\"; it is to be 0.1 to 86400 seconds",
-                    text);
+        return fail(EXIT_CONFIG, "%s: the session timeout must be 0.1 to 86400 seconds",
+                    settings->place[SETTING_SESSION_TIMEOUT]);
     options->session_timeout_ms = (int)ms;
     return 0;
 }
 
-static int use_tick(struct zkl_client_options *options, const char *text)
+static int use_tick(struct zkl_client_options *options, const struct settings *settings)
 {
+    const char *text = settings->text[SETTING_TICK];
     int64_t ms;
     if (!text)
         return 0;
     if (!seconds_to_ms(text, &ms) || ms < 1 || ms > SESSION_MS_MAX)
-        return fail(EXIT_CONFIG, "the tick is \"%s\"; it must be 0.001 to 86400 seconds", text);
+        return fail(EXIT_CONFIG, "%s: the tick must be 0.001 to 86400 seconds",
+                    settings->place[SETTING_TICK]);
     options->tick_ms = (int)ms;
     return 0;
 }
 
-static int use_acl(struct zkl_client_options *options, const char *text)
+static int use_acl(struct zkl_client_options *options, const struct settings *settings)
 {
+    const char *text = settings->text[SETTING_ACL];
     if (!text || strcmp(text, "open") == 0)
         return 0;
     if (strcmp(text, "creator") != 0)
-        return fail(EXIT_CONFIG, "acl is \"%s\"; it is to be open or creator", text);
+        return fail(EXIT_CONFIG, "%s: acl must be open or creator", settings->place[SETTING_ACL]);
     if (!options->auth_scheme)
         return fail(EXIT_CONFIG, "acl is creator, which needs a credential: set ZKLOCK_AUTH or "
                                  "auth_file");
@@ -109,13 +125,13 @@ int tool_options(struct tool_options *all, struct settings *settings)
     *options = (struct zkl_client_options)ZKL_CLIENT_OPTIONS_INIT;
     options->servers = settings->text[SETTING_SERVERS];
     if (rc == 0)
-        rc = use_timeout(options, settings->text[SETTING_SESSION_TIMEOUT]);
+        rc = use_timeout(options, settings);
     if (rc == 0)
-        rc = use_tick(options, settings->text[SETTING_TICK]);
+        rc = use_tick(options, settings);
     if (rc == 0)
         rc = use_credential(options, settings, all->credential);
     if (rc == 0)
-        rc = use_acl(options, settings->text[SETTING_ACL]);
+        rc = use_acl(options, settings);
     return rc;
 }
 
@@ -124,13 +140,19 @@ void tool_options_fini(struct tool_options *options)
     explicit_bzero(options->credential, sizeof options->credential);
 }
 
-static int open_client(struct zkl_client **client, const struct zkl_client_options *options)
+static int open_client(struct zkl_client **client, const struct zkl_client_options *options,
+                       const struct settings *settings)
 {
     int code = zkl_client_open(client, options);
     if (code == ZKL_EDISCONNECTED)
         return fail(EXIT_NO_SERVER,
                     "no server of %s answered within %d s: see that one runs and can be reached",
                     options->servers, (options->connect_timeout_ms + 999) / 1000);
+    if (code == ZKL_EBADSERVERS)
+        return fail(EXIT_CONFIG,
+                    "%s: the servers must be HOST:PORT[,HOST:PORT...][/CHROOT], with names that "
+                    "can be resolved",
+                    settings->place[SETTING_SERVERS]);
     return code == 0 ? 0 : fail_code(code);
 }
 
@@ -140,7 +162,7 @@ int tool_connect(struct zkl_client **client, struct settings *settings, int conn
     int rc = tool_options(&options, settings);
     options.client.connect_timeout_ms = connect_ms;
     if (rc == 0)
-        rc = open_client(client, &options.client);
+        rc = open_client(client, &options.client, settings);
     tool_options_fini(&options);
     return rc;
 }

@@ -3,7 +3,9 @@
 #include "dev.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <zkserver.h>
@@ -11,7 +13,7 @@
 #include "args.h"
 #include "say.h"
 
-enum { OPTION_NODES = 300, TICK_MS = 500 };
+enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 
 static const char usage[] =
     "usage: zklock dev [--nodes N]\n"
@@ -23,7 +25,8 @@ static const char usage[] =
     "  --help      this text\n"
     "\n"
     "It takes java and ZooKeeper's jars, Debian's packages default-jre-headless and\n"
-    "libzookeeper-java. Exit status: 0; 69 if the servers can't be started.\n";
+    "libzookeeper-java. Exit status: 0; 69 if the servers can't be started, or so many died that\n"
+    "the others can't serve.\n";
 
 static const struct option known[] = {
     {"nodes", required_argument, NULL, OPTION_NODES},
@@ -36,10 +39,44 @@ static int take(void *arg, int code, const char *value)
     return args_number("--nodes", value, 1, ZKS_NODES_MAX, arg);
 }
 
-static int wait_for_end(const char *servers)
+/* --- until it ends ------------------------------------------------------ */
+
+struct dev {
+    struct zks *servers;
+    bool dead[ZKS_NODES_MAX];
+    size_t deaths;
+};
+
+static void look_for_deaths(struct dev *dev)
 {
+    size_t nodes = zks_nodes(dev->servers);
+    for (size_t i = 0; i < nodes; i++) {
+        if (dev->dead[i] || zks_pid(dev->servers, i) != 0)
+            continue;
+        dev->dead[i] = true;
+        dev->deaths++;
+        say("the server at %s has died", zks_address(dev->servers, i));
+    }
+}
+
+/* The servers are children of a process of their own, so their ends come as no signal. */
+static int wait_for_signal(struct dev *dev, const sigset_t *set)
+{
+    static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    size_t nodes = zks_nodes(dev->servers);
+    while (sigtimedwait(set, NULL, &pause) < 0) {
+        look_for_deaths(dev);
+        if (2 * dev->deaths >= nodes)
+            return fail(EXIT_NO_SERVER, "%zu of %zu servers: that is no ensemble any more, it ends",
+                        nodes - dev->deaths, nodes);
+    }
+    return EXIT_DONE;
+}
+
+static int wait_for_end(struct dev *dev)
+{
+    const char *servers = zks_connect_string(dev->servers);
     sigset_t set;
-    int sig;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -51,9 +88,10 @@ static int wait_for_end(const char *servers)
         return fail(EXIT_SYSTEM, "the connect string can't be written to standard output");
     if (isatty(STDOUT_FILENO))
         say("the servers run until ^C; in another shell: export ZKLOCK_SERVERS=%s", servers);
-    sigwait(&set, &sig);
-    return EXIT_DONE;
+    return wait_for_signal(dev, &set);
 }
+
+/* --- the command -------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {
@@ -65,12 +103,12 @@ static int run(int argc, char **argv)
     if (first != argc)
         return fail(EXIT_USAGE, "dev takes no words but options, not \"%s\"", argv[first]);
     struct zks_options options = {.nodes = (size_t)nodes, .tick_ms = TICK_MS};
-    struct zks *servers;
+    struct dev dev = {0};
     char why[512];
-    if (zks_start(&servers, &options, why, sizeof why) != 0)
+    if (zks_start(&dev.servers, &options, why, sizeof why) != 0)
         return fail(EXIT_NO_SERVER, "%s", why);
-    rc = wait_for_end(zks_connect_string(servers));
-    zks_stop(servers);
+    rc = wait_for_end(&dev);
+    zks_stop(dev.servers);
     return rc;
 }
 

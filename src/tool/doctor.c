@@ -69,13 +69,15 @@ static void found(struct doctor *d, const char *format, ...) __attribute__((form
 
 static void found(struct doctor *d, const char *format, ...)
 {
-    char text[1500];
+    char *text = NULL;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    int length = vasprintf(&text, format, args);
     va_end(args);
-    sheet_line(&d->sheet, STYLE_WARNING, "  problem: %s", text);
+    sheet_line(&d->sheet, STYLE_WARNING, "  problem: %s", length < 0 ? format : text);
     d->problems++;
+    if (length >= 0)
+        free(text);
 }
 
 /* --- each contender ----------------------------------------------------- */
@@ -195,15 +197,23 @@ static void tell_peers(struct doctor *d, const struct zkl_inspection *inside)
         found(d, "%s", conflict);
 }
 
+static void check_unknown(struct doctor *d, const struct seen *seen)
+{
+    sheet_line(&d->sheet, STYLE_TITLE, "%s", seen->path);
+    if (seen->code == ZKL_EACCES)
+        found(d, "it can't be read with this credential: give one that has READ");
+    else
+        sheet_line(&d->sheet, STYLE_PLAIN, "  no lock: longer than a lock's path may be");
+}
+
 static void check_lock(struct doctor *d, const struct seen *seen)
 {
     struct raw_rights rights;
-    if (seen->denied) {
-        sheet_line(&d->sheet, STYLE_TITLE, "%s", seen->path);
-        found(d, "it can't be read with this credential: give one that has READ");
+    const struct zkl_inspection *inside = seen->inside;
+    if (!inside) {
+        check_unknown(d, seen);
         return;
     }
-    const struct zkl_inspection *inside = seen->inside;
     sheet_line(&d->sheet, STYLE_TITLE, "%s  %s", seen->path, tell_kind(inside->kind));
     if (inside->kind == ZKL_KIND_SEMAPHORE)
         check_semaphore(d, seen, &rights);

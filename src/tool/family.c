@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "family.h"
 
-#include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,10 +47,10 @@ static bool parse(const char *text, struct process *process)
     return true;
 }
 
-static bool look_at(const char *pid, struct process *process)
+static bool look_at(pid_t pid, struct process *process)
 {
     char name[64], text[1024];
-    snprintf(name, sizeof name, "/proc/%.32s/stat", pid);
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -104,7 +105,8 @@ static struct list look(void)
     DIR *proc = opendir("/proc");
     for (struct dirent *entry; proc && (entry = readdir(proc)) != NULL;) {
         struct process process;
-        if (isdigit((unsigned char)entry->d_name[0]) && look_at(entry->d_name, &process))
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && look_at(pid, &process))
             add(&list, &process);
     }
     if (proc)
@@ -115,20 +117,66 @@ static struct list look(void)
 
 /* --- signals ------------------------------------------------------------ */
 
-/* The group's own signal reaches all of it at one moment, forks included. By its number alone it is sent
- * only while somebody is in it: a number without a process may be given to a new one. */
+/* Are all from this process up to us each the child of the next, now? A parent's number that is still the
+ * child's parent after the parent was looked at was that one's all the while. */
+static bool is_descendant(pid_t pid)
+{
+    struct process process, again, parent;
+    if (!look_at(pid, &process))
+        return false;
+    while (process.parent != getpid()) {
+        if (process.parent <= 1 || !look_at(process.parent, &parent) ||
+            !look_at(process.pid, &again))
+            return false;
+        if (again.parent == process.parent)
+            process = parent;
+        else
+            process = again; /* it has lost that parent, and got another one */
+    }
+    return true;
+}
+
+/* A number in the list may be somebody else's by now: first the process behind it is taken hold of, then it is
+ * looked at, then it is signalled. Without a pidfd, on old kernels or with no descriptor left, it is only
+ * looked at just before. */
+static void signal_descendant(pid_t pid, int signal)
+{
+    int fd = pidfd_open(pid, 0);
+    if (fd < 0 && errno == ESRCH)
+        return;
+    if (is_descendant(pid)) {
+        if (fd < 0)
+            kill(pid, signal);
+        else
+            pidfd_send_signal(fd, signal, NULL, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The number of a group is nobody else's as long as one of our own children is in it, which we have not waited
+ * for. */
+static bool is_pinned(const struct list *list, pid_t group)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->all[i].group == group && list->all[i].parent == getpid())
+            return true;
+    }
+    return false;
+}
+
+/* The group's own signal reaches all of it at one moment, forks included. Its number alone is not enough: it may
+ * be given to a new one once nobody is in it. */
 void family_signal(pid_t group, int signal)
 {
     struct list list = look();
-    bool in_group = false;
-    for (size_t i = 0; i < list.count; i++)
-        in_group = in_group || list.all[i].group == group;
-    if (in_group)
+    bool pinned = is_pinned(&list, group);
+    if (pinned)
         kill(-group, signal);
     for (size_t i = 0; i < list.count; i++) {
         const struct process *process = &list.all[i];
-        if (process->ours && process->group != group && !process->dead)
-            kill(process->pid, signal);
+        if (process->ours && !process->dead && (process->group != group || !pinned))
+            signal_descendant(process->pid, signal);
     }
     free(list.all);
 }

@@ -131,6 +131,8 @@ int job_receive(struct job *job, struct report *report)
 
 void job_signal(struct job *job, int signal)
 {
+    if (signal == SIGTSTP || signal == SIGCONT)
+        job->told_to_stop = signal == SIGTSTP;
     kill(-job->group, signal);
 }
 
@@ -146,8 +148,21 @@ static void stop_self(void)
     sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
+/* No shell is there that would continue our group, so it does not stop. Nor does the command: the kernel would
+ * not have stopped it either, but for the anchor. Who was told to stop from outside is told to go on
+ * from there too. */
+static void stopped_without_terminal(const struct job *job, int signal)
+{
+    if (signal != SIGSTOP && !job->told_to_stop)
+        kill(-job->group, SIGCONT);
+}
+
 void job_stopped(struct job *job, int signal)
 {
+    if (job->terminal.fd < 0) {
+        stopped_without_terminal(job, signal);
+        return;
+    }
     bool by_terminal = signal == SIGTTIN || signal == SIGTTOU;
     if (signal == SIGSTOP && !terminal_is_of(&job->terminal, job->group))
         return; /* meant for the command alone, as is the SIGCONT to come */

@@ -21,6 +21,7 @@ struct job {
     int socket; /* to the guard */
     int go;     /* to the command that waits */
     pid_t guard, anchor, group;
+    bool told_to_stop; /* by a SIGTSTP to zklock, and not to go on since */
     struct terminal terminal;
 };
 
@@ -38,7 +39,8 @@ int job_receive(struct job *job, struct report *report);
 
 /* One of job_signals was sent to zklock. */
 void job_signal(struct job *job, int signal);
-/* The command was stopped: the terminal is what it needs, or zklock stops as well. */
+/* The command was stopped: the terminal is what it needs, or zklock stops as well; without a terminal it
+ * goes on. */
 void job_stopped(struct job *job, int signal);
 /* The guard died before its time: do its work. Returns what waitpid said of the command. */
 void job_kill(struct job *job);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Take over the inspection. NULL: no memory. */
-static struct seen *add(struct look *look, const char *path, const struct zkl_inspection *inside)
+static struct seen *add(struct look *look, const char *path, int code,
+                        const struct zkl_inspection *inside)
 {
     if (look->count == look->room) {
         size_t room = look->room ? look->room * 2 : 16;
@@ -18,7 +19,7 @@ static struct seen *add(struct look *look, const char *path, const struct zkl_in
     char *copy = strdup(path);
     if (!copy)
         return NULL;
-    look->all[look->count] = (struct seen){copy, !inside, inside};
+    look->all[look->count] = (struct seen){copy, code, inside};
     return &look->all[look->count++];
 }
 
@@ -45,14 +46,15 @@ static int walk(struct look *look, struct zkl_client *client, const char *path, 
 {
     const struct zkl_inspection *inside = NULL;
     int rc = zkl_inspect(client, path, LOOK_MS, &inside);
-    if (rc != 0 && (top || rc != ZKL_EACCES))
+    bool is_told = rc == 0 || (!top && (rc == ZKL_EACCES || rc == ZKL_EBADPATH));
+    if (!is_told)
         return rc;
     if (inside && inside->kind == ZKL_KIND_NONE && inside->count > 0) {
         rc = walk_children(look, client, inside); /* a folder */
         zkl_inspection_free(inside);
         return rc;
     }
-    if (!add(look, path, inside)) {
+    if (!add(look, path, rc, inside)) {
         zkl_inspection_free(inside);
         return ZKL_ENOMEM;
     }
@@ -113,7 +115,7 @@ static int look_in(struct look *look, struct zkl_client *client, const char *pat
     int rc = zkl_inspect(client, path, LOOK_MS, &inside);
     if (rc != 0)
         return rc;
-    if (!add(look, path, inside)) {
+    if (!add(look, path, 0, inside)) {
         zkl_inspection_free(inside);
         return ZKL_ENOMEM;
     }

@@ -12,8 +12,8 @@ enum { LOOK_MS = 10000 /* for one lock */ };
 
 struct seen {
     char *path;
-    bool denied;                         /* no READ: then nothing is known */
-    const struct zkl_inspection *inside; /* NULL if denied */
+    int code; /* 0; or why nothing is known: ZKL_EACCES, no READ; ZKL_EBADPATH, too long for a lock */
+    const struct zkl_inspection *inside; /* NULL if nothing is known */
 };
 
 struct look {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zklock COMMAND ...: finds the subcommand and runs it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <zklock/zklock.h>
 
@@ -56,8 +58,19 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
+/* Else what is opened next would be taken for standard input, output or error. The wrong way round, so that
+ * their use fails as before; and closed again when a command is run, which gets them as they were. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard_descriptors();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "connect.h"
 #include "look.h"
+#include "plain.h"
 #include "say.h"
 #include "tell.h"
 
@@ -80,7 +81,8 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
         int code = ask(r, asked[i]->node_path, 1, true);
         if (code != 0)
             return fail_code(code);
-        printf("asked %s to let go of %s\n", tell_owner(asked[i], owner), asked[i]->node_path);
+        plain_print(stdout, "asked %s to let go of %s\n", tell_owner(asked[i], owner),
+                    asked[i]->node_path);
     }
     fflush(stdout);
     int rc = EXIT_DONE;
@@ -118,7 +120,7 @@ static int revoke_node(const struct revoke *r)
     if (code == 0 && entry->role != ZKL_ROLE_FOREIGN)
         rc = revoke(r, &entry, 1);
     else if (code == 0 || code == ZKL_ENONODE)
-        printf("nobody holds %s\n", r->path);
+        plain_print(stdout, "nobody holds %s\n", r->path);
     else
         rc = fail_code(code);
     look_free(&look);

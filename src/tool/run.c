@@ -57,6 +57,21 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+static void on_broken_pipe(int number)
+{
+    (void)number;
+}
+
+/* Nobody who reads what we say is no reason to end the command. A handler, as that is not passed on to the
+ * command: it gets the signal's default. */
+static void survive_broken_pipes(void)
+{
+    struct sigaction action = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (!is_ignored(SIGPIPE))
+        sigaction(SIGPIPE, &action, NULL);
+}
+
 /* What was ignored when we were called (by nohup, or in the background) stays so. */
 static sigset_t passed_on(void)
 {
@@ -232,14 +247,16 @@ static int say_not_acquired(const struct run *run, int code)
     return run->options.conflict;
 }
 
-static int release(struct run *run)
+/* What goes wrong here is told, and no reason to hide how the command ended. */
+static void release(struct run *run)
 {
     int code = claim_release(&run->claim);
     if (code == ZKL_ELOST && !run->unproved)
         say("the lock was lost when the command ended, or just before");
     if (code == ZKL_ELOST)
         run->unproved = true;
-    return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
+    else if (code != 0 && code != ZKL_EUNCONFIRMED)
+        say("the lock could not be unlocked, and goes with the session: %s", zkl_error_detail());
 }
 
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
@@ -297,9 +314,7 @@ static int with_claim(struct run *run, int64_t started_ns)
     if (code != 0)
         return say_not_acquired(run, code);
     int rc = caught ? 0 : run_command_under_lock(run);
-    int released = release(run);
-    if (rc == 0)
-        rc = released;
+    release(run);
     return rc == 0 ? status_of_command(run) : rc;
 }
 
@@ -327,6 +342,7 @@ static int with_job(struct run *run)
 static int run_under_lock(int argc, char **argv)
 {
     struct run run = {0};
+    survive_broken_pipes();
     int rc = run_options_parse(&run.options, argc, argv);
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);

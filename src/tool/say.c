@@ -6,13 +6,16 @@
 
 #include <zklock/zklock.h>
 
+#include "plain.h"
+
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static void say_list(const char *format, va_list args)
 {
-    char text[1500];
+    char text[1500], line[PLAIN_TIMES * sizeof text];
     vsnprintf(text, sizeof text, format, args);
-    fprintf(stderr, "zklock: %s\n", text);
+    plain(line, text);
+    fprintf(stderr, "zklock: %s\n", line);
 }
 
 void say(const char *format, ...)

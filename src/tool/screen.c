@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 #define RESET "\033[0m"
 #define TO_TOP "\033[H"
 #define CLEAR_LINE "\033[K"
@@ -41,9 +43,9 @@ void sheet_line(struct sheet *sheet, enum style style, const char *format, ...)
     va_list args;
     va_start(args, format);
     fputc('0' + (int)style, sheet->lines);
-    vfprintf(sheet->lines, format, args);
-    fputc('\n', sheet->lines);
+    plain_vprint(sheet->lines, format, args);
     va_end(args);
+    fputc('\n', sheet->lines);
 }
 
 void sheet_close(struct sheet *sheet)

@@ -25,6 +25,7 @@ struct sheet {
 
 /* False: no memory. */
 bool sheet_open(struct sheet *sheet);
+/* With the text of others made plain. */
 void sheet_line(struct sheet *sheet, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Print all lines as they are. 0, or -1 if they could not be written. */

@@ -14,13 +14,13 @@
 #define SYSTEM_FILE "/etc/zklock.conf"
 
 static const struct {
-    const char *key, *variable;
+    const char *key, *variable, *option;
 } names[SETTINGS] = {
-    [SETTING_SERVERS] = {"servers", "ZKLOCK_SERVERS"},
-    [SETTING_SESSION_TIMEOUT] = {"session_timeout", "ZKLOCK_SESSION_TIMEOUT"},
-    [SETTING_TICK] = {"tick", "ZKLOCK_TICK"},
-    [SETTING_ACL] = {"acl", "ZKLOCK_ACL"},
-    [SETTING_AUTH_FILE] = {"auth_file", "ZKLOCK_AUTH_FILE"},
+    [SETTING_SERVERS] = {"servers", "ZKLOCK_SERVERS", "--servers"},
+    [SETTING_SESSION_TIMEOUT] = {"session_timeout", "ZKLOCK_SESSION_TIMEOUT", "--session-timeout"},
+    [SETTING_TICK] = {"tick", "ZKLOCK_TICK", NULL},
+    [SETTING_ACL] = {"acl", "ZKLOCK_ACL", NULL},
+    [SETTING_AUTH_FILE] = {"auth_file", "ZKLOCK_AUTH_FILE", NULL},
 };
 
 static int no_memory(void)
@@ -30,12 +30,20 @@ static int no_memory(void)
 
 /* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's variable
  * that is not set. */
-static int keep(struct settings *settings, int setting, const char *value)
+static int keep(struct settings *settings, int setting, const char *value, const char *place)
 {
     if (settings->text[setting] || !value || value[0] == '\0')
         return 0;
     settings->text[setting] = strdup(value);
-    return settings->text[setting] ? 0 : no_memory();
+    settings->place[setting] = strdup(place);
+    return settings->text[setting] && settings->place[setting] ? 0 : no_memory();
+}
+
+static void forget(struct settings *settings, int setting)
+{
+    free(settings->text[setting]);
+    free(settings->place[setting]);
+    settings->text[setting] = settings->place[setting] = NULL;
 }
 
 bool settings_take(struct settings *settings, int code, const char *value)
@@ -43,9 +51,8 @@ bool settings_take(struct settings *settings, int code, const char *value)
     int setting = code - OPTION_SETTINGS;
     if (setting < 0 || setting >= SETTINGS)
         return false;
-    free(settings->text[setting]); /* of an option that is given twice the last one counts */
-    settings->text[setting] = NULL;
-    return keep(settings, setting, value) == 0;
+    forget(settings, setting); /* of an option that is given twice the last one counts */
+    return keep(settings, setting, value, names[setting].option) == 0;
 }
 
 /* --- configuration files ------------------------------------------------ */
@@ -59,25 +66,34 @@ static char *trim(char *text)
     return text;
 }
 
-static int take_line(struct settings *settings, const char *file, int number, char *line)
+/* What the line has is not said: it may be a credential, that is to be in another file. */
+static int take_line(struct settings *settings, const char *place, char *line)
 {
     line = trim(line);
     if (line[0] == '\0' || line[0] == '#')
         return 0;
     char *equals = strchr(line, '=');
-    if (!equals)
-        return fail(EXIT_CONFIG, "%s, line %d: \"%s\" is not of the form key = value", file, number,
-                    line);
-    *equals = '\0';
+    if (equals)
+        *equals = '\0';
     const char *key = trim(line);
-    for (int i = 0; i < SETTINGS; i++) {
+    for (int i = 0; equals && i < SETTINGS; i++) {
         if (strcmp(key, names[i].key) == 0)
-            return keep(settings, i, trim(equals + 1));
+            return keep(settings, i, trim(equals + 1), place);
     }
     return fail(EXIT_CONFIG,
-                "%s, line %d: \"%s\" is no setting; there are servers, session_timeout, tick, acl "
-                "and auth_file",
-                file, number, key);
+                "%s: not of the form KEY = VALUE, where KEY is servers, session_timeout, tick, acl "
+                "or auth_file",
+                place);
+}
+
+static int take_numbered_line(struct settings *settings, const char *file, int number, char *line)
+{
+    char *place;
+    if (asprintf(&place, "%s, line %d", file, number) < 0)
+        return no_memory();
+    int rc = take_line(settings, place, line);
+    free(place);
+    return rc;
 }
 
 /* A file that is not there says nothing. */
@@ -92,7 +108,7 @@ static int read_config(struct settings *settings, const char *name)
     size_t size = 0;
     int rc = 0;
     for (int number = 1; rc == 0 && getline(&line, &size, file) >= 0; number++)
-        rc = take_line(settings, name, number, line);
+        rc = take_numbered_line(settings, name, number, line);
     if (rc == 0 && ferror(file))
         rc = fail(EXIT_CONFIG, "%s can't be read: %s", name, strerror(errno));
     free(line);
@@ -122,7 +138,7 @@ int settings_complete(struct settings *settings)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < SETTINGS; i++)
-        rc = keep(settings, i, getenv(names[i].variable));
+        rc = keep(settings, i, getenv(names[i].variable), names[i].variable);
     if (rc == 0)
         rc = read_user_config(settings);
     if (rc == 0)
@@ -137,8 +153,7 @@ int settings_complete(struct settings *settings)
 void settings_fini(struct settings *settings)
 {
     for (int i = 0; i < SETTINGS; i++)
-        free(settings->text[i]);
-    *settings = (struct settings){0};
+        forget(settings, i);
 }
 
 bool seconds_to_ms(const char *text, int64_t *ms)

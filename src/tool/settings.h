@@ -45,7 +45,8 @@ enum { OPTION_SETTINGS = 1000 };
 
 /* Zero it before use. */
 struct settings {
-    char *text[SETTINGS]; /* NULL: not said */
+    char *text[SETTINGS];  /* NULL: not said */
+    char *place[SETTINGS]; /* where it was said, for a sentence that finds fault with it */
 };
 
 /* True if code was one of SETTINGS_OPTIONS; its value is then kept. */

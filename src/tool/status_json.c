@@ -56,17 +56,19 @@ static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_
 
 static json_t *json_of_seen(const struct seen *seen)
 {
-    if (seen->denied)
+    static const struct zkl_inspection nothing;
+    const struct zkl_inspection *inside = seen->inside ? seen->inside : &nothing;
+    if (seen->code == ZKL_EACCES)
         return json_pack("{s:s, s:b}", "path", seen->path, "denied", 1);
-    const struct zkl_inspection *inside = seen->inside;
     return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0, "kind",
-                     tell_kind(inside->kind), "permits",
+                     seen->inside ? tell_kind(inside->kind) : "none", "permits",
                      inside->permits ? json_integer(inside->permits) : json_null(), "holders",
                      json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
                      json_of_role(inside, ZKL_ROLE_WAITER), "others",
                      json_of_role(inside, ZKL_ROLE_FOREIGN));
 }
 
+/* In ASCII: also this may be shown on a terminal. */
 int status_json(FILE *out, const char *path, const struct look *look)
 {
     json_t *locks = json_array();
@@ -74,7 +76,7 @@ int status_json(FILE *out, const char *path, const struct look *look)
     for (size_t i = 0; rc == 0 && i < look->count; i++)
         rc = json_array_append_new(locks, json_of_seen(&look->all[i]));
     json_t *all = rc == 0 ? json_pack("{s:s, s:O}", "path", path, "locks", locks) : NULL;
-    if (!all || json_dumpf(all, out, JSON_INDENT(2)) != 0)
+    if (!all || json_dumpf(all, out, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0)
         rc = -1;
     json_decref(all);
     json_decref(locks);

@@ -56,16 +56,23 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
                e->role != ZKL_ROLE_FOREIGN && !e->session ? "  (not ephemeral)" : "");
 }
 
+static void lock(struct sheet *sheet, const struct seen *seen)
+{
+    head(sheet, seen);
+    for (size_t i = 0; i < seen->inside->count; i++)
+        entry(sheet, seen, &seen->inside->entries[i]);
+}
+
 void status_text(struct sheet *sheet, const struct look *look)
 {
     for (size_t i = 0; i < look->count; i++) {
         const struct seen *seen = &look->all[i];
-        if (seen->denied) {
+        if (seen->inside)
+            lock(sheet, seen);
+        else if (seen->code == ZKL_EACCES)
             sheet_line(sheet, STYLE_WARNING, "%s  can't be read: no READ", seen->path);
-            continue;
-        }
-        head(sheet, seen);
-        for (size_t k = 0; k < seen->inside->count; k++)
-            entry(sheet, seen, &seen->inside->entries[k]);
+        else
+            sheet_line(sheet, STYLE_PLAIN, "%s  no lock: longer than a lock's path may be",
+                       seen->path);
     }
 }

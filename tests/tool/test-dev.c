@@ -80,6 +80,63 @@ static void nothing_stays_behind(void **state)
     is_all_gone();
 }
 
+static int children_of(pid_t pid, pid_t children[], int room)
+{
+    char name[64];
+    int n = 0, child;
+
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *file = fopen(name, "re");
+    check_true(file);
+    while (n < room && fscanf(file, "%d", &child) == 1)
+        children[n++] = child;
+    fclose(file);
+    return n;
+}
+
+/* They are children of a keeper, which is zklock's child: it comes first. */
+static int servers_of(const struct tool *tool, pid_t servers[], int room)
+{
+    pid_t keeper = 0;
+
+    check_num(children_of(tool->pid, &keeper, 1), ==, 1);
+    return children_of(keeper, servers, room);
+}
+
+static void ends_with_failure(struct tool *tool)
+{
+    check_num(tool_status(tool), ==, 69);
+    check_true(tool_says(tool, " has died\n"));
+    check_true(tool_says(tool, "that is no ensemble any more"));
+    is_all_gone();
+}
+
+/* Goal: a server that dies is told of, and there is an end with a failure when those that are left can't
+ * serve; not before. */
+static void dead_servers_are_told_of(void **state)
+{
+    pid_t servers[ZKS_NODES_MAX], keeper = 0;
+
+    (void)state;
+    struct tool tool = dev("1");
+    check_num(servers_of(&tool, servers, ZKS_NODES_MAX), ==, 1);
+    check_ok(kill(servers[0], SIGKILL));
+    ends_with_failure(&tool);
+
+    tool = dev("3");
+    check_num(servers_of(&tool, servers, ZKS_NODES_MAX), ==, 3);
+    check_ok(kill(servers[0], SIGKILL));
+    check_wait(tool_says(&tool, " has died\n"), WAIT_MS);
+    tool_check(0, "two of three", "run", "/dev", "--", "echo", "two of three");
+    check_ok(kill(servers[2], SIGKILL));
+    ends_with_failure(&tool);
+
+    tool = dev("1");
+    check_num(children_of(tool.pid, &keeper, 1), ==, 1);
+    check_ok(kill(keeper, SIGKILL));
+    ends_with_failure(&tool);
+}
+
 static void wrong_calls_are_told(void **state)
 {
     (void)state;
@@ -92,6 +149,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ensemble_serves),
         cmocka_unit_test(nothing_stays_behind),
+        cmocka_unit_test(dead_servers_are_told_of),
         cmocka_unit_test(wrong_calls_are_told),
     };
 

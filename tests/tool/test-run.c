@@ -23,6 +23,122 @@ static void the_commands_end_is_passed_on(void **state)
     tool_check(126, "/dev/null can't be run: ", "run", "/end", "--", "/dev/null");
 }
 
+static const char *file_named(const char *name);
+static void write_file(const char *name, const char *text);
+
+/* Goal: what is not there is 127, what is there and can't be run 126, whatever the folders of PATH are. */
+static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
+{
+    char path[1000], *before = strdup(getenv("PATH"));
+    const char *folder = file_named("not-a-command"), *file = file_named("no-program");
+
+    (void)state;
+    check_ok(mkdir(folder, 0700));
+    write_file(file, "text");
+    check_ok(chmod(file, 0600));
+    /* Folders that a search of PATH trips over: in one the name is a folder's, one is none, one is missing. */
+    snprintf(path, sizeof path, "%s:%s:/nowhere:%s:", zks_dir(server), before, file);
+    path[strlen(path) - 1] = '\0';
+    check_ok(setenv("PATH", path, 1));
+    tool_check(127, "not-a-command can't be run: No such file", "run", "/end", "--",
+               "not-a-command");
+    tool_check(127, "no-such-command can't be run: No such", "run", "/end", "--",
+               "no-such-command");
+    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/dev/null/x");
+    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/nowhere/x");
+    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--",
+               "no-program");
+    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--", file);
+    tool_check(126, "not-a-command can't be run: Permission denied", "run", "/end", "--", folder);
+    tool_check(0, "", "run", "/end", "--", "true");
+    check_ok(setenv("PATH", before, 1));
+    free(before);
+}
+
+/* Goal: what goes wrong when the lock is given back is told and hides nothing: the command has its end. */
+static void trouble_at_the_unlock_hides_no_end(void **state)
+{
+    static const struct wire_acl no_delete = {1 | 2 | 4 | 16, "world", "anyone"};
+
+    (void)state;
+    check_ok(wire_create_acl(raw, "/no-delete", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
+    tool_check(0, "the lock could not be unlocked, and goes with the session: ", "run",
+               "/no-delete", "--", "true");
+    tool_check(7, "DELETE", "run", "/no-delete", "-c", "exit 7");
+    struct tool tool = tool_run("run", "/no-delete", "-c", "kill -TERM $$");
+    check_num(tool_signal(&tool), ==, SIGTERM);
+    check_num(cluster_children("/no-delete"), ==, 0);
+}
+
+/* zklock run -v whose standard error has nobody who reads it. */
+static struct tool unheard(const char *line)
+{
+    struct tool tool = {.output = memfd_create("output", MFD_CLOEXEC)};
+    int ends[2];
+
+    check_ok(pipe2(ends, O_CLOEXEC));
+    close(ends[0]);
+    tool.pid = fork();
+    check_num(tool.pid, >=, 0);
+    if (tool.pid == 0) {
+        tool_default_signals();
+        dup2(tool.output, STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", "-v", "/unheard", "-c", line, (char *)NULL);
+        _exit(98);
+    }
+    close(ends[1]);
+    return tool;
+}
+
+/* Goal: a standard error that nobody reads ends neither zklock nor its command, for which SIGPIPE is what it
+ * was for zklock. */
+static void nobody_has_to_listen(void **state)
+{
+    char line[600];
+
+    (void)state;
+    struct tool tool = unheard("echo done; exit 7");
+    check_num(tool_status(&tool), ==, 7);
+    check_text(tool_text(&tool), "done\n");
+    tool = unheard("kill -PIPE $$; exit 7");
+    check_num(tool_signal(&tool), ==, SIGPIPE);
+    snprintf(line, sizeof line, "trap '' PIPE; exec %s run /unheard -c 'kill -PIPE $$; exit 7'",
+             ZKLOCK);
+    tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 7);
+}
+
+/* Goal: standard descriptors that are closed stay so for the command, and are in nobody's way. */
+static void closed_descriptors_stay_closed(void **state)
+{
+    static const char *const closings[] = {"0<&-", "1>&-", "2>&-"};
+    char line[900];
+
+    (void)state;
+    for (int closed = 0; closed < 8; closed++) {
+        snprintf(
+            line, sizeof line,
+            "exec %s run /closed -c 'is=0; for fd in 0 1 2; do "
+            "[ -e /proc/$$/fd/$fd ] || is=$((is + (1 << fd))); done; exit $((is + 32))' %s %s %s",
+            ZKLOCK, closed & 1 ? closings[0] : "", closed & 2 ? closings[1] : "",
+            closed & 4 ? closings[2] : "");
+        struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+        int status = tool_status(&tool);
+        if (status != 32 + closed)
+            fail_msg("closed %d: status %d, %s", closed, status, tool_text(&tool));
+        check_num(cluster_children("/closed"), ==, 0);
+    }
+    snprintf(line, sizeof line, "exec %s status /closed 0<&- 2>&-", ZKLOCK);
+    struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 0);
+    check_text(tool_text(&tool), "/closed  free\n");
+    snprintf(line, sizeof line, "exec %s status /closed 1>&-", ZKLOCK);
+    tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
+    check_num(tool_status(&tool), ==, 71);
+    check_true(tool_says(&tool, "standard output can't be written"));
+}
+
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
  * own beside the command's. */
 static void death_by_a_signal_is_passed_on(void **state)
@@ -266,9 +382,11 @@ static void write_file(const char *name, const char *text)
 
 static const char *file_named(const char *name)
 {
-    static char path[300];
+    static char paths[4][300];
+    static unsigned last;
+    char *path = paths[++last % 4];
 
-    snprintf(path, sizeof path, "%s/%s", zks_dir(server), name);
+    snprintf(path, sizeof paths[0], "%s/%s", zks_dir(server), name);
     return path;
 }
 
@@ -287,15 +405,14 @@ static void servers_come_from_three_places(void **state)
     write_file(config, text);
     tool_check(0, "", "run", "/set", "--", "true");
     setenv("ZKLOCK_SERVERS", "nonsense", 1);
-    tool_check(78, "nonsense", "run", "/set", "--", "true");
+    tool_check(78, "ZKLOCK_SERVERS: the servers must be HOST:PORT", "run", "/set", "--", "true");
     tool_check(0, "", "run", "--servers", zks_connect_string(server), "/set", "--", "true");
-    tool_check(78, "the session timeout is \"long\"", "run", "--session-timeout", "long", "/set",
-               "--", "true");
+    tool_check(78, "--session-timeout: the session timeout must be 0.1 to", "run",
+               "--session-timeout", "long", "/set", "--", "true");
     write_file(config, "colour = red\n");
-    tool_check(78, "zklock.conf, line 1: \"colour\" is no setting", "run", "/set", "--", "true");
+    tool_check(78, "zklock.conf, line 1: not of the form KEY = VALUE", "run", "/set", "--", "true");
     write_file(config, "\nservers\n");
-    tool_check(78, "zklock.conf, line 2: \"servers\" is not of the form key = value", "run", "/set",
-               "--", "true");
+    tool_check(78, "zklock.conf, line 2: not of the form KEY = VALUE", "run", "/set", "--", "true");
     check_ok(unlink(config));
 }
 
@@ -341,16 +458,59 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     check_true(!tool_says(&tool, "sesame"));
     unsetenv("ZKLOCK_AUTH");
     setenv("ZKLOCK_AUTH_FILE", "/nowhere/credential", 1);
-    tool_check(78, "auth_file \"/nowhere/credential\" can't be opened", "run", "/auth", "--",
-               "true");
+    tool_check(
+        78,
+        "ZKLOCK_AUTH_FILE: the file \"/nowhere/credential\" with the credential can't be opened",
+        "run", "/auth", "--", "true");
     unsetenv("ZKLOCK_AUTH_FILE");
     setenv("ZKLOCK_ACL", "creator", 1);
     tool_check(78, "needs a credential", "run", "/auth", "--", "true");
     worked_free(&worked);
 }
 
+/* Goal: what stands in the wrong place may be a credential: it is told where it stands, and what may stand
+ * there, and never what it is. */
+static void a_credential_in_the_wrong_place_is_not_shown(void **state)
+{
+    static const char *const lines[] = {
+        "digest:alice:sesame",           "digest:alice:sesame=x",
+        "servers = digest:alice:sesame", "tick = digest:alice:sesame",
+        "session_timeout=alice:sesame",  "acl = sesame",
+        "auth_file = alice:sesame",      "auth_file = sesame",
+    };
+    const char *config = file_named("zklock.conf");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char text[200];
+        snprintf(
+            text, sizeof text, "\n%s\n%s%s\n", lines[i],
+            strncmp(lines[i], "servers", 7) == 0 ? "# " : "servers = ", zks_connect_string(server));
+        write_file(config, text);
+        unsetenv("ZKLOCK_SERVERS");
+        unsetenv("ZKLOCK_SESSION_TIMEOUT");
+        struct tool tool = tool_run("run", "/wrong", "--", "true");
+        check_num(tool_status(&tool), ==, 78);
+        if (!tool_says(&tool, "zklock.conf, line 2: ") || tool_says(&tool, "sesame") ||
+            tool_says(&tool, "alice"))
+            fail_msg("%s: %s", lines[i], tool_text(&tool));
+    }
+    check_ok(unlink(config));
+    setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1);
+    setenv("ZKLOCK_AUTH_FILE", "digest:alice:sesame", 1);
+    struct tool tool = tool_run("run", "/wrong", "--", "true");
+    check_num(tool_status(&tool), ==, 78);
+    check_true(tool_says(&tool, "ZKLOCK_AUTH_FILE: the file with the credential can't be opened"));
+    check_true(!tool_says(&tool, "sesame"));
+    unsetenv("ZKLOCK_AUTH_FILE");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_commands_end_is_passed_on),
+    cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
+    cmocka_unit_test(trouble_at_the_unlock_hides_no_end),
+    cmocka_unit_test(nobody_has_to_listen),
+    cmocka_unit_test(closed_descriptors_stay_closed),
     cmocka_unit_test(death_by_a_signal_is_passed_on),
     cmocka_unit_test(the_lock_is_kept_for_the_whole_group),
     cmocka_unit_test(the_command_knows_its_lock),
@@ -364,6 +524,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(servers_come_from_three_places),
     cmocka_unit_test(no_server_is_told),
     cmocka_unit_test(credentials_come_from_a_file_or_the_environment),
+    cmocka_unit_test(a_credential_in_the_wrong_place_is_not_shown),
 };
 
 int main(int argc, char **argv)

@@ -136,6 +136,28 @@ static void stops_are_passed_on(void **state)
     worked_free(&worked);
 }
 
+/* Goal: without a terminal a SIGTSTP to zklock stops the command and nobody else, until SIGCONT. */
+static void a_stop_from_outside_lasts(void **state)
+{
+    struct worked worked = worked_new();
+
+    (void)state;
+    struct tool tool =
+        tool_start((const char *const[]){"/usr/bin/setsid", ZKLOCK, "run", cluster_path("outside"),
+                                         "--", WORK, worked.name, "0", "count", NULL});
+    worked_wait(&worked, 1);
+    pid_t command = atomic_load(&worked.board->pid);
+    check_ok(kill(tool.pid, SIGTSTP));
+    check_wait(state_of(command) == 'T', WAIT_MS);
+    check_true(state_of(tool.pid) != 'T');
+    check_ok(kill(tool.pid, SIGCONT));
+    check_wait(times(&worked, SIGCONT) == 1, WAIT_MS);
+    check_ok(kill(tool.pid, SIGTERM));
+    check_num(tool_status(&tool), ==, 5);
+    check_num(times(&worked, SIGCONT), ==, 1); /* not by itself before */
+    worked_free(&worked);
+}
+
 /* Goal: a command that is stopped is ended all the same when the lock is lost. */
 static void a_stopped_command_is_ended(void **state)
 {
@@ -183,6 +205,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signals_end_the_wait),
     cmocka_unit_test(ignored_signals_stay_ignored),
     cmocka_unit_test(stops_are_passed_on),
+    cmocka_unit_test(a_stop_from_outside_lasts),
     cmocka_unit_test(a_stopped_command_is_ended),
     cmocka_unit_test(a_request_to_let_go_is_a_sigterm),
 };

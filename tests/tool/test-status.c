@@ -106,6 +106,143 @@ static void permits_and_requests_are_told(void **state)
     json_decref(all);
 }
 
+/* --- what others wrote --------------------------------------------------------------------------- */
+
+/* Data that is no text: surrogates and other bytes that are no UTF-8. */
+static const char *const no_texts[] = {"a\xed\xa0\x80z", "\xed\xb0\x80", "\xff\xfe",
+                                       "a\xc3",          "\xc0\xaf",     "\xf4\x90\x80\x80"};
+
+/* Goal: data that is no text hides nothing of the tree: who has it is told by its session, the others as
+ * ever. */
+static void data_that_is_no_text_hides_nothing(void **state)
+{
+    (void)state;
+    contender("/bytes/good", "lock-", "somebody");
+    for (size_t i = 0; i < sizeof no_texts / sizeof no_texts[0]; i++) {
+        char root[64];
+        snprintf(root, sizeof root, "/bytes/bad-%zu", i);
+        contender(root, "lock-", no_texts[i]);
+        json_t *all = json_of(root);
+        json_t *holder = first_of(all, "holders");
+        check_true(json_is_null(json_object_get(holder, "owner")));
+        check_true(json_is_string(json_object_get(holder, "session")));
+        json_decref(all);
+        tool_check(0, "  holds  lock    session 0x", "status", root);
+    }
+    json_t *all = json_of("/bytes");
+    check_num(json_array_size(json_object_get(all, "locks")), ==,
+              1 + sizeof no_texts / sizeof no_texts[0]);
+    json_decref(all);
+    tool_check(0, "holds  lock    somebody", "status", "/bytes");
+    tool_check(0, "7 locks, 0 problems\n", "doctor", "/bytes");
+}
+
+static void make_levels(const char *root, int levels)
+{
+    char path[1024];
+
+    check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
+    size_t length = (size_t)snprintf(path, sizeof path, "%s", root);
+    for (int i = 0; i < levels; i++) {
+        length += (size_t)snprintf(path + length, sizeof path - length, "/l");
+        check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    }
+}
+
+/* Goal: a path that is too long for a lock, by one name or by many levels, is told as that; what is beside
+ * it as ever. */
+static void paths_too_long_for_a_lock_are_told(void **state)
+{
+    static const char *const roots[] = {"/long", "/deep"};
+    char path[700];
+
+    (void)state;
+    make_levels("/deep", 300);
+    check_ok(wire_create(raw, "/long", "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(path, sizeof path, "/long/%0600d", 0);
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+        char beside[64], words[128];
+        snprintf(beside, sizeof beside, "%s/beside", roots[i]);
+        contender(beside, "lock-", owner_text(1));
+        snprintf(words, sizeof words, "%s  mutex, 1 held, 0 waiting\n", beside);
+        tool_check(0, words, "status", roots[i]);
+        tool_check(0, "  no lock: longer than a lock's path may be\n", "status", roots[i]);
+        tool_check(0, "  no lock: longer than a lock's path may be\n", "doctor", roots[i]);
+        tool_check(0, " 0 problems\n", "doctor", roots[i]);
+        json_t *all = json_of(roots[i]), *locks = json_object_get(all, "locks"), *lock;
+        size_t index, too_long = 0;
+        json_array_foreach(locks, index, lock) too_long +=
+            strlen(text_of(lock, "path")) > 512 && strcmp(text_of(lock, "kind"), "none") == 0;
+        check_num(too_long, ==, 1);
+        json_decref(all);
+    }
+    snprintf(path, sizeof path, "/long/beside/%0600d", 0); /* at a lock */
+    check_ok(wire_create(raw, path, "", WIRE_EPHEMERAL, NULL, 0));
+    tool_check(0, "  other  -       session 0x", "status", "/long/beside");
+    tool_check(1, "0 is no contender, and has no place here", "doctor", "/long/beside");
+}
+
+/* Characters that turn a line around, break it, or are not seen; and how each is shown. */
+static const struct {
+    const char *text, *shown;
+} hidden[] = {
+    {"\xe2\x80\xae", "\\u202e"}, {"\xe2\x80\xaa", "\\u202a"}, {"\xe2\x81\xa6", "\\u2066"},
+    {"\xe2\x81\xa9", "\\u2069"}, {"\xe2\x80\x8e", "\\u200e"}, {"\xe2\x80\x8f", "\\u200f"},
+    {"\xd8\x9c", "\\u061c"},     {"\xe2\x80\x8b", "\\u200b"}, {"\xe2\x80\x8d", "\\u200d"},
+    {"\xe2\x81\xa0", "\\u2060"}, {"\xef\xbb\xbf", "\\ufeff"}, {"\xc2\xad", "\\u00ad"},
+    {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xf3\xa0\x81\x81", "\\U000e0041"},
+};
+
+/* All of them in a row; with names only those that the server takes. */
+static const char *all_hidden(bool names)
+{
+    static char texts[2][256];
+    char *text = texts[names];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (!names || hidden[i].text[0] != '\xf3')
+            strcat(text, hidden[i].text);
+    }
+    return text;
+}
+
+static void check_shown(const struct tool *tool, bool is_written_out)
+{
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (tool_says(tool, hidden[i].text))
+            fail_msg("%s as it is: %s", hidden[i].shown, tool_text(tool));
+        if (is_written_out && !tool_says(tool, hidden[i].shown))
+            fail_msg("no %s: %s", hidden[i].shown, tool_text(tool));
+    }
+}
+
+/* Goal: others' text does nothing to a terminal or a line, wherever it is shown; ordinary text stays. */
+static void what_is_not_seen_is_written_out(void **state)
+{
+    char root[300], owner[300];
+
+    (void)state;
+    snprintf(root, sizeof root, "/hidden/n%sn", all_hidden(true));
+    snprintf(owner, sizeof owner, "a\\stra\xc3\x9f\xe6\x97\xa5%s", all_hidden(false));
+    const char *node = contender(root, "lock-", owner);
+    const char *const calls[][3] = {
+        {"status", "/hidden"},    {"status", "--json", "/hidden"},
+        {"doctor", "/hidden"},    {"revoke", node},
+        {"break", node},                                    /* finds no terminal to ask on */
+        {"break", "--yes", node}, {"break", "--yes", node}, /* is not there any more */
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        struct tool tool = tool_run(calls[i][0], calls[i][1], calls[i][2]);
+        tool_wait(&tool);
+        check_shown(&tool, i == 0);
+        if (i == 0 && !tool_says(&tool, "a\\stra\xc3\x9f\xe6\x97\xa5\\u202e"))
+            fail_msg("not as it was: %s", tool_text(&tool));
+        close(tool.output);
+    }
+}
+
 /* --- a terminal -------------------------------------------------------------------------------- */
 
 /* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
@@ -162,9 +299,15 @@ static void what_is_denied_is_told(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_below_a_path_are_told),    cmocka_unit_test(json_has_all_of_it),
-        cmocka_unit_test(permits_and_requests_are_told),  cmocka_unit_test(watch_draws_again),
-        cmocka_unit_test(without_a_terminal_it_is_plain), cmocka_unit_test(what_is_denied_is_told),
+        cmocka_unit_test(locks_below_a_path_are_told),
+        cmocka_unit_test(json_has_all_of_it),
+        cmocka_unit_test(data_that_is_no_text_hides_nothing),
+        cmocka_unit_test(paths_too_long_for_a_lock_are_told),
+        cmocka_unit_test(what_is_not_seen_is_written_out),
+        cmocka_unit_test(permits_and_requests_are_told),
+        cmocka_unit_test(watch_draws_again),
+        cmocka_unit_test(without_a_terminal_it_is_plain),
+        cmocka_unit_test(what_is_denied_is_told),
     };
 
     return TOOL_MAIN(argc, argv, "tool status", tests);

@@ -268,6 +268,48 @@ static void no_terminal_is_needed(void **state)
     check_num(tool_status(&tool), ==, 6);
 }
 
+/* What waitpid says of a script that is a job in a session without a terminal: one in which the kernel stops
+ * who is to stop, as in a build or a batch system. */
+static int script_without_terminal(const char *line)
+{
+    int status = 0;
+    pid_t session = fork();
+
+    check_num(session, >=, 0);
+    if (session == 0) {
+        setsid();
+        tool_default_signals();
+        pid_t job = fork();
+        if (job == 0) {
+            setpgid(0, 0);
+            execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+            _exit(98);
+        }
+        setpgid(job, job);
+        waitpid(job, &status, WUNTRACED);
+        if (WIFSTOPPED(status))
+            kill(-job, SIGKILL);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
+    }
+    check_wait(waitpid(session, &status, WNOHANG) == session, WAIT_MS);
+    return WEXITSTATUS(status);
+}
+
+/* Goal: where nobody would continue them, neither zklock nor the script that called it is stopped by a command
+ * that stops itself; and that goes on. */
+static void without_a_terminal_nobody_stops(void **state)
+{
+    static const char *const signals[] = {"TSTP", "TTIN", "TTOU"};
+    char line[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        snprintf(line, sizeof line, "%s run %s -c 'kill -%s $$; exit 6'; exit $?", ZKLOCK,
+                 cluster_path("nobody"), signals[i]);
+        check_num(script_without_terminal(line), ==, 6);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_command_is_typed_to),
     cmocka_unit_test(so_is_one_in_a_script_or_a_pipeline),
@@ -276,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stopped_job_loses_the_lock),
     cmocka_unit_test(a_hangup_ends_both),
     cmocka_unit_test(no_terminal_is_needed),
+    cmocka_unit_test(without_a_terminal_nobody_stops),
 };
 
 int main(int argc, char **argv)

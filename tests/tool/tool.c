@@ -47,7 +47,7 @@ int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *
 
 void tool_default_signals(void)
 {
-    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP};
+    static const int all[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGPIPE};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         signal(all[i], SIG_DFL);

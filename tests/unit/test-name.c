@@ -76,7 +76,7 @@ static void bad_utf8_is_refused(void **state)
     expect_fault("/a\xc3/b", "UTF-8");
     expect_fault("/a\xe6\x97", "UTF-8");
     expect_fault("/a\xc0\xaf", "UTF-8");           /* an overlong slash */
-    expect_fault("/a\xed\xa0\x80", "refuses");     /* a surrogate */
+    expect_fault("/a\xed\xa0\x80", "UTF-8");       /* a surrogate */
     expect_fault("/a\xee\x80\x80", "refuses");     /* private use */
     expect_fault("/a\xef\xbf\xbf", "refuses");     /* U+FFFF */
     expect_fault("/a\xf0\x9f\x94\x92", "refuses"); /* above U+FFFF */
@@ -129,10 +129,14 @@ static void a_retained_node_is_known_by_its_guid(void **state)
         {.role = ZKL_ROLE_LOCK, .names = ZKL_NAMES_KAZOO},
         {.role = ZKL_ROLE_LOCK, .names = ZKL_NAMES_NAMED, .name = "x"}};
     static const char *const others[] = {
-        "", "_c_", "lock-0000000008", "_c_00000000-0000-4000-8000-000000000000-lock-0000000008",
+        "",
+        "_c_",
+        "lock-0000000008",
+        "_c_00000000-0000-4000-8000-000000000000-lock-0000000008",
         "_c_00000000000040008000000000000000-lock-0000000008", /* go-zk's have no dashes */
         "_c_00000000000040800000000000000000-lock-0000000008",
-        "00000000000040008000000000000000__lock__0000000008", "x-8-0000000008"};
+        "00000000000040008000000000000000__lock__0000000008",
+        "x-8-0000000008"};
     unsigned char bytes[16];
     char guid[ZKL_GUID_LEN + 1], name[ZKL_NODE_NAME_MAX + 1];
     (void)state;
@@ -363,6 +367,9 @@ static void printable_text_has_no_control_characters(void **state)
     assert_false(zkl_text_is_printable("\x7f", 1));
     assert_false(zkl_text_is_printable("\xc3", 1));
     assert_false(zkl_text_is_printable("\xff", 1));
+    assert_false(zkl_text_is_printable("\xed\xa0\x80", 3)); /* U+D800 */
+    assert_false(zkl_text_is_printable("\xed\xbf\xbf", 3)); /* U+DFFF */
+    assert_true(zkl_text_is_printable("\xed\x9f\xbf\xee\x80\x80", 6));
 }
 
 /* Goal: a node's path is checked as a lock's is, but for its length. */
