@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cancel objects in moments that do not come by waiting for them: a thread is stopped between two of
+ * the library's own calls. */
+#include "fault.h"
+
+#include <sys/epoll.h>
+
+#include "api/cancel.h"
+
+enum { OFF, ARMED, STALLED };
+
+static int queued(struct wire *wire, const char *path, int n)
+{
+    return fault_children(wire, path) == n;
+}
+
+/* --- an event of a descriptor that is somebody else's by now ------------------------------------ */
+
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
+
+static atomic_int event_stall, watched_fd = -1;
+static atomic_ullong watched_data; /* what watched_fd was registered with */
+static atomic_int rounds;          /* of the service thread, since it was let go */
+
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+    if (op == EPOLL_CTL_ADD && fd == watched_fd)
+        watched_data = event->data.u64;
+    return __real_epoll_ctl(epoll, op, fd, event);
+}
+
+/* The event of watched_fd has been taken, and nothing was done about it yet. */
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
+{
+    rounds++;
+    int n = __real_epoll_wait(epoll, events, max, ms);
+
+    for (int i = 0; i < n; i++) {
+        int armed = ARMED;
+        if (events[i].data.u64 == watched_data &&
+            atomic_compare_exchange_strong(&event_stall, &armed, STALLED))
+            wait_until(event_stall == OFF, WAIT_MS);
+    }
+    return n;
+}
+
+/* An event is not taken for that of another object which has the same descriptor by now: the second one still
+ * ends its wait. The first object is set, the service thread is stopped with its event; the wait with it is granted, it
+ * is freed, and another one is made, whose descriptor has the same number. */
+static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void **state)
+{
+    const char *path = "/reused";
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct actor *actors[2] = {actor_new(), actor_new()};
+    struct wire *wire = fault_wire();
+    struct zkl_cancel *first = NULL, *second = NULL;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&first));
+    int fd = watched_fd = first->fd;
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actors[0], act_lock_cancel, mutex, first);
+    check_wait(queued(wire, path, 2), WAIT_MS);
+    event_stall = ARMED;
+    zkl_cancel_set(first);
+    check_wait(event_stall == STALLED, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_end(actors[0], WAIT_MS));
+    zkl_cancel_free(first);
+
+    check_ok(zkl_cancel_new(&second));
+    check_num(second->fd, ==, fd);
+    actor_begin(actors[1], act_lock_cancel, mutex, second);
+    check_wait(queued(wire, path, 2), WAIT_MS);
+    rounds = 0;
+    event_stall = OFF;
+    check_wait(rounds > 0, WAIT_MS);
+    zkl_cancel_set(second);
+    check_num(actor_end(actors[1], WAIT_MS), ==, ZKL_ECANCELED);
+    zkl_cancel_free(second);
+
+    check_ok(actor_do(actors[0], act_unlock, mutex, NULL));
+    for (int i = 0; i < 2; i++)
+        actor_free(actors[i]);
+    wire_close(wire);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
+};
+
+int main(int argc, char **argv)
+{
+    return fault_main(argc, argv, tests, NULL);
+}
