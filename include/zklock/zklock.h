@@ -133,7 +133,9 @@ struct zkl_cancel;
 
 /* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
 ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
-/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. */
+/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. As soon as the bit can be seen, by
+ * zkl_cancel_is_set or by a wait that says ECANCELED, the object may be freed, also while this call
+ * goes on in another thread. */
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);

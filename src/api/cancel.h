@@ -11,6 +11,7 @@ struct zkl_cancel {
     atomic_int refs;
     unsigned fork_generation; /* the descriptor is shared with a forked child, the bit is not */
     int fd; /* an eventfd: readable once set, so that a signal handler can reach a service thread */
+    struct zkl_cancel *next_dead;
 };
 
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);

@@ -3,7 +3,11 @@
  * the library's own calls. */
 #include "fault.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/cancel.h"
 
@@ -91,8 +95,94 @@ static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void *
     check_ok(zkl_client_free(client));
 }
 
+/* --- an object that is freed while it is being set ---------------------------------------------- */
+
+ssize_t __real_write(int fd, const void *buf, size_t size);
+ssize_t __wrap_write(int fd, const void *buf, size_t size);
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+static _Thread_local bool is_setting;
+static atomic_int write_stall, freed_by_setter;
+
+ssize_t __wrap_write(int fd, const void *buf, size_t size)
+{
+    int armed = ARMED;
+
+    if (is_setting && atomic_compare_exchange_strong(&write_stall, &armed, STALLED))
+        wait_until(write_stall == OFF, WAIT_MS);
+    return __real_write(fd, buf, size);
+}
+
+void __wrap_free(void *p)
+{
+    freed_by_setter += is_setting;
+    __real_free(p);
+}
+
+static int set(struct zkl_mutex *unused, void *cancel)
+{
+    (void)unused;
+    is_setting = true;
+    zkl_cancel_set(cancel);
+    is_setting = false;
+    return 0;
+}
+
+/* An empty file that nobody knows of, with this descriptor if it is free. */
+static int file_at(int fd)
+{
+    char name[512];
+
+    snprintf(name, sizeof name, "%s/somebodys", zks_dir(server));
+    int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file == fd)
+        return file;
+    int placed = fcntl(file, F_DUPFD_CLOEXEC, fd);
+    check_num(placed, >=, fd);
+    check_ok(close(file));
+    return placed;
+}
+
+/* An object may be freed as soon as a wait has ended by it, whatever the thread that sets it is at: nothing is written
+ * to a file that has got its descriptor, and the setter, which may be a signal handler, frees no memory. */
+static void an_object_may_be_freed_while_it_is_being_set(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/being-set");
+    struct actor *setter = actor_new();
+    struct zkl_cancel *cancel = NULL;
+    struct stat seen;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&cancel));
+    int fd = cancel->fd;
+    write_stall = ARMED;
+    actor_begin(setter, set, NULL, cancel);
+    check_wait(write_stall == STALLED, WAIT_MS);
+    check_num(zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel), ==, ZKL_ECANCELED);
+    zkl_cancel_free(cancel);
+    int file = file_at(fd);
+    write_stall = OFF;
+    check_ok(actor_end(setter, WAIT_MS));
+    check_ok(fstat(file, &seen));
+    check_num(seen.st_size, ==, 0);
+    check_num(freed_by_setter, ==, 0);
+    check_ok(close(file));
+    if (file != fd)
+        check_num(fcntl(fd, F_GETFD), ==, -1); /* it is closed all the same */
+
+    check_ok(zkl_cancel_new(&cancel)); /* and this one is not the same */
+    check_num(zkl_cancel_is_set(cancel), ==, 0);
+    zkl_cancel_free(cancel);
+    actor_free(setter);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
+    cmocka_unit_test(an_object_may_be_freed_while_it_is_being_set),
 };
 
 int main(int argc, char **argv)
