@@ -93,7 +93,8 @@ int zkl_cancel_is_set(const struct zkl_cancel *cancel)
 
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel)
 {
-    atomic_fetch_add(&cancel->refs, 1);
+    if (cancel)
+        atomic_fetch_add(&cancel->refs, 1);
     return cancel;
 }
 

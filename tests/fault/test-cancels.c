@@ -95,6 +95,49 @@ static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void *
     check_ok(zkl_client_free(client));
 }
 
+static int lock_both(struct zkl_mutex *multi, void *cancel)
+{
+    return zkl_multi_lock_until((struct zkl_multi *)multi, ZKL_NO_DEADLINE, cancel);
+}
+
+/* An object that was set and freed while a call used it is good for all the waits that the call is made of: a multi-lock
+ * that takes its members in turn has the first one granted just then, and ends before it asks for the second. */
+static void an_object_that_is_freed_lasts_for_the_whole_call(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/in-turn/a");
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_multi *multi = NULL;
+    struct actor *actor = actor_new();
+    struct wire *wire = fault_wire();
+    struct zkl_cancel *cancel = NULL;
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, "/in-turn/b", 1, NULL));
+    struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 1)};
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_cancel_new(&cancel));
+    watched_fd = cancel->fd;
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actor, lock_both, (struct zkl_mutex *)multi, cancel);
+    check_wait(queued(wire, "/in-turn/a", 2), WAIT_MS);
+    event_stall = ARMED;
+    zkl_cancel_set(cancel);
+    check_wait(event_stall == STALLED, WAIT_MS);
+    zkl_cancel_free(cancel);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    event_stall = OFF;
+    check_num(fault_children(wire, "/in-turn/b/leases"), ==, 0);
+
+    actor_free(actor);
+    wire_close(wire);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
 /* --- an object that is freed while it is being set ---------------------------------------------- */
 
 ssize_t __real_write(int fd, const void *buf, size_t size);
@@ -182,6 +225,7 @@ static void an_object_may_be_freed_while_it_is_being_set(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
+    cmocka_unit_test(an_object_that_is_freed_lasts_for_the_whole_call),
     cmocka_unit_test(an_object_may_be_freed_while_it_is_being_set),
 };
 
