@@ -295,7 +295,9 @@ static inline struct zkl_client_options zkl_client_options_init(void)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
  * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
  * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in
- * this call, for as long as the resolver takes. Callbacks may run before this returns. */
+ * this call, for as long as the resolver takes. Callbacks may run before this returns; once it has
+ * failed none does any more: those that are due are waited for, and the client they were given is
+ * gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost

@@ -154,6 +154,10 @@ int zkl_driver_dispatch(struct zkl_driver *d, int max);
  * to come. Without the mutex. */
 void zkl_driver_drain(struct zkl_driver *d);
 
+/* No note is taken any more, and those that were have run when this returns: on the dispatch thread. Not from
+ * within one. Without the mutex. */
+void zkl_driver_hush(struct zkl_driver *d);
+
 /* True on a dispatch thread, or in zkl_driver_dispatch: in a callback. */
 bool zkl_driver_in_callback(void);
 /* True on the dispatch thread of another client, while a callback of owner runs: to wait for it
