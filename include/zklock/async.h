@@ -53,7 +53,7 @@ ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
 /* From now on all calls of zklock.h that the calling thread makes, those that wait too, are made as owner:
  * the questions about a hold are so asked for an owner. NULL: as the thread itself again. Returns the
- * owner so far, which is to be put back:
+ * owner so far, which is to be put back. A forked child's thread is itself again:
  *
  *     struct zkl_owner *before = zkl_owner_use(owner);
  *     fine = zkl_mutex_still_held(mutex, 500);
