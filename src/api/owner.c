@@ -99,6 +99,9 @@ int zkl_owner_free(struct zkl_owner *owner)
     int rc = zkl_owner_check(owner, "zkl_owner_free");
     if (rc != 0)
         return rc;
+    if (owner == in_use())
+        return zkl_fail(ZKL_EBUSY,
+                        "zkl_owner_free: the calling thread uses it: put back what it used before");
     if (has_something(owner))
         return zkl_fail(ZKL_EBUSY, "zkl_owner_free: it holds, or is to hold, a lock");
     pthread_mutex_destroy(&owner->mu);
