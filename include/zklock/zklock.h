@@ -263,8 +263,11 @@ struct zkl_client_options {
                                     it is known: windows are longer then. 0: half of the negotiated
                                     timeout, which no server's is above unless configured so */
     const char *auth_scheme;     /* "digest", or NULL for none */
-    const char *auth_credential; /* for digest "user:password"; or one of the next two */
-    const char *auth_file;       /* a file whose first line is the credential */
+    const char *auth_credential; /* for digest "user:password", or "digest:user:password": with two
+                                    colons or more "digest:" in front is the scheme, with one it is a
+                                    user of that name; neither part is empty. Or one of the next two */
+    const char *auth_file;       /* a file whose first line is the credential; a pipe's writer has 10 s
+                                    for it */
     const char *auth_env;        /* an environment variable that holds it */
     enum zkl_acl acl;            /* of every node and parent this client makes */
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
