@@ -47,13 +47,14 @@ struct zkl_owner;
 
 /* 0, EINVAL, ENOMEM. */
 ZKL_API int zkl_owner_new(struct zkl_owner **owner);
-/* 0; EBUSY: it holds something (lost holds count until they are unlocked), or an acquisition is under way;
- * EFORK. NULL is ignored. */
+/* 0; EBUSY: it holds something (lost holds count until they are unlocked), an acquisition is under way, or
+ * the calling thread uses it; EFORK. Requires: no other thread uses it, and nobody is to put it back. NULL
+ * is ignored. */
 ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
 /* From now on all calls of zklock.h that the calling thread makes, those that wait too, are made as owner:
  * the questions about a hold are so asked for an owner. NULL: as the thread itself again. Returns the
- * owner so far, which is to be put back:
+ * owner so far, which is to be put back. A forked child's thread is itself again:
  *
  *     struct zkl_owner *before = zkl_owner_use(owner);
  *     fine = zkl_mutex_still_held(mutex, 500);

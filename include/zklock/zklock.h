@@ -133,7 +133,9 @@ struct zkl_cancel;
 
 /* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
 ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
-/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. */
+/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. As soon as the bit can be seen, by
+ * zkl_cancel_is_set or by a wait that says ECANCELED, the object may be freed, also while this call
+ * goes on in another thread. */
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
@@ -261,8 +263,11 @@ struct zkl_client_options {
                                     it is known: windows are longer then. 0: half of the negotiated
                                     timeout, which no server's is above unless configured so */
     const char *auth_scheme;     /* "digest", or NULL for none */
-    const char *auth_credential; /* for digest "user:password"; or one of the next two */
-    const char *auth_file;       /* a file whose first line is the credential */
+    const char *auth_credential; /* for digest "user:password", or "digest:user:password": with two
+                                    colons or more "digest:" in front is the scheme, with one it is a
+                                    user of that name; neither part is empty. Or one of the next two */
+    const char *auth_file;       /* a file whose first line is the credential; a pipe's writer has 10 s
+                                    for it */
     const char *auth_env;        /* an environment variable that holds it */
     enum zkl_acl acl;            /* of every node and parent this client makes */
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
@@ -293,7 +298,9 @@ static inline struct zkl_client_options zkl_client_options_init(void)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
  * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
  * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in
- * this call, for as long as the resolver takes. Callbacks may run before this returns. */
+ * this call, for as long as the resolver takes. Callbacks may run before this returns; once it has
+ * failed none does any more: those that are due are waited for, and the client they were given is
+ * gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost

@@ -2,6 +2,7 @@
 #include "cancel.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -9,10 +10,43 @@
 #include "driver/driver.h"
 #include "error.h"
 
+/* Objects whose last user was zkl_cancel_set, which a signal handler may have called: it may close their
+ * descriptor, but not free them. */
+static _Atomic(struct zkl_cancel *) dead;
+
+static void bury(struct zkl_cancel *cancel)
+{
+    cancel->next_dead = atomic_load(&dead);
+    while (!atomic_compare_exchange_weak(&dead, &cancel->next_dead, cancel))
+        ;
+}
+
+static void free_dead(void)
+{
+    struct zkl_cancel *cancel = atomic_exchange(&dead, NULL);
+    while (cancel) {
+        struct zkl_cancel *next = cancel->next_dead;
+        free(cancel);
+        cancel = next;
+    }
+}
+
+/* True if the last reference is gone: only the memory is left. */
+static bool put(struct zkl_cancel *cancel)
+{
+    if (atomic_fetch_sub(&cancel->refs, 1) > 1)
+        return false;
+    int shield = zkl_shield(); /* close and write are cancellation points */
+    close(cancel->fd);
+    zkl_shield_end(shield);
+    return true;
+}
+
 int zkl_cancel_new(struct zkl_cancel **cancel)
 {
     if (!cancel)
         return zkl_fail(ZKL_EINVAL, "zkl_cancel_new: cancel is NULL");
+    free_dead();
     struct zkl_cancel *c = malloc(sizeof *c);
     if (!c)
         return zkl_fail(ZKL_ENOMEM, "zkl_cancel_new");
@@ -29,14 +63,26 @@ int zkl_cancel_new(struct zkl_cancel **cancel)
     return 0;
 }
 
-void zkl_cancel_set(struct zkl_cancel *cancel)
+static void tell(const struct zkl_cancel *cancel)
 {
-    if (!cancel || atomic_exchange(&cancel->set, 1) != 0 ||
-        cancel->fork_generation != zkl_fork_generation())
+    if (cancel->fork_generation != zkl_fork_generation())
         return;
-    int error = errno, shield = zkl_shield(); /* write is a cancellation point */
+    int shield = zkl_shield();
     zkl_event_set(cancel->fd);
     zkl_shield_end(shield);
+}
+
+void zkl_cancel_set(struct zkl_cancel *cancel)
+{
+    if (!cancel)
+        return;
+    int error = errno;
+    /* Whoever sees the bit may free the object, before its descriptor was written to. */
+    zkl_cancel_ref(cancel);
+    if (atomic_exchange(&cancel->set, 1) == 0)
+        tell(cancel);
+    if (put(cancel))
+        bury(cancel);
     errno = error;
 }
 
@@ -47,18 +93,16 @@ int zkl_cancel_is_set(const struct zkl_cancel *cancel)
 
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel)
 {
-    atomic_fetch_add(&cancel->refs, 1);
+    if (cancel)
+        atomic_fetch_add(&cancel->refs, 1);
     return cancel;
 }
 
 void zkl_cancel_free(struct zkl_cancel *cancel)
 {
-    if (!cancel || atomic_fetch_sub(&cancel->refs, 1) > 1)
-        return;
-    int shield = zkl_shield();
-    close(cancel->fd);
-    zkl_shield_end(shield);
-    free(cancel);
+    if (cancel && put(cancel))
+        free(cancel);
+    free_dead();
 }
 
 int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who)

@@ -183,10 +183,11 @@ static int check_options(const struct zkl_client_options *o)
                         o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
     int asked_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS;
     if (o->tick_ms < 0 || o->tick_ms > asked_ms)
-        return zkl_fail(ZKL_EINVAL,
-                        "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
-                        "ticks at least",
-                        o->tick_ms, asked_ms);
+        return zkl_fail(
+            ZKL_EINVAL,
+            "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
+            "ticks at least",
+            o->tick_ms, asked_ms);
     if (o->connect_timeout_ms < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);
@@ -337,6 +338,7 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
     if (rc != 0) {
         fail_open(options, rc);
         end_session(c, 0); /* the time for this call is up */
+        zkl_driver_hush(c->driver);
         zkl_client_unref(c);
         return rc;
     }
@@ -423,7 +425,8 @@ int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
 static int finish_closing(struct zkl_op *op, int rc)
 {
     (void)op;
-    return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
+    return rc == 0 ? 0
+                   : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
 }
 
 static int do_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)

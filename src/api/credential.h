@@ -6,8 +6,6 @@
 
 #include <zklock/zklock.h>
 
-#define ZKL_CREDENTIAL_MAX 4096 /* bytes, from a file or the environment */
-
 /* 0, or ZKL_EINVAL: a scheme goes with exactly one source. Looks at the options alone. */
 int zkl_credential_check(const struct zkl_client_options *options);
 /* 0: *credential is to be given to zkl_credential_drop, NULL if there is none. ZKL_EINVAL, ZKL_ENOMEM,

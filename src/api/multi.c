@@ -17,8 +17,8 @@
 
 struct zkl_multi {
     struct zkl_client *client;
-    atomic_int uses; /* threads that hold or wait */
-    bool as_one;     /* all members can be taken in one transaction */
+    atomic_int uses;  /* threads that hold or wait */
+    bool as_one;      /* all members can be taken in one transaction */
     bool takes_turns; /* some member does */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
@@ -671,9 +671,11 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (rc != 0)
         return count_failure(multi, culprit, rc);
     int shield = zkl_shield();
+    struct zkl_cancel *cancel = zkl_cancel_ref(wait->cancel);
     rc = held ? acquire_for(multi, wait, held) : acquire_first(multi, wait, &held);
     if (rc == 0)
         fill_grants(multi, held, grants);
+    zkl_cancel_free(cancel);
     zkl_shield_end(shield);
     return rc;
 }

@@ -36,9 +36,18 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_error;
 
+/* The owner that the calling thread uses; NULL: none. A forked child uses none of its parent's, whose lock may
+ * have been another thread's in that moment. */
+static struct zkl_owner *in_use(void)
+{
+    struct zkl_owner *owner = self.in_use;
+    return owner && owner->fork_generation == zkl_fork_generation() ? owner : NULL;
+}
+
 static struct map *enter(void)
 {
-    struct map *map = self.in_use ? &self.in_use->map : &self.own;
+    struct zkl_owner *owner = in_use();
+    struct map *map = owner ? &owner->map : &self.own;
     if (map->mu)
         pthread_mutex_lock(map->mu);
     return map;
@@ -90,6 +99,9 @@ int zkl_owner_free(struct zkl_owner *owner)
     int rc = zkl_owner_check(owner, "zkl_owner_free");
     if (rc != 0)
         return rc;
+    if (owner == in_use())
+        return zkl_fail(ZKL_EBUSY,
+                        "zkl_owner_free: the calling thread uses it: put back what it used before");
     if (has_something(owner))
         return zkl_fail(ZKL_EBUSY, "zkl_owner_free: it holds, or is to hold, a lock");
     pthread_mutex_destroy(&owner->mu);
@@ -99,7 +111,7 @@ int zkl_owner_free(struct zkl_owner *owner)
 
 struct zkl_owner *zkl_owner_use(struct zkl_owner *owner)
 {
-    struct zkl_owner *before = self.in_use;
+    struct zkl_owner *before = in_use();
     self.in_use = owner;
     return before;
 }
@@ -160,7 +172,7 @@ static void make_key(void)
 
 int zkl_owner_prepare(void)
 {
-    if (self.prepared || self.in_use)
+    if (self.prepared || in_use())
         return 0;
     pthread_once(&once, make_key);
     if (key_error != 0 || pthread_setspecific(key, &self) != 0)

@@ -259,7 +259,9 @@ int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zk
         return rc;
     int shield = zkl_shield();
     zkl_client_ref(client);
+    zkl_cancel_ref(a.cancel);
     rc = revoke(&a);
+    zkl_cancel_free(a.cancel);
     zkl_client_unref(client);
     zkl_shield_end(shield);
     return rc;

@@ -208,8 +208,8 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
     struct zkl_wait forever = ZKL_WAIT_INIT;
     if (!wait)
         wait = &forever;
-    int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire",
-                                         true);
+    int rc =
+        zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire", true);
     if (rc != 0)
         return rc;
     rc = zkl_semaphore_acquire_checked(semaphore, count, wait, permits);
@@ -321,7 +321,9 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
+    struct zkl_cancel *cancel = zkl_cancel_ref(wait->cancel);
     rc = do_set_permits(semaphore, permits, wait);
+    zkl_cancel_free(cancel);
     zkl_shield_end(shield);
     return rc;
 }

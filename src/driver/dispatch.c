@@ -142,6 +142,15 @@ void zkl_driver_drain(struct zkl_driver *d)
     zkl_driver_unlock(d);
 }
 
+void zkl_driver_hush(struct zkl_driver *d)
+{
+    zkl_driver_lock(d);
+    d->notes_refused = true;
+    while (d->notes || d->running_owner)
+        pthread_cond_wait(&d->changed, &d->mu);
+    zkl_driver_unlock(d);
+}
+
 /* --- waiting for them --------------------------------------------------- */
 
 bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner)

@@ -367,16 +367,16 @@ static int wait_ms(int64_t until)
     return ns > 60000 * MS ? 60000 : (int)((ns + MS - 1) / MS);
 }
 
-static void on_readable(struct zkl_driver *d, int fd)
+static void on_readable(struct zkl_driver *d, uint64_t number)
 {
-    if (fd == d->wake_fd) {
-        zkl_event_clear(fd);
+    if (number == 0) {
+        zkl_event_clear(d->wake_fd);
         return;
     }
-    /* By number: whoever registered it may have left since epoll_wait returned. */
+    /* Whoever registered it may have left since epoll_wait returned. */
     for (struct zkl_fd_watch *w = d->fds; w; w = w->next) {
-        if (w->fd == fd) {
-            epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        if (w->number == number) {
+            epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL);
             w->readable(d->config.arg, w);
             return;
         }
@@ -393,7 +393,7 @@ static void sleep_until_something(struct zkl_driver *d)
     zkl_driver_lock(d);
     d->service_until = 0;
     for (int i = 0; i < n; i++)
-        on_readable(d, events[i].data.fd);
+        on_readable(d, events[i].data.u64);
 }
 
 static void *service_main(void *driver)
@@ -425,7 +425,8 @@ static void *service_main(void *driver)
 
 int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = watch->fd};
+    watch->number = ++d->last_fd_watch;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = watch->number};
     if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
         return ZKL_ESYSTEM;
     watch->next = d->fds;
@@ -540,7 +541,7 @@ static int make_descriptors(struct zkl_driver *d)
 {
     d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = d->wake_fd};
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0};
     if (d->epoll_fd < 0 || d->wake_fd < 0 ||
         epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->wake_fd, &event) != 0)
         return ZKL_ESYSTEM;

@@ -42,6 +42,8 @@ struct zkl_waker {
 /* A descriptor the service thread looks after until it becomes readable. */
 struct zkl_fd_watch {
     struct zkl_fd_watch *next;
+    uint64_t
+        number; /* by which its events find it: a descriptor may be somebody else's when they come */
     int fd;
     void (*readable)(void *arg, struct zkl_fd_watch *watch); /* with the mutex; once */
 };
@@ -86,6 +88,7 @@ struct zkl_driver {
     int epoll_fd, wake_fd;
     int64_t service_until; /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
+    uint64_t last_fd_watch; /* a number; 0 stands for wake_fd */
     bool closing, closed, joined;
     bool end_unconfirmed;   /* a session's end was not confirmed while closing */
     pthread_cond_t changed; /* calls, closed, dispatch_idle */
@@ -97,12 +100,13 @@ struct zkl_driver {
     bool running_quiesced; /* the running note is not to call anybody any more */
     bool dispatch_done;
     bool notes_refused; /* nobody will run any more */
-    int event_fd;       /* >= 0: notes are run by zkl_driver_dispatch only; readable while some are due */
-    size_t owed;        /* notes that are sure to come yet */
+    int event_fd; /* >= 0: notes are run by zkl_driver_dispatch only; readable while some are due */
+    size_t owed;  /* notes that are sure to come yet */
 
     struct zkl_waker *wakers;
     struct zkl_task *tasks, **tasks_end;
-    int64_t due_ns; /* when the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never */
+    int64_t
+        due_ns; /* when the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never */
     atomic_int refs;
     atomic_llong window_end_boot; /* the session's, for readers without the mutex */
 };
@@ -149,6 +153,10 @@ int zkl_driver_dispatch(struct zkl_driver *d, int max);
 /* After close, where zkl_driver_dispatch runs the notes: run all that are left, also those that are sure
  * to come. Without the mutex. */
 void zkl_driver_drain(struct zkl_driver *d);
+
+/* No note is taken any more, and those that were have run when this returns: on the dispatch thread. Not from
+ * within one. Without the mutex. */
+void zkl_driver_hush(struct zkl_driver *d);
 
 /* True on a dispatch thread, or in zkl_driver_dispatch: in a callback. */
 bool zkl_driver_in_callback(void);

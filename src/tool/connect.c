@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "connect.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,66 +11,42 @@ enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 
 /* --- the credential ----------------------------------------------------- */
 
-/* The name is said if it is surely none: it may be the credential itself. */
-static int no_credential(const struct settings *settings, const char *what, int error)
+/* The file's name is said if it is surely none: it may be the credential itself. */
+static int no_credential(const struct settings *settings, const char *what)
 {
-    const char *name = settings->text[SETTING_AUTH_FILE];
+    const char *name = settings->text[SETTING_AUTH_FILE], *place = settings->place[SETTING_AUTH_FILE];
     if (name[0] == '/')
-        return fail(EXIT_CONFIG, "%s: the file \"%s\" with the credential can't be %s: %s",
-                    settings->place[SETTING_AUTH_FILE], name, what, strerror(error));
-    return fail(EXIT_CONFIG, "%s: the file with the credential can't be %s: %s",
-                settings->place[SETTING_AUTH_FILE], what, strerror(error));
+        return fail(EXIT_CONFIG, "%s: the file \"%s\" with the credential %s", place, name, what);
+    return fail(EXIT_CONFIG, "%s: the file with the credential %s", place, what);
 }
 
-/* Into text, CREDENTIAL_MAX + 2 bytes. */
-static int credential_of_file(const struct settings *settings, char *text)
-{
-    FILE *file = fopen(settings->text[SETTING_AUTH_FILE], "re");
-    if (!file)
-        return no_credential(settings, "opened", errno);
-    setvbuf(file, NULL, _IONBF, 0); /* no second copy */
-    bool found = fgets(text, CREDENTIAL_MAX + 2, file) != NULL;
-    int error = errno;
-    bool failed = ferror(file);
-    fclose(file);
-    if (failed)
-        return no_credential(settings, "read", error);
-    if (!found)
-        text[0] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    return 0;
-}
-
+/* Into text, which stays empty where none is said. */
 static int find_credential(const struct settings *settings, char *text)
 {
-    const char *variable = getenv(AUTH_VARIABLE);
+    const char *variable = getenv(AUTH_VARIABLE), *file = settings->text[SETTING_AUTH_FILE];
+    struct zkl_secret_fault fault;
     text[0] = '\0';
     if (variable && variable[0])
-        snprintf(text, CREDENTIAL_MAX + 2, "%s", variable);
-    else if (settings->text[SETTING_AUTH_FILE])
-        return credential_of_file(settings, text);
+        snprintf(text, ZKL_SECRET_ROOM, "%s", variable);
+    else if (file && !zkl_secret_read(file, text, &fault))
+        return no_credential(settings, fault.text);
     return 0;
 }
 
-/* "digest:alice:secret" */
 static int use_credential(struct zkl_client_options *options, const struct settings *settings,
                           char *text)
 {
     int rc = find_credential(settings, text);
-    if (rc != 0)
+    if (rc != 0 || text[0] == '\0')
         return rc;
-    bool wanted = settings->text[SETTING_AUTH_FILE] || text[0];
-    if (!wanted)
-        return 0;
-    char *colon = strchr(text, ':');
-    if (!colon || colon == text || colon[1] == '\0' || strlen(text) > CREDENTIAL_MAX)
+    const char *bare = strlen(text) > ZKL_SECRET_MAX ? NULL : zkl_secret_of_digest(text);
+    if (!bare)
         return fail(
             EXIT_CONFIG,
             "the credential (ZKLOCK_AUTH, or the first line of auth_file) is not of the form "
-            "digest:USER:PASSWORD");
-    *colon = '\0';
-    options->auth_scheme = text;
-    options->auth_credential = colon + 1;
+            "digest:USER:PASSWORD, or USER:PASSWORD");
+    options->auth_scheme = "digest";
+    options->auth_credential = bare;
     return 0;
 }
 

@@ -5,16 +5,17 @@
 
 #include <zklock/zklock.h>
 
+#include "secret/secret.h"
 #include "settings.h"
 
 #define AUTH_VARIABLE "ZKLOCK_AUTH"
 
-enum { CONNECT_MS = 10000, CLOSE_MS = 5000, CREDENTIAL_MAX = 4096 };
+enum { CONNECT_MS = 10000, CLOSE_MS = 5000 };
 
 /* Options for a client, good as long as the settings are. */
 struct tool_options {
     struct zkl_client_options client;
-    char credential[CREDENTIAL_MAX + 2];
+    char credential[ZKL_SECRET_ROOM];
 };
 
 /* Complete the settings. 0, or the exit status after a sentence. tool_options_fini is due in each case:

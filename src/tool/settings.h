@@ -8,8 +8,8 @@
  *     session_timeout  ZKLOCK_SESSION_TIMEOUT  --session-timeout SECONDS
  *     tick             ZKLOCK_TICK             (none)  of the servers, SECONDS
  *     acl              ZKLOCK_ACL              (none)  "open" or "creator"
- *     auth_file        ZKLOCK_AUTH_FILE        (none)  file whose first line is SCHEME:CREDENTIAL
- *     (none)           ZKLOCK_AUTH             (none)  SCHEME:CREDENTIAL itself, before any file
+ *     auth_file        ZKLOCK_AUTH_FILE        (none)  file whose first line is the credential
+ *     (none)           ZKLOCK_AUTH             (none)  the credential itself, before any file
  *
  * A subcommand has SETTINGS_OPTIONS among its options, hands their codes to settings_take, and then opens
  * its client with connect.h. */

@@ -81,6 +81,24 @@ static void an_owner_holds_as_a_thread_does(void **state)
     scene_close(&s);
 }
 
+/* Goal: an owner is not freed by a thread that uses it, which would go on with what is gone; it is when it was put
+ * back. */
+static void an_owner_in_use_is_not_freed(void **state)
+{
+    struct scene s = scene_open("in-use");
+    struct zkl_owner *owner = new_owner();
+
+    (void)state;
+    zkl_owner_use(owner);
+    check_num(zkl_owner_free(owner), ==, ZKL_EBUSY);
+    check_true(strstr(zkl_error_detail(), "uses it") != NULL);
+    check_ok(zkl_mutex_lock(s.mutex));
+    check_ok(zkl_mutex_unlock(s.mutex));
+    check_true(zkl_owner_use(NULL) == owner);
+    check_ok(zkl_owner_free(owner));
+    scene_close(&s);
+}
+
 /* Goal: owners exclude each other in one thread, in the order in which they asked. */
 static void owners_exclude_each_other_in_one_thread(void **state)
 {
@@ -842,6 +860,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cluster_test(an_owner_holds_as_a_thread_does),
+        cluster_test(an_owner_in_use_is_not_freed),
         cluster_test(owners_exclude_each_other_in_one_thread),
         cluster_test(an_owner_enters_again),
         cluster_test(wrong_calls_are_refused_at_once),

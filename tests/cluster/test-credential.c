@@ -155,6 +155,34 @@ static void a_pipe_is_read_as_a_file_is(void **state)
     actor_end(actor);
 }
 
+static int open_of_file(void *name)
+{
+    struct zkl_client_options options = creator_options();
+    struct zkl_client *client = NULL;
+
+    options.auth_file = name;
+    int rc = zkl_client_open(&client, &options);
+    return rc == 0 ? zkl_client_free(client) + 1 : rc;
+}
+
+/* Goal: a pipe whose writer is there and silent is given up, though nobody ends it. Method: it is written to for one
+ * byte, and held open. */
+static void a_pipe_with_a_silent_writer_is_given_up(void **state)
+{
+    struct actor *actor = actor_new();
+    char name[512];
+
+    (void)state;
+    snprintf(name, sizeof name, "%s/silent", zks_dir(server));
+    check_ok(mkfifo(name, 0600));
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    check_num(fd, >=, 0);
+    check_num(write(fd, "a", 1), ==, 1);
+    check_num(actor_do(actor, open_of_file, name), ==, ZKL_EINVAL);
+    check_ok(close(fd));
+    actor_end(actor);
+}
+
 /* Goal: the longest credential that is allowed works. */
 static void the_longest_credential_works(void **state)
 {
@@ -519,6 +547,78 @@ static void a_scheme_goes_with_exactly_one_source(void **state)
     check_ok(unsetenv(VARIABLE));
 }
 
+/* --- how it is written ------------------------------------------------------------------------ */
+
+/* What the first makes is the second's. */
+static void check_same_user(const char *one, const char *other)
+{
+    const char *path = cluster_path("same");
+    struct zkl_client *first = client_of_env(one), *second = client_of_env(other);
+    struct zkl_mutex *mutex = cluster_mutex(first, path), *again = cluster_mutex(second, path);
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_trylock(again), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_lock(again));
+    check_ok(zkl_mutex_unlock(again));
+    cluster_free(first, mutex);
+    cluster_free(second, again);
+}
+
+/* Goal: a credential may be written as the command zklock writes it, with its scheme, wherever it comes from; which of
+ * the two it is, is told by the number of colons, so that a user may have the scheme's name, and a password colons. */
+static void a_credential_may_have_its_scheme_in_front(void **state)
+{
+    static const char *const alices[] = {CREDENTIAL, "digest:" CREDENTIAL};
+    static const char *const digests[] = {"digest:" WORD, "digest:digest:" WORD};
+    struct zkl_client_options options = creator_options();
+    const char *path = cluster_path("schemed");
+    char acl[256], node[256];
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", CREDENTIAL));
+    for (size_t i = 0; i < 2; i++) {
+        check_is_alice(client_of_file(file_of(alices[i])), path);
+        check_is_alice(client_of_env(alices[i]), path);
+        options.auth_credential = alices[i];
+        check_is_alice(cluster_client_with(&options), path);
+    }
+    check_ok(wire_auth(raw, "digest", "digest:" WORD));
+    for (size_t i = 0; i < 2; i++) {
+        struct zkl_client *client = client_of_env(digests[i]);
+        struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("user-digest"));
+        check_ok(zkl_mutex_lock(mutex));
+        check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+        check_ok(wire_get_acl(raw, cluster_at(node), acl, sizeof acl));
+        check_ok(strncmp(acl, "31:digest:digest:", 17));
+        check_ok(zkl_mutex_unlock(mutex));
+        cluster_free(client, mutex);
+    }
+    check_same_user("digest:alice:a:b", "alice:a:b");
+}
+
+/* Goal: what can't be a credential is refused by the open, and not by an ACL later, without its text. */
+static void what_is_no_credential_is_told_at_once(void **state)
+{
+    static const char *const texts[] = {WORD, "alice:", ":" WORD,
+                                        "digest:"
+                                        ":" WORD,
+                                        "digest:alice:"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct zkl_client_options options = creator_options();
+        options.auth_credential = texts[i];
+        check_bad(&options, "auth_credential", "USER:PASSWORD");
+        check_bad_file(file_of(texts[i]), "USER:PASSWORD");
+        options.auth_credential = NULL;
+        options.auth_env = VARIABLE;
+        check_ok(setenv(VARIABLE, texts[i], 1));
+        check_bad(&options, VARIABLE, "USER:PASSWORD");
+        check_ok(unsetenv(VARIABLE));
+    }
+}
+
 /* --- memory ----------------------------------------------------------------------------------- */
 
 #define MASK 0x5a
@@ -611,6 +711,9 @@ static void a_failed_open_leaves_nothing_in_memory(void **state)
 static const struct CMUnitTest tests[] = {
     cluster_test(the_first_line_of_a_file_or_a_variable_is_the_credential),
     cluster_test(a_pipe_is_read_as_a_file_is),
+    cluster_test(a_pipe_with_a_silent_writer_is_given_up),
+    cluster_test(a_credential_may_have_its_scheme_in_front),
+    cluster_test(what_is_no_credential_is_told_at_once),
     cluster_test(the_longest_credential_works),
     cluster_test(what_is_made_gets_the_acl_and_what_was_there_keeps_its_own),
     cluster_test(a_path_of_somebody_else_says_what_is_denied_and_what_to_do),

@@ -4,6 +4,8 @@
 
 #include "proxy.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STATES_MAX 32
@@ -141,6 +143,77 @@ static void a_refused_credential_is_final(void **state)
         fail_msg("a line of the log: \"%s\"", diary.last_bad);
 }
 
+struct late {
+    atomic_bool returned; /* the open has */
+    atomic_int calls, late;
+};
+
+/* For long enough that an open which does not wait for it returns meanwhile. */
+static void take_time(struct late *late)
+{
+    late->calls++;
+    wait_until(late->returned, 100);
+    late->late += late->returned;
+}
+
+static void slow_state(struct zkl_client *client, enum zkl_client_state state, void *late)
+{
+    (void)client, (void)state;
+    take_time(late);
+}
+
+static void slow_line(const char *line, void *late)
+{
+    (void)line;
+    take_time(late);
+}
+
+static void slow_event(const struct zkl_log_event *event, void *late)
+{
+    (void)event;
+    take_time(late);
+}
+
+static void check_none_is_late(struct zkl_client_options options, int code)
+{
+    struct late late = {0};
+    struct zkl_client *client = NULL;
+
+    options.state_fn = slow_state;
+    options.log_fn = slow_line;
+    options.log_event_fn = slow_event;
+    options.log_level = ZKL_LOG_DEBUG;
+    options.state_arg = options.log_arg = options.log_event_arg = &late;
+    check_num(zkl_client_open(&client, &options), ==, code);
+    late.returned = true;
+    net_nap_ms(200); /* would do for what comes behind it */
+    check_num(late.late, ==, 0);
+    check_num(late.calls, >, 0);
+}
+
+/* Goal: no callback runs once an open has said that it failed, which frees what they are given. Method: each takes
+ * its time; for each way to fail that comes after the client's threads began. */
+static void no_callback_runs_after_a_failed_open(void **state)
+{
+    struct zkl_client_options options = cluster_options(), refused = options, nowhere = options,
+                              silent = options;
+    char below[128], closed[32];
+    int port;
+
+    (void)state;
+    refused.auth_scheme = "nonsense";
+    refused.auth_credential = USER ":" PASSWORD;
+    check_none_is_late(refused, ZKL_EAUTH);
+    snprintf(below, sizeof below, "%s/is/not/there", zks_connect_string(server));
+    nowhere.servers = below;
+    check_none_is_late(nowhere, ZKL_ENOCHROOT);
+    check_ok(net_free_ports(&port, 1));
+    snprintf(closed, sizeof closed, "127.0.0.1:%d", port);
+    silent.servers = closed;
+    silent.connect_timeout_ms = 200;
+    check_none_is_late(silent, ZKL_EDISCONNECTED);
+}
+
 /* Goal: each session begins with the credential, not only the first. Method: a client that keeps its nodes
  * to itself locks again in its next session, which it can't without. */
 static void the_next_session_has_the_credential(void **state)
@@ -200,6 +273,7 @@ static void a_hold_that_was_asked_to_let_go_stays_proved(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cluster_test(no_callback_runs_after_a_failed_open),
     cluster_test(the_next_session_has_the_credential),
     cluster_test(a_hold_that_was_asked_to_let_go_stays_proved),
     cluster_test(states_and_lines_through_a_clients_life),

@@ -56,11 +56,13 @@ def main():
                 problems.append(f'{name} includes {target}: not on the list of the pure core')
             if layer == 'driver' and target_layer == 'api':
                 problems.append(f'{name} includes {target}: the driver stands below the api')
-            if layer == 'tool' and target_layer not in (None, 'tool', 'zklock'):
+            if layer == 'tool' and target_layer not in (None, 'secret', 'tool', 'zklock'):
                 problems.append(f'{name} includes {target}: the command knows the public headers only')
+            if layer == 'secret' and target_layer not in (None, 'secret'):
+                problems.append(f'{name} includes {target}: it knows nothing of the library, nor of the command')
             if layer == 'zklock' and target_layer not in (None, 'zklock'):
                 problems.append(f'{name} includes {target}: a public header includes a private one')
-    for layer in ('core', 'driver', 'api', 'tool', 'zklock'):
+    for layer in ('core', 'driver', 'api', 'secret', 'tool', 'zklock'):
         if not any(p.parent.name == layer for p in files):
             problems.append(f'no file of layer {layer} was found')
     for problem in problems:

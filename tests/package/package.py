@@ -109,6 +109,10 @@ def flags(environment, *options, packages=('zklock',)):
     return run(['pkg-config', *options, '--cflags', '--libs', *packages], env=environment).split()
 
 
+def static_flags(environment):
+    return ['-l:libzklock.a' if word == '-lzklock' else word for word in flags(environment, '--static')]
+
+
 def check_pkg_config(environment):
     version = run(['pkg-config', '--modversion', 'zklock'], env=environment).strip()
     check(version == VERSION, f'zklock.pc says version {version}, not {VERSION}')
@@ -121,14 +125,22 @@ def build_program(compiler, language, source, program, options, environment):
 
 def check_consumer(compiler, language, work, environment):
     """Linked with the right library, shared and static, and the one that it was compiled for."""
-    static = ['-l:libzklock.a' if word == '-lzklock' else word for word in flags(environment, '--static')]
-    for kind, options in {'shared': flags(environment), 'static': static}.items():
+    for kind, options in {'shared': flags(environment), 'static': static_flags(environment)}.items():
         program = work / f'consumer-{language}-{kind}'
         build_program(compiler, language, HERE / 'consumer.c', program, [f'-DEXPECTED_VERSION="{VERSION}"', *options],
                       environment)
         check(('[libzklock.so.0]' in run(['readelf', '-d', program])) == (kind == 'shared'),
               f'the {kind} {language} program is linked with the wrong library')
         print(f'{language} {kind}:', run([program], env=environment).strip())
+
+
+def check_plugin(work, environment):
+    """A plugin with the static library in it may be closed: what is needed of it stays."""
+    plugin, host = work / 'plugin.so', work / 'host'
+    run(['cc', '-shared', '-fPIC', *ABOUT, HERE / 'plugin.c', '-o', plugin, *static_flags(environment)], env=environment)
+    check('libzklock' not in run(['readelf', '-d', plugin]), 'the plugin is linked with the shared library')
+    run(['cc', *ABOUT, HERE / 'host.c', '-o', host, '-pthread'], env=environment)
+    print('plugin:', run([host, plugin], env=environment).strip())
 
 
 def check_examples(compiler, language, source, work, environment):
@@ -155,6 +167,7 @@ def main():
         check_news()
         check_completion(root)
         check_pkg_config(environment)
+        check_plugin(work, environment)
         said = run(['zklock', '--version'], env=environment).strip()
         check(said == f'zklock {VERSION}', f'zklock --version says {said}')
         for compiler, language in (('cc', 'c'), ('c++', 'c++')):

@@ -449,6 +449,8 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     tool_check(77, "/auth", "run", "-w", "1", "/auth", "--", "true");
     setenv("ZKLOCK_AUTH", "digest:alice:sesame", 1);
     tool_check(1, "", "run", "-n", "/auth", "--", "true");
+    setenv("ZKLOCK_AUTH", "alice:sesame", 1); /* as the library's own files have it */
+    tool_check(1, "", "run", "-n", "/auth", "--", "true");
     end_holder(&tool);
 
     setenv("ZKLOCK_AUTH", "sesame", 1);
@@ -462,6 +464,10 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
         78,
         "ZKLOCK_AUTH_FILE: the file \"/nowhere/credential\" with the credential can't be opened",
         "run", "/auth", "--", "true");
+    file = file_named("nobody-writes");
+    check_ok(mkfifo(file, 0600));
+    setenv("ZKLOCK_AUTH_FILE", file, 1);
+    tool_check(78, "empty first line", "run", "/auth", "--", "true");
     unsetenv("ZKLOCK_AUTH_FILE");
     setenv("ZKLOCK_ACL", "creator", 1);
     tool_check(78, "needs a credential", "run", "/auth", "--", "true");

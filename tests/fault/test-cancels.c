@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cancel objects in moments that do not come by waiting for them: a thread is stopped between two of
+ * the library's own calls. */
+#include "fault.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/cancel.h"
+
+enum { OFF, ARMED, STALLED };
+
+static int queued(struct wire *wire, const char *path, int n)
+{
+    return fault_children(wire, path) == n;
+}
+
+/* --- an event of a descriptor that is somebody else's by now ------------------------------------ */
+
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
+
+static atomic_int event_stall, watched_fd = -1;
+static atomic_ullong watched_data; /* what watched_fd was registered with */
+static atomic_int rounds;          /* of the service thread, since it was let go */
+
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+    if (op == EPOLL_CTL_ADD && fd == watched_fd)
+        watched_data = event->data.u64;
+    return __real_epoll_ctl(epoll, op, fd, event);
+}
+
+/* The event of watched_fd has been taken, and nothing was done about it yet. */
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
+{
+    rounds++;
+    int n = __real_epoll_wait(epoll, events, max, ms);
+
+    for (int i = 0; i < n; i++) {
+        int armed = ARMED;
+        if (events[i].data.u64 == watched_data &&
+            atomic_compare_exchange_strong(&event_stall, &armed, STALLED))
+            wait_until(event_stall == OFF, WAIT_MS);
+    }
+    return n;
+}
+
+/* An event is not taken for that of another object which has the same descriptor by now: the second one still
+ * ends its wait. The first object is set, the service thread is stopped with its event; the wait with it is granted, it
+ * is freed, and another one is made, whose descriptor has the same number. */
+static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void **state)
+{
+    const char *path = "/reused";
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    struct actor *actors[2] = {actor_new(), actor_new()};
+    struct wire *wire = fault_wire();
+    struct zkl_cancel *first = NULL, *second = NULL;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&first));
+    int fd = watched_fd = first->fd;
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actors[0], act_lock_cancel, mutex, first);
+    check_wait(queued(wire, path, 2), WAIT_MS);
+    event_stall = ARMED;
+    zkl_cancel_set(first);
+    check_wait(event_stall == STALLED, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(actor_end(actors[0], WAIT_MS));
+    zkl_cancel_free(first);
+
+    check_ok(zkl_cancel_new(&second));
+    check_num(second->fd, ==, fd);
+    actor_begin(actors[1], act_lock_cancel, mutex, second);
+    check_wait(queued(wire, path, 2), WAIT_MS);
+    rounds = 0;
+    event_stall = OFF;
+    check_wait(rounds > 0, WAIT_MS);
+    zkl_cancel_set(second);
+    check_num(actor_end(actors[1], WAIT_MS), ==, ZKL_ECANCELED);
+    zkl_cancel_free(second);
+
+    check_ok(actor_do(actors[0], act_unlock, mutex, NULL));
+    for (int i = 0; i < 2; i++)
+        actor_free(actors[i]);
+    wire_close(wire);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static int lock_both(struct zkl_mutex *multi, void *cancel)
+{
+    return zkl_multi_lock_until((struct zkl_multi *)multi, ZKL_NO_DEADLINE, cancel);
+}
+
+/* An object that was set and freed while a call used it is good for all the waits that the call is made of: a multi-lock
+ * that takes its members in turn has the first one granted just then, and ends before it asks for the second. */
+static void an_object_that_is_freed_lasts_for_the_whole_call(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/in-turn/a");
+    struct zkl_semaphore *semaphore = NULL;
+    struct zkl_multi *multi = NULL;
+    struct actor *actor = actor_new();
+    struct wire *wire = fault_wire();
+    struct zkl_cancel *cancel = NULL;
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, "/in-turn/b", 1, NULL));
+    struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 1)};
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_cancel_new(&cancel));
+    watched_fd = cancel->fd;
+    check_ok(zkl_mutex_lock(mutex));
+    actor_begin(actor, lock_both, (struct zkl_mutex *)multi, cancel);
+    check_wait(queued(wire, "/in-turn/a", 2), WAIT_MS);
+    event_stall = ARMED;
+    zkl_cancel_set(cancel);
+    check_wait(event_stall == STALLED, WAIT_MS);
+    zkl_cancel_free(cancel);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_num(actor_end(actor, WAIT_MS), ==, ZKL_ECANCELED);
+    event_stall = OFF;
+    check_num(fault_children(wire, "/in-turn/b/leases"), ==, 0);
+
+    actor_free(actor);
+    wire_close(wire);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+/* --- an object that is freed while it is being set ---------------------------------------------- */
+
+ssize_t __real_write(int fd, const void *buf, size_t size);
+ssize_t __wrap_write(int fd, const void *buf, size_t size);
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+static _Thread_local bool is_setting;
+static atomic_int write_stall, freed_by_setter;
+
+ssize_t __wrap_write(int fd, const void *buf, size_t size)
+{
+    int armed = ARMED;
+
+    if (is_setting && atomic_compare_exchange_strong(&write_stall, &armed, STALLED))
+        wait_until(write_stall == OFF, WAIT_MS);
+    return __real_write(fd, buf, size);
+}
+
+void __wrap_free(void *p)
+{
+    freed_by_setter += is_setting;
+    __real_free(p);
+}
+
+static int set(struct zkl_mutex *unused, void *cancel)
+{
+    (void)unused;
+    is_setting = true;
+    zkl_cancel_set(cancel);
+    is_setting = false;
+    return 0;
+}
+
+/* An empty file that nobody knows of, with this descriptor if it is free. */
+static int file_at(int fd)
+{
+    char name[512];
+
+    snprintf(name, sizeof name, "%s/somebodys", zks_dir(server));
+    int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file == fd)
+        return file;
+    int placed = fcntl(file, F_DUPFD_CLOEXEC, fd);
+    check_num(placed, >=, fd);
+    check_ok(close(file));
+    return placed;
+}
+
+/* An object may be freed as soon as a wait has ended by it, whatever the thread that sets it is at: nothing is written
+ * to a file that has got its descriptor, and the setter, which may be a signal handler, frees no memory. */
+static void an_object_may_be_freed_while_it_is_being_set(void **state)
+{
+    struct zkl_client *client = fault_open(zks_connect_string(server), 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/being-set");
+    struct actor *setter = actor_new();
+    struct zkl_cancel *cancel = NULL;
+    struct stat seen;
+
+    (void)state;
+    check_ok(zkl_cancel_new(&cancel));
+    int fd = cancel->fd;
+    write_stall = ARMED;
+    actor_begin(setter, set, NULL, cancel);
+    check_wait(write_stall == STALLED, WAIT_MS);
+    check_num(zkl_mutex_lock_until(mutex, ZKL_NO_DEADLINE, cancel), ==, ZKL_ECANCELED);
+    zkl_cancel_free(cancel);
+    int file = file_at(fd);
+    write_stall = OFF;
+    check_ok(actor_end(setter, WAIT_MS));
+    check_ok(fstat(file, &seen));
+    check_num(seen.st_size, ==, 0);
+    check_num(freed_by_setter, ==, 0);
+    check_ok(close(file));
+    if (file != fd)
+        check_num(fcntl(fd, F_GETFD), ==, -1); /* it is closed all the same */
+
+    check_ok(zkl_cancel_new(&cancel)); /* and this one is not the same */
+    check_num(zkl_cancel_is_set(cancel), ==, 0);
+    zkl_cancel_free(cancel);
+    actor_free(setter);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_event_of_an_object_that_is_gone_takes_nothing_from_another),
+    cmocka_unit_test(an_object_that_is_freed_lasts_for_the_whole_call),
+    cmocka_unit_test(an_object_may_be_freed_while_it_is_being_set),
+};
+
+int main(int argc, char **argv)
+{
+    return fault_main(argc, argv, tests, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owners in moments that do not come by waiting for them: a library thread is stopped with an owner's
+ * own lock taken. */
+#include "fault.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/async.h>
+
+#include "api/owner.h"
+#include "sanitizer.h"
+
+enum { OFF, ARMED, STALLED };
+
+void __real_zkl_owner_came(struct zkl_hold *hold);
+void __wrap_zkl_owner_came(struct zkl_hold *hold);
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+
+static _Thread_local bool is_coming;
+static atomic_int stall;
+
+void __wrap_zkl_owner_came(struct zkl_hold *hold)
+{
+    is_coming = true;
+    __real_zkl_owner_came(hold);
+    is_coming = false;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    int armed = ARMED, rc = __real_pthread_mutex_lock(mutex);
+
+    if (is_coming && atomic_compare_exchange_strong(&stall, &armed, STALLED))
+        wait_until(stall == OFF, WAIT_MS);
+    return rc;
+}
+
+static void note(int code, void *codes)
+{
+    *(atomic_int *)codes = code;
+}
+
+/* As itself: what the parent's owner holds is none of its business. */
+static int lock_own(const char *servers)
+{
+    struct zkl_client_options options = fault_client_options(servers, 30000);
+    struct zkl_client *client = NULL;
+    struct zkl_mutex *mutex = NULL;
+
+    if (zkl_client_open(&client, &options) != 0 ||
+        zkl_mutex_new(&mutex, client, "/owners-child", NULL) != 0)
+        return 1;
+    if (zkl_mutex_hold_count(mutex) != 0 || zkl_mutex_lock(mutex) != 0 ||
+        zkl_mutex_hold_count(mutex) != 1 || zkl_mutex_unlock(mutex) != 0)
+        return 2;
+    if (zkl_owner_use(NULL) != NULL) /* it uses none */
+        return 3;
+    return zkl_mutex_free(mutex) != 0 || zkl_client_free(client) != 0 ? 4 : 0;
+}
+
+/* A child that is forked by a thread which uses an owner is a thread of its own again, whatever was going on with
+ * that owner: an operation of it ends on a library thread, which is stopped with the owner's lock. Modes: F53. */
+static void a_child_of_a_thread_that_uses_an_owner_uses_none(void **state)
+{
+    const char *servers = zks_connect_string(server);
+    struct zkl_client *client = fault_open(servers, 30000);
+    struct zkl_mutex *mutex = fault_mutex(client, "/owners");
+    struct zkl_owner *owner = NULL;
+    atomic_int code = 1;
+    int status = 0;
+
+    (void)state;
+    if (UNDER_TSAN) {
+        print_message("skipped: the thread sanitizer can't have threads in a forked child\n");
+        skip();
+    }
+    check_ok(zkl_owner_new(&owner));
+    check_true(zkl_owner_use(owner) == NULL);
+    stall = ARMED;
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note, &code, NULL));
+    check_wait(stall == STALLED, WAIT_MS);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(WAIT_MS / 1000);
+        _exit(lock_own(servers));
+    }
+    check_num(pid, >, 0);
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    stall = OFF;
+    check_wait(code == 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_true(zkl_owner_use(NULL) == owner);
+    check_ok(zkl_owner_free(owner));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    check_num(status, ==, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_child_of_a_thread_that_uses_an_owner_uses_none),
+};
+
+int main(int argc, char **argv)
+{
+    return fault_main(argc, argv, tests, NULL);
+}
