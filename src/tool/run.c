@@ -31,6 +31,7 @@ struct run {
     int signals; /* descriptor */
     int64_t told_ns;
     bool told_lost, told_revoked, unproved;
+    bool overran; /* the command was not seen to have ended before the window had */
     int command_status; /* as waitpid said it */
     int killed_by;      /* the signal, or 0 */
 };
@@ -155,6 +156,7 @@ static bool on_report(struct run *run, const struct report *report)
         return false;
     case REPORT_GONE:
         run->unproved = report->ending != ENDING_BY_ITSELF;
+        run->overran = report->spare_ns <= 0;
         run->command_status = report->value;
         if (run->options.verbose)
             say("the command is gone, %" PRId64 " ms before the end of the lock's window",
@@ -237,9 +239,13 @@ static int release(struct run *run)
     int code = claim_release(&run->claim);
     if (code == ZKL_ELOST && !run->unproved)
         say("the lock was lost when the command ended, or just before");
-    if (code == ZKL_ELOST)
+    /* That is about the time until unlock, of which the command's is the part that counts. */
+    bool doubted = code == ZKL_EDOUBT && run->overran;
+    if (doubted && !run->unproved)
+        say("no server has confirmed that the lock was held until the command ended");
+    if (code == ZKL_ELOST || doubted)
         run->unproved = true;
-    return code == 0 || code == ZKL_ELOST || code == ZKL_EUNCONFIRMED ? 0 : fail_code(code);
+    return code == 0 || code == ZKL_EUNCONFIRMED || zkl_error_is_lost(code) ? 0 : fail_code(code);
 }
 
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
