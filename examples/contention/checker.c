@@ -139,10 +139,12 @@ static void leave(struct check *c, const struct witness_line *l, struct thread_t
     add_sample(&c->v->process[l->who.process].hold, l->us);
 }
 
-/* After this unlock the lock's own word is known. */
+enum { UNCONFIRMED = 15 /* ZKL_EUNCONFIRMED, without its sign */ };
+
+/* After this unlock the lock's own word is known: 0, and not confirmed, say that nobody else held before. */
 static void freed(struct check *c, const struct witness_line *l, const struct thread_trace *t)
 {
-    if (l->value) {
+    if (l->value && l->value != UNCONFIRMED) {
         c->v->holds_lost++;
     } else if (t->known) {
         c->overlaps.all[t->interval].whole = true;

@@ -36,7 +36,7 @@ struct verdict {
     uint64_t overlaps;
     uint64_t refused_stale;
     uint64_t unexplained; /* refused, although the unlock said that the hold had been whole */
-    uint64_t holds_lost;  /* unlock said lost or unconfirmed */
+    uint64_t holds_lost;  /* unlock said lost, or in doubt */
     uint64_t corrupt;     /* the record held what nobody had written, or a line makes no sense */
     unsigned kills;
     unsigned pauses;

@@ -27,7 +27,7 @@ struct story {
     uint64_t overlaps, refused_stale, unexplained, torn, corrupt;
 };
 
-enum { LOST = 16 /* an unlock's error code */ };
+enum { UNCONFIRMED = 15, LOST = 16, DOUBT = 28 /* error codes of unlock */ };
 
 /* clang-format off */
 #define ENTER(p, token, found) {WITNESS_ENTER, p, token, 0, found}
@@ -89,6 +89,16 @@ static const struct story stories[] = {
      .refused_stale = 1},
     {"a holder was refused and told that it had held the lock all the time",
      {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, 0)},
+     .counter = 1,
+     .overlaps = 1,
+     .refused_stale = 1,
+     .unexplained = 1},
+    {"a paused holder was refused and told that it may have lost the lock",
+     {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, DOUBT)},
+     .counter = 1,
+     .refused_stale = 1},
+    {"a paused holder was refused and told no more than that no answer came",
+     {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, UNCONFIRMED)},
      .counter = 1,
      .overlaps = 1,
      .refused_stale = 1,

@@ -81,7 +81,7 @@ static int give_back(struct worker *w, uint64_t token)
     if (!w->process->mutex)
         return 0;
     int rc = zkl_mutex_unlock(w->process->mutex);
-    if (rc && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+    if (rc && rc != ZKL_EUNCONFIRMED && !zkl_error_is_lost(rc))
         odd(w, "zkl_mutex_unlock", rc);
     return fence_note(
         &w->fence,

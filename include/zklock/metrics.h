@@ -60,7 +60,7 @@ struct zkl_lock_metrics {
                                              callback. A multi-lock's count at the path that its
                                              detail names */
     uint64_t releases;                    /* holds given back, whatever that returned */
-    uint64_t unconfirmed;                 /* of these: ZKL_EUNCONFIRMED */
+    uint64_t unconfirmed;                 /* of these: EUNCONFIRMED, EDOUBT */
     uint64_t passed;                      /* of these: handed on in this process, or retained */
     uint64_t losses[ZKL_METRICS_REASONS]; /* by enum zkl_reason; what a callback hears as LOST */
     uint64_t suspects;                    /* how often a hold was SUSPECT */

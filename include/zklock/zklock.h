@@ -99,8 +99,10 @@ enum zkl_error {
     ZKL_EMISMATCH = -24,  /* the semaphore at the path has another number of permits */
     ZKL_ENONODE = -25,    /* inspect.h: there is no such node */
     ZKL_EFOREIGN = -26,   /* inspect.h: the node is not one of a lock; force is needed */
-    ZKL_EUNPROVED = -27   /* trylock: nobody else has it, but too little of the session is proved for a
+    ZKL_EUNPROVED = -27,  /* trylock: nobody else has it, but too little of the session is proved for a
                              grant, as after a new link or a pause; soon it will be */
+    ZKL_EDOUBT = -28      /* unlock: not held any more, and in doubt: the window had run empty before, and
+                             nothing proved the hold afterwards: somebody else may have held the lock */
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -115,7 +117,8 @@ ZKL_API const char *zkl_error_detail(void);
  * ESYSTEM, EUNPROVED. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
-/* 1 if the code says that a hold existed and may be somebody else's now: stop writing. ELOST. */
+/* 1 if the code says that a hold existed and may be, or have been, somebody else's: stop writing.
+ * ELOST, EDOUBT. */
 ZKL_API int zkl_error_is_lost(int code);
 
 /* --- waiting ------------------------------------------------------------ */
@@ -434,10 +437,13 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * server's answer, at most until the link breaks or the window ends. With the option posted_unlock it
  * sends the delete and does not wait: 0 says that the hold was good when it was given back, and a
  * deletion by somebody else, or a denied one, may go unnoticed.
- * 0: given back. EUNCONFIRMED: not held any more, but no answer came: the library deletes the node
- * as soon as it can. ELOST: the hold had been lost before; it counts as given back. EACCES: not
- * held any more, but the ACL denies DELETE: the node blocks the path until this client's session
- * ends.
+ * 0: given back, and nobody else held the lock before. EUNCONFIRMED: not held any more, but no answer
+ * came: the library deletes the node as soon as it can; the window was open when unlock was called, so
+ * nobody else held before. EDOUBT: likewise without an answer, or a denied one, but the window was
+ * empty by then, and nothing proved the hold afterwards: somebody else may have held the lock; also
+ * from an unlock that is not the last one, whose window is empty. ELOST: the hold had been lost
+ * before; it counts as given back. EACCES: not held any more, but the ACL denies DELETE: the node
+ * blocks the path until this client's session ends.
  * Nothing changed: ENOTOWNER, EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
@@ -669,7 +675,7 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 /* Give all members back, the last path first; whatever goes wrong with one, the others are given
  * back. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst of
- * them: ELOST, then EACCES, then EUNCONFIRMED, then ENOTOWNER (of a member that was unlocked by
+ * them: ELOST, then EDOUBT, EACCES, EUNCONFIRMED, ENOTOWNER (of a member that was unlocked by
  * itself before), else 0. Nothing changed: ENOTOWNER, the calling thread does not hold the
  * multi-lock; EINVAL, EFORK, EINCALLBACK. */
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);

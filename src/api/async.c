@@ -469,12 +469,9 @@ static int unlock_handle(struct releasing *r, struct zkl_mutex *mutex)
 
 static int unlock_own(struct releasing *r, struct zkl_hold *hold)
 {
-    if (--hold->count > 0) {
-        bool lost = zkl_hold_is_lost(hold);
-        return tell(r, lost ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due", hold->root->path,
-                                       hold->count)
-                            : 0);
-    }
+    if (hold->count > 1)
+        return tell(r, zkl_hold_leave_again(hold));
+    hold->count = 0;
     zkl_owner_remove(hold);
     return release(r, hold);
 }

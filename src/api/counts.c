@@ -113,7 +113,7 @@ void zkl_count_end(struct zkl_hold *hold)
     if (!hold->counts)
         return;
     hold->counts->reentries += hold->reentries;
-    hold->counts->unconfirmed +=
-        hold->phase == ZKL_PHASE_RELEASED && hold->code == ZKL_EUNCONFIRMED;
+    hold->counts->unconfirmed += hold->phase == ZKL_PHASE_RELEASED &&
+                                 (hold->code == ZKL_EUNCONFIRMED || hold->code == ZKL_EDOUBT);
     hold->counts = NULL;
 }

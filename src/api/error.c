@@ -51,7 +51,9 @@
     X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
     X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")             \
     X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
-                     "enough yet, as after a new link or a pause: try again, or wait")
+                     "enough yet, as after a new link or a pause: try again, or wait")             \
+    X(ZKL_EDOUBT, "not held any more, and for a while nothing proved the hold: somebody else may " \
+                  "have held the lock meanwhile, so look after what was written")
 
 const char *zkl_strerror(int code)
 {
@@ -105,7 +107,7 @@ int zkl_error_is_retryable(int code)
 
 int zkl_error_is_lost(int code)
 {
-    return code == ZKL_ELOST;
+    return code == ZKL_ELOST || code == ZKL_EDOUBT;
 }
 
 const char *zkl_version(int *number)

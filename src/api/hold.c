@@ -8,6 +8,7 @@
 
 #include "counts.h"
 #include "driver/clock.h"
+#include "error.h"
 #include "op.h"
 
 static void run_note(struct zkl_note *note);
@@ -313,7 +314,7 @@ void zkl_hold_news(void *client, struct zkl_contender *contender, const struct z
 
 /* --- for the owner ------------------------------------------------------ */
 
-int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
+static int64_t window_ns(const struct zkl_hold *hold)
 {
     /* The end first, then the loss: the other way round the window of the next session could be
      * taken for that of a lost hold. */
@@ -323,7 +324,12 @@ int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
         return 0;
     int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
     int64_t left = (lease != 0 && lease < end ? lease : end) - zkl_clock_boot_ns();
-    return left > 0 ? left / 1000000 : 0;
+    return left > 0 ? left : 0;
+}
+
+int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
+{
+    return window_ns(hold) / 1000000;
 }
 
 bool zkl_hold_is_lost(const struct zkl_hold *hold)
@@ -331,6 +337,13 @@ bool zkl_hold_is_lost(const struct zkl_hold *hold)
     int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
     return atomic_load_explicit(&hold->lost, memory_order_acquire) ||
            (lease != 0 && zkl_clock_boot_ns() >= lease);
+}
+
+int zkl_hold_leave_again(struct zkl_hold *hold)
+{
+    hold->count--;
+    int rc = zkl_hold_is_lost(hold) ? ZKL_ELOST : (window_ns(hold) == 0 ? ZKL_EDOUBT : 0);
+    return rc == 0 ? 0 : zkl_fail(rc, "%s: %d more unlock(s) due", hold->root->path, hold->count);
 }
 
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)

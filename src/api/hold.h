@@ -30,6 +30,7 @@ struct zkl_hold {
     struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
+    int64_t unlocked_boot;           /* unlock was called then; 0: when its release begins */
     bool ended;                      /* the core is done with it, or does not have it yet */
     bool has_root;                   /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
@@ -97,6 +98,9 @@ void zkl_hold_orphaned(struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 /* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
+/* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted as the
+ * failure: ELOST; EDOUBT: its window is empty. Without the mutex. */
+int zkl_hold_leave_again(struct zkl_hold *hold);
 /* It ends lease_ms from now; false: it is lost. With the mutex. */
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */

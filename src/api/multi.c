@@ -330,9 +330,10 @@ static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait,
 /* 0, and the worse the higher. */
 static int badness(int code)
 {
-    static const int order[] = {0, ZKL_ENOTOWNER, ZKL_EUNCONFIRMED, ZKL_EACCES, ZKL_ELOST};
+    static const int order[] = {0,          ZKL_ENOTOWNER, ZKL_EUNCONFIRMED,
+                                ZKL_EACCES, ZKL_EDOUBT,    ZKL_ELOST};
     int at = 0;
-    while (order[at] != code && at < 4)
+    while (order[at] != code && order[at] != ZKL_ELOST)
         at++;
     return at;
 }
@@ -715,8 +716,9 @@ static int give_back_one(struct zkl_hold *hold, struct zkl_hold **last)
     *last = NULL;
     if (!hold)
         return ZKL_ENOTOWNER; /* unlocked singly, before */
-    if (--hold->count > 0)
-        return zkl_hold_is_lost(hold) ? ZKL_ELOST : 0;
+    if (hold->count > 1)
+        return zkl_hold_leave_again(hold);
+    hold->count = 0;
     zkl_owner_remove(hold);
     *last = hold;
     return 0;
@@ -751,11 +753,30 @@ static void give_back_as_one(struct zkl_multi *multi, int *codes)
     release_last(last, which, n, codes);
 }
 
+/* Those that are given up wait for each other: each ends when the whole is unlocked, and not when its turn
+ * comes. */
+static void note_unlock(const struct zkl_multi *multi, const struct zkl_multi_hold *held)
+{
+    struct zkl_hold *hold;
+    zkl_driver_lock(multi->client->driver);
+    int64_t now_boot = zkl_clock_boot_ns();
+    for (size_t i = 0; i < multi->count; i++) {
+        bool once = is_held_once(member_at(multi, i));
+        for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++) {
+            if (once ? held->count == 1 : hold->count == 1)
+                hold->unlocked_boot = now_boot;
+        }
+    }
+    zkl_driver_unlock(multi->client->driver);
+}
+
 static int give_back(struct zkl_multi *multi, struct zkl_multi_hold *held, int *codes)
 {
     int worst = 0;
     if (multi->as_one)
         give_back_as_one(multi, codes);
+    else
+        note_unlock(multi, held);
     for (size_t i = multi->count; !multi->as_one && i-- > 0;)
         codes[multi->order[i]] = release_member(multi, i, held);
     for (size_t i = 0; i < multi->count; i++)

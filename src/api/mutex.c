@@ -435,7 +435,7 @@ int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
             "%s: not held any more, but DELETE is denied: the node blocks the path until "
             "this client's session ends; close the client to end it",
             path);
-    if (rc == ZKL_EUNCONFIRMED)
+    if (rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT)
         return zkl_fail(rc, "%s: %s", path, hold->detail);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
 }
@@ -474,11 +474,9 @@ static int unlock_own(struct zkl_mutex *mutex)
     struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
-    if (--hold->count > 0) {
-        return zkl_hold_is_lost(hold) ? zkl_fail(ZKL_ELOST, "%s: %d more unlock(s) due",
-                                                 mutex->root->path, hold->count)
-                                      : 0;
-    }
+    if (hold->count > 1)
+        return zkl_hold_leave_again(hold);
+    hold->count = 0;
     int shield = zkl_shield();
     int rc = release_last(hold);
     zkl_shield_end(shield);

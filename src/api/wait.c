@@ -319,8 +319,12 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
+    int64_t called_boot = hold->unlocked_boot;
+    hold->unlocked_boot = 0; /* not the next owner's */
     if (!hold->ask && zkl_hold_pass(nth(hold, 0)))
         return false;
+    if (called_boot != 0)
+        zkl_contender_unlocks(&hold->contender.machine, called_boot);
     for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
         zkl_count_released(nth(hold, i));

@@ -224,6 +224,7 @@ struct zkl_contender_machine {
     char next[ZKL_NODE_NAME_MAX + 1]; /* WAITING for the one two places ahead: our predecessor; or "" */
     int64_t czxid;                    /* the token */
     int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
+    int64_t unlocked_boot;            /* its owner unlocked it then; 0: it has not */
     int64_t
         exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
 };
@@ -248,6 +249,9 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
 /* The name of a node made under the write node: our prefix and that one's digits; out has room for
  * ZKL_NODE_NAME_MAX + 1. */
 void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out);
+
+/* The owner unlocks now, though RELEASE may come later. */
+void zkl_contender_unlocks(struct zkl_contender_machine *m, int64_t now_boot_ns);
 
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);

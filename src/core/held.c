@@ -92,6 +92,12 @@ static bool lapse(struct zkl_step *s)
     return true;
 }
 
+void zkl_contender_unlocks(struct zkl_contender_machine *m, int64_t now_boot_ns)
+{
+    if (m->unlocked_boot == 0)
+        m->unlocked_boot = now_boot_ns;
+}
+
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns)
 {
     bool ended = m->lease_end_boot != 0 && now.boot_ns >= m->lease_end_boot;
@@ -108,17 +114,31 @@ static void suspect(struct zkl_step *s, int reason)
     s->m->suspect = true;
 }
 
+/* What a hold was for has ended when its owner unlocks it. A window that reaches that far, even if it was
+ * proved only later, says that nobody else can have held before. */
+static bool was_whole(const struct zkl_step *s)
+{
+    return s->m->unlocked_boot < s->ev->window_end_boot;
+}
+
+/* No node tells how the hold ended: code says what is left to say of one that was whole. */
+static int unless_doubted(const struct zkl_step *s, int code)
+{
+    return was_whole(s) ? code : ZKL_EDOUBT;
+}
+
 static void release(struct zkl_step *s)
 {
+    zkl_contender_unlocks(s->m, s->ev->now.boot_ns);
     if (!s->ev->connected) {
-        zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_EUNCONFIRMED, "the link is down");
+        zkl_step_emit_code(s, ZKL_DO_RELEASED, unless_doubted(s, ZKL_EUNCONFIRMED),
+                           "the link is down");
         zkl_step_leave(s, "unlocked without a link");
         return;
     }
     if (s->m->posted) {
-        bool proved = zkl_step_window_open(s->ev);
-        zkl_step_emit_code(s, ZKL_DO_RELEASED, proved ? ZKL_OK : ZKL_EUNCONFIRMED,
-                           proved ? NULL : "the window ended");
+        int code = unless_doubted(s, ZKL_OK);
+        zkl_step_emit_code(s, ZKL_DO_RELEASED, code, code == 0 ? NULL : "the window ended");
         zkl_step_leave(s, "unlocked, the delete is posted");
         return;
     }
@@ -276,7 +296,7 @@ static void released(struct zkl_step *s, int code, const char *detail, const cha
 
 static void unconfirmed(struct zkl_step *s, const char *why)
 {
-    zkl_step_emit_code(s, ZKL_DO_RELEASED, ZKL_EUNCONFIRMED, why);
+    zkl_step_emit_code(s, ZKL_DO_RELEASED, unless_doubted(s, ZKL_EUNCONFIRMED), why);
     zkl_step_leave(s, why);
 }
 
@@ -284,7 +304,7 @@ static void on_unlock_answered(struct zkl_step *s)
 {
     s->m->delete_out = false;
     switch (s->ev->answer) {
-    case ZKL_ANSWER_OK:
+    case ZKL_ANSWER_OK: /* it was there until now, as nobody makes it twice: so nobody was behind it */
         s->m->on_server = false;
         released(s, ZKL_OK, NULL, "deleted");
         break;
@@ -294,8 +314,8 @@ static void on_unlock_answered(struct zkl_step *s)
         zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_NODE_DELETED);
         released(s, ZKL_ELOST, NULL, "was deleted");
         break;
-    case ZKL_ANSWER_NOAUTH:
-        released(s, ZKL_EACCES, "DELETE", "delete denied");
+    case ZKL_ANSWER_NOAUTH: /* rights come first: whether it was there nobody has looked */
+        released(s, unless_doubted(s, ZKL_EACCES), "DELETE is denied", "delete denied");
         break;
     case ZKL_ANSWER_LINK:
         unconfirmed(s, "no answer came");

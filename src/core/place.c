@@ -131,6 +131,7 @@ static void hold(struct zkl_step *s, const char *why)
 {
     s->m->suspect = false;
     s->m->was_first = true;
+    s->m->unlocked_boot = 0;
     s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
     zkl_step_move(s, ZKL_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);

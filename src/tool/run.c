@@ -31,6 +31,7 @@ struct run {
     int signals; /* descriptor */
     int64_t told_ns;
     bool told_lost, told_revoked, unproved;
+    bool overran; /* the command was not seen to have ended before the window had */
     int command_status; /* as waitpid said it */
     int killed_by;      /* the signal, or 0 */
 };
@@ -170,6 +171,7 @@ static bool on_report(struct run *run, const struct report *report)
         return false;
     case REPORT_GONE:
         run->unproved = report->ending != ENDING_BY_ITSELF;
+        run->overran = report->spare_ns <= 0;
         run->command_status = report->value;
         if (run->options.verbose)
             say("the command is gone, %" PRId64 " ms before the end of the lock's window",
@@ -253,9 +255,13 @@ static void release(struct run *run)
     int code = claim_release(&run->claim);
     if (code == ZKL_ELOST && !run->unproved)
         say("the lock was lost when the command ended, or just before");
-    if (code == ZKL_ELOST)
+    /* That is about the time until unlock, of which the command's is the part that counts. */
+    bool doubted = code == ZKL_EDOUBT && run->overran;
+    if (doubted && !run->unproved)
+        say("no server has confirmed that the lock was held until the command ended");
+    if (code == ZKL_ELOST || doubted)
         run->unproved = true;
-    else if (code != 0 && code != ZKL_EUNCONFIRMED)
+    else if (code != 0 && code != ZKL_EUNCONFIRMED && !zkl_error_is_lost(code))
         say("the lock could not be unlocked, and goes with the session: %s", zkl_error_detail());
 }
 

@@ -62,6 +62,7 @@ static int status_of(int code)
     case ZKL_ESYSTEM:
         return EXIT_SYSTEM;
     case ZKL_ELOST:
+    case ZKL_EDOUBT:
         return EXIT_LOST;
     default:
         return EXIT_INTERNAL;

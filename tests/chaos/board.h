@@ -28,6 +28,7 @@ enum tally {
     DOWNGRADED,
     ASKED, /* requests to let go */
     UNCONFIRMED,
+    DOUBTED, /* by unlock */
     TALLIES
 };
 

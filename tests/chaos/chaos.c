@@ -251,7 +251,8 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
                                                "grants that were over at once",
                                                "downgrades",
                                                "asked to let go",
-                                               "unlocks not confirmed"};
+                                               "unlocks not confirmed",
+                                               "unlocks in doubt"};
     const struct board *b = c->stage.board;
 
     for (int i = 0; i < FAULTS; i++)

@@ -162,20 +162,25 @@ void hand_work(struct hand *h, int most_ms)
 
 /* --- giving back ------------------------------------------------------------------------------ */
 
-/* 0: the node had stood to the end, so nobody else was in between. */
+/* 0: the node had stood to the end, so nobody else was in between. Not confirmed: nobody was all the same, as
+ * the window was open when unlock began. */
 static void close_hold(struct hand *h, int i, int rc)
 {
     struct worker *w = h->w;
     struct record *r = held(h, i);
 
-    if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+    bool whole = rc == 0 || rc == ZKL_EUNCONFIRMED;
+
+    if (!whole && !zkl_error_is_lost(rc))
         call_odd(w, "unlock", rc);
     if (rc == ZKL_EUNCONFIRMED)
         count_in(w, UNCONFIRMED);
+    if (rc == ZKL_EDOUBT)
+        count_in(w, DOUBTED);
     if (rc == ZKL_ELOST)
         w->client->process->owed[r->place]++;
     r->code = (int16_t)rc;
-    if (rc == 0 || !looks(h) || r->left_ns < r->until_ns)
+    if (whole || !looks(h) || r->left_ns < r->until_ns)
         r->until_ns = r->left_ns;
     journal_write(w->client->fd, r);
     w->seat->open[h->slots[i]] = false;

@@ -63,7 +63,7 @@ static int be_a_guest(void *arg)
             return rc;
         stay(guest, permit);
         rc = zkl_permit_release(permit);
-        if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+        if (rc != 0 && !zkl_error_is_lost(rc) && rc != ZKL_EUNCONFIRMED)
             return rc;
     }
     return 0;

@@ -518,7 +518,7 @@ static int work(void *arg)
         }
         worker->turns++;
         rc = zkl_permit_release(permit);
-        if (rc == ZKL_EUNCONFIRMED || rc == ZKL_ELOST)
+        if (rc == ZKL_EUNCONFIRMED || zkl_error_is_lost(rc))
             rc = 0;
     }
     return rc;

@@ -35,7 +35,7 @@ static void unlock(struct zkl_owner *owner, struct zkl_mutex *mutex)
     while ((rc = zkl_mutex_unlock_async(owner, mutex, note_done, &done)) == ZKL_ENOMEM)
         check_num(++tries, <, 2000); /* 1000 are refused in a row at most */
     rc = ended(&done, rc);
-    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED); /* the delete could not be sent */
+    check_true(rc == 0 || is_unanswered(rc)); /* the delete could not be sent */
 }
 
 static bool hold_once(struct stage *s, int n, int count)
@@ -107,7 +107,7 @@ static bool take_permits(struct stage *s, int n, int count)
         released = ended(&done, zkl_permit_release_async(permits[0], note_done, &done));
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(released == 0 || released == ZKL_ENOMEM || released == ZKL_EUNCONFIRMED);
+    check_true(released == 0 || released == ZKL_ENOMEM || is_unanswered(released));
     if (released == ZKL_ENOMEM)
         check_ok(zkl_permit_release(permits[0]));
     if (rc == 0)
@@ -130,7 +130,7 @@ static struct zkl_multi *multi;
 /* EUNCONFIRMED: the delete could not be sent. */
 static void check_freed(int rc)
 {
-    check_true(rc == 0 || rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM || rc == ZKL_EUNCONFIRMED);
+    check_true(rc == 0 || rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM || is_unanswered(rc));
 }
 
 static bool hold_both(struct stage *s, int n, int count)

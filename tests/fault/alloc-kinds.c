@@ -23,7 +23,7 @@ static bool lock_several(struct stage *s, int n, int count)
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
     check_true(read_rc == 0 || (struck && alloc_refused(read_rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     if (rc == 0 && read_rc == 0)
         check_ok(zkl_mutex_unlock(read));
     check_ok(zkl_multi_free(multi));
@@ -60,7 +60,7 @@ static bool take_permits(struct stage *s, int n, int count)
     }
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(release_rc == 0 || (struck && release_rc == ZKL_EUNCONFIRMED));
+    check_true(release_rc == 0 || (struck && is_unanswered(release_rc)));
     check_wait(fault_contenders(s->client) == 0, 3000);
     fault_check_rest(s->client, s->wire, "/alloc/permits/leases", 3000);
     fault_check_rest(s->client, s->wire, "/alloc/permits/locks", 3000);
@@ -86,7 +86,7 @@ static bool lock_a_half(struct stage *s, int n, int count)
     int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(zkl_rwlock_read(rwlock)) : 0;
     bool struck = alloc_disarm();
     check_true(lock_rc == 0 || (struck && alloc_refused(lock_rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     check_true((rwlock != NULL) == (rc == 0));
     fault_check_rest(s->client, s->wire, "/alloc/halves", 3000);
     check_ok(zkl_rwlock_free(rwlock));
@@ -104,7 +104,7 @@ static bool lock_a_semaphore_mutex(struct stage *s, int n, int count)
     int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(mutex) : 0;
     bool struck = alloc_disarm();
     check_true(lock_rc == 0 || (struck && alloc_refused(lock_rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     check_true((mutex != NULL) == (rc == 0));
     check_wait(fault_contenders(s->client) == 0, 3000);
     fault_check_rest(s->client, s->wire, "/alloc/one/leases", 3000);
@@ -192,7 +192,7 @@ static bool lock_two_by_that_way(struct stage *s, int n, int count)
     int unlock_rc = rc == 0 ? zkl_multi_unlock(multi, codes) : 0;
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     check_ok(zkl_multi_free(multi));
     check_wait(fault_contenders(s->client) == 0, 3000);
     fault_check_rest(s->client, s->wire, "/alloc/second", 3000);

@@ -66,7 +66,7 @@ static bool lock_and_unlock(struct stage *s, int n, int count)
     int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     alloc_check_works(s, s->client, s->mutex);
     return struck;
 }
@@ -105,7 +105,7 @@ static bool keep_and_take(struct stage *s, int n, int count)
     bool struck = alloc_disarm();
     for (int i = 0; i < 4; i++)
         check_true(codes[i] == 0 ||
-                   (struck && (i % 2 ? codes[i] == ZKL_EUNCONFIRMED : alloc_refused(codes[i]))));
+                   (struck && (i % 2 ? is_unanswered(codes[i]) : alloc_refused(codes[i]))));
     check_ok(zkl_mutex_free(mutex));
     alloc_check_works(s, s->client, s->mutex);
     return struck;
@@ -174,7 +174,7 @@ static bool lock_by_that_way(struct stage *s, int n, int count)
     int unlock_rc = rc == 0 ? zkl_mutex_unlock(s->mutex) : 0;
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
-    check_true(unlock_rc == 0 || (struck && unlock_rc == ZKL_EUNCONFIRMED));
+    check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));
     alloc_check_works(s, s->client, s->mutex);
     return struck;
 }

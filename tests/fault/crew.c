@@ -72,7 +72,7 @@ long turnstile_sum(const struct turnstile *w)
 
 static bool is_odd(int code, bool lossy)
 {
-    return code != 0 && !(lossy && (code == ZKL_ELOST || code == ZKL_EUNCONFIRMED));
+    return code != 0 && !(lossy && (zkl_error_is_lost(code) || code == ZKL_EUNCONFIRMED));
 }
 
 static int one_round(struct turnstile *w, int member, struct zkl_mutex *mutex)

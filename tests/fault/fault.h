@@ -24,6 +24,9 @@
 
 extern struct zks *server; /* of the running test program */
 
+/* What unlock says where no answer came; in doubt is a hold whose window was empty, on a busy machine. */
+#define is_unanswered(rc) ((rc) == ZKL_EUNCONFIRMED || (rc) == ZKL_EDOUBT)
+
 /* main: starts the server (options NULL: one node, containers are collected every 300 ms), runs
  * the tests. 77 without java. argv[1]: only the tests of that name, with wildcards. */
 #define fault_main(argc, argv, tests, options)                                                     \

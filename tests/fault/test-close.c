@@ -390,7 +390,7 @@ static void *use(void *arg)
     while ((rc = zkl_mutex_lock(u->mutex)) == 0) {
         u->cycles++;
         rc = zkl_mutex_unlock(u->mutex);
-        if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+        if (rc != 0 && rc != ZKL_ELOST && !is_unanswered(rc))
             u->odd = rc;
     }
     if (rc != ZKL_ECLOSED)

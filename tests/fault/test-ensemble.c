@@ -92,7 +92,7 @@ static uint64_t links_lost(const struct holder *h)
 /* Followers that come back may still elect another leader: an unlock meets that, and says so. */
 static void check_unlocked(int rc)
 {
-    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
+    check_true(rc == 0 || is_unanswered(rc));
 }
 
 /* The hold goes on as the one it was, or it is lost, told once, and unlock says so. */

@@ -353,7 +353,7 @@ static bool connected_anew(struct hall *h)
 /* It may have been lost, or its outcome is not known; then it works again. */
 static void check_after_expiry(struct hall *h, const struct kind *kind, int rc)
 {
-    if (rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED && rc != ZKL_EDISCONNECTED &&
+    if (rc != 0 && rc != ZKL_ELOST && !is_unanswered(rc) && rc != ZKL_EDISCONNECTED &&
         !(kind->use == take_away && rc == ZKL_ENONODE))
         fail_msg("%s: %d", kind->name, rc);
     check_wait(connected_anew(h), WAIT_MS);
@@ -396,7 +396,7 @@ static void close_ours(struct hall *h, bool at_once)
 
 static void check_after_close(struct hall *h, const struct kind *kind, int rc)
 {
-    if (rc != 0 && rc != ZKL_ECLOSED && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED)
+    if (rc != 0 && rc != ZKL_ECLOSED && rc != ZKL_ELOST && !is_unanswered(rc))
         fail_msg("%s: %d", kind->name, rc);
     begin(h, kind);
     check_num(actor_end(h->actor, WAIT_MS), ==, ZKL_ECLOSED);

@@ -56,8 +56,8 @@ static void count_result(struct verdict *v, int rc)
     v->visits++;
     v->given_back += rc == 0;
     v->lost += rc == ZKL_ELOST;
-    v->unconfirmed += rc == ZKL_EUNCONFIRMED;
-    v->other += rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED;
+    v->unconfirmed += rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT;
+    v->other += rc != 0 && rc != ZKL_ELOST && rc != ZKL_EUNCONFIRMED && rc != ZKL_EDOUBT;
 }
 
 struct verdict witness_judge(struct witness *w, enum witness_rule rule)

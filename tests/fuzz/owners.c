@@ -78,7 +78,7 @@ void owners_news(struct stream *s, struct zkl_contender *contender, const struct
     case ZKL_NEWS_RELEASED:
         must(owner->phase == UNLOCKING && (news->code == ZKL_ELOST) == owner->lost);
         must(news->code == ZKL_OK || news->code == ZKL_ELOST || news->code == ZKL_EUNCONFIRMED ||
-             news->code == ZKL_EACCES);
+             news->code == ZKL_EDOUBT || news->code == ZKL_EACCES);
         owner->phase = ANSWERED;
         break;
     case ZKL_NEWS_STATE:

@@ -81,6 +81,35 @@ void check_loss(struct world *w, const struct app *app, int reason)
         must(!fake_alive(&w->fake, app->session) || is_back_unheard(app->proc, app->session));
 }
 
+/* A stranger who deletes nodes, and lost data, are covered by no promise. */
+struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
+                             const char *deleted_guid)
+{
+    struct world *w = p->world;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(&c->machine, path, sizeof path);
+    bool excused = w->wiped || strcmp(deleted_guid, c->machine.guid) == 0;
+    bool holds = c->machine.state == ZKL_HOLDING;
+    return (struct unlocked){.proved = holds &&
+                                       now_of(p).boot_ns < zkl_session_window_end(&p->core.session),
+                             .gone = !excused && !fake_find(&w->fake, path)};
+}
+
+/* Nobody else can have held before the node was gone, so what says that there is nothing to fear is wrong
+ * from then on. Modes: F9. */
+void check_unlocked(struct world *w, const struct unlocked *unlocked, int code)
+{
+    must(code == ZKL_OK || code == ZKL_EUNCONFIRMED || code == ZKL_EDOUBT || code == ZKL_ELOST);
+    if (unlocked->gone && code != ZKL_ELOST && code != ZKL_EDOUBT)
+        wrong("an unlock hides that the lock was somebody else's");
+    if (unlocked->proved && code == ZKL_EDOUBT)
+        wrong("an unlock doubts a hold that was proved");
+    if (unlocked->gone)
+        happened(w, SIM_GONE_AT_UNLOCK);
+    if (code == ZKL_EDOUBT)
+        happened(w, SIM_DOUBTED);
+}
+
 /* The node it is granted on is there, of this session, and nobody's that comes before is.
  * Modes: F5, F10, F58. */
 static void check_node(struct world *w, const struct app *app)

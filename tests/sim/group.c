@@ -85,6 +85,7 @@ static void release(struct proc *p)
         if (app->phase != GRANTED || app->kept || turns_keep(app))
             continue;
         app->phase = UNLOCKING;
+        app->unlocked = check_unlock(p, &app->contender, app->deleted_guid);
         held[n++] = &app->contender;
     }
     if (n > 0)

@@ -57,8 +57,8 @@ static void on_failed(struct world *w, struct app *app, const struct zkl_news *n
 static void on_released(struct app *app, const struct zkl_news *news)
 {
     must(app->phase == UNLOCKING);
-    must(news->code == ZKL_OK || news->code == ZKL_EUNCONFIRMED || news->code == ZKL_ELOST);
     must((news->code == ZKL_ELOST) == app->lost);
+    check_unlocked(app->proc->world, &app->unlocked, news->code);
     app->phase = ANSWERED;
 }
 
@@ -221,6 +221,7 @@ void app_end_hold(struct app *app)
         happened(p->world, SIM_THREAD_EXIT);
         zkl_core_abandon(core_of(p), now_of(p), &app->contender, ZKL_REASON_OWNER_EXITED);
     } else {
+        app->unlocked = check_unlock(p, &app->contender, app->deleted_guid);
         zkl_core_release(core_of(p), now_of(p), &app->contender);
     }
 }

@@ -108,6 +108,7 @@ void permits_news(struct proc *p, struct zkl_contender *contender, const struct 
         permit->in_core = false;
     } else if (news->type == ZKL_NEWS_RELEASED) {
         must(permit->released && (news->code == ZKL_ELOST) == permit->lost);
+        check_unlocked(p->world, &permit->unlocked, news->code);
     } else if (news->state == ZKL_LOST) {
         must(!permit->lost);
         permit->lost = true;
@@ -170,6 +171,7 @@ static bool release(struct ask *ask)
         struct permit *permit = &ask->list[i];
         if (!permit->released && (w->calm || chance(w, 2))) {
             permit->released = true;
+            permit->unlocked = check_unlock(ask->proc, &permit->contender, permit->deleted_guid);
             if (permit->in_core)
                 zkl_core_release(core_of(ask->proc), now_of(ask->proc), &permit->contender);
         }

@@ -72,6 +72,8 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_RELINKED_UNHEARD] = "link lost and remade unheard",
     [SIM_CLOSE_CALL] = "server cut off where the window is nearly too long",
     [SIM_EXPIRED_CLOSE] = "session expires right after its window",
+    [SIM_GONE_AT_UNLOCK] = "unlock of a hold that is lost unheard",
+    [SIM_DOUBTED] = "unlock of a hold in doubt",
 };
 
 /* --- counting ------------------------------------------------------------- */

@@ -59,6 +59,8 @@ enum sim_fault {
     SIM_RELINKED_UNHEARD, /* while they are late */
     SIM_CLOSE_CALL,       /* a server is cut off from the others as it matters most */
     SIM_EXPIRED_CLOSE,
+    SIM_GONE_AT_UNLOCK, /* the node, and the owner has not heard of it */
+    SIM_DOUBTED,        /* a hold, by its unlock */
     SIM_FAULTS
 };
 

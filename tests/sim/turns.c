@@ -200,8 +200,14 @@ static void unlock(struct guest *guest)
     if (exits) {
         place->phase = ORPHANED;
         zkl_core_abandon(core_of(p), now_of(p), &place->contender, ZKL_REASON_OWNER_EXITED);
-    } else if (!zkl_turns_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
+        return;
+    }
+    struct unlocked unlocked = check_unlock(p, &place->contender, place->deleted_guid);
+    if (zkl_turns_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
+        check_unlocked(p->world, &unlocked, ZKL_OK);
+    } else {
         place->phase = UNLOCKING;
+        place->unlocked = unlocked;
         zkl_core_release(core_of(p), now_of(p), &place->contender);
     }
 }
@@ -211,8 +217,11 @@ bool turns_keep(struct app *member)
     struct proc *p = member->proc;
     if (!p->world->turns || member->root != p->world->turns_root)
         return false;
+    struct unlocked unlocked = check_unlock(p, &member->contender, member->deleted_guid);
     member->kept = true; /* before anything is heard of it */
     member->kept = zkl_turns_pass(core_of(p), now_of(p), &p->turns, &member->contender);
+    if (member->kept)
+        check_unlocked(p->world, &unlocked, ZKL_OK);
     return member->kept;
 }
 

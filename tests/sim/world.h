@@ -30,6 +30,12 @@
 
 enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED };
 
+/* What was true of a hold as its owner unlocked it. */
+struct unlocked {
+    bool proved; /* the window was open */
+    bool gone;   /* the node was: somebody else could have the lock already */
+};
+
 /* What owns a contender: the contender is its first member. */
 struct app {
     struct zkl_contender contender;
@@ -41,6 +47,7 @@ struct app {
     char writer_guid[ZKL_GUID_LEN + 1];  /* its node's */
     char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
     int64_t session;                     /* of its grant */
+    struct unlocked unlocked;
     int stop_code;
     int64_t until_ms; /* the owner's plan: give up or unlock then */
     bool kept;           /* a multi-lock's member's: it is a place until it is given up */
@@ -67,6 +74,7 @@ struct permit {
     struct zkl_contender contender;
     bool in_core, lost, suspect, released;
     char deleted_guid[ZKL_GUID_LEN + 1];
+    struct unlocked unlocked;
 };
 
 /* Who acquires some permits at once. */
@@ -250,6 +258,11 @@ void check_grant(struct world *w, const struct app *app);
 void check_hold(const struct proc *p, const struct zkl_contender_machine *m);
 /* When a hold is told to be lost. */
 void check_loss(struct world *w, const struct app *app, int reason);
+/* An owner is about to unlock; deleted_guid as in struct app. */
+struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
+                             const char *deleted_guid);
+/* What it was told. */
+void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
 void check_process(const struct proc *p);
 /* A session is about to expire. */
 void check_expiry(struct fake *fake, int64_t session);

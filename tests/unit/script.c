@@ -175,6 +175,8 @@ static const char *code_name(int code)
         return "EPROTO";
     case ZKL_EUNPROVED:
         return "EUNPROVED";
+    case ZKL_EDOUBT:
+        return "EDOUBT";
     default:
         return "another code";
     }

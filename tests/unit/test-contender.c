@@ -374,7 +374,7 @@ static void a_denied_delete_is_told_by_unlock(void **state)
     script_expect(s, "[     0] #1 HOLDING -> RELEASING: unlocked\n"
                      "  > delete /r/G1-0000000007\n"
                      "[     0] #1 RELEASING -> ENDED: delete denied\n"
-                     "  #1 released EACCES: DELETE\n"
+                     "  #1 released EACCES: DELETE is denied\n"
                      "  #1 ended\n");
     script_free(s);
 }

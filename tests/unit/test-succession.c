@@ -604,7 +604,7 @@ static void a_posted_unlock_says_what_it_does_not_know(void **state)
     posted(s);
     script_sleep_until(s, SCRIPT_TIMEOUT_MS);
     script_unlock(s, 1);
-    assert_true(script_has(s, "#1 released EUNCONFIRMED"));
+    assert_true(script_has(s, "#1 released EDOUBT"));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
 }

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What unlock says of a hold whose window was empty: somebody else may have held meanwhile. */
+#include "fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/async.h>
+
+#define MS INT64_C(1000000)
+
+/* --- each kind of hold, as one thread has it -------------------------------------------------- */
+
+enum how { PLAIN, POSTED, KEPT, ANY_THREAD, WRITES, READS, DOWNGRADED, TWICE, OWNED, HOWS };
+
+struct seat {
+    struct zkl_mutex *mutex;
+    struct zkl_rwlock *rwlock; /* whose half it is, or NULL */
+};
+
+struct side {
+    struct zkl_client *client;
+    struct seat seats[HOWS];
+    struct zkl_owner *owner;
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permits[2];
+    struct zkl_mutex *mutexes[3];
+    struct zkl_semaphore *single;
+    struct zkl_multi *as_one, *in_turn; /* of two mutexes; of one and a semaphore */
+};
+
+static struct seat open_seat(struct zkl_client *client, enum how how)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct seat seat = {0};
+    char path[32];
+
+    snprintf(path, sizeof path, "/doubt/%d", how);
+    options.posted_unlock = how == POSTED;
+    options.retain_ms = how == KEPT ? QUIET_MS : 0;
+    options.local_handoffs_max = how == KEPT ? 5 : 0;
+    if (how == ANY_THREAD) {
+        check_ok(zkl_semaphore_mutex_new(&seat.mutex, client, path, NULL));
+    } else if (how == WRITES || how == READS || how == DOWNGRADED) {
+        check_ok(zkl_rwlock_new(&seat.rwlock, client, path, NULL));
+        seat.mutex = how == WRITES ? zkl_rwlock_write(seat.rwlock) : zkl_rwlock_read(seat.rwlock);
+    } else {
+        check_ok(zkl_mutex_new(&seat.mutex, client, path, &options));
+    }
+    return seat;
+}
+
+static void open_side(struct side *s, struct zkl_client *client)
+{
+    *s = (struct side){.client = client};
+    for (enum how how = 0; how < HOWS; how++)
+        s->seats[how] = open_seat(client, how);
+    check_ok(zkl_owner_new(&s->owner));
+    check_ok(zkl_semaphore_new(&s->semaphore, client, "/doubt/permits", 2, NULL));
+    for (int i = 0; i < 3; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/doubt/member%d", i);
+        s->mutexes[i] = fault_mutex(client, path);
+    }
+    check_ok(zkl_semaphore_new(&s->single, client, "/doubt/single", 1, NULL));
+    struct zkl_member of_mutexes[] = {zkl_member_mutex(s->mutexes[0]),
+                                      zkl_member_mutex(s->mutexes[1])};
+    struct zkl_member of_both[] = {zkl_member_mutex(s->mutexes[2]),
+                                   zkl_member_semaphore(s->single, 1)};
+    check_ok(zkl_multi_new(&s->as_one, client, of_mutexes, 2));
+    check_ok(zkl_multi_new(&s->in_turn, client, of_both, 2));
+}
+
+static void close_side(struct side *s)
+{
+    for (enum how how = 0; how < HOWS; how++) {
+        if (s->seats[how].rwlock)
+            check_ok(zkl_rwlock_free(s->seats[how].rwlock));
+        else
+            check_ok(zkl_mutex_free(s->seats[how].mutex));
+    }
+    check_ok(zkl_multi_free(s->as_one));
+    check_ok(zkl_multi_free(s->in_turn));
+    check_ok(zkl_semaphore_free(s->semaphore));
+    check_ok(zkl_semaphore_free(s->single));
+    for (int i = 0; i < 3; i++)
+        check_ok(zkl_mutex_free(s->mutexes[i]));
+    check_ok(zkl_owner_free(s->owner));
+    zkl_client_free(s->client);
+}
+
+static void lock_seat(struct side *s, enum how how)
+{
+    struct seat *seat = &s->seats[how];
+    struct zkl_owner *before = how == OWNED ? zkl_owner_use(s->owner) : NULL;
+
+    if (how == DOWNGRADED)
+        check_ok(zkl_mutex_lock_for(zkl_rwlock_write(seat->rwlock), WAIT_MS));
+    check_ok(zkl_mutex_lock_for(seat->mutex, WAIT_MS));
+    if (how == DOWNGRADED)
+        check_ok(zkl_mutex_unlock(zkl_rwlock_write(seat->rwlock)));
+    if (how == TWICE)
+        check_ok(zkl_mutex_lock_for(seat->mutex, WAIT_MS));
+    if (how == OWNED)
+        zkl_owner_use(before);
+}
+
+static void lock_all(struct side *s)
+{
+    for (enum how how = 0; how < HOWS; how++)
+        lock_seat(s, how);
+    check_ok(zkl_semaphore_acquire(s->semaphore, 2, NULL, s->permits));
+    check_ok(zkl_multi_lock_for(s->as_one, WAIT_MS));
+    check_ok(zkl_multi_lock_for(s->in_turn, WAIT_MS));
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+struct done {
+    atomic_int calls;
+    int code;
+};
+
+static void note_done(int code, void *arg)
+{
+    struct done *done = arg;
+
+    done->code = code;
+    atomic_fetch_add(&done->calls, 1);
+}
+
+static int done_code(struct done *done)
+{
+    check_wait(atomic_load(&done->calls) == 1, WAIT_MS);
+    return done->code;
+}
+
+/* --- in doubt --------------------------------------------------------------------------------- */
+
+static void check_doubt(int rc)
+{
+    check_num(rc, ==, ZKL_EDOUBT);
+    check_num(zkl_error_is_lost(rc), ==, 1);
+    check_num(zkl_error_is_retryable(rc), ==, 0);
+}
+
+static void unlock_seat_in_doubt(struct side *s, enum how how)
+{
+    struct seat *seat = &s->seats[how];
+    struct done done = {0};
+
+    if (how == OWNED) {
+        check_ok(zkl_mutex_unlock_async(s->owner, seat->mutex, note_done, &done));
+        check_doubt(done_code(&done));
+        return;
+    }
+    check_num(zkl_mutex_window_ms(seat->mutex), ==, 0);
+    for (int left = how == TWICE; left >= 0; left--) {
+        check_doubt(zkl_mutex_unlock(seat->mutex));
+        check_true(strlen(zkl_error_detail()) > strlen(zkl_strerror(ZKL_EDOUBT)));
+        check_num(zkl_mutex_hold_count(seat->mutex), ==, left);
+    }
+}
+
+static void unlock_all_in_doubt(struct side *s)
+{
+    struct done done = {0};
+    int codes[2];
+
+    for (enum how how = 0; how < HOWS; how++)
+        unlock_seat_in_doubt(s, how);
+    check_doubt(zkl_permit_release(s->permits[0]));
+    check_ok(zkl_permit_release_async(s->permits[1], note_done, &done));
+    check_doubt(done_code(&done));
+    struct zkl_multi *multis[] = {s->as_one, s->in_turn};
+    for (int i = 0; i < 2; i++) {
+        check_doubt(zkl_multi_unlock(multis[i], codes));
+        check_doubt(codes[0]);
+        check_doubt(codes[1]);
+    }
+}
+
+/* Who came after has it all the time, and is told so. */
+static void unlock_all_well(struct side *s)
+{
+    struct done done = {0};
+
+    for (enum how how = 0; how < HOWS; how++) {
+        if (how == OWNED) {
+            check_ok(zkl_mutex_unlock_async(s->owner, s->seats[how].mutex, note_done, &done));
+            check_ok(done_code(&done));
+            continue;
+        }
+        for (int left = how == TWICE; left >= 0; left--)
+            check_ok(zkl_mutex_unlock(s->seats[how].mutex));
+    }
+    for (int i = 0; i < 2; i++)
+        check_ok(zkl_permit_release(s->permits[i]));
+    check_ok(zkl_multi_unlock(s->as_one, NULL));
+    check_ok(zkl_multi_unlock(s->in_turn, NULL));
+}
+
+/* A reader is no rival to a reader. */
+static void become_rival(struct side *s)
+{
+    s->seats[READS].mutex = zkl_rwlock_write(s->seats[READS].rwlock);
+}
+
+/* Goal: an unlock of a hold whose window is empty and of which nothing is heard any more says that it may have
+ * been somebody else's, whatever kind it is. Method: nothing comes through until another client has got all of
+ * them, and then they are unlocked. Modes: F9. */
+static void each_kind_is_in_doubt(void **state)
+{
+    struct side late, rival;
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    open_side(&late, fault_open(proxy_address(proxy), 1000));
+    open_side(&rival, fault_open(zks_connect_string(server), 10000));
+    become_rival(&rival);
+    lock_all(&late);
+    proxy_hole(proxy, PROXY_BOTH);
+    lock_all(&rival);
+    unlock_all_in_doubt(&late);
+    unlock_all_well(&rival);
+    proxy_cut(proxy);
+    proxy_heal(proxy);
+    close_side(&late);
+    close_side(&rival);
+    proxy_stop(proxy);
+}
+
+/* --- not in doubt ----------------------------------------------------------------------------- */
+
+/* The codes of all that was unlocked; false: the window was over before all of it had begun, on a busy
+ * machine. */
+static bool unlock_in_time(struct side *s, struct proxy *proxy, struct zkl_owner *const *owners,
+                           int *codes)
+{
+    struct done dones[5] = {0};
+
+    proxy_hole(proxy, PROXY_BOTH);
+    check_ok(zkl_mutex_unlock_async(s->owner, s->seats[OWNED].mutex, note_done, &dones[0]));
+    check_ok(zkl_permit_release_async(s->permits[0], note_done, &dones[1]));
+    check_ok(zkl_permit_release_async(s->permits[1], note_done, &dones[2]));
+    check_ok(zkl_multi_unlock_async(owners[0], s->as_one, &codes[5], note_done, &dones[3]));
+    check_ok(zkl_multi_unlock_async(owners[1], s->in_turn, &codes[7], note_done, &dones[4]));
+    bool in_time = zkl_mutex_window_ms(s->seats[PLAIN].mutex) > 0;
+    for (int i = 0; i < 5; i++)
+        codes[i] = done_code(&dones[i]);
+    check_wait(zkl_mutex_window_ms(s->seats[PLAIN].mutex) == 0, WAIT_MS);
+    check_num(zkl_error_is_lost(zkl_mutex_unlock(s->seats[PLAIN].mutex)), ==, 1);
+    return in_time;
+}
+
+static bool try_in_time(int session_ms, int *codes)
+{
+    struct zkl_owner *owners[2];
+    struct proxy *proxy = NULL;
+    struct side s;
+
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    open_side(&s, fault_open(proxy_address(proxy), session_ms));
+    for (int i = 0; i < 2; i++) {
+        check_ok(zkl_owner_new(&owners[i]));
+        zkl_owner_use(owners[i]);
+        check_ok(zkl_multi_lock_for(i == 0 ? s.as_one : s.in_turn, WAIT_MS));
+        zkl_owner_use(NULL);
+    }
+    lock_seat(&s, PLAIN);
+    lock_seat(&s, OWNED);
+    check_ok(zkl_semaphore_acquire(s.semaphore, 2, NULL, s.permits));
+    int64_t held_ms = net_now_ms();
+    check_wait(net_now_ms() - held_ms > session_ms, WAIT_MS); /* the first window is longer */
+    bool in_time = unlock_in_time(&s, proxy, owners, codes);
+    proxy_cut(proxy);
+    proxy_heal(proxy);
+    for (int i = 0; i < 2; i++)
+        check_ok(zkl_owner_free(owners[i]));
+    close_side(&s);
+    proxy_stop(proxy);
+    return in_time;
+}
+
+/* Goal: what ran empty only while unlock waited is not in doubt: what the hold was for had ended by then. Method:
+ * nothing comes through any more, and all is unlocked while the window is open. It ends before the client
+ * notices that the link is dead. Beside, a hold that is unlocked after all of that is in doubt. */
+static void an_open_window_is_no_doubt(void **state)
+{
+    int codes[9], tries = 0;
+
+    (void)state;
+    while (!try_in_time(3000, codes))
+        check_num(++tries, <, 10);
+    for (int i = 0; i < 9; i++) {
+        check_num(codes[i], ==, ZKL_EUNCONFIRMED);
+        check_num(zkl_error_is_lost(codes[i]), ==, 0);
+    }
+}
+
+/* Goal: that a delete is denied says nothing of the node: the server asks for the right first. Method: one that is
+ * not there is deleted, with the right and without. */
+static void a_denied_delete_says_nothing_of_the_node(void **state)
+{
+    static const struct wire_acl no_delete = {1 | 4, "world", "anyone"}; /* READ, CREATE */
+    struct wire *wire = fault_wire();
+
+    (void)state;
+    check_ok(wire_create_acl(wire, "/denied", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
+    check_num(wire_delete(wire, "/denied/none", -1), ==, WIRE_NOAUTH);
+    check_num(wire_delete(wire, "/none", -1), ==, WIRE_NONODE);
+    wire_close(wire);
+}
+
+/* --- a process that was stopped --------------------------------------------------------------- */
+
+#define SESSION_MS 1000
+
+/* What parent and child share. */
+static struct board {
+    atomic_int go, holding, through; /* rounds */
+    atomic_bool quit;
+    atomic_int rc, said;
+} * board;
+
+/* The example of zkl_mutex_unlock(3), and what its unlock said beside. */
+static int do_locked(struct zkl_mutex *mutex, void (*work)(void))
+{
+    int rc = zkl_mutex_lock(mutex);
+    if (rc != 0)
+        return rc;
+    work();
+    rc = zkl_mutex_unlock(mutex);
+    board->said = rc;
+    return zkl_error_is_lost(rc) ? rc : 0;
+}
+
+/* It looks at nothing but the clock, and is done as soon as it has been stopped. */
+static void work(void)
+{
+    int64_t before = net_boot_ns(), now;
+
+    board->holding = board->go;
+    while ((now = net_boot_ns()) - before <= SESSION_MS * MS && !board->quit)
+        before = now;
+}
+
+static void child_main(const char *servers)
+{
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (zkl_client_open(&client, &options) != 0 ||
+        zkl_mutex_new(&mutex, client, "/stopped", NULL) != 0)
+        _exit(1);
+    while (!board->quit) {
+        if (board->go > board->through) {
+            board->rc = do_locked(mutex, work);
+            board->through = board->go;
+        }
+        net_nap_ms(2);
+    }
+    _exit(zkl_mutex_free(mutex) == 0 && zkl_client_free(client) == 0 ? 0 : 2);
+}
+
+static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
+{
+    int status = 0;
+
+    board->go = round;
+    check_wait(board->holding == round, WAIT_MS);
+    net_nap_ms(37 * round % 250); /* somewhere between two heartbeats */
+    check_ok(kill(pid, SIGSTOP));
+    check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
+    int64_t stopped_ms = net_now_ms();
+    check_ok(zkl_mutex_lock_for(rival, WAIT_MS)); /* once the session has ended */
+    check_wait(net_now_ms() > stopped_ms + SESSION_MS + 100, WAIT_MS); /* a jump it can't miss */
+    check_ok(kill(pid, SIGCONT));
+    check_wait(board->through == round, WAIT_MS);
+    check_true(board->said == ZKL_EDOUBT || board->said == ZKL_ELOST);
+    check_num(board->rc, ==, board->said);
+    check_ok(zkl_mutex_unlock(rival));
+}
+
+/* Goal: a holder that was stopped while its session ended and another one held is told so by its unlock, and the
+ * manual's example hands it on, even if nothing else is known of it yet. Method: a child does nothing but that
+ * example. Modes: F9. */
+static void stopped_holder_is_not_told_that_all_is_well(void **state)
+{
+    int rounds = test_length(20, 4), doubts = 0, status = 0;
+
+    (void)state;
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    check_true(board != MAP_FAILED);
+    pid_t pid = fork();
+    if (pid == 0)
+        child_main(zks_connect_string(server));
+    check_num(pid, >, 0);
+    struct zkl_client *client = fault_open(zks_connect_string(server), 10000);
+    struct zkl_mutex *rival = fault_mutex(client, "/stopped");
+    for (int round = 1; round <= rounds; round++) {
+        stop_once(pid, rival, round);
+        doubts += board->said == ZKL_EDOUBT;
+    }
+    print_message("%d of %d in doubt, the others lost\n", doubts, rounds);
+    board->quit = true;
+    check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
+    check_num(status, ==, 0);
+    check_ok(zkl_mutex_free(rival));
+    zkl_client_free(client);
+    munmap(board, sizeof *board);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_is_in_doubt),
+        cmocka_unit_test(an_open_window_is_no_doubt),
+        cmocka_unit_test(a_denied_delete_says_nothing_of_the_node),
+        cmocka_unit_test(stopped_holder_is_not_told_that_all_is_well),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
