@@ -454,7 +454,8 @@ ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 
 enum zkl_hold_state {
     ZKL_HELD = 1,    /* a suspect hold is proved again */
-    ZKL_SUSPECT = 2, /* the link is down or the window ended; may turn to HELD or LOST */
+    ZKL_SUSPECT = 2, /* the link is down, the window ended, or the node can't be checked; may turn to
+                        HELD or LOST */
     ZKL_LOST = 3,    /* for good; exactly once for each hold that is lost */
     ZKL_REVOKED = 4  /* somebody asks for the lock: finish and unlock soon; once for each hold */
 };
@@ -468,7 +469,9 @@ enum zkl_reason {
                                     as the session ended and this was heard of first */
     ZKL_REASON_LEASE_ENDED = 5,  /* LOST: the lease ended without renewal */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
-    ZKL_REASON_OWNER_EXITED = 7  /* LOST: the holding thread ended without unlock */
+    ZKL_REASON_OWNER_EXITED = 7, /* LOST: the holding thread ended without unlock */
+    ZKL_REASON_UNCHECKED = 8     /* SUSPECT: the server does not let this client check the node
+                                    any more (its ACL was replaced); the window is 0 until it does */
 };
 
 /* What happened to one hold. Valid during the callback only. */

@@ -7,7 +7,7 @@
 #include "alone.h"
 #include "batch.h"
 #include "feed.h"
-#include "pace.h"
+#include "heartbeat.h"
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
@@ -322,8 +322,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 {
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
-    if (slot == &core->heartbeat)
-        zkl_pace_heartbeat_answered(core, reply);
+    if (zkl_heartbeat_is(core, slot))
+        zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->hello)
         on_hello(core, reply);
     else if (slot->batch)

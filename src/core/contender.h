@@ -74,6 +74,8 @@ enum zkl_event_type {
     ZKL_EV_WAITED, /* for a while: what was put off is due */
     ZKL_EV_ROOT_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
+    ZKL_EV_UNCHECKED, /* answer: the server does not let us check our node, so no heartbeat does */
+    ZKL_EV_CHECKED,   /* it does again */
     ZKL_EV_PROVED,    /* a proof of the session succeeded */
     ZKL_EV_WINDOW_ENDED,
     ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
@@ -207,6 +209,7 @@ struct zkl_contender_machine {
     bool on_server;       /* node and czxid are known, and nothing said that it is gone */
     bool maybe_on_server; /* a create's answer was lost and no list has told since */
     bool suspect;         /* HOLDING, and told so */
+    bool unchecked;       /* heartbeats leave our node out: they would fail by it */
     bool revoked;         /* somebody asked us to let go */
     size_t before;        /* WAITING: contenders before us, as the last list said */
     bool asks;            /* a try that queued so */
@@ -260,11 +263,23 @@ static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
     return m->state >= ZKL_QUEUEING && m->state <= ZKL_HOLDING;
 }
 
-/* Heartbeats are sent for it. */
-static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
+/* Heartbeats would be sent for it, if its node may be checked. */
+static inline bool zkl_contender_is_beaten_for(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
            (m->state == ZKL_WAITING && m->pred_is_next);
+}
+
+/* Heartbeats are sent for it. */
+static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
+{
+    return zkl_contender_is_beaten_for(m) && !m->unchecked;
+}
+
+/* Its node is tried now and then, whether it may be checked again. */
+static inline bool zkl_contender_is_unchecked(const struct zkl_contender_machine *m)
+{
+    return zkl_contender_is_beaten_for(m) && m->unchecked;
 }
 
 /* For something outside. */
@@ -282,7 +297,8 @@ static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
 /* A proof of the session would help it. */
 static inline bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);
+    return m->state == ZKL_CONFIRMING ||
+           (m->state == ZKL_HOLDING && m->suspect && !m->unchecked);
 }
 
 /* By the window's end. */

@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "feed.h"
 #include "group.h"
+#include "heartbeat.h"
 #include "pace.h"
 #include "pending.h"
 #include "permits.h"
@@ -450,6 +451,7 @@ static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
     if (c->alone)
         c->alone->here += by * zkl_contender_is_here(m);
     core->need_window += by * zkl_contender_needs_window(m);
+    core->unchecked += by * zkl_contender_is_unchecked(m);
     core->waiting += by * zkl_contender_waits(m);
     core->hopeful += by * zkl_contender_is_hopeful(m);
     core->bounded += by * zkl_contender_is_bounded(m);
@@ -617,7 +619,7 @@ static void settle(struct zkl_core *core)
         if (settle_group(core) || settle_permits(core) || settle_turns(core) ||
             settle_batch(core))
             continue;
-        if (!zkl_pace_heartbeat_if_wanted(core)) /* refused, it is held off */
+        if (!zkl_heartbeat_if_wanted(core)) /* refused, it is held off */
             break;
     }
 }

@@ -263,6 +263,13 @@ struct zkl_share {
  * come back with it for ever. */
 #define ZKL_WATCH_BYTES_MAX 1000000
 
+/* One transaction that checks our own nodes. */
+struct zkl_beat {
+    struct zkl_pending pending;
+    uint64_t serial; /* of the last one that was sent */
+    uint64_t round;  /* number of the last contender checked, where one can't check all */
+};
+
 struct zkl_core {
     struct zkl_port *port;
     struct zkl_session session;
@@ -273,6 +280,7 @@ struct zkl_core {
     /* How many contenders ... */
     size_t contenders;
     size_t need_window; /* ... want heartbeats */
+    size_t unchecked;   /* ... have a node that the server does not let us check */
     size_t waiting;     /* ... wait for something outside; queries too */
     size_t hopeful;     /* ... wait for a proof of the session */
     size_t bounded;     /* ... are to hear when the window ends */
@@ -301,13 +309,14 @@ struct zkl_core {
     struct zkl_turns *due_turns;
     struct zkl_turns *timed_turns; /* those with a time to be looked at, */
     int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
-    struct zkl_pending heartbeat, nudge, hello;
+    struct zkl_beat heartbeat, recheck; /* of the nodes that may not be checked; see heartbeat.h */
+    struct zkl_pending nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
     bool heartbeat_wanted;      /* at once, whatever the pace */
     int64_t heartbeat_hold_off; /* not before this, after a failed one; CLOCK_MONOTONIC */
+    int64_t recheck_mono_ns;    /* when the next one is due, if there is somebody to check */
     uint64_t beats;
-    uint64_t beat_round; /* number of the last contender checked, where one beat can't check all */
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */

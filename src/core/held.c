@@ -101,6 +101,22 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
     return true;
 }
 
+/* The session says nothing of a node that can't be looked at. */
+static void on_unchecked(struct zkl_step *s)
+{
+    if (!s->m->unchecked)
+        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+    s->m->suspect = s->m->unchecked = true;
+}
+
+static void on_proved(struct zkl_step *s)
+{
+    if (!s->m->suspect || s->m->unchecked || !zkl_step_window_open(s->ev))
+        return;
+    s->m->suspect = false;
+    zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
+}
+
 static void suspect(struct zkl_step *s, int reason)
 {
     if (!s->m->suspect)
@@ -204,11 +220,15 @@ void zkl_in_holding(struct zkl_step *s)
         if (s->m->looks_out)
             look_out(s); /* likewise, and who queued meanwhile may not be told */
         break;
+    case ZKL_EV_UNCHECKED:
+        on_unchecked(s);
+        break;
+    case ZKL_EV_CHECKED:
+        s->m->unchecked = false;
+        on_proved(s);
+        break;
     case ZKL_EV_PROVED:
-        if (s->m->suspect && zkl_step_window_open(s->ev)) {
-            s->m->suspect = false;
-            zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
-        }
+        on_proved(s);
         break;
     case ZKL_EV_OWN_CHANGED:
         if (s->m->watch_own)

@@ -15,6 +15,7 @@ static void forget_node(struct zkl_step *s)
     s->m->maybe_on_server = false;
     s->m->pred_is_next = false;
     s->m->was_first = false;
+    s->m->unchecked = false;
     s->m->revoked = false;
     s->m->looks_out = false;
     s->m->contended = false;
@@ -148,6 +149,7 @@ static bool window_fresh(const struct zkl_event *ev)
 void zkl_step_grant(struct zkl_step *s, const char *why)
 {
     s->m->pred_is_next = false;
+    s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
     if (window_fresh(s->ev)) {
         hold(s, why);
         return;
@@ -470,6 +472,12 @@ void zkl_step_common_wish(struct zkl_step *s)
         if (s->m->state == ZKL_WAITING)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
+    case ZKL_EV_UNCHECKED:
+        s->m->unchecked = true;
+        break;
+    case ZKL_EV_CHECKED:
+        s->m->unchecked = false;
+        break;
     case ZKL_EV_REVOKED:
         s->m->revoked = true; /* told with the grant */
         break;
@@ -634,6 +642,8 @@ void zkl_in_confirming(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (s->ev->type == ZKL_EV_PROVED && window_fresh(s->ev))
         hold(s, "proved");
+    else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
+        zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
     else if (s->ev->type == ZKL_EV_LINK_UP && is_under(s->m))
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)

@@ -725,9 +725,11 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
 {
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
     for (size_t i = 0; i < r->check_count; i++) {
-        if (unchecked || fake_find(h->fake, r->checks[i]))
+        const struct fake_node *node = fake_find(h->fake, r->checks[i]);
+        bool denied = node && node->denied && r->kind == ZKL_REQ_HEARTBEAT;
+        if (unchecked || (node && !denied))
             continue;
-        reply->answer = ZKL_ANSWER_NONODE;
+        reply->answer = denied ? ZKL_ANSWER_NOAUTH : ZKL_ANSWER_NONODE;
         reply->failed_check = i;
         return;
     }
@@ -1005,12 +1007,13 @@ static bool is_served(struct fake_handle *h)
 
 /* With eager checks of ACLs a server answers errors that the leader does not hear of: here that of a
  * node of the session's own which its client may not read any more. */
-static bool is_refused(struct fake_handle *h)
+static bool is_refused(struct fake_handle *h, size_t *check)
 {
     const struct zkl_request *r = &h->out.first->request;
     if (!h->fake->rules.eager || r->kind != ZKL_REQ_HEARTBEAT || r->check_count == 0)
         return false;
-    const struct fake_node *node = fake_find(h->fake, r->checks[0]);
+    *check = fake_random(h->fake->prng, (unsigned)r->check_count);
+    const struct fake_node *node = fake_find(h->fake, r->checks[*check]);
     return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 
@@ -1066,7 +1069,8 @@ bool fake_serve(struct fake_handle *h)
 {
     if (!h->linked || h->stuck || !h->out.first)
         return false;
-    bool refused = is_refused(h);
+    size_t check = 0;
+    bool refused = is_refused(h, &check);
     if (!refused && !is_served(h))
         return false;
     note(h);
@@ -1074,7 +1078,8 @@ bool fake_serve(struct fake_handle *h)
     serve_late(h);
     overtake(h);
     struct fake_message *message = queue_take(&h->out);
-    struct zkl_reply reply = {.id = message->request.id, .answer = ZKL_ANSWER_NOAUTH};
+    struct zkl_reply reply = {
+        .id = message->request.id, .answer = ZKL_ANSWER_NOAUTH, .failed_check = check};
     h->fake->tally[FAKE_OWN_ERROR] += refused;
     if (!refused)
         serve_one(h, &message->request, &reply);

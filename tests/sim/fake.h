@@ -59,6 +59,7 @@ struct fake_node {
     char *text;           /* its data; NULL: none */
     int32_t version;      /* of that */
     int64_t shown_czxid;  /* what answers tell of it */
+    bool denied;          /* to its owner's heartbeats: its ACL was replaced */
 };
 
 struct fake_change {

@@ -183,7 +183,7 @@ static const char *code_name(int code)
 static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST", "REVOKED"};
 static const char *const reason_names[] = {"",           " (link)",         " (window)",
                                            " (expired)", " (node deleted)", " (lease)",
-                                           " (closed)",  " (exited)"};
+                                           " (closed)",  " (exited)",       " (unchecked)"};
 
 static void port_news(struct zkl_port *port, struct zkl_contender *c, const struct zkl_news *news)
 {
@@ -267,6 +267,7 @@ void script_free(struct script *s)
 {
     assert_int_equal(s->core.contenders, 0);
     assert_int_equal(s->core.need_window, 0);
+    assert_int_equal(s->core.unchecked, 0);
     assert_int_equal(s->core.waiting, 0);
     assert_int_equal(s->core.hopeful, 0);
     assert_int_equal(s->core.bounded, 0);
