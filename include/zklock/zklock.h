@@ -99,8 +99,11 @@ enum zkl_error {
     ZKL_EMISMATCH = -24,  /* the semaphore at the path has another number of permits */
     ZKL_ENONODE = -25,    /* inspect.h: there is no such node */
     ZKL_EFOREIGN = -26,   /* inspect.h: the node is not one of a lock; force is needed */
-    ZKL_EUNPROVED = -27   /* trylock: nobody else has it, but too little of the session is proved for a
+    ZKL_EUNPROVED = -27,  /* trylock: nobody else has it, but too little of the session is proved for a
                              grant, as after a new link or a pause; soon it will be */
+    ZKL_EQUOTA = -29,     /* a quota on the path, or above it, is used up */
+    ZKL_EREADONLY = -30,  /* the server has lost the others and only answers reads; may pass */
+    ZKL_EUNIMPLEMENTED = -31 /* the server does not do what the call needs; the detail has what it said */
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -112,7 +115,7 @@ ZKL_API const char *zkl_strerror(int code);
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: EBUSY, ETIMEDOUT, EDISCONNECTED, ENOMEM,
- * ESYSTEM, EUNPROVED. 0 otherwise. */
+ * ESYSTEM, EUNPROVED, EREADONLY. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and may be somebody else's now: stop writing. ELOST. */
@@ -401,7 +404,8 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
  * Not held: ETIMEDOUT, ECANCELED; EBUSY, EDISCONNECTED and EUNPROVED (tries only); ECLOSED, EACCES,
- * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (a negative deadline, a
+ * EAUTH, ENOCHROOT, EEXHAUSTED, EQUOTA, EREADONLY, EUNIMPLEMENTED, EPROTO, ENOMEM, ESYSTEM, EINVAL,
+ * EBADTIMEOUT (a negative deadline, a
  * lease out of range), EFORK, EINCALLBACK, EDEADLK, EOVERFLOW, EMISMATCH (of a semaphore's mutex);
  * and ELOST: this thread's hold, or for a read lock its write lock, was lost and is still to be
  * unlocked.

@@ -51,7 +51,12 @@
     X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
     X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")             \
     X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
-                     "enough yet, as after a new link or a pause: try again, or wait")
+                     "enough yet, as after a new link or a pause: try again, or wait")             \
+    X(ZKL_EQUOTA, "a quota of the path, or of one above it, is used up: raise it, or remove what " \
+                  "is not needed there")                                                           \
+    X(ZKL_EREADONLY, "the server has lost the others and only answers reads: try again later")     \
+    X(ZKL_EUNIMPLEMENTED, "the server does not do what was asked: look at its version, and at "    \
+                          "what it says")
 
 const char *zkl_strerror(int code)
 {
@@ -100,7 +105,14 @@ int zkl_check_ms(int64_t ms, const char *call)
 int zkl_error_is_retryable(int code)
 {
     return code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_EDISCONNECTED ||
-           code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED;
+           code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED ||
+           code == ZKL_EREADONLY;
+}
+
+bool zkl_error_is_answer(int code)
+{
+    return code == ZKL_EPROTO || code == ZKL_EBADPATH || code == ZKL_EQUOTA ||
+           code == ZKL_EREADONLY || code == ZKL_EUNIMPLEMENTED;
 }
 
 int zkl_error_is_lost(int code)

@@ -96,6 +96,28 @@ static void retry(struct zkl_core *core)
     zkl_query_retry(core);
 }
 
+/* --- what a server would not do now --------------------------------------- */
+
+void zkl_pace_ask_again(struct zkl_core *core)
+{
+    int64_t least = ZKL_RETRY_MS * MS, most = ZKL_AGAIN_MAX_MS * MS;
+    if (core->again_mono_ns != INT64_MAX)
+        return;
+    if (core->again_ns == 0 || core->now.mono_ns - core->last_again_mono_ns > 2 * core->again_ns)
+        core->again_ns = least;
+    else
+        core->again_ns = earlier(2 * core->again_ns, most);
+    core->again_mono_ns = core->now.mono_ns + core->again_ns;
+}
+
+static void ask_again(struct zkl_core *core)
+{
+    core->again_mono_ns = INT64_MAX;
+    core->last_again_mono_ns = core->now.mono_ns;
+    if (zkl_session_connected(&core->session))
+        zkl_core_go_on(core);
+}
+
 /* --- what waiters put off ----------------------------------------------- */
 
 /* One time for all: who came last waits the shortest. */
@@ -129,6 +151,8 @@ void zkl_pace_timer(struct zkl_core *core)
     zkl_heartbeat_timer(core);
     if (core->put_off_mono_ns <= now.mono_ns)
         do_what_was_put_off(core);
+    if (core->again_mono_ns <= now.mono_ns)
+        ask_again(core);
     if (core->turns_mono_ns <= now.mono_ns)
         zkl_turns_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
@@ -145,7 +169,8 @@ void zkl_pace_timer(struct zkl_core *core)
 int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)
 {
     int64_t at = earlier(zkl_heartbeat_next(core, now), earlier(nudge_at(core), retry_at(core)));
-    at = earlier(at, earlier(core->put_off_mono_ns, core->turns_mono_ns));
+    at = earlier(at,
+                 earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, to_mono(now, core->lease_boot));
     if (core->bounded > 0)

@@ -326,6 +326,10 @@ static void on_made(struct zkl_step *s)
         break;
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:
@@ -379,6 +383,10 @@ static void on_create_refused(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_OTHER:
@@ -434,6 +442,10 @@ void zkl_step_on_listed(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:

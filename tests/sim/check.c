@@ -19,7 +19,14 @@ bool is_proved(const struct proc *p, const struct zkl_contender *c)
 
 bool may_be_denied(const struct world *w)
 {
-    return w->denied || w->fake.rules.eager;
+    return w->denied || w->fake.rules.eager || w->says_no;
+}
+
+bool may_be_refused(const struct world *w, int code)
+{
+    bool says_so = code == ZKL_EQUOTA || code == ZKL_EREADONLY || code == ZKL_EBADPATH ||
+                   code == ZKL_EUNIMPLEMENTED;
+    return w->says_no && says_so;
 }
 
 void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news)

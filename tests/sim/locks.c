@@ -32,7 +32,8 @@ static bool may_fail_with(const struct world *w, const struct app *app, int code
         return true;
     if ((code == ZKL_EEXHAUSTED && w->foreign_seen) || (code == ZKL_ENOMEM && w->out_of_memory) ||
         (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_ECLOSED && p->closed) ||
-        (code == ZKL_EAUTH && p->refused) || (code == ZKL_EACCES && may_be_denied(w)))
+        (code == ZKL_EAUTH && p->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
+        may_be_refused(w, code))
         return true;
     if (code != ZKL_ELOST)
         return false;

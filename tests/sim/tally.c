@@ -23,6 +23,7 @@ static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_WRONG_ANSWER] = "connected by an earlier attempt's answer",
     [FAKE_OWN_ERROR] = "error by a server of its own",
     [FAKE_UNKNOWN_WRITES] = "write of an unknown session",
+    [FAKE_WOULD_NOT] = "request that a server would not do",
 };
 
 static const char *const names[SIM_FAULTS] = {

@@ -22,6 +22,7 @@
 #define GUESTS 4                /* threads that take turns */
 #define PLACES 7                /* which they queue with */
 #define TURNS_ONCE_IN 3         /* schedules */
+#define SAYS_NO_ONCE_IN 5
 #define LONELY_ONCE_IN 7 /* not a multiple of the above */
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
 #define ALL_APPS (APPS + ROOTS + PLACES)
@@ -135,6 +136,7 @@ struct world {
     int64_t rates[PROCS]; /* of clocks, in ns per ms more than the servers' */
     bool late_answers;    /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
+    bool says_no;            /* servers would not do this and that */
     bool denied;             /* some node was, to its owner's heartbeats */
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
@@ -250,6 +252,8 @@ bool is_proved(const struct proc *p, const struct zkl_contender *c);
 void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news);
 /* May whoever waits for a proof with its node be told that it is denied? */
 bool may_be_denied(const struct world *w);
+/* Is it what a server said that would not do something? */
+bool may_be_refused(const struct world *w, int code);
 /* At the moment of a grant. */
 void check_grant(struct world *w, const struct app *app);
 /* When a contender gets to HOLDING by what its server has just shown it. */

@@ -175,6 +175,14 @@ static const char *code_name(int code)
         return "EPROTO";
     case ZKL_EUNPROVED:
         return "EUNPROVED";
+    case ZKL_EBADPATH:
+        return "EBADPATH";
+    case ZKL_EQUOTA:
+        return "EQUOTA";
+    case ZKL_EREADONLY:
+        return "EREADONLY";
+    case ZKL_EUNIMPLEMENTED:
+        return "EUNIMPLEMENTED";
     default:
         return "another code";
     }
@@ -352,6 +360,9 @@ static const char *const answer_names[] = {
     [ZKL_ANSWER_NOWATCHER] = "no watcher",
     [ZKL_ANSWER_NOMEM] = "no memory",
     [ZKL_ANSWER_FULL] = "too many watches",
+    [ZKL_ANSWER_QUOTA] = "quota",
+    [ZKL_ANSWER_READONLY] = "read-only",
+    [ZKL_ANSWER_BADPATH] = "bad path",
     [ZKL_ANSWER_OTHER] = "something else",
 };
 
