@@ -101,8 +101,11 @@ enum zkl_error {
     ZKL_EFOREIGN = -26,   /* inspect.h: the node is not one of a lock; force is needed */
     ZKL_EUNPROVED = -27,  /* trylock: nobody else has it, but too little of the session is proved for a
                              grant, as after a new link or a pause; soon it will be */
-    ZKL_EDOUBT = -28      /* unlock: not held any more, and in doubt: the window had run empty before, and
+    ZKL_EDOUBT = -28,     /* unlock: not held any more, and in doubt: the window had run empty before, and
                              nothing proved the hold afterwards: somebody else may have held the lock */
+    ZKL_EQUOTA = -29,     /* a quota on the path, or above it, is used up */
+    ZKL_EREADONLY = -30,  /* the server has lost the others and only answers reads; may pass */
+    ZKL_EUNIMPLEMENTED = -31 /* the server does not do what the call needs; the detail has what it said */
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.
@@ -114,7 +117,7 @@ ZKL_API const char *zkl_strerror(int code);
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: EBUSY, ETIMEDOUT, EDISCONNECTED, ENOMEM,
- * ESYSTEM, EUNPROVED. 0 otherwise. */
+ * ESYSTEM, EUNPROVED, EREADONLY. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and may be, or have been, somebody else's: stop writing.
@@ -411,7 +414,8 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
  * Not held: ETIMEDOUT, ECANCELED; EBUSY, EDISCONNECTED and EUNPROVED (tries only); ECLOSED, EACCES,
- * EAUTH, ENOCHROOT, EEXHAUSTED, EPROTO, ENOMEM, ESYSTEM, EINVAL, EBADTIMEOUT (a negative deadline, a
+ * EAUTH, ENOCHROOT, EEXHAUSTED, EQUOTA, EREADONLY, EUNIMPLEMENTED, EPROTO, ENOMEM, ESYSTEM, EINVAL,
+ * EBADTIMEOUT (a negative deadline, a
  * lease out of range), EFORK, EINCALLBACK, EDEADLK, EOVERFLOW, EMISMATCH (of a semaphore's mutex);
  * and ELOST: this thread's hold, or for a read lock its write lock, was lost and is still to be
  * unlocked.
@@ -467,7 +471,8 @@ ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 
 enum zkl_hold_state {
     ZKL_HELD = 1,    /* a suspect hold is proved again */
-    ZKL_SUSPECT = 2, /* the link is down or the window ended; may turn to HELD or LOST */
+    ZKL_SUSPECT = 2, /* the link is down, the window ended, or the node can't be checked; may turn to
+                        HELD or LOST */
     ZKL_LOST = 3,    /* for good; exactly once for each hold that is lost */
     ZKL_REVOKED = 4  /* somebody asks for the lock: finish and unlock soon; once for each hold */
 };
@@ -481,7 +486,9 @@ enum zkl_reason {
                                     as the session ended and this was heard of first */
     ZKL_REASON_LEASE_ENDED = 5,  /* LOST: the lease ended without renewal */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
-    ZKL_REASON_OWNER_EXITED = 7  /* LOST: the holding thread ended without unlock */
+    ZKL_REASON_OWNER_EXITED = 7, /* LOST: the holding thread ended without unlock */
+    ZKL_REASON_UNCHECKED = 8     /* SUSPECT: the server does not let this client check the node
+                                    any more (its ACL was replaced); the window is 0 until it does */
 };
 
 /* What happened to one hold. Valid during the callback only. */

@@ -178,7 +178,7 @@ int zkl_ask_fail(const struct zkl_ask *ask, int rc)
         return zkl_fail(rc, "%s: no %s there or below", path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
-    if (rc == ZKL_EPROTO)
+    if (zkl_error_is_answer(rc))
         return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
     return zkl_fail(rc, "%s", path);
 }

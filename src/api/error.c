@@ -53,7 +53,12 @@
     X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
                      "enough yet, as after a new link or a pause: try again, or wait")             \
     X(ZKL_EDOUBT, "not held any more, and for a while nothing proved the hold: somebody else may " \
-                  "have held the lock meanwhile, so look after what was written")
+                  "have held the lock meanwhile, so look after what was written")                  \
+    X(ZKL_EQUOTA, "a quota of the path, or of one above it, is used up: raise it, or remove what " \
+                  "is not needed there")                                                           \
+    X(ZKL_EREADONLY, "the server has lost the others and only answers reads: try again later")     \
+    X(ZKL_EUNIMPLEMENTED, "the server does not do what was asked: look at its version, and at "    \
+                          "what it says")
 
 const char *zkl_strerror(int code)
 {
@@ -102,7 +107,14 @@ int zkl_check_ms(int64_t ms, const char *call)
 int zkl_error_is_retryable(int code)
 {
     return code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_EDISCONNECTED ||
-           code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED;
+           code == ZKL_ENOMEM || code == ZKL_ESYSTEM || code == ZKL_EUNPROVED ||
+           code == ZKL_EREADONLY;
+}
+
+bool zkl_error_is_answer(int code)
+{
+    return code == ZKL_EPROTO || code == ZKL_EBADPATH || code == ZKL_EQUOTA ||
+           code == ZKL_EREADONLY || code == ZKL_EUNIMPLEMENTED;
 }
 
 int zkl_error_is_lost(int code)

@@ -2,6 +2,8 @@
 #ifndef ZKL_API_ERROR_H
 #define ZKL_API_ERROR_H
 
+#include <stdbool.h>
+
 #include <zklock/zklock.h>
 
 /* Note the failure for zkl_error_detail: "<sentence of code> (<what>)"; what is a printf text.
@@ -13,5 +15,7 @@ void zkl_fail_again(const char *detail);
 
 /* 0, or EBADTIMEOUT of that call: ms is not from 0 to ZKL_TIMEOUT_MAX_MS. */
 int zkl_check_ms(int64_t ms, const char *call);
+/* Is it what became of an answer of the server, whose number is known? */
+bool zkl_error_is_answer(int code);
 
 #endif

@@ -213,14 +213,21 @@ static void run_note(struct zkl_note *note)
     zkl_hold_unref(hold);
 }
 
+static void note_unchecked(struct zkl_hold *hold)
+{
+    atomic_store(&hold->unchecked, hold->contender.machine.unchecked);
+}
+
 void zkl_hold_returned(struct zkl_hold *hold)
 {
     if (hold->returned)
         return;
     hold->returned = true;
     zkl_count_acquired(hold);
+    note_unchecked(hold);
     if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
-        post_state(hold, ZKL_SUSPECT, ZKL_REASON_LINK);
+        post_state(hold, ZKL_SUSPECT,
+                   hold->contender.machine.unchecked ? ZKL_REASON_UNCHECKED : ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
         atomic_store(&hold->revoked, true); /* a member of several may not have been told */
         post_state(hold, ZKL_REVOKED, ZKL_REASON_NONE);
@@ -279,6 +286,7 @@ static void on_state(struct zkl_hold *hold, const struct zkl_news *news)
         if (atomic_exchange(&hold->lost, true))
             return; /* told before */
     }
+    note_unchecked(hold);
     post_state(hold, news->state, news->reason);
     zkl_hold_wake(hold); /* a call that waits for the window, if any */
 }
@@ -320,7 +328,8 @@ static int64_t window_ns(const struct zkl_hold *hold)
      * taken for that of a lost hold. */
     int64_t end =
         atomic_load_explicit(&hold->client->driver->window_end_boot, memory_order_acquire);
-    if (atomic_load_explicit(&hold->lost, memory_order_acquire))
+    if (atomic_load_explicit(&hold->lost, memory_order_acquire) ||
+        atomic_load_explicit(&hold->unchecked, memory_order_acquire))
         return 0;
     int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
     int64_t left = (lease != 0 && lease < end ? lease : end) - zkl_clock_boot_ns();
@@ -348,9 +357,8 @@ int zkl_hold_leave_again(struct zkl_hold *hold)
 
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)
 {
-    bool renewed = !hold->ended &&
-                   zkl_core_renew(&hold->client->driver->core, zkl_clock_now(), &hold->contender,
-                                  lease_ms * INT64_C(1000000));
+    bool renewed = !hold->ended && zkl_core_renew(&hold->client->driver->core, zkl_clock_now(),
+                                                  &hold->contender, lease_ms * INT64_C(1000000));
     if (renewed)
         atomic_store(&hold->lease_end_boot, hold->contender.machine.lease_end_boot);
     return renewed;

@@ -46,7 +46,7 @@ struct zkl_hold {
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;
     char node[ZKL_NODE_NAME_MAX + 1];
-    atomic_bool lost, revoked;
+    atomic_bool lost, revoked, unchecked;
     atomic_llong lease_end_boot; /* 0: none */
     int count, reentries;        /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */

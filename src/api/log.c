@@ -167,7 +167,8 @@ void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
                                           [ZKL_REASON_NODE_DELETED] = "the node was deleted",
                                           [ZKL_REASON_LEASE_ENDED] = "the lease ended",
                                           [ZKL_REASON_CLOSED] = "the client was closed",
-                                          [ZKL_REASON_OWNER_EXITED] = "its thread ended"};
+                                          [ZKL_REASON_OWNER_EXITED] = "its thread ended",
+                                          [ZKL_REASON_UNCHECKED] = "the node can't be checked"};
     struct zkl_log_event event = hold_event(hold, ZKL_LOG_HOLD, level_of_hold(state));
     event.node = hold->node;
     event.to = names[state];

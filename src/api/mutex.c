@@ -251,7 +251,7 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
                         path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: blocked by %s", path, hold->detail);
-    if (rc == ZKL_EPROTO)
+    if (zkl_error_is_answer(rc))
         return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
     if (rc == ZKL_ESYSTEM && hold->detail[0])
         return zkl_fail(rc, "%s: %s beside all that this client watches", path, hold->detail);

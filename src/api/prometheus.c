@@ -123,7 +123,8 @@ static const struct {
     {ZKL_EACCES, "acces"},       {ZKL_EAUTH, "auth"},
     {ZKL_ENOCHROOT, "nochroot"}, {ZKL_EEXHAUSTED, "exhausted"},
     {ZKL_EPROTO, "proto"},       {ZKL_EMISMATCH, "mismatch"},
-    {ZKL_EUNPROVED, "unproved"},
+    {ZKL_EUNPROVED, "unproved"}, {ZKL_EQUOTA, "quota"},
+    {ZKL_EREADONLY, "readonly"}, {ZKL_EUNIMPLEMENTED, "unimplemented"},
 };
 
 static const struct {

@@ -71,8 +71,8 @@ static int fail_answer(const struct attempt *a, const struct zkl_question *q, co
     case ZKL_ANSWER_NONODE:
         return fail(a, ZKL_ENONODE, doing);
     default:
-        return zkl_fail(ZKL_EPROTO, "%s: %.512s: while %s, ZooKeeper said %d", a->call, a->path,
-                        doing, q->number);
+        return zkl_fail(zkl_answer_code(q->answer), "%s: %.512s: while %s, ZooKeeper said %d",
+                        a->call, a->path, doing, q->number);
     }
 }
 

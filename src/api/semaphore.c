@@ -242,7 +242,7 @@ static int fail_answer(const struct zkl_question *q)
     if (q->answer == ZKL_ANSWER_NOAUTH)
         return zkl_fail(ZKL_EACCES, "%s: no %s", path,
                         q->query.kind == ZKL_REQ_SET ? "WRITE" : "CREATE on its parent");
-    return zkl_fail(ZKL_EPROTO, "%s: ZooKeeper said %d", path, q->number);
+    return zkl_fail(zkl_answer_code(q->answer), "%s: ZooKeeper said %d", path, q->number);
 }
 
 /* path, and what is missing above it. It may be there already. */

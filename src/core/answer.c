@@ -7,7 +7,7 @@
 #include "alone.h"
 #include "batch.h"
 #include "feed.h"
-#include "pace.h"
+#include "heartbeat.h"
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
@@ -143,8 +143,7 @@ void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
     bool fine = reply->answer == ZKL_ANSWER_OK;
     if (reply->answer == ZKL_ANSWER_LINK)
         zkl_proof_handed_back(proof, reply->stamp);
-    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, fine) &&
-             core->hopeful > 0)
+    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, fine) && core->hopeful > 0)
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
                           zkl_contender_is_hopeful);
 }
@@ -299,7 +298,8 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                               .version = reply->version};
     if (slot->kind == ZKL_REQ_LIST)
         zkl_share_answer(core, c, event); /* first: c may end by it */
-    if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET) /* which may have taken the GET's place */
+    if (slot->kind == ZKL_REQ_GET ||
+        slot->kind == ZKL_REQ_SET) /* which may have taken the GET's place */
         zkl_permits_share_limit(core, c, event);
     if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
         event.first = zkl_alone_created(core, c, reply->name);
@@ -322,8 +322,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 {
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
-    if (slot == &core->heartbeat)
-        zkl_pace_heartbeat_answered(core, reply);
+    if (zkl_heartbeat_is(core, slot))
+        zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->hello)
         on_hello(core, reply);
     else if (slot->batch)

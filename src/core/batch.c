@@ -362,8 +362,7 @@ static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t 
     }
 }
 
-bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c,
-                      const struct zkl_reply *reply)
+bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     struct zkl_batch *batch = c->batch;
     bool known = c->view && reply->answer == ZKL_ANSWER_OK;
@@ -405,8 +404,7 @@ static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct
                                         .name = batch->names[i],
                                         .czxid = reply->czxid});
         if (c && failed) /* its node is known, to be deleted */
-            zkl_core_feed_stop(core, c,
-                               reply->answer == ZKL_ANSWER_NOMEM ? ZKL_ENOMEM : ZKL_EPROTO);
+            zkl_core_feed_stop(core, c, zkl_answer_code(reply->answer));
     }
 }
 

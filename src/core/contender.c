@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <zklock/zklock.h>
+
 #include "step.h"
 
 #define BIT(state) (1u << (state))
@@ -112,6 +114,39 @@ void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int sta
 bool zkl_step_outcome_unknown(enum zkl_answer answer)
 {
     return answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_OTHER;
+}
+
+/* What ZooKeeper has a code for is never "not understood". */
+int zkl_answer_code(enum zkl_answer answer)
+{
+    switch (answer) {
+    case ZKL_ANSWER_NOMEM:
+        return ZKL_ENOMEM;
+    case ZKL_ANSWER_FULL:
+        return ZKL_ESYSTEM;
+    case ZKL_ANSWER_NOAUTH:
+        return ZKL_EACCES;
+    case ZKL_ANSWER_QUOTA:
+        return ZKL_EQUOTA;
+    case ZKL_ANSWER_READONLY:
+        return ZKL_EREADONLY;
+    case ZKL_ANSWER_BADPATH:
+        return ZKL_EBADPATH;
+    case ZKL_ANSWER_AUTH:
+        return ZKL_EAUTH;
+    case ZKL_ANSWER_OK:
+    case ZKL_ANSWER_LINK:
+    case ZKL_ANSWER_NONODE:
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_ROLLED_BACK:
+        return ZKL_EUNIMPLEMENTED;
+    case ZKL_ANSWER_OTHER:
+        break;
+    }
+    return ZKL_EPROTO;
 }
 
 bool zkl_step_window_open(const struct zkl_event *ev)

@@ -22,13 +22,18 @@ struct zkl_time {
 /* What ZooKeeper answered, as far as a lock cares. */
 enum zkl_answer {
     ZKL_ANSWER_OK,
-    ZKL_ANSWER_LINK, /* none came: whether the request was carried out is unknown */
+    ZKL_ANSWER_LINK, /* none came, or one to be asked again for: whether the request was carried out
+                        is unknown */
     ZKL_ANSWER_NONODE,
     ZKL_ANSWER_EXISTS,
     ZKL_ANSWER_NOTEMPTY,
     ZKL_ANSWER_NOAUTH,
     ZKL_ANSWER_UNIMPLEMENTED,
     ZKL_ANSWER_NOWATCHER,
+    ZKL_ANSWER_QUOTA,
+    ZKL_ANSWER_READONLY, /* the server has lost the others, and writes nothing */
+    ZKL_ANSWER_BADPATH,
+    ZKL_ANSWER_AUTH,        /* the server wants a credential, and has ended the session */
     ZKL_ANSWER_NOMEM,       /* never sent, for want of memory */
     ZKL_ANSWER_FULL,        /* never sent: a watch more than a reconnect can restore */
     ZKL_ANSWER_ROLLED_BACK, /* not carried out, because of another one in the same transaction */
@@ -71,9 +76,11 @@ enum zkl_event_type {
     ZKL_EV_OWN_DELETED,
     ZKL_EV_OWN_CHANGED,
     ZKL_EV_OWN_ARMED, /* the watch on our own node: it is there */
-    ZKL_EV_WAITED, /* for a while: what was put off is due */
+    ZKL_EV_WAITED,    /* for a while: what was put off is due */
     ZKL_EV_ROOT_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
+    ZKL_EV_UNCHECKED, /* answer: the server does not let us check our node, so no heartbeat does */
+    ZKL_EV_CHECKED,   /* it does again */
     ZKL_EV_PROVED,    /* a proof of the session succeeded */
     ZKL_EV_WINDOW_ENDED,
     ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
@@ -82,9 +89,9 @@ enum zkl_event_type {
     ZKL_EV_LIMIT_SET,   /* answer */
     ZKL_EV_LIMIT_FIRED, /* that data changed */
     ZKL_EV_STOP,        /* code: ETIMEDOUT, ECANCELED, ECLOSED */
-    ZKL_EV_STAY,        /* unlocked, but the node stays, for the next owner or (idle) for none yet */
-    ZKL_EV_RELEASE,     /* the owner's last unlock */
-    ZKL_EV_ABANDON,     /* reason: the owner goes away without unlock, or the client closes */
+    ZKL_EV_STAY,    /* unlocked, but the node stays, for the next owner or (idle) for none yet */
+    ZKL_EV_RELEASE, /* the owner's last unlock */
+    ZKL_EV_ABANDON, /* reason: the owner goes away without unlock, or the client closes */
     ZKL_EVENT_TYPES
 };
 
@@ -107,12 +114,13 @@ struct zkl_event {
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
     int number; /* of ZooKeeper's, for messages */
-    bool gone;  /* PRED_FIRED, WATCHED: its node was deleted while ours was there, in a live session */
-    bool asked; /* likewise: it was deleted, and whether ours is there will be told next */
-    bool held;  /* PRED_FIRED: until then it had the lock */
-    bool idle;  /* STAY: nobody is in it */
+    bool
+        gone; /* PRED_FIRED, WATCHED: its node was deleted while ours was there, in a live session */
+    bool asked;    /* likewise: it was deleted, and whether ours is there will be told next */
+    bool held;     /* PRED_FIRED: until then it had the lock */
+    bool idle;     /* STAY: nobody is in it */
     bool unlisted; /* a create that is sent now most likely needs no list: see alone.h */
-    bool first; /* CREATED: by its number the node is the first in the queue */
+    bool first;    /* CREATED: by its number the node is the first in the queue */
 };
 
 enum zkl_action_type {
@@ -131,18 +139,18 @@ enum zkl_action_type {
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
     ZKL_DO_WATCH_OWN_LATER, /* by ZKL_EV_WAITED, or when another of this client asks for it */
-    ZKL_DO_GET_LIMIT,      /* the root's data */
-    ZKL_DO_SET_LIMIT,      /* our number there, if nobody was faster */
-    ZKL_DO_WATCH_LIMIT,    /* the data, now and when it changes */
-    ZKL_DO_UNWATCH,        /* every watch of this contender */
-    ZKL_DO_UNWATCH_OTHERS, /* but the own node's: its deletion, which follows, clears that */
+    ZKL_DO_GET_LIMIT,       /* the root's data */
+    ZKL_DO_SET_LIMIT,       /* our number there, if nobody was faster */
+    ZKL_DO_WATCH_LIMIT,     /* the data, now and when it changes */
+    ZKL_DO_UNWATCH,         /* every watch of this contender */
+    ZKL_DO_UNWATCH_OTHERS,  /* but the own node's: its deletion, which follows, clears that */
     ZKL_DO_HEARTBEAT,
-    ZKL_DO_GRANT,    /* the rest tell the owner */
-    ZKL_DO_FAIL,     /* code */
-    ZKL_DO_RELEASED, /* code */
+    ZKL_DO_GRANT,     /* the rest tell the owner */
+    ZKL_DO_FAIL,      /* code */
+    ZKL_DO_RELEASED,  /* code */
     ZKL_DO_CONTENDED, /* others queue for what is held */
-    ZKL_DO_TELL,     /* hold state and reason */
-    ZKL_DO_LOST,     /* reason */
+    ZKL_DO_TELL,      /* hold state and reason */
+    ZKL_DO_LOST,      /* reason */
     ZKL_DO_END
 };
 
@@ -207,6 +215,7 @@ struct zkl_contender_machine {
     bool on_server;       /* node and czxid are known, and nothing said that it is gone */
     bool maybe_on_server; /* a create's answer was lost and no list has told since */
     bool suspect;         /* HOLDING, and told so */
+    bool unchecked;       /* heartbeats leave our node out: they would fail by it */
     bool revoked;         /* somebody asked us to let go */
     size_t before;        /* WAITING: contenders before us, as the last list said */
     bool asks;            /* a try that queued so */
@@ -214,7 +223,8 @@ struct zkl_contender_machine {
     bool contended;       /* some do, or were before us */
     bool pred_is_next;    /* WAITING: only one contender is before us */
     bool pred_is_gone;    /* WAITING: and that our own node is there will be told next */
-    bool pred_is_plain;   /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
+    bool
+        pred_is_plain; /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     bool posted;    /* unlock does not wait for the answer: set before START */
@@ -228,6 +238,9 @@ struct zkl_contender_machine {
     int64_t
         exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
 };
+
+/* Of an answer that ends a call, the code. */
+int zkl_answer_code(enum zkl_answer answer);
 
 /* For traces and tests. */
 const char *zkl_contender_state_name(enum zkl_contender_state state);
@@ -264,11 +277,23 @@ static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
     return m->state >= ZKL_QUEUEING && m->state <= ZKL_HOLDING;
 }
 
-/* Heartbeats are sent for it. */
-static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
+/* Heartbeats would be sent for it, if its node may be checked. */
+static inline bool zkl_contender_is_beaten_for(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
            (m->state == ZKL_WAITING && m->pred_is_next);
+}
+
+/* Heartbeats are sent for it. */
+static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
+{
+    return zkl_contender_is_beaten_for(m) && !m->unchecked;
+}
+
+/* Its node is tried now and then, whether it may be checked again. */
+static inline bool zkl_contender_is_unchecked(const struct zkl_contender_machine *m)
+{
+    return zkl_contender_is_beaten_for(m) && m->unchecked;
 }
 
 /* For something outside. */
@@ -286,7 +311,7 @@ static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
 /* A proof of the session would help it. */
 static inline bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect);
+    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect && !m->unchecked);
 }
 
 /* By the window's end. */

@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "feed.h"
 #include "group.h"
+#include "heartbeat.h"
 #include "pace.h"
 #include "pending.h"
 #include "permits.h"
@@ -90,6 +91,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .tracer = {port->trace ? contender_moved : NULL, core},
                               .lease_boot = INT64_MAX,
                               .put_off_mono_ns = INT64_MAX,
+                              .again_mono_ns = INT64_MAX,
                               .turns_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
                               .alone_from = ZKL_ALONE_FROM,
@@ -450,6 +452,7 @@ static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
     if (c->alone)
         c->alone->here += by * zkl_contender_is_here(m);
     core->need_window += by * zkl_contender_needs_window(m);
+    core->unchecked += by * zkl_contender_is_unchecked(m);
     core->waiting += by * zkl_contender_waits(m);
     core->hopeful += by * zkl_contender_is_hopeful(m);
     core->bounded += by * zkl_contender_is_bounded(m);
@@ -549,8 +552,20 @@ static bool is_held(const struct zkl_contender_machine *m)
 static void send_hello(struct zkl_core *core)
 {
     struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = "/"};
-    if (core->hello_wanted)
+    if (core->hello_wanted && core->hello.id == 0)
         zkl_pending_send(core, &core->hello, &request);
+}
+
+void zkl_core_go_on(struct zkl_core *core)
+{
+    send_hello(core);
+    /* What is to go goes before anything new comes. */
+    zkl_watch_retry(core);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
+    zkl_share_begin(core);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_not_leaving);
+    zkl_share_end(core);
+    zkl_query_link_up(core);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -614,10 +629,9 @@ static void settle(struct zkl_core *core)
     for (;;) {
         while ((slot = zkl_pending_take_refused(core, &refusal)))
             zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal});
-        if (settle_group(core) || settle_permits(core) || settle_turns(core) ||
-            settle_batch(core))
+        if (settle_group(core) || settle_permits(core) || settle_turns(core) || settle_batch(core))
             continue;
-        if (!zkl_pace_heartbeat_if_wanted(core)) /* refused, it is held off */
+        if (!zkl_heartbeat_if_wanted(core)) /* refused, it is held off */
             break;
     }
 }
@@ -660,14 +674,8 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         core->port->session(core->port, actions);
     if (actions & ZKL_SA_LINK_UP) {
         core->heartbeat_hold_off = 0;
-        send_hello(core);
-        /* What is to go goes before anything new comes. */
-        zkl_watch_retry(core);
-        zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
-        zkl_share_begin(core);
-        zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_not_leaving);
-        zkl_share_end(core);
-        zkl_query_link_up(core);
+        core->again_mono_ns = INT64_MAX;
+        zkl_core_go_on(core);
     }
     settle(core);
 }
@@ -675,7 +683,14 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
 void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl_reply *reply)
 {
     zkl_core_enter(core, now);
+    if (reply->answer == ZKL_ANSWER_AUTH) {
+        zkl_core_session_event(core,
+                               &(struct zkl_session_event){.type = ZKL_SE_AUTH_FAILED, .now = now});
+        return;
+    }
     zkl_answer_stamp(core, reply);
+    if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session))
+        zkl_pace_ask_again(core);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
     if (slot)
         zkl_answer(core, slot, reply);

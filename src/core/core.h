@@ -40,7 +40,7 @@ struct zkl_request {
     enum zkl_request_kind kind;
     const char *path; /* borrowed until send returns */
     const char *data; /* CREATE, MAKE, SET: the node's */
-    bool flag; /* LIST: with cversion, pzxid and czxid of the node itself */
+    bool flag;        /* LIST: with cversion, pzxid and czxid of the node itself */
     int32_t version;
     uint64_t watch_id;
     const char *const *checks;
@@ -67,7 +67,8 @@ struct zkl_reply {
     const char *const *children;
     size_t child_count;
     size_t failed_check; /* of a transaction that failed: which of its parts was to blame */
-    struct zkl_stamp stamp; /* the request's; sent_boot 0: this is no word of a server, nor of the end
+    struct zkl_stamp
+        stamp; /* the request's; sent_boot 0: this is no word of a server, nor of the end
                                of a link or of the attempt to make one */
 };
 
@@ -91,17 +92,12 @@ struct zkl_news {
 };
 
 /* A decision: one of the state machines moved. */
-enum zkl_trace_kind {
-    ZKL_TRACE_SESSION,
-    ZKL_TRACE_CONTENDER,
-    ZKL_TRACE_PERMITS,
-    ZKL_TRACE_TURNS
-};
+enum zkl_trace_kind { ZKL_TRACE_SESSION, ZKL_TRACE_CONTENDER, ZKL_TRACE_PERMITS, ZKL_TRACE_TURNS };
 
 struct zkl_trace {
     enum zkl_trace_kind kind;
-    int from, to;    /* of that machine's states */
-    const char *why; /* static */
+    int from, to;                          /* of that machine's states */
+    const char *why;                       /* static */
     const struct zkl_contender *contender; /* CONTENDER: which; PERMITS: the first of the request */
     uint64_t number;                       /* CONTENDER: its */
     int64_t mono_ns;
@@ -179,17 +175,17 @@ struct zkl_contender {
     size_t beat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
-    struct zkl_batch *batch;           /* NULL: its requests are its own */
-    bool wants_create, wants_list;     /* as a member of it */
-    bool looks_only;                   /* likewise: its list is out for the view, and not waited for */
-    struct zkl_children_view *view;    /* of its path, likewise; NULL: none is kept */
-    struct zkl_alone *alone;           /* likewise, and then it is a mutex's */
-    uint64_t seen_by;                  /* for that: the watch that stood when its delete went out */
-    struct zkl_share *share;           /* of its root, and of some others */
+    struct zkl_batch *batch;        /* NULL: its requests are its own */
+    bool wants_create, wants_list;  /* as a member of it */
+    bool looks_only;                /* likewise: its list is out for the view, and not waited for */
+    struct zkl_children_view *view; /* of its path, likewise; NULL: none is kept */
+    struct zkl_alone *alone;        /* likewise, and then it is a mutex's */
+    uint64_t seen_by;               /* for that: the watch that stood when its delete went out */
+    struct zkl_share *share;        /* of its root, and of some others */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
-    bool follows; /* not that list: another one, behind its answer */
-    bool counts;  /* in zkl_share's out */
+    bool follows;                /* not that list: another one, behind its answer */
+    bool counts;                 /* in zkl_share's out */
     struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
@@ -263,6 +259,13 @@ struct zkl_share {
  * come back with it for ever. */
 #define ZKL_WATCH_BYTES_MAX 1000000
 
+/* One transaction that checks our own nodes. */
+struct zkl_beat {
+    struct zkl_pending pending;
+    uint64_t serial; /* of the last one that was sent */
+    uint64_t round;  /* number of the last contender checked, where one can't check all */
+};
+
 struct zkl_core {
     struct zkl_port *port;
     struct zkl_session session;
@@ -273,6 +276,7 @@ struct zkl_core {
     /* How many contenders ... */
     size_t contenders;
     size_t need_window; /* ... want heartbeats */
+    size_t unchecked;   /* ... have a node that the server does not let us check */
     size_t waiting;     /* ... wait for something outside; queries too */
     size_t hopeful;     /* ... wait for a proof of the session */
     size_t bounded;     /* ... are to hear when the window ends */
@@ -289,7 +293,7 @@ struct zkl_core {
     size_t removals_due;        /* of those, the server is yet to be told of */
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
-    bool sharing; /* who lists again from here on has one list with others; see share.c */
+    bool sharing;         /* who lists again from here on has one list with others; see share.c */
     uint64_t share_round; /* how often that has begun */
     struct zkl_share shares[ZKL_SHARE_BUCKETS];
     size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
@@ -299,18 +303,23 @@ struct zkl_core {
     struct zkl_group *due_groups;
     struct zkl_permits *due_permits;
     struct zkl_turns *due_turns;
-    struct zkl_turns *timed_turns; /* those with a time to be looked at, */
-    int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
-    struct zkl_pending heartbeat, nudge, hello;
+    struct zkl_turns *timed_turns;      /* those with a time to be looked at, */
+    int64_t turns_mono_ns;              /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_beat heartbeat, recheck; /* of the nodes that may not be checked; see heartbeat.h */
+    struct zkl_pending nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
     bool heartbeat_wanted;      /* at once, whatever the pace */
     int64_t heartbeat_hold_off; /* not before this, after a failed one; CLOCK_MONOTONIC */
+    int64_t recheck_mono_ns;    /* when the next one is due, if there is somebody to check */
     uint64_t beats;
-    uint64_t beat_round; /* number of the last contender checked, where one beat can't check all */
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
+    int64_t
+        again_mono_ns; /* when what a server would not do now is asked again; INT64_MAX: nothing */
+    int64_t last_again_mono_ns;       /* when that was done last */
+    int64_t again_ns;                 /* how long that waits, more each time */
     uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
@@ -319,6 +328,7 @@ struct zkl_core {
  * server can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
 #define ZKL_NUDGE_MS 300
 #define ZKL_RETRY_MS 300
+#define ZKL_AGAIN_MAX_MS 5000
 #define ZKL_PUT_OFF_MS 300
 
 /* tick_ms: of the servers that may lead; 0: unknown. */
@@ -347,7 +357,7 @@ struct zkl_wish {
     int64_t lease_ns;                  /* > 0: how long the hold lasts, from its grant */
     struct zkl_batch *batch;           /* its requests go through this one, if not NULL */
     struct zkl_children_view *view;    /* for that, or NULL; lives as long as root */
-    struct zkl_alone *alone; /* of root, for a mutex, or NULL; likewise */
+    struct zkl_alone *alone;           /* of root, for a mutex, or NULL; likewise */
     struct zkl_group *group;           /* which decides for it, if not NULL */
     struct zkl_permits *permits;       /* likewise */
     struct zkl_turns *turns;           /* likewise; set by zkl_turns_join only */
@@ -356,7 +366,7 @@ struct zkl_wish {
     bool try_only, try_sync, watch_own;
     bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
     bool retained; /* the node may stay while nobody is in it */
-    bool posted; /* unlock does not wait for the answer */
+    bool posted;   /* unlock does not wait for the answer */
     bool lookahead;
 };
 

@@ -91,6 +91,10 @@ static void on_rooted(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:
@@ -104,7 +108,9 @@ static void on_renewed(struct zkl_step *s)
 {
     if (s->ev->answer == ZKL_ANSWER_NOAUTH)
         fail_blocked(s, "its ACL or its parent's (DELETE and CREATE are needed there)");
-    else if (s->ev->answer == ZKL_ANSWER_NOMEM || s->ev->answer == ZKL_ANSWER_OTHER)
+    else if (s->ev->answer != ZKL_ANSWER_OK && s->ev->answer != ZKL_ANSWER_LINK &&
+             s->ev->answer != ZKL_ANSWER_NONODE && s->ev->answer != ZKL_ANSWER_EXISTS &&
+             s->ev->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
         look_at_root(s); /* done, or somebody came in between: the root tells */
@@ -116,11 +122,11 @@ static void on_withdrawn(struct zkl_step *s)
     if (s->ev->answer == ZKL_ANSWER_NOAUTH) {
         s->m->on_server = false; /* it can't be deleted by us; nothing to hand to the janitor */
         fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
-    } else if (s->ev->answer == ZKL_ANSWER_NOMEM || s->ev->answer == ZKL_ANSWER_OTHER) {
-        zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
-    } else if (s->ev->answer != ZKL_ANSWER_LINK) {
+    } else if (s->ev->answer == ZKL_ANSWER_OK || s->ev->answer == ZKL_ANSWER_NONODE) {
         s->m->on_server = false;
         look_at_root(s);
+    } else if (s->ev->answer != ZKL_ANSWER_LINK) {
+        zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
     }
 }
 

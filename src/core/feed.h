@@ -20,6 +20,8 @@ void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace);
 /* Unlock it or end its wish, whichever it is; nothing if it is on its way out. Its owner has been told
  * of something else, or will be. */
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);
+/* The link is up, or a server that would not do something is asked again: all that waited for that. */
+void zkl_core_go_on(struct zkl_core *core);
 /* Its first step. */
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *c, const struct zkl_wish *wish);
 

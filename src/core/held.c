@@ -4,6 +4,14 @@
 
 #include "step.h"
 
+/* Nothing is left to do about the node: it is gone, or stays whatever we do. Any other answer may be another one
+ * after a while. */
+static bool is_deleted(enum zkl_answer answer)
+{
+    return answer == ZKL_ANSWER_OK || answer == ZKL_ANSWER_NONODE || answer == ZKL_ANSWER_NOAUTH ||
+           answer == ZKL_ANSWER_NOTEMPTY;
+}
+
 /* --- leaving ------------------------------------------------------------ */
 
 void zkl_step_send_delete(struct zkl_step *s)
@@ -62,12 +70,10 @@ void zkl_step_fail_denied(struct zkl_step *s, const char *detail)
 /* An answer that nothing else accounts for. */
 void zkl_step_fail_odd(struct zkl_step *s, const char *what)
 {
-    if (s->ev->answer == ZKL_ANSWER_NOMEM)
-        zkl_step_fail(s, ZKL_ENOMEM, what, "no memory");
-    else if (s->ev->answer == ZKL_ANSWER_FULL)
-        zkl_step_fail(s, ZKL_ESYSTEM, what, "too many watches");
-    else
-        zkl_step_fail(s, ZKL_EPROTO, what, "odd answer");
+    const char *why = s->ev->answer == ZKL_ANSWER_NOMEM  ? "no memory"
+                      : s->ev->answer == ZKL_ANSWER_FULL ? "too many watches"
+                                                         : "odd answer";
+    zkl_step_fail(s, zkl_answer_code(s->ev->answer), what, why);
 }
 
 /* --- holding ------------------------------------------------------------ */
@@ -105,6 +111,22 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
         return false;
     m->lease_end_boot = end_boot_ns;
     return true;
+}
+
+/* The session says nothing of a node that can't be looked at. */
+static void on_unchecked(struct zkl_step *s)
+{
+    if (!s->m->unchecked)
+        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+    s->m->suspect = s->m->unchecked = true;
+}
+
+static void on_proved(struct zkl_step *s)
+{
+    if (!s->m->suspect || s->m->unchecked || !zkl_step_window_open(s->ev))
+        return;
+    s->m->suspect = false;
+    zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
 }
 
 static void suspect(struct zkl_step *s, int reason)
@@ -224,11 +246,15 @@ void zkl_in_holding(struct zkl_step *s)
         if (s->m->looks_out)
             look_out(s); /* likewise, and who queued meanwhile may not be told */
         break;
+    case ZKL_EV_UNCHECKED:
+        on_unchecked(s);
+        break;
+    case ZKL_EV_CHECKED:
+        s->m->unchecked = false;
+        on_proved(s);
+        break;
     case ZKL_EV_PROVED:
-        if (s->m->suspect && zkl_step_window_open(s->ev)) {
-            s->m->suspect = false;
-            zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
-        }
+        on_proved(s);
         break;
     case ZKL_EV_OWN_CHANGED:
         if (s->m->watch_own)
@@ -277,7 +303,7 @@ void zkl_in_losthold(struct zkl_step *s)
         s->m->on_server = s->m->delete_out = false;
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        s->m->on_server = ev->answer == ZKL_ANSWER_NOMEM || zkl_step_outcome_unknown(ev->answer);
+        s->m->on_server = !is_deleted(ev->answer);
     } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
         zkl_step_send_delete(s);
     } else if (ev->type == ZKL_EV_RELEASE ||
@@ -324,6 +350,10 @@ static void on_unlock_answered(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:
@@ -357,8 +387,9 @@ static void on_leftover_listed(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
     const char *found = NULL;
-    bool unanswered = ev->answer == ZKL_ANSWER_NOMEM || zkl_step_outcome_unknown(ev->answer);
-    if (unanswered || s->m->create_out || s->m->on_server)
+    bool answered = ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE ||
+                    ev->answer == ZKL_ANSWER_NOAUTH;
+    if (!answered || s->m->create_out || s->m->on_server)
         return;
     if (ev->answer == ZKL_ANSWER_OK)
         found = zkl_step_find_own(s);
@@ -390,7 +421,7 @@ void zkl_in_leaving(struct zkl_step *s)
         }
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        if (ev->answer != ZKL_ANSWER_NOMEM && !zkl_step_outcome_unknown(ev->answer))
+        if (is_deleted(ev->answer))
             end(s, ev->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
     } else if (ev->type == ZKL_EV_LISTED) {
         on_leftover_listed(s);

@@ -10,9 +10,8 @@
 void zkl_pace_timer(struct zkl_core *core);
 /* When something will be, on CLOCK_MONOTONIC; INT64_MAX: never. */
 int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now);
-/* Send the heartbeat that somebody asked for; false: none is wanted, or it is too early. */
-bool zkl_pace_heartbeat_if_wanted(struct zkl_core *core);
-void zkl_pace_heartbeat_answered(struct zkl_core *core, const struct zkl_reply *reply);
+/* A server would not do something now, over a link that stays: not at once again. */
+void zkl_pace_ask_again(struct zkl_core *core);
 /* From now on its hold lasts lease_ns more; false: it has ended. */
 bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
 /* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. */

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "heartbeat.h"
+
 static struct zkl_pending **bucket(struct zkl_core *core, uint64_t id)
 {
     return &core->pending[id % ZKL_PENDING_BUCKETS];
@@ -24,7 +26,7 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
 static bool is_proof(const struct zkl_core *core, const struct zkl_pending *slot)
 {
     return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
-           slot == &core->heartbeat;
+           zkl_heartbeat_is(core, slot);
 }
 
 /* A removal of watches can be answered by libzookeeper itself, and a renewal is several requests. */

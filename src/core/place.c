@@ -15,6 +15,7 @@ static void forget_node(struct zkl_step *s)
     s->m->maybe_on_server = false;
     s->m->pred_is_next = false;
     s->m->was_first = false;
+    s->m->unchecked = false;
     s->m->revoked = false;
     s->m->looks_out = false;
     s->m->contended = false;
@@ -149,6 +150,7 @@ static bool window_fresh(const struct zkl_event *ev)
 void zkl_step_grant(struct zkl_step *s, const char *why)
 {
     s->m->pred_is_next = false;
+    s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
     if (window_fresh(s->ev)) {
         hold(s, why);
         return;
@@ -325,6 +327,10 @@ static void on_made(struct zkl_step *s)
         break;
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:
@@ -378,6 +384,10 @@ static void on_create_refused(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_OTHER:
@@ -433,6 +443,10 @@ void zkl_step_on_listed(struct zkl_step *s)
     case ZKL_ANSWER_NOTEMPTY:
     case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
     case ZKL_ANSWER_NOMEM:
     case ZKL_ANSWER_FULL:
     case ZKL_ANSWER_ROLLED_BACK:
@@ -470,6 +484,12 @@ void zkl_step_common_wish(struct zkl_step *s)
     case ZKL_EV_OWN_CHANGED:
         if (s->m->state == ZKL_WAITING)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+        break;
+    case ZKL_EV_UNCHECKED:
+        s->m->unchecked = true;
+        break;
+    case ZKL_EV_CHECKED:
+        s->m->unchecked = false;
         break;
     case ZKL_EV_REVOKED:
         s->m->revoked = true; /* told with the grant */
@@ -635,6 +655,8 @@ void zkl_in_confirming(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (s->ev->type == ZKL_EV_PROVED && window_fresh(s->ev))
         hold(s, "proved");
+    else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
+        zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
     else if (s->ev->type == ZKL_EV_LINK_UP && is_under(s->m))
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)

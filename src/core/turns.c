@@ -40,8 +40,8 @@ static void move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_
     enum zkl_turns_state from = turns->state;
     assert(zkl_turns_may_move(from, to));
     turns->state = to;
-    zkl_core_trace(
-        core, (struct zkl_trace){.kind = ZKL_TRACE_TURNS, .from = from, .to = to, .why = why});
+    zkl_core_trace(core,
+                   (struct zkl_trace){.kind = ZKL_TRACE_TURNS, .from = from, .to = to, .why = why});
 }
 
 void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns)

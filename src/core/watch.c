@@ -209,9 +209,9 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
 
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer)
 {
-    /* Without an answer libzookeeper keeps the watch and arms it again on the next server: the
+    /* Without a good answer libzookeeper keeps the watch and arms it again on the next server: the
      * removal is repeated when the link is back, or after a while. */
-    if (answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_NOMEM) {
+    if (answer != ZKL_ANSWER_OK && answer != ZKL_ANSWER_NOWATCHER && answer != ZKL_ANSWER_NONODE) {
         core->removals_due++;
         return;
     }

@@ -8,6 +8,9 @@
 
 /* The server's word for a session that has just ended; the C client's header has no name for it. */
 #define UNKNOWN_SESSION (-12)
+/* Likewise. */
+#define REQUEST_TIMEOUT (-122)
+#define QUOTA_EXCEEDED (-125)
 
 enum zkl_answer zkl_map_rc(int rc)
 {
@@ -24,7 +27,25 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZNOAUTH:
     case ZINVALIDACL: /* creator-only without an accepted credential */
         return ZKL_ANSWER_NOAUTH;
+    case ZBADARGUMENTS:
+    case ZNOCHILDRENFOREPHEMERALS:
+        return ZKL_ANSWER_BADPATH;
+    case QUOTA_EXCEEDED:
+        return ZKL_ANSWER_QUOTA;
+    case ZNOTREADONLY:
+        return ZKL_ANSWER_READONLY;
+    case ZSESSIONCLOSEDREQUIRESASLAUTH:
+        return ZKL_ANSWER_AUTH;
+    /* The others are no server's answer to anything that we ask. */
     case ZUNIMPLEMENTED:
+    case ZEPHEMERALONLOCALSESSION:
+    case ZNEWCONFIGNOQUORUM:
+    case ZRECONFIGINPROGRESS:
+    case ZRECONFIGDISABLED:
+    case ZSSLCONNECTIONERROR:
+    case ZAPIERROR:
+    case ZINVALIDCALLBACK:
+    case ZNOTHING:
         return ZKL_ANSWER_UNIMPLEMENTED;
     case ZNOWATCHER:
         return ZKL_ANSWER_NOWATCHER;
@@ -42,6 +63,11 @@ enum zkl_answer zkl_map_rc(int rc)
      * order, or for want of a descriptor. */
     case ZRUNTIMEINCONSISTENCY:
     case ZSYSTEMERROR:
+    /* The server was too busy to carry it out, or something went wrong as it did: asked again. */
+    case ZTHROTTLEDOP:
+    case REQUEST_TIMEOUT:
+    case ZDATAINCONSISTENCY:
+    case ZMARSHALLINGERROR:
         return ZKL_ANSWER_LINK;
     default:
         return ZKL_ANSWER_OTHER;

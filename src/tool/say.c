@@ -54,6 +54,7 @@ static int status_of(int code)
         return EXIT_CONFIG;
     case ZKL_EDISCONNECTED:
     case ZKL_EUNPROVED:
+    case ZKL_EREADONLY:
         return EXIT_NO_SERVER;
     case ZKL_EACCES:
     case ZKL_EAUTH:

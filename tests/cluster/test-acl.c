@@ -2,6 +2,7 @@
 /* Denied by an ACL, or without the credential: each has its code and a sentence that names the path
  * and what is denied; nothing hangs and nothing is left. */
 #include "creator.h"
+#include "notes.h"
 
 #include "api/client.h"
 
@@ -181,6 +182,109 @@ static void without_delete_a_wait_times_out(void **state)
     cluster_free(holder, held);
 }
 
+/* --- a right that is taken away ---------------------------------------------------------------- */
+
+#define DENIED_MS 3000 /* the session timeout: what is denied stays so for longer */
+
+/* The raw connection is the stranger. */
+static struct zkl_client *denied_client(void)
+{
+    struct zkl_client_options options = cluster_options();
+
+    check_ok(wire_auth(raw, "digest", "stranger:strange"));
+    options.session_timeout_ms = DENIED_MS;
+    return cluster_client_with(&options);
+}
+
+static bool is_proved(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    int64_t end = zkl_session_window_end(&client->driver->core.session);
+    zkl_driver_unlock(client->driver);
+    return end > zkl_clock_boot_ns();
+}
+
+/* Goal: a held node whose ACL a stranger replaces costs its own hold the window and no other one, also not that
+ * of who gets a lock meanwhile; with the right back it is proved again; unlock deletes it in any case. Method: one
+ * client holds three locks with callbacks; the nodes of the first two are given to a stranger alone, for longer
+ * than a session timeout; that of the first is given back. Modes: F57. */
+static void a_held_node_that_its_client_may_not_read(void **state)
+{
+    static struct notes notes[3] = {NOTES_INIT, NOTES_INIT, NOTES_INIT};
+    const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
+    const struct wire_acl anyone = {WIRE_PERM_ALL, "world", "anyone"};
+    const char *names[3] = {"denied-a", "denied-b", "denied-c"};
+    struct zkl_client *client = denied_client();
+    struct zkl_mutex *held[3], *late = cluster_mutex(client, cluster_path("denied-late"));
+    char nodes[3][256];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        held[i] = cluster_mutex(client, cluster_path(names[i]));
+        check_ok(zkl_mutex_set_callback(held[i], take_note, &notes[i]));
+        check_ok(zkl_mutex_lock(held[i]));
+        check_num(zkl_mutex_node_path(held[i], nodes[i], sizeof nodes[i]), >, 0);
+    }
+    check_ok(wire_set_acl(raw, cluster_at(nodes[0]), &stranger, 1));
+    check_ok(wire_set_acl(raw, cluster_at(nodes[1]), &stranger, 1));
+    for (int i = 0; i < 2; i++) {
+        check_note(&notes[i], 0, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+        check_num(zkl_mutex_window_ms(held[i]), ==, 0);
+        check_num(zkl_mutex_still_held(held[i], 0), ==, 0);
+    }
+    /* The window of the third goes on to be proved, for longer than one proof could last. */
+    int64_t start = net_now_ms();
+    while (net_now_ms() - start < 3 * DENIED_MS / 2) {
+        check_wait(zkl_mutex_window_ms(held[2]) > 0, WAIT_MS);
+        net_nap_ms(20);
+    }
+    check_ok(zkl_mutex_lock(late));
+    check_ok(zkl_mutex_unlock(late));
+    check_num(noted(&notes[0]), ==, 1);
+    check_num(noted(&notes[1]), ==, 1);
+    check_wait(zkl_mutex_window_ms(held[2]) > 0, WAIT_MS);
+    check_num(zkl_mutex_window_ms(held[0]), ==, 0);
+
+    check_ok(wire_set_acl(raw, cluster_at(nodes[0]), &anyone, 1));
+    check_note(&notes[0], 1, ZKL_HELD, ZKL_REASON_NONE);
+    check_wait(zkl_mutex_window_ms(held[0]) > 0, WAIT_MS);
+    check_num(zkl_mutex_window_ms(held[1]), ==, 0);
+    for (int i = 0; i < 3; i++) {
+        check_ok(zkl_mutex_unlock(held[i]));
+        check_num(cluster_children(cluster_path(names[i])), ==, 0);
+        check_ok(zkl_mutex_free(held[i]));
+    }
+    cluster_free(client, late);
+}
+
+/* Goal: where the only hold's node is denied nothing is proved any more, and unlock still deletes it. Method: its
+ * ACL is given to a stranger, until the session's own window is over. Modes: F57. */
+static void the_only_held_node_may_not_be_read(void **state)
+{
+    static struct notes notes = NOTES_INIT;
+    const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
+    const char *path = cluster_path("denied-alone");
+    struct zkl_client *client = denied_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    char node[256];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
+    check_ok(zkl_mutex_lock(mutex));
+    check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
+    check_ok(wire_set_acl(raw, cluster_at(node), &stranger, 1));
+    check_note(&notes, 0, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+    check_wait(!is_proved(client), WAIT_MS);
+    check_num(zkl_mutex_window_ms(mutex), ==, 0);
+    check_num(cluster_children(path), ==, 1);
+    int rc = zkl_mutex_unlock(mutex);
+    check_true(rc == ZKL_OK || rc == ZKL_EUNCONFIRMED);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
 /* --- a client that keeps its nodes to itself -------------------------------------------------- */
 
 /* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
@@ -274,6 +378,8 @@ static const struct CMUnitTest tests[] = {
     cluster_test(without_read_on_the_predecessor),
     cluster_test(without_delete_unlock_says_what_stays),
     cluster_test(without_delete_a_wait_times_out),
+    cluster_test(a_held_node_that_its_client_may_not_read),
+    cluster_test(the_only_held_node_may_not_be_read),
     cluster_test(creator_only_is_what_every_node_gets),
     cluster_test(others_are_told_what_is_denied),
     cluster_test(a_refused_credential_ends_every_call),

@@ -12,8 +12,33 @@
 bool is_proved(const struct proc *p, const struct zkl_contender *c)
 {
     int64_t now = now_of(p).boot_ns;
-    return c->machine.state == ZKL_HOLDING && now < zkl_session_window_end(&p->core.session) &&
+    return c->machine.state == ZKL_HOLDING && !c->machine.unchecked &&
+           now < zkl_session_window_end(&p->core.session) &&
            (c->machine.lease_end_boot == 0 || now < c->machine.lease_end_boot);
+}
+
+bool may_be_denied(const struct world *w)
+{
+    return w->denied || w->fake.rules.eager || w->says_no;
+}
+
+bool may_be_refused(const struct world *w, int code)
+{
+    bool says_so = code == ZKL_EQUOTA || code == ZKL_EREADONLY || code == ZKL_EBADPATH ||
+                   code == ZKL_EUNIMPLEMENTED;
+    return w->says_no && says_so;
+}
+
+void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news)
+{
+    if (news->state == ZKL_HELD)
+        must(was_suspect);
+    else
+        must(news->state == ZKL_SUSPECT);
+    if (news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
+        must(may_be_denied(p->world));
+    else
+        must(was_suspect == (news->state == ZKL_HELD));
 }
 
 static bool was_deleted(const struct app *app)
@@ -340,24 +365,40 @@ static void check_pending(const struct proc *p)
 
 static void check_counts(const struct proc *p)
 {
-    size_t contenders = 0, window = 0, waiting = 0;
+    size_t contenders = 0, window = 0, waiting = 0, unchecked = 0;
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
         contenders++;
         window += zkl_contender_needs_window(&c->machine);
+        unchecked += zkl_contender_is_unchecked(&c->machine);
+        if (p->core.heartbeat.pending.id != 0 && c->beat == p->core.heartbeat.serial)
+            must(!c->machine.unchecked); /* it would fail all others */
         waiting += zkl_contender_waits(&c->machine);
         must(c->machine.state != ZKL_ENDED);
         check_predecessor(p, c);
     }
     must(contenders == p->core.contenders);
     must(window == p->core.need_window);
+    must(unchecked == p->core.unchecked);
     must(waiting + queries_out(p) == p->core.waiting);
     must(!p->core.refused);
 }
 
-void check_process(const struct proc *p)
+/* With a node that may be checked, and nothing in the way, the session is proved. */
+static void check_proof(struct proc *p)
+{
+    int64_t now_ms = p->world->fake.now_ms;
+    if (!p->world->calm || !proc_is_awake(p) || p->core.need_window == 0 ||
+        !zkl_session_connected(&p->core.session))
+        p->unproved_ms = now_ms;
+    if (now_ms - p->unproved_ms > FAKE_TIMEOUT_MS)
+        must(now_of(p).boot_ns - p->core.session.proof.beat_boot < FAKE_TIMEOUT_MS / 2 * MS);
+}
+
+void check_process(struct proc *p)
 {
     if (p->dead_until_ms != 0)
         return;
+    check_proof(p);
     check_group(p);
     check_counts(p);
     check_subscriptions(p);

@@ -725,9 +725,11 @@ static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
 {
     bool unchecked = fake_breaks(h->fake, FAKE_UNCHECKED); /* nor that it has ended */
     for (size_t i = 0; i < r->check_count; i++) {
-        if (unchecked || fake_find(h->fake, r->checks[i]))
+        const struct fake_node *node = fake_find(h->fake, r->checks[i]);
+        bool denied = node && node->denied && r->kind == ZKL_REQ_HEARTBEAT;
+        if (unchecked || (node && !denied))
             continue;
-        reply->answer = ZKL_ANSWER_NONODE;
+        reply->answer = denied ? ZKL_ANSWER_NOAUTH : ZKL_ANSWER_NONODE;
         reply->failed_check = i;
         return;
     }
@@ -1005,13 +1007,33 @@ static bool is_served(struct fake_handle *h)
 
 /* With eager checks of ACLs a server answers errors that the leader does not hear of: here that of a
  * node of the session's own which its client may not read any more. */
-static bool is_refused(struct fake_handle *h)
+static bool is_refused(struct fake_handle *h, size_t *check)
 {
     const struct zkl_request *r = &h->out.first->request;
     if (!h->fake->rules.eager || r->kind != ZKL_REQ_HEARTBEAT || r->check_count == 0)
         return false;
-    const struct fake_node *node = fake_find(h->fake, r->checks[0]);
+    *check = fake_random(h->fake->prng, (unsigned)r->check_count);
+    const struct fake_node *node = fake_find(h->fake, r->checks[*check]);
     return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
+}
+
+/* Too busy, no quota, read-only, and what else it has a code for: nothing is carried out. In a transaction some
+ * part is to blame, or none. */
+static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
+{
+    static const enum zkl_answer answers[] = {ZKL_ANSWER_LINK,          ZKL_ANSWER_LINK,
+                                              ZKL_ANSWER_QUOTA,         ZKL_ANSWER_READONLY,
+                                              ZKL_ANSWER_UNIMPLEMENTED, ZKL_ANSWER_BADPATH};
+    const struct zkl_request *r = &h->out.first->request;
+    unsigned once_in = h->fake->would_not_once_in;
+    if (once_in == 0 || r->kind == ZKL_REQ_NUDGE || !fake_chance(h->fake->prng, once_in))
+        return false;
+    reply->answer = answers[fake_random(h->fake->prng, sizeof answers / sizeof *answers)];
+    reply->failed_check = fake_random(h->fake->prng, (unsigned)r->check_count + 1);
+    if (reply->answer == ZKL_ANSWER_LINK)
+        reply->failed_check = r->check_count;
+    h->fake->tally[FAKE_WOULD_NOT]++;
+    return true;
 }
 
 static void note(struct fake_handle *h)
@@ -1035,7 +1057,8 @@ static void serve_late(struct fake_handle *h)
 }
 
 /* Let the first message of this kind that is not in front go ahead of all others. */
-static void to_the_front(struct fake_queue *queue, bool (*is_it)(const struct fake_message *message))
+static void to_the_front(struct fake_queue *queue,
+                         bool (*is_it)(const struct fake_message *message))
 {
     struct fake_message **at = queue->first ? &queue->first->next : &queue->first;
     while (*at && !is_it(*at))
@@ -1066,17 +1089,20 @@ bool fake_serve(struct fake_handle *h)
 {
     if (!h->linked || h->stuck || !h->out.first)
         return false;
-    bool refused = is_refused(h);
+    size_t check = 0;
+    bool refused = is_refused(h, &check);
     if (!refused && !is_served(h))
         return false;
     note(h);
     release_held(h->fake);
     serve_late(h);
     overtake(h);
+    struct zkl_reply reply = {.answer = ZKL_ANSWER_NOAUTH, .failed_check = check};
+    bool done = refused || would_not(h, &reply);
     struct fake_message *message = queue_take(&h->out);
-    struct zkl_reply reply = {.id = message->request.id, .answer = ZKL_ANSWER_NOAUTH};
+    reply.id = message->request.id;
     h->fake->tally[FAKE_OWN_ERROR] += refused;
-    if (!refused)
+    if (!done)
         serve_one(h, &message->request, &reply);
     struct fake_message *answer = to_client(h, FAKE_REPLY);
     answer->request = message->request; /* its texts go along */

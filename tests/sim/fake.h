@@ -35,6 +35,7 @@ enum fake_fault {
     FAKE_WRONG_ANSWER,   /* an earlier attempt's declares a link connected */
     FAKE_OWN_ERROR,      /* a server's, that the leader does not hear of */
     FAKE_UNKNOWN_WRITES, /* of a session that has ended */
+    FAKE_WOULD_NOT,      /* a server that is too busy, or has no quota left, or the like */
     FAKE_FAULTS
 };
 
@@ -59,6 +60,7 @@ struct fake_node {
     char *text;           /* its data; NULL: none */
     int32_t version;      /* of that */
     int64_t shown_czxid;  /* what answers tell of it */
+    bool denied;          /* to its owner's heartbeats: its ACL was replaced */
 };
 
 struct fake_change {
@@ -145,6 +147,7 @@ struct fake {
     int64_t zxid_back; /* how much less is told, since the last election */
     int64_t last_session;
     bool no_containers;
+    unsigned would_not_once_in; /* so many requests a server says no to what is asked; 0: never */
     struct fake_node *nodes;
     size_t node_count, node_room;
     struct fake_change *changes;

@@ -342,6 +342,16 @@ static void write_node(struct world *w, struct fake_node *node)
     fake_write(&w->fake, node, revoke ? ZKL_REVOCATION : "");
 }
 
+/* Its ACL is replaced, or the old one comes back. */
+static void deny_node(struct world *w, struct fake_node *node)
+{
+    node->denied = !node->denied;
+    w->denied = true;
+    happened(w, node->denied ? SIM_DENIED : SIM_ALLOWED);
+    say("[%6lld] the owner of %s may%s check it", (long long)w->fake.now_ms, node->path,
+        node->denied ? " not" : "");
+}
+
 static void delete_children(struct world *w, const struct fake_node *root)
 {
     for (size_t i = 0; i < w->fake.node_count; i++) {
@@ -399,10 +409,14 @@ static void interfere(struct world *w)
     struct fake_node *node = some_node(w);
     struct fake_node *root = fake_find(&w->fake, root_paths[rnd(w, ROOTS)]);
     w->fault_seen = true;
-    switch (rnd(w, 6)) {
+    switch (rnd(w, 7)) {
     case 0:
         if (node)
             delete_node(w, node);
+        break;
+    case 6:
+        if (node)
+            deny_node(w, node);
         break;
     case 1:
     case 2:

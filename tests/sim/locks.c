@@ -32,7 +32,8 @@ static bool may_fail_with(const struct world *w, const struct app *app, int code
         return true;
     if ((code == ZKL_EEXHAUSTED && w->foreign_seen) || (code == ZKL_ENOMEM && w->out_of_memory) ||
         (code == ZKL_ESYSTEM && w->few_watches) || (code == ZKL_ECLOSED && p->closed) ||
-        (code == ZKL_EAUTH && p->refused))
+        (code == ZKL_EAUTH && p->refused) || (code == ZKL_EACCES && may_be_denied(w)) ||
+        may_be_refused(w, code))
         return true;
     if (code != ZKL_ELOST)
         return false;
@@ -79,8 +80,8 @@ static void on_state(struct world *w, struct app *app, const struct zkl_news *ne
         app->revoked = true;
         return;
     }
-    must(app->suspect == (news->state == ZKL_HELD));
-    app->suspect = !app->suspect;
+    check_state(app->proc, app->suspect, news);
+    app->suspect = news->state == ZKL_SUSPECT;
 }
 
 void locks_news(struct app *app, const struct zkl_news *news)

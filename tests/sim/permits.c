@@ -73,6 +73,7 @@ static void on_failed(struct ask *ask, int code)
         code == ask->stop_code || (ends_try && ask->permits.wish.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
         (code == ZKL_ECLOSED && ask->proc->closed) || (code == ZKL_EAUTH && ask->proc->refused) ||
+        (code == ZKL_EACCES && may_be_denied(w)) || may_be_refused(w, code) ||
         (code == ZKL_EMISMATCH && w->mismatch) ||
         (code == ZKL_EMISMATCH && w->limit_changes && !ask->proc->view.agreed) ||
         (code == ZKL_EINVAL && w->limit_changes);
@@ -114,8 +115,9 @@ void permits_news(struct proc *p, struct zkl_contender *contender, const struct 
         permit->lost = true;
         p->world->tally->losses++;
     } else if (news->state != ZKL_REVOKED) {
-        must(!permit->lost && permit->suspect == (news->state == ZKL_HELD));
-        permit->suspect = !permit->suspect;
+        must(!permit->lost);
+        check_state(p, permit->suspect, news);
+        permit->suspect = news->state == ZKL_SUSPECT;
     }
 }
 

@@ -79,6 +79,8 @@ static void world_init(struct world *w)
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
     if (w->lonely && w->fault_rate < 100)
         w->fault_rate *= 10;
+    w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;
+    w->fake.would_not_once_in = w->says_no ? 40 : 0;
     w->turns_root = w->seed / TURNS_ONCE_IN % 2 == 0 ? 0 : TURNS_ROOT;
     for (int i = 0; i < PROCS; i++)
         proc_init(w, &w->procs[i]);
@@ -110,6 +112,7 @@ static void heal(struct world *w)
 {
     int64_t began_ms = w->fake.now_ms;
     w->healing = w->calm = true;
+    w->fake.would_not_once_in = 0;
     while (!check_done(w) && w->fake.now_ms - began_ms < HEAL_MS) {
         bool busy = false;
         for (int i = 0; i < PROCS; i++) {

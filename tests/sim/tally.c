@@ -23,6 +23,7 @@ static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_WRONG_ANSWER] = "connected by an earlier attempt's answer",
     [FAKE_OWN_ERROR] = "error by a server of its own",
     [FAKE_UNKNOWN_WRITES] = "write of an unknown session",
+    [FAKE_WOULD_NOT] = "request that a server would not do",
 };
 
 static const char *const names[SIM_FAULTS] = {
@@ -61,6 +62,8 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_REVOKED] = "request to let go",
     [SIM_OVERWRITTEN] = "node's data overwritten",
     [SIM_DELETED] = "node deleted by an administrator",
+    [SIM_DENIED] = "node that its owner may not check",
+    [SIM_ALLOWED] = "node that its owner may check again",
     [SIM_COLLECTED] = "empty container removed",
     [SIM_STRANGER] = "child that is no contender",
     [SIM_COUNTER_ZONE] = "counter in the zone not granted",

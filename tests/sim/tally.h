@@ -48,6 +48,8 @@ enum sim_fault {
     SIM_REVOKED,
     SIM_OVERWRITTEN,
     SIM_DELETED, /* a node, by an administrator */
+    SIM_DENIED,  /* its owner may not check it, */
+    SIM_ALLOWED, /* and may again */
     SIM_COLLECTED,
     SIM_STRANGER, /* a child that is no contender */
     SIM_COUNTER_ZONE,

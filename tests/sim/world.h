@@ -22,6 +22,7 @@
 #define GUESTS 4                /* threads that take turns */
 #define PLACES 7                /* which they queue with */
 #define TURNS_ONCE_IN 3         /* schedules */
+#define SAYS_NO_ONCE_IN 5
 #define LONELY_ONCE_IN 7 /* not a multiple of the above */
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
 #define ALL_APPS (APPS + ROOTS + PLACES)
@@ -126,6 +127,7 @@ struct proc {
     bool quiet; /* its owners want nothing new while its server is alone, which answers reads so */
     bool cut_soon; /* something is under way whose answer had better be lost now and then */
     bool closed, refused, open_current, open_probe;
+    int64_t unproved_ms; /* when it last could not prove its session: nothing to check, or no link */
     int64_t spin_ms;
     int spins;
 };
@@ -142,6 +144,8 @@ struct world {
     int64_t rates[PROCS]; /* of clocks, in ns per ms more than the servers' */
     bool late_answers;    /* completion threads may stand still */
     bool healing, calm, out_of_memory, wiped, strangers, foreign_seen, fault_seen;
+    bool says_no;            /* servers would not do this and that */
+    bool denied;             /* some node was, to its owner's heartbeats */
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
     bool elected;            /* a new leader was, at least once */
@@ -252,6 +256,12 @@ void faults_mend(struct proc *p);
 
 /* Does the session's window, and the lease if there is one, prove it now? */
 bool is_proved(const struct proc *p, const struct zkl_contender *c);
+/* A hold is told to be SUSPECT, and was so before or not, or HELD. */
+void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news);
+/* May whoever waits for a proof with its node be told that it is denied? */
+bool may_be_denied(const struct world *w);
+/* Is it what a server said that would not do something? */
+bool may_be_refused(const struct world *w, int code);
 /* At the moment of a grant. */
 void check_grant(struct world *w, const struct app *app);
 /* When a contender gets to HOLDING by what its server has just shown it. */
@@ -263,7 +273,7 @@ struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
                              const char *deleted_guid);
 /* What it was told. */
 void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
-void check_process(const struct proc *p);
+void check_process(struct proc *p);
 /* A session is about to expire. */
 void check_expiry(struct fake *fake, int64_t session);
 void check_world(struct world *w);

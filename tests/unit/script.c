@@ -177,6 +177,14 @@ static const char *code_name(int code)
         return "EUNPROVED";
     case ZKL_EDOUBT:
         return "EDOUBT";
+    case ZKL_EBADPATH:
+        return "EBADPATH";
+    case ZKL_EQUOTA:
+        return "EQUOTA";
+    case ZKL_EREADONLY:
+        return "EREADONLY";
+    case ZKL_EUNIMPLEMENTED:
+        return "EUNIMPLEMENTED";
     default:
         return "another code";
     }
@@ -185,7 +193,7 @@ static const char *code_name(int code)
 static const char *const state_names[] = {"", "HELD", "SUSPECT", "LOST", "REVOKED"};
 static const char *const reason_names[] = {"",           " (link)",         " (window)",
                                            " (expired)", " (node deleted)", " (lease)",
-                                           " (closed)",  " (exited)"};
+                                           " (closed)",  " (exited)",       " (unchecked)"};
 
 static void port_news(struct zkl_port *port, struct zkl_contender *c, const struct zkl_news *news)
 {
@@ -269,6 +277,7 @@ void script_free(struct script *s)
 {
     assert_int_equal(s->core.contenders, 0);
     assert_int_equal(s->core.need_window, 0);
+    assert_int_equal(s->core.unchecked, 0);
     assert_int_equal(s->core.waiting, 0);
     assert_int_equal(s->core.hopeful, 0);
     assert_int_equal(s->core.bounded, 0);
@@ -353,6 +362,9 @@ static const char *const answer_names[] = {
     [ZKL_ANSWER_NOWATCHER] = "no watcher",
     [ZKL_ANSWER_NOMEM] = "no memory",
     [ZKL_ANSWER_FULL] = "too many watches",
+    [ZKL_ANSWER_QUOTA] = "quota",
+    [ZKL_ANSWER_READONLY] = "read-only",
+    [ZKL_ANSWER_BADPATH] = "bad path",
     [ZKL_ANSWER_OTHER] = "something else",
 };
 

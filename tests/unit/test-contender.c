@@ -202,7 +202,7 @@ static void a_server_that_makes_nothing_is_odd(void **state)
     script_forget(s);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
     script_expect(s, "[     0] #1 MAKING -> ENDED: odd answer\n"
-                     "  #1 failed EPROTO: making the path\n"
+                     "  #1 failed EUNIMPLEMENTED: making the path\n"
                      "  #1 ended\n");
     script_free(s);
 }

@@ -290,9 +290,9 @@ static bool notice(struct walk *w)
         ZKL_EV_PRED_FIRED, ZKL_EV_PRED_FIRED,  ZKL_EV_OWN_DELETED, ZKL_EV_OWN_CHANGED,
         ZKL_EV_ROOT_FIRED, ZKL_EV_NODE_GONE,   ZKL_EV_PROVED,      ZKL_EV_WINDOW_ENDED,
         ZKL_EV_WATCHED,    ZKL_EV_LEASE_ENDED, ZKL_EV_REVOKED,     ZKL_EV_LIMIT_FIRED,
-        ZKL_EV_WAITED};
+        ZKL_EV_WAITED,     ZKL_EV_UNCHECKED,   ZKL_EV_CHECKED};
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
-    if (w->ev.type == ZKL_EV_WATCHED)
+    if (w->ev.type == ZKL_EV_WATCHED || w->ev.type == ZKL_EV_UNCHECKED)
         w->ev.answer = some_answer(w);
     w->ev.gone = w->ev.type == ZKL_EV_PRED_FIRED && fake_chance(&w->prng, 2);
     w->ev.held = w->ev.gone && fake_chance(&w->prng, 2);

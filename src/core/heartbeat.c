@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heartbeat.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "feed.h"
+#include "pending.h"
+
+#define MS INT64_C(1000000)
+
+/* --- sending ------------------------------------------------------------ */
+
+static bool beats_for(const struct zkl_contender_machine *m)
+{
+    return zkl_contender_needs_window(m) && m->on_server;
+}
+
+/* Those whom this one checks: in turn, where there are more than it can carry. */
+static size_t choose_checked(struct zkl_core *core, const struct zkl_beat *beat,
+                             bool (*want)(const struct zkl_contender_machine *m),
+                             struct zkl_contender **chosen)
+{
+    size_t n = 0, max = ZKL_HEARTBEAT_CHECKS_MAX;
+    for (int pass = 0; pass < 2 && n < max; pass++) {
+        for (struct zkl_contender *c = core->first; c && n < max; c = c->next) {
+            if ((c->number > beat->round) == (pass == 0) && want(&c->machine))
+                chosen[n++] = c;
+        }
+    }
+    return n;
+}
+
+static void send(struct zkl_core *core, struct zkl_beat *beat, struct zkl_contender **chosen,
+                 size_t n)
+{
+    const char *checks[ZKL_HEARTBEAT_CHECKS_MAX];
+    char one[ZKL_NODE_PATH_MAX + 1];
+    assert(n > 0);
+    char *many = n > 1 ? malloc(n * sizeof one) : NULL;
+    if (!many)
+        n = 1; /* one node proves the session too */
+    beat->serial = ++core->beats;
+    for (size_t i = 0; i < n; i++) {
+        char *path = many ? many + i * sizeof one : one;
+        zkl_core_node_path(chosen[i], chosen[i]->machine.node, path);
+        checks[i] = path;
+        chosen[i]->beat = beat->serial;
+        chosen[i]->beat_index = i;
+    }
+    struct zkl_request request = {.kind = ZKL_REQ_HEARTBEAT, .checks = checks, .check_count = n};
+    zkl_pending_send(core, &beat->pending, &request);
+    free(many);
+}
+
+static void send_heartbeat(struct zkl_core *core)
+{
+    struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
+    size_t n = choose_checked(core, &core->heartbeat, beats_for, chosen);
+    core->heartbeat_wanted = false;
+    core->heartbeat.round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
+    send(core, &core->heartbeat, chosen, n); /* who needs the window has a node */
+}
+
+static void send_recheck(struct zkl_core *core)
+{
+    struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
+    size_t n = choose_checked(core, &core->recheck, zkl_contender_is_unchecked, chosen);
+    send(core, &core->recheck, chosen, n);
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+static void put_recheck_off(struct zkl_core *core)
+{
+    core->recheck_mono_ns = core->now.mono_ns + zkl_session_timeout_ns(&core->session) / 8;
+}
+
+static bool is_checked_by(const struct zkl_contender *c, const struct zkl_beat *beat)
+{
+    return c->beat == beat->serial &&
+           (beats_for(&c->machine) || zkl_contender_is_unchecked(&c->machine));
+}
+
+/* The parts before the one to blame were fine, those behind it were not looked at. */
+static void feed_checked(struct zkl_core *core, const struct zkl_beat *beat, size_t failed)
+{
+    struct zkl_contender *next;
+    for (struct zkl_contender *c = core->first; c; c = next) {
+        next = c->next;
+        if (is_checked_by(c, beat) && c->beat_index < failed &&
+            zkl_contender_is_unchecked(&c->machine))
+            zkl_core_feed_type(core, c, ZKL_EV_CHECKED);
+    }
+}
+
+/* Whose node the answer names. NULL: it is about the whole request, or about nothing. */
+static struct zkl_contender *find_blamed(struct zkl_core *core, const struct zkl_beat *beat,
+                                         const struct zkl_reply *reply)
+{
+    struct zkl_contender *c = core->first;
+    if (reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
+        reply->answer == ZKL_ANSWER_NOMEM)
+        return NULL;
+    while (c && !(is_checked_by(c, beat) && c->beat_index == reply->failed_check))
+        c = c->next;
+    return c;
+}
+
+static void blame(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
+{
+    bool gone = reply->answer == ZKL_ANSWER_NONODE;
+    if (core->unchecked == 0)
+        put_recheck_off(core);
+    zkl_core_feed(core, c,
+                  (struct zkl_event){.type = gone ? ZKL_EV_NODE_GONE : ZKL_EV_UNCHECKED,
+                                     .answer = reply->answer,
+                                     .number = reply->number});
+}
+
+static void on_recheck(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    struct zkl_contender *c = find_blamed(core, &core->recheck, reply);
+    put_recheck_off(core);
+    core->recheck.round = c ? c->number : 0; /* the next one begins behind it */
+    if (c || reply->answer == ZKL_ANSWER_OK)
+        feed_checked(core, &core->recheck, c ? c->beat_index : ZKL_HEARTBEAT_CHECKS_MAX);
+    if (c)
+        blame(core, c, reply);
+}
+
+static void on_heartbeat(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    struct zkl_contender *c = find_blamed(core, &core->heartbeat, reply);
+    if (reply->answer == ZKL_ANSWER_OK)
+        return;
+    bool again = c || reply->answer == ZKL_ANSWER_NONODE; /* the others are not proved yet */
+    if (c)
+        blame(core, c, reply);
+    core->heartbeat_wanted = core->heartbeat_wanted || again;
+    core->heartbeat_hold_off = core->now.mono_ns + (again ? 0 : core->session.timeout_ms * MS / 16);
+}
+
+void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
+                            const struct zkl_reply *reply)
+{
+    if (slot == &core->heartbeat.pending)
+        on_heartbeat(core, reply);
+    else
+        on_recheck(core, reply);
+}
+
+/* --- when --------------------------------------------------------------- */
+
+static int64_t to_mono(struct zkl_time now, int64_t boot_ns)
+{
+    return boot_ns - now.boot_ns + now.mono_ns;
+}
+
+/* INT64_MAX: none is wanted now. */
+static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
+{
+    if (!zkl_session_connected(&core->session) || core->heartbeat.pending.id != 0 ||
+        core->need_window == 0)
+        return INT64_MAX;
+    const struct zkl_proof *proof = &core->session.proof;
+    int64_t due = zkl_proof_heartbeat_due(proof);
+    int64_t enough = core->hopeful > 0 ? zkl_proof_enough_at(proof, now.boot_ns) : INT64_MAX;
+    due = core->heartbeat_wanted ? now.mono_ns : to_mono(now, due < enough ? due : enough);
+    return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
+}
+
+static int64_t recheck_at(const struct zkl_core *core)
+{
+    bool none = core->unchecked == 0 || core->recheck.pending.id != 0;
+    return none || !zkl_session_connected(&core->session) ? INT64_MAX : core->recheck_mono_ns;
+}
+
+bool zkl_heartbeat_if_wanted(struct zkl_core *core)
+{
+    if (!core->heartbeat_wanted || heartbeat_at(core, core->now) > core->now.mono_ns)
+        return false;
+    send_heartbeat(core);
+    return true;
+}
+
+void zkl_heartbeat_timer(struct zkl_core *core)
+{
+    if (heartbeat_at(core, core->now) <= core->now.mono_ns)
+        send_heartbeat(core);
+    if (recheck_at(core) <= core->now.mono_ns)
+        send_recheck(core);
+}
+
+int64_t zkl_heartbeat_next(const struct zkl_core *core, struct zkl_time now)
+{
+    int64_t heartbeat = heartbeat_at(core, now), recheck = recheck_at(core);
+    return heartbeat < recheck ? heartbeat : recheck;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every code that ZooKeeper has comes over the wire in the place of a request that is not carried out: each call
+ * ends, with a code of its own or because it was asked again; none is "not understood", nothing stays. */
+#include "bench.h"
+#include "bytes.h"
+
+#include <stdio.h>
+
+#define SESSION_MS 4000
+#define REST_MS 10000
+
+static const char *const path = "/codes/m";
+
+static const int codes[] = {-1,   -2,   -3,   -4,   -5,   -6,   -7,   -8,   -9,   -12,  -13,
+                            -14,  -100, -101, -102, -103, -108, -110, -111, -112, -113, -114,
+                            -115, -116, -117, -118, -119, -120, -121, -122, -123, -125, -127};
+
+/* What the proxy's hook does to the next request of that type. */
+struct lie {
+    int op, code;
+    int32_t xid;
+    bool struck;
+};
+
+/* The server answers a harmless question instead; what it says becomes the code alone. */
+static size_t tell_code(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    struct lie *lie = arg;
+
+    if (dir == PROXY_TO_SERVER && op == lie->op && lie->code != 0 && size >= 14) {
+        lie->xid = bytes_get32(frame);
+        lie->struck = true;
+        bytes_put32(frame + 4, PROXY_EXISTS);
+        bytes_put32(frame + 8, 1);
+        frame[12] = '/';
+        frame[13] = 0;
+        lie->op = 0;
+        return 14;
+    }
+    if (dir == PROXY_TO_CLIENT && lie->struck && size >= 16 && bytes_get32(frame) == lie->xid) {
+        bytes_put32(frame + 12, lie->code);
+        lie->struck = false;
+        return 16;
+    }
+    return size;
+}
+
+static int set_up(void **state)
+{
+    struct bench *b = bench_open(path, SESSION_MS);
+
+    if (b == NULL)
+        return -1;
+    check_ok(wire_create(b->wire, "/codes", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    bench_close(*state, "/codes");
+    return 0;
+}
+
+static void check_understood(int rc, int op, int code)
+{
+    if (rc == ZKL_EPROTO || rc == ZKL_ETIMEDOUT)
+        fail_msg("%d to request %d: %s", code, op, zkl_error_detail());
+}
+
+/* A lock, or a try, and an unlock, of which one request of that type is answered with the code. */
+static void lock_despite(struct bench *b, enum proxy_op op, int code)
+{
+    struct lie lie = {.op = op, .code = code};
+
+    proxy_set_hook(b->proxy, tell_code, &lie);
+    int rc = zkl_mutex_lock_for(b->mutex, WAIT_MS);
+    check_understood(rc, op, code);
+    if (rc == 0)
+        check_understood(zkl_mutex_unlock(b->mutex), op, code);
+    proxy_set_hook(b->proxy, NULL, NULL);
+    /* What the server said of a delete is believed: no node, or no right. */
+    if (op == PROXY_DELETE &&
+        (code == -101 || code == -102 || code == -111 || code == -114 || code == -103))
+        wire_delete_tree(b->wire, path);
+    fault_check_rest(b->client, b->wire, path, REST_MS);
+    check_wait(fault_proved(b->client), WAIT_MS);
+}
+
+static void each_code(struct bench *b, enum proxy_op op)
+{
+    size_t step = (size_t)test_length(1, 4);
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i += step)
+        lock_despite(b, op, codes[i]);
+    lock_despite(b, op, -119);
+    lock_despite(b, op, -125);
+    lock_despite(b, op, -127);
+}
+
+/* Goal: as said above, of the create. Method: it is not carried out, and answered by each code in turn. */
+static void each_code_to_a_create(void **state)
+{
+    each_code(*state, PROXY_CREATE2);
+}
+
+/* The same of the list behind it. */
+static void each_code_to_a_list(void **state)
+{
+    struct bench *b = *state;
+
+    fault_alone_from(b->client, 1000000);
+    each_code(b, PROXY_CHILDREN);
+}
+
+/* The same of the delete. */
+static void each_code_to_a_delete(void **state)
+{
+    each_code(*state, PROXY_DELETE);
+}
+
+/* Goal: what a quota or a server in read-only mode refuses has its own code, and a sentence with ZooKeeper's number;
+ * what is throttled goes through. */
+static void quota_and_read_only_have_codes(void **state)
+{
+    static const struct {
+        int code, rc;
+    } list[] = {{-125, ZKL_EQUOTA},   {-119, ZKL_EREADONLY}, {-6, ZKL_EUNIMPLEMENTED},
+                {-108, ZKL_EBADPATH}, {-127, ZKL_OK},        {-118, ZKL_OK}};
+    struct bench *b = *state;
+    char number[16];
+
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        struct lie lie = {.op = PROXY_CREATE2, .code = list[i].code};
+        proxy_set_hook(b->proxy, tell_code, &lie);
+        check_num(zkl_mutex_lock_for(b->mutex, WAIT_MS), ==, list[i].rc);
+        snprintf(number, sizeof number, "said %d", list[i].code);
+        if (list[i].rc != ZKL_OK && strstr(zkl_error_detail(), number) == NULL)
+            fail_msg("%s", zkl_error_detail());
+        if (list[i].rc == ZKL_OK)
+            check_ok(zkl_mutex_unlock(b->mutex));
+        proxy_set_hook(b->proxy, NULL, NULL);
+    }
+    fault_check_rest(b->client, b->wire, path, REST_MS);
+}
+
+/* Goal: a server that wants SASL is a matter of credentials. Method: it answers a create so. */
+static void sasl_required_is_a_matter_of_credentials(void **state)
+{
+    struct bench *b = *state;
+    struct lie lie = {.op = PROXY_CREATE2, .code = -124};
+
+    proxy_set_hook(b->proxy, tell_code, &lie);
+    check_num(zkl_mutex_lock_for(b->mutex, WAIT_MS), ==, ZKL_EAUTH);
+    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_mutex_lock(b->mutex), ==, ZKL_EAUTH);
+    proxy_set_hook(b->proxy, NULL, NULL);
+    check_wait(fault_contenders(b->client) == 0, WAIT_MS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_code_to_a_create),
+        TEST(each_code_to_a_list),
+        TEST(each_code_to_a_delete),
+        TEST(quota_and_read_only_have_codes),
+        TEST(sasl_required_is_a_matter_of_credentials),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
