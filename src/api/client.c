@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/alone.h"
+#include "core/servers.h"
 #include "counts.h"
 #include "credential.h"
 #include "driver/clock.h"
