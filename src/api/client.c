@@ -184,10 +184,11 @@ static int check_options(const struct zkl_client_options *o)
                         o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
     int asked_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS;
     if (o->tick_ms < 0 || o->tick_ms > asked_ms)
-        return zkl_fail(ZKL_EINVAL,
-                        "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
-                        "ticks at least",
-                        o->tick_ms, asked_ms);
+        return zkl_fail(
+            ZKL_EINVAL,
+            "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
+            "ticks at least",
+            o->tick_ms, asked_ms);
     if (o->connect_timeout_ms < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
                         o->connect_timeout_ms);
@@ -262,6 +263,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .news = zkl_hold_news,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
+        .resolved = zkl_log_is_on(&client->log) ? zkl_log_resolver : NULL,
         .due = zkl_ops_due,
         .closed = zkl_ops_closed,
         .gone = free_client,
@@ -288,6 +290,7 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
 {
     struct zkl_driver *d = client->driver;
     int64_t deadline = zkl_clock_mono_ns() + o->connect_timeout_ms * MS;
+    char trouble[512] = "";
     int rc = 0;
     zkl_driver_lock(d);
     while (undecided(client) && zkl_clock_mono_ns() < deadline)
@@ -299,9 +302,12 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
     else if (d->core.hello_answer == ZKL_ANSWER_NONODE)
         rc = ZKL_ENOCHROOT;
     client->opening = false;
+    if (rc == ZKL_EDISCONNECTED)
+        zkl_resolver_trouble(d, trouble, sizeof trouble);
     zkl_driver_unlock(d);
-    return rc == 0 ? 0
-                   : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
+    if (rc == 0)
+        return 0;
+    return zkl_fail(rc, "zkl_client_open: %s, %d ms%s", o->servers, o->connect_timeout_ms, trouble);
 }
 
 static bool end_session(struct zkl_client *client, int64_t timeout_ms)
@@ -424,7 +430,8 @@ int zkl_client_close(struct zkl_client *client, int64_t timeout_ms)
 static int finish_closing(struct zkl_op *op, int rc)
 {
     (void)op;
-    return rc == 0 ? 0 : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
+    return rc == 0 ? 0
+                   : zkl_fail(rc, "zkl_client_close_async: no server confirmed the session's end");
 }
 
 static int do_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg)

@@ -103,6 +103,7 @@ static void malformed_server_lists_are_explained(void **state)
         {"[fe80::1%]:2181", "brackets"},
         {"a]:2181", "HOST:PORT"},
         {"[::1]:0", "port"},
+        {"[1:2:3]:2181", "brackets"},
     };
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;
