@@ -69,7 +69,7 @@ enum zkl_error {
     ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
     ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
     ZKL_EBADTIMEOUT = -3, /* a negative timeout, or one above ZKL_TIMEOUT_MAX_MS */
-    ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], or no name resolves */
+    ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */
     ZKL_EFORK = -6,       /* the client was opened by the parent process */
     ZKL_EINCALLBACK = -7, /* a call that waits, made from a library callback */
@@ -227,7 +227,8 @@ enum zkl_log_kind {
     ZKL_LOG_FAILED = 5,    /* code: there will be no grant */
     ZKL_LOG_RELEASED = 6,  /* code, of the unlock */
     ZKL_LOG_HOLD = 7,      /* state and reason, of a caller's hold */
-    ZKL_LOG_DROPPED = 8    /* dropped */
+    ZKL_LOG_DROPPED = 8,   /* dropped */
+    ZKL_LOG_RESOLVER = 9   /* node: a server's name that has no address, and why; "": now it has */
 };
 
 /* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback
@@ -239,7 +240,7 @@ struct zkl_log_event {
     int64_t time_ns;       /* zkl_now_ns's clock */
     int64_t session;       /* ZooKeeper's id; 0: none yet */
     const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
-    const char *node;      /* name of the contender's child there */
+    const char *node;      /* name of the contender's child there; of RESOLVER: the server's */
     uint64_t contender;    /* its number in this client */
     const char *from, *to; /* names of states, in docs/design.md */
     const char *why;       /* in some words */
@@ -262,7 +263,7 @@ enum zkl_acl {
 /* Fill with ZKL_CLIENT_OPTIONS_INIT, then set at least servers. All text is copied. */
 struct zkl_client_options {
     size_t size;
-    const char *servers;         /* "host:port[,host:port...][/chroot]" */
+    const char *servers;         /* "host:port[,host:port...][/chroot]"; an IPv6 address in brackets */
     int session_timeout_ms;      /* asked for; the server may negotiate another. 0: 10000 */
     int connect_timeout_ms;      /* > 0: open waits so long for the first answer */
     int tick_ms;                 /* the largest tickTime of any server that may lead the ensemble, where
@@ -299,14 +300,15 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
- * two; all have every signal blocked. (libzookeeper aborts the process where its own can't be made:
+ * two, and a third where a server is a name; all have every signal blocked. (libzookeeper aborts the process where its own can't be made:
  * ESYSTEM comes before that, unless somebody takes the last ones at that very moment.)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
  * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
- * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Host names are resolved in
- * this call, for as long as the resolver takes. Callbacks may run before this returns; once it has
- * failed none does any more: those that are due are waited for, and the client they were given is
- * gone. */
+ * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Names are looked up in
+ * the background, again while no server answers: no call waits for the resolver, and a name that has
+ * no address is as a server that does not answer (EDISCONNECTED, with connect_timeout_ms; errbuf
+ * names it). Callbacks may run before this returns; once it has failed none
+ * does any more: those that are due are waited for, and the client they were given is gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/alone.h"
+#include "core/servers.h"
 #include "counts.h"
 #include "credential.h"
 #include "driver/clock.h"
@@ -262,6 +263,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .news = zkl_hold_news,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
+        .resolved = zkl_log_is_on(&client->log) ? zkl_log_resolver : NULL,
         .due = zkl_ops_due,
         .closed = zkl_ops_closed,
         .gone = free_client,
@@ -288,6 +290,7 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
 {
     struct zkl_driver *d = client->driver;
     int64_t deadline = zkl_clock_mono_ns() + o->connect_timeout_ms * MS;
+    char trouble[512] = "";
     int rc = 0;
     zkl_driver_lock(d);
     while (undecided(client) && zkl_clock_mono_ns() < deadline)
@@ -299,9 +302,12 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
     else if (d->core.hello_answer == ZKL_ANSWER_NONODE)
         rc = ZKL_ENOCHROOT;
     client->opening = false;
+    if (rc == ZKL_EDISCONNECTED)
+        zkl_resolver_trouble(d, trouble, sizeof trouble);
     zkl_driver_unlock(d);
-    return rc == 0 ? 0
-                   : zkl_fail(rc, "zkl_client_open: %s, %d ms", o->servers, o->connect_timeout_ms);
+    if (rc == 0)
+        return 0;
+    return zkl_fail(rc, "zkl_client_open: %s, %d ms%s", o->servers, o->connect_timeout_ms, trouble);
 }
 
 static bool end_session(struct zkl_client *client, int64_t timeout_ms)

@@ -13,8 +13,8 @@
       "the timeout is negative or above ZKL_TIMEOUT_MAX_MS: to wait without a limit "              \
       "use the call without a timeout")                                                            \
     X(ZKL_EBADSERVERS,                                                                             \
-      "the server list is not usable: give host:port[,host:port...][/chroot] with "                \
-      "names that resolve")                                                                        \
+      "the server list is not usable: give host:port[,host:port...][/chroot], an IPv6 "            \
+      "address in brackets")                                                                       \
     X(ZKL_ECLOSED, "the client is closed: open another one")                                       \
     X(ZKL_EFORK, "the client was opened by the parent process: open one in this process")          \
     X(ZKL_EINCALLBACK,                                                                             \

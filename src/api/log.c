@@ -53,10 +53,16 @@ static enum zkl_log_level level_of_hold(int state)
 
 /* --- the queue ---------------------------------------------------------- */
 
+/* What the simpler of the two callbacks gets. */
+static bool is_line(enum zkl_log_kind kind)
+{
+    return kind <= ZKL_LOG_PERMITS || kind == ZKL_LOG_DROPPED || kind == ZKL_LOG_RESOLVER;
+}
+
 static bool is_wanted(const struct zkl_log *log, const struct zkl_log_event *event)
 {
-    bool is_decision = event->kind <= ZKL_LOG_PERMITS;
-    return (log->line_fn && is_decision) || (log->event_fn && (int)event->level <= log->level);
+    return (log->line_fn && is_line(event->kind)) ||
+           (log->event_fn && (int)event->level <= log->level);
 }
 
 static struct zkl_log_record *new_record(const struct zkl_log_event *event)
@@ -126,6 +132,14 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
     event.to = zkl_trace_state_name(trace->kind, trace->to);
     event.why = trace->why;
     enqueue(client, event, trace);
+}
+
+void zkl_log_resolver(void *arg, const char *host, const char *why)
+{
+    struct zkl_log_event event = new_event(ZKL_LOG_RESOLVER, why ? ZKL_LOG_WARNING : ZKL_LOG_INFO);
+    event.node = host;
+    event.why = why ? why : "";
+    enqueue(arg, event, NULL);
 }
 
 static struct zkl_log_event hold_event(const struct zkl_hold *hold, enum zkl_log_kind kind,
@@ -198,6 +212,10 @@ static void format(const struct zkl_log_record *record, char *line, size_t size)
     if (record->event.kind == ZKL_LOG_DROPPED)
         snprintf(line, size, "%llu lines were dropped: the log callback is slow",
                  (unsigned long long)record->event.dropped);
+    else if (record->event.kind == ZKL_LOG_RESOLVER)
+        snprintf(line, size, "[%6lld] %s address for %s%s%s",
+                 (long long)(record->event.time_ns / MS), *record->event.why ? "no" : "again an",
+                 record->event.node, *record->event.why ? ": " : "", record->event.why);
     else if (record->event.kind <= ZKL_LOG_PERMITS)
         zkl_trace_format(&record->trace, line);
     else
@@ -210,7 +228,7 @@ static void deliver(const struct zkl_log *log, const struct zkl_log_record *reco
     struct zkl_log_event event = record->event;
     format(record, line, sizeof line);
     event.message = line;
-    if (log->line_fn && (event.kind <= ZKL_LOG_PERMITS || event.kind == ZKL_LOG_DROPPED))
+    if (log->line_fn && is_line(event.kind))
         log->line_fn(line, log->line_arg);
     if (log->event_fn && (int)event.level <= log->level)
         log->event_fn(&event, log->event_arg);

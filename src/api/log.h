@@ -39,6 +39,8 @@ static inline bool zkl_log_is_on(const struct zkl_log *log)
 
 /* A driver's log callback. */
 void zkl_log_trace(void *client, const struct zkl_trace *trace);
+/* A driver's resolved callback. */
+void zkl_log_resolver(void *client, const char *host, const char *why);
 /* What the core told a hold, but for its state. */
 void zkl_log_news(const struct zkl_hold *hold, const struct zkl_news *news);
 void zkl_log_state(const struct zkl_hold *hold, int state, int reason);

@@ -44,7 +44,7 @@ static const char *component_fault(const char *start, size_t length)
     return NULL;
 }
 
-static const char *absolute_fault(const char *path)
+const char *zkl_absolute_fault(const char *path)
 {
     const char *start = path + 1;
     for (;;) {
@@ -66,54 +66,12 @@ const char *zkl_node_path_fault(const char *path)
         return "is the root node, which can't be a lock: give a path below it";
     if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
         return "lies below /zookeeper, which the server keeps for itself";
-    return absolute_fault(path);
+    return zkl_absolute_fault(path);
 }
 
 const char *zkl_path_fault(const char *path)
 {
     return strlen(path) > ZKL_PATH_MAX ? "is longer than 512 bytes" : zkl_node_path_fault(path);
-}
-
-static const char *server_fault(const char *start, size_t length)
-{
-    const char *colon = NULL;
-    long port = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (start[i] == ':')
-            colon = start + i;
-        if ((unsigned char)start[i] <= 0x20)
-            return "has a blank or control character";
-    }
-    if (!colon || colon == start)
-        return "has an entry that is not HOST:PORT";
-    size_t digits = (size_t)(start + length - colon - 1);
-    if (digits == 0 || digits > 5)
-        return "has an entry without a port of 1 to 65535";
-    for (size_t i = 1; i <= digits; i++) {
-        if (colon[i] < '0' || colon[i] > '9')
-            return "has an entry without a port of 1 to 65535";
-        port = port * 10 + (colon[i] - '0');
-    }
-    return port >= 1 && port <= 65535 ? NULL : "has an entry without a port of 1 to 65535";
-}
-
-const char *zkl_servers_fault(const char *text)
-{
-    size_t hosts = strcspn(text, "/");
-    if (hosts == 0)
-        return "is empty: give host:port[,host:port...][/chroot]";
-    for (size_t at = 0; at <= hosts;) {
-        size_t length = strcspn(text + at, ",/");
-        const char *fault = server_fault(text + at, length);
-        if (fault)
-            return fault;
-        at += length + 1;
-    }
-    if (text[hosts] == '\0')
-        return NULL;
-    if (text[hosts + 1] == '\0')
-        return "ends with a slash: write the chroot after it, or leave it out";
-    return absolute_fault(text + hosts) ? "has a chroot that is not a normalised path" : NULL;
 }
 
 void zkl_guid_format(const unsigned char random[16], char *out)

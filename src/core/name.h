@@ -39,6 +39,9 @@ struct zkl_place {
  * starts early enough for peers that don't know this rule to have left by then. */
 #define ZKL_SEQUENCE_HARD INT32_C(0x7ff00000)
 
+/* NULL if path, which begins with a slash, is normalised and has only what ZooKeeper takes. */
+const char *zkl_absolute_fault(const char *path);
+
 /* NULL if path is an absolute, normalised ZooKeeper path below "/", of any length; else as
  * zkl_path_fault. */
 const char *zkl_node_path_fault(const char *path);
@@ -46,9 +49,6 @@ const char *zkl_node_path_fault(const char *path);
 /* NULL if path is an absolute, normalised ZooKeeper path below "/" of at most ZKL_PATH_MAX bytes,
  * else what is wrong with it, as the end of the sentence "the path ...". */
 const char *zkl_path_fault(const char *path);
-
-/* NULL if text is "host:port[,host:port...][/chroot]", else what is wrong with it. */
-const char *zkl_servers_fault(const char *text);
 
 /* 16 random bytes as a version 4 UUID; out has room for ZKL_GUID_LEN + 1. */
 void zkl_guid_format(const unsigned char random[16], char *out);

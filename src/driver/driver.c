@@ -332,7 +332,7 @@ static void bury_all(struct zkl_driver *d)
 static void open_one(struct zkl_driver *d, bool probe)
 {
     bool wanted = probe ? d->open_probe : d->open_current;
-    if (!wanted || d->closing || zkl_clock_mono_ns() < d->open_not_before)
+    if (!wanted || d->closing || !d->resolver.addresses || zkl_clock_mono_ns() < d->open_not_before)
         return;
     zkl_driver_unlock(d);
     int rc = zkl_handle_open(d, probe);
@@ -350,9 +350,11 @@ static int64_t next_wake(struct zkl_driver *d)
     if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS &&
         now.mono_ns + ZKL_NUDGE_MS * MS < at)
         at = now.mono_ns + ZKL_NUDGE_MS * MS;
-    if ((d->open_current || d->open_probe) && d->open_not_before < at)
+    if ((d->open_current || d->open_probe) && d->resolver.addresses && d->open_not_before < at)
         at = d->open_not_before;
-    if (d->graveyard || d->closing)
+    if (zkl_resolver_due(d) < at)
+        at = zkl_resolver_due(d);
+    if ((d->graveyard && !d->burying) || d->closing)
         at = 0;
     return at;
 }
@@ -396,15 +398,57 @@ static void sleep_until_something(struct zkl_driver *d)
         on_readable(d, events[i].data.u64);
 }
 
+static void *undertaker_main(void *driver)
+{
+    struct zkl_driver *d = driver;
+    zkl_driver_lock(d);
+    bury_all(d);
+    d->burying = false;
+    pthread_cond_broadcast(&d->changed);
+    zkl_driver_unlock(d);
+    zkl_driver_unref(d);
+    return NULL;
+}
+
+static void join_undertaker(struct zkl_driver *d)
+{
+    if (!d->undertaken)
+        return;
+    d->undertaken = false;
+    zkl_driver_unlock(d);
+    pthread_join(d->undertaker, NULL);
+    zkl_driver_lock(d);
+}
+
+/* Elsewhere, as it can take seconds; here if there is nothing else to do any more, or no thread. */
+static void bury(struct zkl_driver *d)
+{
+    if (d->graveyard && !d->burying && !d->closing) {
+        join_undertaker(d);
+        d->burying = d->undertaken = zkl_driver_start_thread(d, &d->undertaker, undertaker_main);
+    }
+    if (!d->burying || d->closing)
+        bury_all(d);
+    if (d->burying && d->closing)
+        pthread_cond_wait(&d->changed, &d->mu);
+}
+
+static void follow_names(struct zkl_driver *d)
+{
+    zkl_resolver_publish(d, zkl_clock_mono_ns());
+    zkl_handle_follow(d, d->current);
+    zkl_handle_follow(d, d->probe);
+}
+
 static void *service_main(void *driver)
 {
     struct zkl_driver *d = driver;
     zkl_driver_lock(d);
-    while (!d->closing || d->graveyard) {
-        /* The next handle first: the old one may take its time to close. */
+    while (!d->closing || d->graveyard || d->burying) {
+        follow_names(d);
         open_one(d, false);
         open_one(d, true);
-        bury_all(d);
+        bury(d);
         struct zkl_time now = zkl_clock_now();
         if (!d->closing && zkl_core_next_timeout(&d->core, now) <= now.mono_ns)
             zkl_core_timer(&d->core, now);
@@ -413,6 +457,7 @@ static void *service_main(void *driver)
         if (!d->closing)
             sleep_until_something(d);
     }
+    join_undertaker(d);
     if (d->config.closed)
         d->config.closed(d->config.arg, !d->end_unconfirmed);
     d->closed = true;
@@ -462,6 +507,7 @@ static void destroy(struct zkl_driver *d)
     void (*gone)(void *arg) = d->config.gone;
     void *arg = d->config.arg;
     zkl_core_fini(&d->core);
+    zkl_resolver_fini(d);
     if (d->epoll_fd >= 0)
         close(d->epoll_fd);
     if (d->wake_fd >= 0)
@@ -470,6 +516,7 @@ static void destroy(struct zkl_driver *d)
         close(d->event_fd);
     pthread_cond_destroy(&d->changed);
     pthread_cond_destroy(&d->has_notes);
+    pthread_cond_destroy(&d->resolver.due);
     pthread_mutex_destroy(&d->mu);
     zkl_driver_config_free(&d->config);
     free(d);
@@ -507,6 +554,7 @@ void zkl_driver_free(struct zkl_driver *d)
         pthread_detach(d->service);
         pthread_detach(d->dispatch);
     }
+    zkl_resolver_end(d);
     zkl_driver_unref(d);
 }
 
@@ -526,6 +574,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     pthread_mutex_init(&d->mu, NULL);
     cond_init(&d->changed);
     cond_init(&d->has_notes);
+    cond_init(&d->resolver.due);
     d->notes_end = &d->notes;
     d->tasks_end = &d->tasks;
     d->due_ns = INT64_MAX;
@@ -565,10 +614,11 @@ static void abort_new(struct zkl_driver *d, bool dispatch)
     zkl_driver_unlock(d);
     if (dispatch)
         pthread_join(d->dispatch, NULL);
+    zkl_resolver_end(d);
     zkl_driver_unref(d);
 }
 
-static bool start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *))
+bool zkl_driver_start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *))
 {
     atomic_fetch_add(&d->refs, 1); /* the thread's */
     if (zkl_thread_start(thread, main, d) == 0)
@@ -584,11 +634,17 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
     if (!d)
         return ZKL_ENOMEM;
     int rc = make_descriptors(d);
-    d->open_current = true;
-    bool dispatch = rc == 0 && start_thread(d, &d->dispatch, zkl_dispatch_main);
     if (rc == 0)
-        rc = dispatch ? zkl_handle_open(d, false) : ZKL_ESYSTEM;
-    if (rc == 0 && !start_thread(d, &d->service, service_main))
+        rc = zkl_resolver_init(d);
+    d->open_current = true;
+    bool dispatch = rc == 0 && zkl_driver_start_thread(d, &d->dispatch, zkl_dispatch_main);
+    if (rc == 0 && !dispatch)
+        rc = ZKL_ESYSTEM;
+    if (rc == 0 && d->resolver.addresses)
+        rc = zkl_handle_open(d, false);
+    if (rc == 0 && !zkl_resolver_start(d))
+        rc = ZKL_ESYSTEM;
+    if (rc == 0 && !zkl_driver_start_thread(d, &d->service, service_main))
         rc = ZKL_ESYSTEM;
     if (rc != 0) {
         abort_new(d, dispatch);
@@ -608,6 +664,7 @@ void zkl_driver_begin_close(struct zkl_driver *d)
     zkl_handle_bury(d, &d->current);
     zkl_handle_bury(d, &d->probe);
     zkl_driver_kick(d);
+    zkl_resolver_want(d); /* to end */
 }
 
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)

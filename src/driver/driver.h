@@ -2,8 +2,9 @@
  * The driver: a core, a ZooKeeper handle, and the two threads of a client.
  *
  * One mutex guards the core and all that hangs on it; it is taken by application threads, by
- * libzookeeper's completion thread, by the service thread (timers, opening and closing of handles,
- * cancel objects) and by the dispatch thread (user callbacks, which run without it). Calls into
+ * libzookeeper's completion thread, by the service thread (timers, opening of handles, cancel
+ * objects), by the dispatch thread (user callbacks, which run without it), and by those that wait for
+ * others and that nobody waits for: the undertaker closes handles, resolver.c looks names up. Calls into
  * libzookeeper are made with it held, but for opening and closing a handle; libzookeeper's own
  * locks are never held when it calls us. */
 #ifndef ZKL_DRIVER_DRIVER_H
@@ -15,6 +16,7 @@
 
 #include "clock.h"
 #include "core/core.h"
+#include "resolver.h"
 
 /* Something for the dispatch thread to run; embedded in what it is about. */
 struct zkl_note {
@@ -61,7 +63,9 @@ struct zkl_driver_config {
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
-    void (*due)(void *arg, int64_t mono_ns);               /* due_ns has come */
+    /* A server's name could not be looked up, and why; NULL: now it could. May be NULL. */
+    void (*resolved)(void *arg, const char *host, const char *why);
+    void (*due)(void *arg, int64_t mono_ns); /* due_ns has come */
     /* The session's end is confirmed, or given up; may be NULL. */
     void (*closed)(void *arg, bool confirmed);
     /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
@@ -79,12 +83,14 @@ struct zkl_driver {
     struct zkl_driver_config config;
 
     struct zkl_handle *current, *probe; /* NULL while none is open */
-    struct zkl_handle *graveyard;       /* to be closed by the service thread */
+    struct zkl_handle *graveyard;       /* to be closed */
     bool open_current, open_probe;
     int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
     size_t calls_live;       /* call records, for tests: must not grow */
+    struct zkl_resolver resolver;
 
-    pthread_t service;
+    pthread_t service, undertaker;
+    bool burying, undertaken; /* the undertaker runs; is to be joined */
     int epoll_fd, wake_fd;
     int64_t service_until; /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
@@ -176,20 +182,24 @@ unsigned zkl_fork_generation(void);
 
 #define ZKL_OPEN_RETRY_MS 500 /* after a handle could not be made, or was of no use */
 
-/* --- between driver.c, handle.c and dispatch.c -------------------------- */
+/* --- between driver.c, handle.c, resolver.c and dispatch.c -------------------------- */
 
 /* Open a handle and make it the current one or the probe. Without the mutex. */
 int zkl_handle_open(struct zkl_driver *d, bool probe);
-/* With the mutex: nothing it says counts any more; the service thread closes it. */
+/* With the mutex: nothing it says counts any more; it is going to be closed. */
 void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
-/* Without the mutex, on the service thread. */
+/* Without the mutex; can take seconds. */
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
+/* With the mutex: where there is no link, go by the newest addresses. h may be NULL. */
+void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Accepted by libzookeeper and not completed, but for nudges. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 void *zkl_dispatch_main(void *driver);
 void zkl_driver_kick(struct zkl_driver *d);
+/* A thread of the driver, with a reference on it. */
+bool zkl_driver_start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *));
 /* pthread_create with every signal blocked in the new thread. */
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
 /* Could so many (at most ZKL_REHEARSED_MAX) threads be made now? They are, all at once, and gone. */

@@ -10,6 +10,7 @@
 #include <zklock/zklock.h>
 
 #include "chroot.h"
+#include "core/servers.h"
 
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
@@ -286,6 +287,24 @@ static void tell_link(struct zkl_handle *h, enum zkl_link_event what)
     link_event(h, what);
 }
 
+static void note_link(struct zkl_handle *h, enum zkl_link_event what)
+{
+    h->linked = what == ZKL_LINK_UP;
+    h->links += h->linked;
+    if (!h->linked) {
+        zkl_resolver_want(h->driver);
+        zkl_driver_kick(h->driver); /* there may be newer addresses already */
+    }
+    if (h->buried)
+        return;
+    if (h->ready) {
+        tell_link(h, what);
+    } else {
+        h->was_up = h->was_up || h->linked;
+        h->early = what;
+    }
+}
+
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct zkl_handle *h = context;
@@ -297,15 +316,10 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
-    h->links += what == ZKL_LINK_UP;
-    if (h->buried)
-        ;
-    else if (h->ready)
-        tell_link(h, what);
-    else {
-        h->was_up = h->was_up || what == ZKL_LINK_UP;
-        h->early = what;
-    }
+    /* Nothing is told of a link that was closed to go to other addresses, see zkl_handle_follow. */
+    if (what == ZKL_LINK_UP && h->linked)
+        note_link(h, ZKL_LINK_DOWN);
+    note_link(h, what);
     zkl_driver_unlock(d);
 }
 
@@ -347,7 +361,7 @@ static int open_error(int error)
 static int set_up(struct zkl_driver *d, struct zkl_handle *h)
 {
     int rc = ZOK;
-    /* Else libzookeeper resolves the names again before every wait for its socket. */
+    /* Else libzookeeper reads the addresses again before every wait for its socket. */
     zoo_set_servers_resolution_delay(h->zh, -1);
     if (d->config.auth_scheme)
         rc = add_credential(h);
@@ -375,9 +389,12 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     zkl_driver_lock(d);
     struct zkl_handle **slot = probe ? &d->probe : &d->current;
     bool *wanted = probe ? &d->open_probe : &d->open_current;
-    if (d->closing || !*wanted) { /* by now: nobody would close it */
-        int rc = d->closing ? ZKL_ECLOSED : 0;
+    h->addresses = strdup(d->resolver.addresses);
+    h->serial = d->resolver.serial;
+    if (d->closing || !*wanted || !h->addresses) { /* by now: nobody would close it */
+        int rc = d->closing ? ZKL_ECLOSED : h->addresses ? 0 : ZKL_ENOMEM;
         zkl_driver_unlock(d);
+        free(h->addresses);
         free(h);
         return rc;
     }
@@ -390,8 +407,10 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
     errno = 0;
-    zhandle_t *zh = zookeeper_init2(d->config.servers, on_session, d->config.session_timeout_ms,
-                                    NULL, h, 0, swallow_log);
+    /* For its log libzookeeper would ask who the user is, which can take long where a directory service
+     * knows that. */
+    zhandle_t *zh = zookeeper_init2(h->addresses, on_session, d->config.session_timeout_ms, NULL, h,
+                                    ZOO_NO_LOG_CLIENTENV, swallow_log);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 
@@ -448,7 +467,41 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     if (!confirmed)
         d->end_unconfirmed = true; /* counts for the last one, when the client is closed */
     zkl_driver_unlock(d);
+    free(h->addresses);
     free(h);
+}
+
+/* --- going to other addresses ------------------------------------------- */
+
+/* The newest ones as they are to be given: one of them twice where libzookeeper would not see that they
+ * are others. NULL: no memory. */
+static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle *h)
+{
+    const char *const newest = d->resolver.addresses;
+    char *given = NULL;
+    int first = (int)strcspn(newest, ",");
+    if (!zkl_addresses_look_alike(h->addresses, newest))
+        return strdup(newest);
+    return asprintf(&given, "%s,%.*s", newest, first, newest) < 0 ? NULL : given;
+}
+
+/* libzookeeper closes what it has of a connection, on this thread and without telling, if that is not to
+ * one of the new addresses. So only while no link is up: of a link the requests that are out would be
+ * waited for. Its I/O thread sleeps on: a request, of which nobody is told, wakes it. */
+void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
+{
+    if (!h || !h->ready || h->linked || h->serial == d->resolver.serial ||
+        zoo_state(h->zh) == ZOO_CONNECTED_STATE || is_unrecoverable(h->zh) == ZINVALIDSTATE)
+        return;
+    char *given = given_addresses(d, h);
+    if (!given || zoo_set_servers(h->zh, given) != ZOK) {
+        free(given);
+        return;
+    }
+    free(h->addresses);
+    h->addresses = given;
+    h->serial = d->resolver.serial;
+    zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = "/"});
 }
 
 /* --- sending ------------------------------------------------------------ */

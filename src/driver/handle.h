@@ -28,13 +28,16 @@ struct zkl_handle {
     struct zkl_driver *driver;
     zhandle_t *zh;
     struct zkl_handle *next; /* in the graveyard */
+    char *addresses;         /* what it was given, */
+    unsigned serial;         /* the resolver's list of that number */
     struct zkl_call *calls;
     size_t awaited; /* how many of them: the read that is kept under way is for nobody */
     bool buried;
     int64_t opened_boot_ns; /* read before it was opened */
     unsigned links;         /* how often it connected */
-    bool ready;  /* set up: its session events count; what came before is told then: */
-    bool was_up; /* it connected, */
+    bool linked;            /* it is, as far as was told */
+    bool ready;             /* set up: its session events count; what came before is told then: */
+    bool was_up;            /* it connected, */
     enum zkl_link_event early; /* and this came last */
     /* A link counts once the server is known to have accepted the credential: until then a refusal may
      * end the session at any moment, see zkl_call_multi. */

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -36,9 +37,29 @@ void net_nap_ms(int ms)
     nanosleep(&t, NULL);
 }
 
-static int tcp_socket(void)
+static int tcp_socket(int family)
 {
-    return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* An address in digits as the kernel takes it: its size, 0 if it is none. */
+static socklen_t read_address(const char *digits, int port, struct sockaddr_storage *address)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+
+    memset(address, 0, sizeof *address);
+    if (inet_pton(AF_INET, digits, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        return sizeof *v4;
+    }
+    if (inet_pton(AF_INET6, digits, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        return sizeof *v6;
+    }
+    return 0;
 }
 
 /* 1 if fd is ready for the events, 0 if the deadline came first. */
@@ -87,23 +108,28 @@ static int random_port(void)
     return low + (int)(r % (uint32_t)(high - low));
 }
 
-int net_listen_on(int port)
+int net_listen_at(const char *address, int port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_storage a;
+    socklen_t size = read_address(address, port, &a);
     int one = 1;
     int saved;
-    int fd = tcp_socket();
+    int fd = size > 0 ? tcp_socket(a.ss_family) : -1;
 
     if (fd < 0)
         return -1;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 64) == 0)
+    if (bind(fd, (struct sockaddr *)&a, size) == 0 && listen(fd, 64) == 0)
         return fd;
     saved = errno;
     close(fd);
     errno = saved;
     return -1;
+}
+
+int net_listen_on(int port)
+{
+    return net_listen_at("127.0.0.1", port);
 }
 
 int net_listen(int *port)
@@ -138,17 +164,15 @@ int net_free_ports(int *ports, size_t n)
 
 int net_connect_begin(const char *host, int port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_storage a;
+    socklen_t size = read_address(host, port, &a);
     int one = 1;
-    int fd;
+    int fd = size > 0 ? tcp_socket(a.ss_family) : -1;
 
-    if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
-        return -1;
-    fd = tcp_socket();
     if (fd < 0)
         return -1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EINPROGRESS)
+    if (connect(fd, (struct sockaddr *)&a, size) == 0 || errno == EINPROGRESS)
         return fd;
     close(fd);
     return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking;
- * hosts are IPv4 addresses in digits. */
+ * hosts are addresses in digits, IPv4 or IPv6. */
 #ifndef ZKLOCK_SERVERS_NET_H
 #define ZKLOCK_SERVERS_NET_H
 
@@ -20,6 +20,8 @@ void net_nap_ms(int ms);
 int net_listen(int *port);
 /* Listen on this loopback port. The descriptor, or -1 with errno. */
 int net_listen_on(int port);
+/* The same at this address of the machine. */
+int net_listen_at(const char *address, int port);
 /* Find n different ports that are free now. 0 or -1. Somebody else may take one before it is
  * used. */
 int net_free_ports(int *ports, size_t n);

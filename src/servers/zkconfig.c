@@ -319,7 +319,9 @@ int zkc_choose_ports(struct zkc_plan *plan)
         plan->client_port[i] = ports[3 * i];
         plan->quorum_port[i] = ports[3 * i + 1];
         plan->election_port[i] = ports[3 * i + 2];
-        snprintf(plan->address[i], sizeof plan->address[i], "%s:%d", plan->host[i], ports[3 * i]);
+        bool is_v6 = strchr(plan->host[i], ':') != NULL;
+        snprintf(plan->address[i], sizeof plan->address[i], is_v6 ? "[%s]:%d" : "%s:%d",
+                 plan->host[i], ports[3 * i]);
         used += (size_t)snprintf(plan->connect + used, sizeof plan->connect - used, "%s%s",
                                  i > 0 ? "," : "", plan->address[i]);
     }

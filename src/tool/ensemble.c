@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ensemble.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 enum { SERVERS_MAX = 32, NAME_SIZE = 300, ANSWER_SIZE = 65536, ANSWER_MS = 2000, UNKNOWN = -1 };
 
 struct facts {
-    char name[NAME_SIZE]; /* HOST:PORT */
-    char host[INET_ADDRSTRLEN];
+    char name[NAME_SIZE];        /* HOST:PORT */
+    char host[INET6_ADDRSTRLEN]; /* one of its addresses */
     int port;
     bool answers;
     bool observer, follower;
@@ -45,24 +45,6 @@ static void tell(struct ensemble *e, bool problem, const char *format, ...)
 
 /* --- asking ------------------------------------------------------------- */
 
-static bool resolve(struct facts *f)
-{
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    char host[NAME_SIZE];
-    snprintf(host, sizeof host, "%s", f->name);
-    char *colon = strrchr(host, ':');
-    if (!colon)
-        return false;
-    *colon = '\0';
-    f->port = atoi(colon + 1);
-    if (getaddrinfo(host, NULL, &hints, &found) != 0)
-        return false;
-    const struct sockaddr_in *at = (const struct sockaddr_in *)(const void *)found->ai_addr;
-    bool ok = inet_ntop(AF_INET, &at->sin_addr, f->host, sizeof f->host) != NULL;
-    freeaddrinfo(found);
-    return ok;
-}
-
 /* The number behind a word at the beginning of a line. */
 static long number_of(const char *text, const char *word)
 {
@@ -81,11 +63,39 @@ static bool ask_word(const struct facts *f, const char *word, char *text)
     return flw_query_within(f->host, f->port, word, text, ANSWER_SIZE, ANSWER_MS) > 0;
 }
 
+/* The host's part of the name, an IPv6 address without its brackets. */
+static bool split_name(struct facts *f, char *host, size_t size)
+{
+    const char *colon = strrchr(f->name, ':');
+    if (!colon || colon == f->name)
+        return false;
+    size_t bracket = f->name[0] == '[', length = (size_t)(colon - f->name) - 2 * bracket;
+    snprintf(host, size, "%.*s", (int)length, f->name + bracket);
+    f->port = atoi(colon + 1);
+    return true;
+}
+
+/* Whichever of its addresses answers first. */
+static bool find(struct facts *f, char *text)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    char host[NAME_SIZE];
+    bool answers = false;
+    if (!split_name(f, host, sizeof host) || getaddrinfo(host, NULL, &hints, &found) != 0)
+        return false;
+    for (struct addrinfo *at = found; at && !answers; at = at->ai_next)
+        answers = getnameinfo(at->ai_addr, at->ai_addrlen, f->host, sizeof f->host, NULL, 0,
+                              NI_NUMERICHOST) == 0 &&
+                  ask_word(f, "srvr", text);
+    freeaddrinfo(found);
+    return answers;
+}
+
 static void ask(struct facts *f)
 {
     static char text[ANSWER_SIZE];
     f->tick_ms = f->least_ms = f->most_ms = f->observers = UNKNOWN;
-    f->answers = resolve(f) && ask_word(f, "srvr", text);
+    f->answers = find(f, text);
     if (!f->answers)
         return;
     f->observer = strstr(text, "Mode: observer") != NULL;

@@ -94,6 +94,16 @@ static void malformed_server_lists_are_explained(void **state)
         {"localhost:2181/a/", "chroot"},
         {"localhost:2181//a", "chroot"},
         {"localhost:2181/../a", "chroot"},
+        {"::1:2181", "brackets"},
+        {"a:1,fe80::1", "brackets"},
+        {"[::1]", "brackets"},
+        {"[::1:2181", "brackets"},
+        {"[a]:2181", "brackets"},
+        {"[127.0.0.1]:2181", "brackets"},
+        {"[fe80::1%]:2181", "brackets"},
+        {"a]:2181", "HOST:PORT"},
+        {"[::1]:0", "port"},
+        {"[1:2:3]:2181", "brackets"},
     };
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;

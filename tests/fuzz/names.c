@@ -8,6 +8,7 @@
 
 #include "core/name.h"
 #include "core/queue.h"
+#include "core/servers.h"
 #include "fuzz.h"
 
 #define LINES 6
@@ -138,6 +139,12 @@ static void check_servers(const char *text)
     must(text[hosts] == '\0' || text[strlen(text) - 1] != '/');
     snprintf(longer, sizeof longer, "h:65535,%s", text);
     must(!zkl_servers_fault(longer));
+    size_t at = 0, count = 0;
+    for (struct zkl_server server; zkl_servers_next(text, &at, &server); count++) {
+        must(server.host >= text && server.host_length > 0 && server.port_length > 0);
+        must(server.port + server.port_length <= text + hosts && server.port[-1] == ':');
+    }
+    must(count > 0 && at == hosts);
 }
 
 static void check_lock_name(const char *text)

@@ -40,7 +40,8 @@ struct proxy {
     int port;
     int server_port;
     char server_host[32];
-    char address[24];
+    char listen_host[48];
+    char address[64];
 };
 
 /* --- links ------------------------------------------------------------------------------------ */
@@ -200,7 +201,7 @@ static void set_listener(struct proxy *p)
         close(p->listener);
         p->listener = -1;
     } else {
-        p->listener = net_listen_on(p->port);
+        p->listener = net_listen_at(p->listen_host, p->port);
         p->refuse_failed = p->listener < 0;
         p->refuse = p->refuse_failed;
     }
@@ -316,23 +317,45 @@ static int start_thread(struct proxy *p)
     return pthread_create(&p->thread, NULL, run, p) == 0 ? 0 : -1;
 }
 
-int proxy_start(struct proxy **proxy, const char *host, int port)
+static int start(struct proxy **proxy, const char *host, int port, const char *address,
+                 int listener, int listen_port)
 {
     struct proxy *p = calloc(1, sizeof *p);
 
-    if (p == NULL)
+    if (p == NULL) {
+        close(listener);
         return -1;
-    p->listener = net_listen(&p->port);
+    }
+    p->listener = listener;
+    p->port = listen_port;
     p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->server_port = port;
     snprintf(p->server_host, sizeof p->server_host, "%s", host);
-    snprintf(p->address, sizeof p->address, "127.0.0.1:%d", p->port);
+    snprintf(p->listen_host, sizeof p->listen_host, "%s", address);
+    if (strchr(address, ':') != NULL)
+        snprintf(p->address, sizeof p->address, "[%s]:%d", p->listen_host, p->port);
+    else
+        snprintf(p->address, sizeof p->address, "%s:%d", p->listen_host, p->port);
     if (p->listener < 0 || p->wake < 0 || start_thread(p) != 0) {
         free_proxy(p);
         return -1;
     }
     *proxy = p;
     return 0;
+}
+
+int proxy_start(struct proxy **proxy, const char *host, int port)
+{
+    int listen_port = 0;
+    int listener = net_listen(&listen_port);
+
+    return start(proxy, host, port, "127.0.0.1", listener, listen_port);
+}
+
+int proxy_start_at(struct proxy **proxy, const char *host, int port, const char *address,
+                   int listen_port)
+{
+    return start(proxy, host, port, address, net_listen_at(address, listen_port), listen_port);
 }
 
 void proxy_stop(struct proxy *proxy)

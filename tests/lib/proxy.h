@@ -63,11 +63,14 @@ struct proxy;
 
 /* 0 or -1. host is an IPv4 address in digits. */
 int proxy_start(struct proxy **proxy, const char *host, int port);
+/* The same, but it listens at this address, IPv4 or IPv6 in digits, and port. */
+int proxy_start_at(struct proxy **proxy, const char *host, int port, const char *address,
+                   int listen_port);
 /* Close everything, join the thread, free. NULL is ignored. */
 void proxy_stop(struct proxy *proxy);
 
 int proxy_port(const struct proxy *proxy);
-/* "127.0.0.1:PORT" */
+/* "127.0.0.1:PORT", or what it was told to listen at; IPv6 in brackets. */
 const char *proxy_address(const struct proxy *proxy);
 
 /* --- faults that strike once ------------------------------------------------------------------ */

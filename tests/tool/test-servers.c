@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "net.h"
 
@@ -78,6 +79,26 @@ static void tick_of_the_setting_is_compared(void **state)
     check_ok(unsetenv("ZKLOCK_TICK"));
 }
 
+/* Goal: a server at an IPv6 address is asked like any other. */
+static void a_server_at_an_ipv6_address_is_asked(void **state)
+{
+    int port = 0, fd;
+
+    (void)state;
+    check_ok(net_free_ports(&port, 1));
+    fd = net_listen_at("::1", port);
+    if (fd < 0) {
+        print_message("skipped: this machine has no ::1\n");
+        skip();
+    }
+    close(fd);
+    begin(&(struct zks_options){.hosts = {"::1"}, .node_extra = {"tickTime=700"}});
+    check_num(zks_connect_string(ensemble)[0], ==, '[');
+    tool_check(1, "less than two ticks of [::1]:", "doctor", "--session-timeout", "1",
+               "/not/there");
+    check_silent("did not answer");
+}
+
 /* Goal: a server that does not tell, or does not run, is named, and is no problem. */
 static void servers_that_do_not_tell_are_named(void **state)
 {
@@ -118,6 +139,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(servers_in_order_are_not_spoken_of, end),
         cmocka_unit_test_teardown(servers_that_differ_are_found, end),
         cmocka_unit_test_teardown(tick_of_the_setting_is_compared, end),
+        cmocka_unit_test_teardown(a_server_at_an_ipv6_address_is_asked, end),
         cmocka_unit_test_teardown(servers_that_do_not_tell_are_named, end),
         cmocka_unit_test_teardown(observer_masters_are_found, end),
     };

@@ -84,27 +84,6 @@ static void bad_utf8_is_refused(void **state)
     assert_null(zkl_path_fault("/a\xed\x9f\xbf")); /* U+D7FF */
 }
 
-/* Goal: a server list is host:port, more of them, and perhaps a chroot. Method: good ones and
- * bad ones. */
-static void server_lists_are_checked(void **state)
-{
-    static const char *const good[] = {"a:1",        "127.0.0.1:2181", "a:1,b:65535",
-                                       "[::1]:2181", "a:1/chroot",     "a:1,b:2/x/y"};
-    static const char *const bad[] = {
-        "",         "/",      "a",      ":1",     "a:",       "a:0",      "a:65536",
-        "a:123456", "a:12x",  "a:1,",   ",a:1",   "a:1,,b:2", "a:1, b:2", "a :1",
-        "a:1/",     "a:1//x", "a:1/x/", "a:1/..", "a:-1",     "/chroot"};
-    (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        if (zkl_servers_fault(good[i]))
-            fail_msg("\"%s\" %s", good[i], zkl_servers_fault(good[i]));
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (!zkl_servers_fault(bad[i]))
-            fail_msg("\"%s\" was accepted", bad[i]);
-    }
-}
-
 /* Goal: a GUID is a version 4 UUID as Java writes it. Method: known bytes; the bits of version
  * and variant are overwritten. */
 static void a_guid_is_a_version_4_uuid(void **state)
@@ -443,7 +422,6 @@ int main(void)
         cmocka_unit_test(good_paths_are_accepted),
         cmocka_unit_test(bad_paths_are_refused_with_the_reason),
         cmocka_unit_test(bad_utf8_is_refused),
-        cmocka_unit_test(server_lists_are_checked),
         cmocka_unit_test(a_guid_is_a_version_4_uuid),
         cmocka_unit_test(a_retained_node_is_known_by_its_guid),
         cmocka_unit_test(a_node_name_is_its_peers),

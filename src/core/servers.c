@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Server lists as text: what is wrong with one, its parts, and the addresses of several as one. */
+#include "servers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "name.h"
+
+/* --- what users write --------------------------------------------------- */
+
+static const char *port_fault(const char *port, size_t length)
+{
+    static const char fault[] = "has an entry without a port of 1 to 65535";
+    long number = 0;
+    if (length == 0 || length > 5)
+        return fault;
+    for (size_t i = 0; i < length; i++) {
+        if (port[i] < '0' || port[i] > '9')
+            return fault;
+        number = number * 10 + (port[i] - '0');
+    }
+    return number >= 1 && number <= 65535 ? NULL : fault;
+}
+
+/* What is between brackets. Whether it is an address indeed is seen when it is looked up. */
+static bool may_be_ipv6(const char *host, size_t length)
+{
+    size_t address = 0, colons = 0;
+    while (address < length && host[address] != '%')
+        colons += host[address++] == ':';
+    return colons >= 2 && strspn(host, "0123456789abcdefABCDEF:.") == address &&
+           address + 1 != length && !memchr(host, '[', length);
+}
+
+/* The host's part of an entry, brackets and all: as far as its last colon. */
+static size_t host_part(const char *entry, size_t length)
+{
+    size_t colon = length;
+    while (colon > 0 && entry[colon - 1] != ':')
+        colon--;
+    return colon == 0 ? length : colon - 1;
+}
+
+static const char *host_fault(const char *host, size_t length)
+{
+    if (length == 0)
+        return "has an entry that is not HOST:PORT";
+    if (host[0] == '[')
+        return length > 2 && host[length - 1] == ']' && may_be_ipv6(host + 1, length - 2)
+                   ? NULL
+                   : "has brackets that are not around an IPv6 address, as in [::1]:2181";
+    if (memchr(host, ':', length))
+        return "has an IPv6 address without brackets: write it as in [::1]:2181";
+    if (memchr(host, '[', length) || memchr(host, ']', length))
+        return "has an entry that is not HOST:PORT";
+    return NULL;
+}
+
+static const char *entry_fault(const char *entry, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)entry[i] <= 0x20)
+            return "has a blank or control character";
+    }
+    size_t host = host_part(entry, length);
+    if (host == length)
+        return "has an entry that is not HOST:PORT";
+    const char *fault = host_fault(entry, host);
+    return fault ? fault : port_fault(entry + host + 1, length - host - 1);
+}
+
+const char *zkl_servers_fault(const char *text)
+{
+    size_t hosts = strcspn(text, "/");
+    if (hosts == 0)
+        return "is empty: give host:port[,host:port...][/chroot]";
+    for (size_t at = 0; at <= hosts;) {
+        size_t length = strcspn(text + at, ",/");
+        const char *fault = entry_fault(text + at, length);
+        if (fault)
+            return fault;
+        at += length + 1;
+    }
+    if (text[hosts] == '\0')
+        return NULL;
+    if (text[hosts + 1] == '\0')
+        return "ends with a slash: write the chroot after it, or leave it out";
+    return zkl_absolute_fault(text + hosts) ? "has a chroot that is not a normalised path" : NULL;
+}
+
+bool zkl_servers_next(const char *text, size_t *at, struct zkl_server *server)
+{
+    size_t length = strcspn(text + *at, ",/");
+    if (length == 0)
+        return false;
+    const char *entry = text + *at;
+    size_t host = host_part(entry, length), bracket = entry[0] == '[';
+    *server = (struct zkl_server){.host = entry + bracket,
+                                  .host_length = host - 2 * bracket,
+                                  .port = entry + host + 1,
+                                  .port_length = length - host - 1};
+    *at += length + (entry[length] == ',');
+    return true;
+}
+
+/* --- what libzookeeper is given ------------------------------------------ */
+
+static size_t count_entries(const char *list)
+{
+    size_t count = *list != '\0';
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The entries of text, which is cut up. */
+static size_t split(char *text, char **entries)
+{
+    size_t count = 0;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        char *next = text + length + (text[length] == ',');
+        text[length] = '\0';
+        if (length > 0)
+            entries[count++] = text;
+        text = next;
+    }
+    return count;
+}
+
+static void join(char *out, char *const *entries, size_t count)
+{
+    *out = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && strcmp(entries[i], entries[i - 1]) == 0)
+            continue;
+        if (i > 0)
+            out = stpcpy(out, ",");
+        out = stpcpy(out, entries[i]);
+    }
+}
+
+char *zkl_addresses_merge(const char *const *lists, size_t count)
+{
+    size_t size = 1, entries = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += lists[i] ? strlen(lists[i]) + 1 : 0;
+        entries += lists[i] ? count_entries(lists[i]) : 0;
+    }
+    char *all = malloc(size), *merged = malloc(size);
+    char **sorted = calloc(entries + 1, sizeof *sorted);
+    if (all && merged && sorted) {
+        char *end = all;
+        *end = '\0';
+        for (size_t i = 0; i < count; i++) {
+            if (lists[i])
+                end = stpcpy(stpcpy(end, lists[i]), ",");
+        }
+        entries = split(all, sorted);
+        qsort(sorted, entries, sizeof *sorted, by_text);
+        join(merged, sorted, entries);
+    } else {
+        free(merged);
+        merged = NULL;
+    }
+    free(all);
+    free(sorted);
+    return merged;
+}
+
+static bool has_address(const char *list, const char *address, size_t length)
+{
+    while (*list) {
+        size_t entry = strcspn(list, ",");
+        if (host_part(list, entry) == length && memcmp(list, address, length) == 0)
+            return true;
+        list += entry + (list[entry] == ',');
+    }
+    return false;
+}
+
+bool zkl_addresses_look_alike(const char *before, const char *after)
+{
+    if (count_entries(before) != count_entries(after))
+        return false;
+    while (*before) {
+        size_t entry = strcspn(before, ",");
+        if (!has_address(after, before, host_part(before, entry)))
+            return false;
+        before += entry + (before[entry] == ',');
+    }
+    return true;
+}

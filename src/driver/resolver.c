@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * When there is no link all names are looked up four times in a session timeout, so that an ensemble that
+ * moves is followed within one; while there is a link now and then, so that the addresses are not old when it
+ * breaks behind a slow resolver. What the slowest name takes holds the others up for a moment only. */
+#include "resolver.h"
+
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <zklock/zklock.h>
+
+#include "core/servers.h"
+#include "driver.h"
+
+#define MS INT64_C(1000000)
+#define LINKED_MS 30000 /* between two looks while there is a link, or a session timeout */
+#define UNLINKED_MIN_MS 100
+#define UNLINKED_MAX_MS 10000
+#define AGAIN_MS 500 /* when there was no memory */
+
+/* --- one host ------------------------------------------------------------ */
+
+/* list and one more, which list is freed for; NULL: no memory. */
+static char *append(char *list, const struct addrinfo *one)
+{
+    char address[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8], *longer = NULL;
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, address, sizeof address, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return list;
+    if (asprintf(&longer, "%s%s%s:%s", list, *list ? "," : "", address, port) < 0)
+        longer = NULL;
+    free(list);
+    return longer;
+}
+
+/* Its addresses, or NULL and why. */
+static char *look_up(const struct zkl_host *host, int flags, int *failure)
+{
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    *failure = getaddrinfo(host->name, host->port, &hints, &found);
+    if (*failure != 0)
+        return NULL;
+    char *list = strdup("");
+    for (const struct addrinfo *one = found; one && list; one = one->ai_next)
+        list = append(list, one);
+    freeaddrinfo(found);
+    if (!list)
+        *failure = EAI_MEMORY;
+    return list;
+}
+
+/* Addresses of a family that this machine has no other address of are left out, unless that is all. */
+static char *look_up_usable(const struct zkl_host *host, int *failure)
+{
+    char *found = look_up(host, AI_ADDRCONFIG, failure);
+    if (*failure == EAI_BADFLAGS || *failure == EAI_ADDRFAMILY)
+        found = look_up(host, 0, failure);
+    return found;
+}
+
+/* The resolver's word that there is none, and not that it could not say. */
+static bool is_final(int failure)
+{
+    return failure == EAI_NONAME || failure == EAI_NODATA || failure == EAI_ADDRFAMILY;
+}
+
+static void note(struct zkl_driver *d, struct zkl_host *host, char *found, int failure)
+{
+    bool is_news = failure != host->failure;
+    host->failure = failure;
+    if (is_news && d->config.resolved)
+        d->config.resolved(d->config.arg, host->name, failure == 0 ? NULL : gai_strerror(failure));
+    if (!found && !is_final(failure))
+        return; /* the addresses that it had are the best guess */
+    if (found && host->found && strcmp(found, host->found) == 0) {
+        free(found);
+        return;
+    }
+    d->resolver.are_new = d->resolver.are_new || found || host->found;
+    free(host->found);
+    host->found = found;
+}
+
+/* --- the thread ---------------------------------------------------------- */
+
+static void look(struct zkl_driver *d, struct zkl_host *host)
+{
+    int failure;
+    d->resolver.looking = host;
+    zkl_driver_unlock(d);
+    char *found = look_up_usable(host, &failure);
+    zkl_driver_lock(d);
+    d->resolver.looking = NULL;
+    note(d, host, found, failure);
+    if (d->resolver.are_new)
+        zkl_driver_kick(d);
+}
+
+static void look_at_all(struct zkl_driver *d)
+{
+    struct zkl_resolver *resolver = &d->resolver;
+    resolver->wanted = false;
+    resolver->round_mono_ns = zkl_clock_mono_ns();
+    for (size_t i = 0; i < resolver->count && !d->closing; i++) {
+        if (!resolver->all[i].is_address)
+            look(d, &resolver->all[i]);
+    }
+    resolver->round_mono_ns = INT64_MAX;
+    if (resolver->are_new)
+        zkl_driver_kick(d);
+}
+
+static int64_t pause_ms(const struct zkl_driver *d)
+{
+    int64_t timeout_ms = d->core.session.timeout_ms, quarter_ms = timeout_ms / 4;
+    if (zkl_session_connected(&d->core.session))
+        return timeout_ms > LINKED_MS ? timeout_ms : LINKED_MS;
+    if (quarter_ms < UNLINKED_MIN_MS)
+        return UNLINKED_MIN_MS;
+    return quarter_ms < UNLINKED_MAX_MS ? quarter_ms : UNLINKED_MAX_MS;
+}
+
+static void sleep_until_due(struct zkl_driver *d)
+{
+    int64_t since = zkl_clock_mono_ns();
+    while (!d->closing && !d->resolver.wanted) {
+        int64_t until = since + pause_ms(d) * MS;
+        struct timespec ts = zkl_clock_timespec(until);
+        if (zkl_clock_mono_ns() >= until)
+            return;
+        pthread_cond_timedwait(&d->resolver.due, &d->mu, &ts);
+    }
+}
+
+static void *resolver_main(void *driver)
+{
+    struct zkl_driver *d = driver;
+    zkl_driver_lock(d);
+    while (!d->closing) {
+        look_at_all(d);
+        sleep_until_due(d);
+    }
+    zkl_driver_unlock(d);
+    zkl_driver_unref(d);
+    return NULL;
+}
+
+bool zkl_resolver_start(struct zkl_driver *d)
+{
+    bool is_needed = false;
+    for (size_t i = 0; i < d->resolver.count; i++)
+        is_needed = is_needed || !d->resolver.all[i].is_address;
+    if (is_needed)
+        d->resolver.has_thread = zkl_driver_start_thread(d, &d->resolver.thread, resolver_main);
+    return d->resolver.has_thread == is_needed;
+}
+
+void zkl_resolver_end(struct zkl_driver *d)
+{
+    if (!d->resolver.has_thread)
+        return;
+    zkl_driver_lock(d);
+    bool is_looking = d->resolver.looking != NULL;
+    pthread_cond_signal(&d->resolver.due);
+    zkl_driver_unlock(d);
+    if (is_looking)
+        pthread_detach(d->resolver.thread);
+    else
+        pthread_join(d->resolver.thread, NULL);
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static int take_server(struct zkl_host *host, const struct zkl_server *server)
+{
+    int failure;
+    host->name = strndup(server->host, server->host_length);
+    snprintf(host->port, sizeof host->port, "%.*s", (int)server->port_length, server->port);
+    if (!host->name)
+        return ZKL_ENOMEM;
+    host->found = look_up(host, AI_NUMERICHOST, &failure);
+    host->is_address = host->found != NULL;
+    if (failure == EAI_MEMORY)
+        return ZKL_ENOMEM;
+    bool is_in_brackets = strchr(host->name, ':') != NULL;
+    return is_in_brackets && !host->is_address ? ZKL_EBADSERVERS : 0;
+}
+
+static size_t count_servers(const char *servers)
+{
+    struct zkl_server server;
+    size_t at = 0, count = 0;
+    while (zkl_servers_next(servers, &at, &server))
+        count++;
+    return count;
+}
+
+int zkl_resolver_init(struct zkl_driver *d)
+{
+    struct zkl_resolver *resolver = &d->resolver;
+    struct zkl_server server;
+    int rc = 0;
+    resolver->all = calloc(count_servers(d->config.servers), sizeof *resolver->all);
+    resolver->are_new = true;
+    resolver->round_mono_ns = INT64_MAX;
+    if (!resolver->all)
+        return ZKL_ENOMEM;
+    for (size_t at = 0; rc == 0 && zkl_servers_next(d->config.servers, &at, &server);) {
+        struct zkl_host *host = &resolver->all[resolver->count++];
+        rc = take_server(host, &server);
+        if (!host->is_address)
+            resolver->round_mono_ns =
+                zkl_clock_mono_ns(); /* the first one, which the thread is to make */
+    }
+    zkl_resolver_publish(d, zkl_clock_mono_ns());
+    return rc == 0 && resolver->not_before_mono_ns != 0 ? ZKL_ENOMEM : rc;
+}
+
+void zkl_resolver_fini(struct zkl_driver *d)
+{
+    for (size_t i = 0; i < d->resolver.count; i++) {
+        free(d->resolver.all[i].name);
+        free(d->resolver.all[i].found);
+    }
+    free(d->resolver.all);
+    free(d->resolver.addresses);
+}
+
+void zkl_resolver_want(struct zkl_driver *d)
+{
+    if (!d->resolver.has_thread)
+        return;
+    d->resolver.wanted = true;
+    pthread_cond_signal(&d->resolver.due);
+}
+
+int64_t zkl_resolver_due(const struct zkl_driver *d)
+{
+    const struct zkl_resolver *resolver = &d->resolver;
+    int64_t at = resolver->not_before_mono_ns;
+    if (!resolver->are_new)
+        return INT64_MAX;
+    if (resolver->round_mono_ns == INT64_MAX)
+        return at;
+    /* So long the others wait for the slowest. */
+    int64_t patience_ns = d->core.session.timeout_ms * MS / 16;
+    return resolver->round_mono_ns + patience_ns > at ? resolver->round_mono_ns + patience_ns : at;
+}
+
+static char *merge(const struct zkl_resolver *resolver)
+{
+    const char **lists = calloc(resolver->count, sizeof *lists);
+    for (size_t i = 0; lists && i < resolver->count; i++)
+        lists[i] = resolver->all[i].found;
+    char *merged = lists ? zkl_addresses_merge(lists, resolver->count) : NULL;
+    free(lists);
+    return merged;
+}
+
+void zkl_resolver_publish(struct zkl_driver *d, int64_t now_mono_ns)
+{
+    struct zkl_resolver *resolver = &d->resolver;
+    if (now_mono_ns < zkl_resolver_due(d))
+        return;
+    char *merged = merge(resolver);
+    if (!merged) {
+        resolver->not_before_mono_ns = now_mono_ns + AGAIN_MS * MS;
+        return;
+    }
+    resolver->are_new = false;
+    if (*merged == '\0' || (resolver->addresses && strcmp(merged, resolver->addresses) == 0)) {
+        free(merged); /* none at all is no better than the old ones */
+        return;
+    }
+    free(resolver->addresses);
+    resolver->addresses = merged;
+    resolver->serial++;
+}
+
+void zkl_resolver_trouble(const struct zkl_driver *d, char *text, size_t size)
+{
+    const struct zkl_resolver *resolver = &d->resolver;
+    text[0] = '\0';
+    for (size_t i = 0; i < resolver->count && text[0] == '\0'; i++) {
+        const struct zkl_host *host = &resolver->all[i];
+        if (!host->found && host->failure != 0)
+            snprintf(text, size, "; no address for %s: %s", host->name,
+                     gai_strerror(host->failure));
+        else if (!host->found && resolver->looking == host)
+            snprintf(text, size, "; the address of %s is still being looked up", host->name);
+    }
+}

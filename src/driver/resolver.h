@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The servers' addresses. libzookeeper gets addresses only: it would look names up in its I/O thread, with
+ * a lock held that our calls need, for as long as the resolver takes. Names are looked up here, on a thread
+ * that nobody waits for and that only a list with names has. */
+#ifndef ZKL_DRIVER_RESOLVER_H
+#define ZKL_DRIVER_RESOLVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct zkl_driver;
+
+/* One server of the list. */
+struct zkl_host {
+    char *name;
+    char port[6];
+    char *
+        found; /* its addresses, "address:port,...", as libzookeeper takes them; NULL: none is known */
+    int failure; /* of its last look-up, getaddrinfo's code; 0: none */
+    bool is_address;
+};
+
+/* Under the driver's mutex, but for what does not change: names and ports. */
+struct zkl_resolver {
+    struct zkl_host *all;
+    size_t count;
+    char *addresses;            /* of all, sorted; NULL: none is known yet */
+    unsigned serial;            /* of addresses: counts their changes */
+    bool are_new;               /* something was found since addresses was made */
+    int64_t not_before_mono_ns; /* there was no memory for it */
+
+    bool has_thread;
+    pthread_t thread;
+    pthread_cond_t due;
+    bool wanted;                    /* look now */
+    const struct zkl_host *looking; /* at this one; NULL: the thread sleeps */
+    int64_t round_mono_ns;          /* when the look at all of them began; INT64_MAX: it is over */
+};
+
+/* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. Those that are addresses need no look. */
+int zkl_resolver_init(struct zkl_driver *d);
+void zkl_resolver_fini(struct zkl_driver *d);
+/* Start the thread, if there are names. False: it can't be had. */
+bool zkl_resolver_start(struct zkl_driver *d);
+/* Without the mutex, once the driver is closing: let the thread go. One that is looking goes on until the
+ * resolver answers, with a reference on the driver. */
+void zkl_resolver_end(struct zkl_driver *d);
+
+/* The rest: with the mutex. */
+
+/* No server answers: look again now. */
+void zkl_resolver_want(struct zkl_driver *d);
+/* Put what was found together, if there is something new and it is time. */
+void zkl_resolver_publish(struct zkl_driver *d, int64_t now_mono_ns);
+/* When that is; INT64_MAX: not before something is found. */
+int64_t zkl_resolver_due(const struct zkl_driver *d);
+/* What is to be said of a name that has no address, as a part of a sentence with "; " before it; else "". */
+void zkl_resolver_trouble(const struct zkl_driver *d, char *text, size_t size);
+
+#endif

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The servers' names: a resolver that is slow, dead, or says another thing than before. It is this
+ * program's own, in the place of the C library's, for libzookeeper too; names end with ".test". */
+#include "fault.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <zklock/async.h>
+#include <zklock/metrics.h>
+
+#include "api/client.h"
+#include "driver/handle.h"
+
+#define SESSION_MS 10000
+#define SLOW_MS 7000 /* more than two thirds of the session timeout */
+#define ASK_MS 100   /* deadlines of calls */
+
+static const char *const path = "/resolver/m";
+
+/* --- the resolver ----------------------------------------------------------------------------- */
+
+enum { ENTRIES = 4 };
+
+static struct {
+    char name[32];
+    char address[64]; /* empty: a failure */
+    int failure, slow_ms;
+} entries[ENTRIES];
+static pthread_mutex_t entries_mu = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int looking, looks; /* that have not been answered; that were begun */
+static atomic_bool hurry;
+
+static void say(int entry, const char *name, const char *address, int failure, int slow_ms)
+{
+    pthread_mutex_lock(&entries_mu);
+    snprintf(entries[entry].name, sizeof entries[entry].name, "%s", name);
+    snprintf(entries[entry].address, sizeof entries[entry].address, "%s", address);
+    entries[entry].failure = failure;
+    entries[entry].slow_ms = slow_ms;
+    pthread_mutex_unlock(&entries_mu);
+}
+
+static void is_at(int entry, const char *name, const char *address)
+{
+    say(entry, name, address, 0, 0);
+}
+
+typedef int resolver_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+static int answer(int entry, const char *service, const struct addrinfo *hints,
+                  struct addrinfo **found)
+{
+    resolver_fn *real = (resolver_fn *)dlsym(RTLD_NEXT, "getaddrinfo");
+    struct addrinfo plain = hints != NULL ? *hints : (struct addrinfo){0};
+    char address[64];
+    int failure;
+
+    pthread_mutex_lock(&entries_mu);
+    snprintf(address, sizeof address, "%s", entries[entry].address);
+    failure = entries[entry].failure;
+    pthread_mutex_unlock(&entries_mu);
+    plain.ai_flags = AI_NUMERICHOST;
+    return failure != 0 ? failure : real(address, service, &plain, found);
+}
+
+static int find(const char *name, int *slow_ms)
+{
+    int entry = 0;
+
+    pthread_mutex_lock(&entries_mu);
+    while (entry < ENTRIES && strcmp(entries[entry].name, name) != 0)
+        entry++;
+    *slow_ms = entry < ENTRIES ? entries[entry].slow_ms : 0;
+    pthread_mutex_unlock(&entries_mu);
+    return entry;
+}
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    const char *end = name != NULL ? strrchr(name, '.') : NULL;
+    int slow_ms, entry;
+
+    if (end == NULL || strcmp(end, ".test") != 0)
+        return ((resolver_fn *)dlsym(RTLD_NEXT, "getaddrinfo"))(name, service, hints, found);
+    entry = find(name, &slow_ms);
+    if (entry == ENTRIES || (hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0))
+        return EAI_NONAME;
+    looks++;
+    looking++;
+    for (int64_t end_ms = net_now_ms() + slow_ms; net_now_ms() < end_ms && !hurry;)
+        net_nap_ms(5);
+    looking--;
+    return answer(entry, service, hints, found);
+}
+
+/* --- how late ---------------------------------------------------------------------------------- */
+
+/* A thread that does nothing but naps: how late the machine is by itself. */
+static atomic_bool witness_ends;
+static atomic_llong witness_late_ms;
+
+static void *witness_main(void *unused)
+{
+    (void)unused;
+    while (!witness_ends) {
+        int64_t start_ms = net_now_ms();
+        net_nap_ms(5);
+        int64_t late_ms = net_now_ms() - start_ms - 5;
+        if (late_ms > witness_late_ms)
+            witness_late_ms = late_ms;
+    }
+    return NULL;
+}
+
+/* 100 ms, and what the machine adds, in the full length; in short so much that no machine is too busy for it,
+ * and well below what the resolver takes. */
+static int64_t latest_ms(void)
+{
+    return test_length(100, 2500) + 2 * witness_late_ms;
+}
+
+/* The call is to take ms, and not much more. */
+#define in_time(ms, call)                                                                          \
+    ({                                                                                             \
+        int64_t start_ms_ = net_now_ms();                                                          \
+        int rc_ = (call);                                                                          \
+        int64_t late_ms_ = net_now_ms() - start_ms_ - (ms);                                        \
+        if (late_ms_ > latest_ms())                                                                \
+            fail_msg("%s: %lld ms late", #call, (long long)late_ms_);                              \
+        if (late_ms_ > worst_ms)                                                                   \
+            worst_ms = late_ms_;                                                                   \
+        rc_;                                                                                       \
+    })
+
+static int64_t worst_ms;
+
+struct done {
+    atomic_int calls;
+    int code;
+};
+
+static void note_done(int code, void *arg)
+{
+    struct done *done = arg;
+
+    done->code = code;
+    done->calls++;
+}
+
+static int acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex, int ms, bool cancel,
+                         struct zkl_client *client)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct done done = {0};
+    uint64_t op = 0;
+
+    wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
+    int rc = zkl_mutex_acquire_async(owner, mutex, &wait, NULL, note_done, &done, &op);
+    if (rc == 0 && cancel)
+        check_ok(zkl_op_cancel(client, op));
+    while (rc == 0 && done.calls == 0)
+        net_nap_ms(1);
+    return rc == 0 ? done.code : rc;
+}
+
+/* Every way to wait, without a link. */
+static void check_deadlines(struct zkl_client *client, struct zkl_mutex *mutex)
+{
+    const struct zkl_inspection *inspection = NULL;
+    struct zkl_owner *owner = NULL;
+    struct zkl_wait try = ZKL_WAIT_INIT;
+
+    check_num(in_time(ASK_MS, zkl_mutex_lock_for(mutex, ASK_MS)), ==, ZKL_ETIMEDOUT);
+    try.flags = ZKL_WAIT_TRY;
+    try.deadline_ns = zkl_now_ns() + ASK_MS * INT64_C(1000000);
+    check_num(in_time(ASK_MS, zkl_mutex_acquire(mutex, &try, NULL)), <, 0);
+    check_num(in_time(ASK_MS, zkl_inspect(client, path, ASK_MS, &inspection)), <, 0);
+    check_ok(zkl_owner_new(&owner));
+    check_num(in_time(ASK_MS, acquire_async(owner, mutex, ASK_MS, false, client)), ==,
+              ZKL_ETIMEDOUT);
+    check_num(in_time(0, acquire_async(owner, mutex, SESSION_MS, true, client)), ==, ZKL_ECANCELED);
+    check_wait(zkl_owner_free(owner) == 0, WAIT_MS);
+    check_num(in_time(0, zkl_client_state(client)), >, 0);
+}
+
+/* --- a test's surroundings ---------------------------------------------------------------------- */
+
+static pthread_t witness;
+
+static int set_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ENTRIES; i++)
+        say(i, "", "", 0, 0);
+    hurry = false;
+    looks = 0;
+    worst_ms = 0;
+    witness_ends = false;
+    witness_late_ms = 0;
+    return pthread_create(&witness, NULL, witness_main, NULL) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    witness_ends = true;
+    pthread_join(witness, NULL);
+    hurry = true;
+    print_message("    %lld ms late at most, the machine by itself %lld ms\n", (long long)worst_ms,
+                  (long long)witness_late_ms);
+    return wait_until(looking == 0, WAIT_MS) ? 0 : -1;
+}
+
+static int proxy_port_on(struct proxy **proxy, const char *address, int port)
+{
+    int listen_port = port;
+
+    for (int i = 0; i < 50; i++) {
+        if (port == 0)
+            check_ok(net_free_ports(&listen_port, 1));
+        if (proxy_start_at(proxy, zks_host(), zks_port(server, 0), address, listen_port) == 0)
+            return listen_port;
+        if (port != 0)
+            break;
+    }
+    fail_msg("can't listen at %s port %d: %s", address, port, strerror(errno));
+    return -1;
+}
+
+static struct zkl_client *open_servers(const char *format, ...)
+{
+    char servers[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(servers, sizeof servers, format, args);
+    va_end(args);
+    return fault_open(servers, SESSION_MS);
+}
+
+static bool is_connected(struct zkl_client *client)
+{
+    return zkl_client_state(client) == ZKL_CLIENT_CONNECTED;
+}
+
+/* --- a slow resolver, a dead one --------------------------------------------------------------- */
+
+/* Three names, and a resolver that says nothing of any for 7 s: no call waits for it, neither does the
+ * end of the client; what opening says names one. Modes: F76. */
+static void nobody_waits_for_a_dead_resolver(void **state)
+{
+    static const char servers[] = "a.test:2181,b.test:2181,c.test:2181";
+    struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
+    struct zkl_client *client = NULL, *other = NULL;
+
+    (void)state;
+    say(0, "a.test", "", EAI_AGAIN, SLOW_MS);
+    say(1, "b.test", "", EAI_AGAIN, SLOW_MS);
+    say(2, "c.test", "", EAI_AGAIN, SLOW_MS);
+    options.connect_timeout_ms = 0;
+    check_ok(in_time(0, zkl_client_open(&client, &options)));
+    check_wait(looking == 1, WAIT_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    for (int i = 0; i < test_length(20, 2); i++)
+        check_deadlines(client, mutex);
+    options.connect_timeout_ms = ASK_MS;
+    check_num(in_time(ASK_MS, zkl_client_open(&other, &options)), ==, ZKL_EDISCONNECTED);
+    check_true(strstr(zkl_error_detail(), "a.test is still being looked up") != NULL);
+    check_ok(zkl_mutex_free(mutex));
+    check_num(looking, >=, 1);
+    check_ok(in_time(0, zkl_client_close(client, ASK_MS)));
+    check_ok(in_time(0, zkl_client_free(client)));
+}
+
+static void heard(const struct zkl_log_event *event, void *arg)
+{
+    atomic_int *counts = arg;
+
+    if (event->kind == ZKL_LOG_RESOLVER && strcmp(event->node, "a.test") == 0)
+        counts[event->why[0] == '\0']++;
+}
+
+/* A name that does not exist is like a server that does not answer: it is said which, in the detail and
+ * in the log, and once it exists the client connects. Modes: F76. */
+static void a_name_may_come_to_exist(void **state)
+{
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = NULL;
+    atomic_int counts[2] = {0};
+    char servers[64];
+
+    (void)state;
+    snprintf(servers, sizeof servers, "a.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
+    struct zkl_client_options options = fault_client_options(servers, 2000);
+    say(0, "a.test", "", EAI_NONAME, 0);
+    options.log_event_fn = heard;
+    options.log_event_arg = counts;
+    options.connect_timeout_ms = ASK_MS;
+    check_num(zkl_client_open(&client, &options), ==, ZKL_EDISCONNECTED);
+    check_true(strstr(zkl_error_detail(), "no address for a.test: ") != NULL);
+    options.connect_timeout_ms = 0;
+    check_ok(zkl_client_open(&client, &options));
+    looks = 0;
+    check_wait(looks >= 3 && counts[0] >= 1, WAIT_MS);
+    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(counts[1], ==, 0);
+    is_at(0, "a.test", "127.0.0.1");
+    check_wait(is_connected(client), WAIT_MS);
+    check_wait(counts[1] == 1, WAIT_MS);
+    check_num(counts[0], <=, 2); /* once for each client, however often it was looked up */
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
+/* A link breaks while the resolver hangs: calls end by their deadlines, an unlock does too, and the client
+ * is back over the address that it knows, while the resolver still hangs; the hold stays proved. Modes: F76. */
+static void a_link_is_had_back_without_the_resolver(void **state)
+{
+    struct proxy *proxy = NULL;
+    struct told told = {0};
+
+    (void)state;
+    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
+    is_at(0, "s.test", "127.0.0.1");
+    struct zkl_client *client = open_servers("s.test:%d", port);
+    struct zkl_mutex *mutex = fault_mutex(client, path),
+                     *other = fault_mutex(client, "/resolver/o");
+    struct zkl_mutex *third = fault_mutex(client, "/resolver/t");
+    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_lock(third));
+    int64_t session = fault_session(client);
+
+    say(0, "s.test", "127.0.0.1", 0, SLOW_MS);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(looking == 1 && !is_connected(client), WAIT_MS);
+    check_deadlines(client, other);
+    check_num(in_time(0, zkl_mutex_unlock(third)), ==, ZKL_EUNCONFIRMED);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(is_connected(client), WAIT_MS);
+    check_num(looking, ==, 1);
+    check_num(fault_session(client), ==, session);
+
+    check_wait(zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+    int held = told.held;
+    for (int i = 0; looking == 1 && i < 300; i++) {
+        check_true(zkl_mutex_window_ms(mutex) > 0);
+        net_nap_ms(10);
+    }
+    check_num(told.lost, ==, 0);
+    check_num(told.held, <=, held + 1);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(third));
+    check_ok(zkl_mutex_free(other));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(in_time(0, zkl_client_free(client)));
+    proxy_stop(proxy);
+}
+
+/* Each look takes longer than two thirds of the session timeout, the first too: the client comes, and
+ * comes back. Modes: F76. */
+static void a_client_comes_behind_a_slow_resolver(void **state)
+{
+    enum { SHORT_MS = 2000, LOOK_MS = 1500 };
+    struct proxy *proxy = NULL;
+    char servers[64];
+
+    (void)state;
+    snprintf(servers, sizeof servers, "s.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
+    say(0, "s.test", "127.0.0.1", 0, LOOK_MS);
+    struct zkl_client *client = fault_open(servers, SHORT_MS);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    for (int i = 0; i < test_length(20, 3); i++) {
+        int64_t connects = proxy_counts(proxy, PROXY_CONNECT);
+        proxy_cut(proxy);
+        fault_check_reconnect(client, proxy, connects);
+        check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
+        zkl_mutex_unlock(mutex);
+    }
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
+/* A name behind the first one that takes long costs no more than a moment. Modes: F76. */
+static void the_others_do_not_wait_for_a_slow_name(void **state)
+{
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    int port = proxy_port_on(&proxy, "127.0.0.1", 0);
+    is_at(0, "s.test", "127.0.0.1");
+    say(1, "dead.test", "", EAI_AGAIN, 2 * WAIT_MS);
+    struct zkl_client *client = open_servers("s.test:%d,dead.test:%d", port, port);
+    check_num(looking, ==, 1);
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
+}
+
+/* --- an ensemble that moves --------------------------------------------------------------------- */
+
+/* The name leads elsewhere, and nobody listens any more where it led before: the client follows within a
+ * session timeout, in its session, and keeps its hold. Modes: F77. */
+static void an_ensemble_that_moves_is_followed(void **state)
+{
+    static const char *const places[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
+    struct proxy *proxies[3];
+    struct told told = {0};
+    int port = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        port = proxy_port_on(&proxies[i], places[i], port);
+    is_at(0, "s.test", places[0]);
+    struct zkl_client *client = open_servers("s.test:%d", port);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));
+    check_ok(zkl_mutex_lock(mutex));
+    int64_t session = fault_session(client);
+    for (int i = 1; i <= test_length(60, 6); i++) {
+        struct proxy *from = proxies[(i - 1) % 3], *to = proxies[i % 3];
+        int64_t connects = proxy_counts(to, PROXY_CONNECT);
+        if (i % 2 == 0) /* it moves first */
+            is_at(0, "s.test", places[i % 3]);
+        check_ok(proxy_refuse(from, true));
+        proxy_cut(from);
+        is_at(0, "s.test", places[i % 3]);
+        check_wait(proxy_counts(to, PROXY_CONNECT) > connects && is_connected(client), SESSION_MS);
+        check_num(fault_session(client), ==, session);
+        check_wait(zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+        check_ok(proxy_refuse(from, false));
+    }
+    check_num(told.lost, ==, 0);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    for (int i = 0; i < 3; i++)
+        proxy_stop(proxies[i]);
+}
+
+/* Nothing is heard from where it was: the attempt that waits there for an answer is given up. Modes: F77. */
+static void an_ensemble_that_falls_silent_is_followed(void **state)
+{
+    struct proxy *before = NULL, *after = NULL;
+
+    (void)state;
+    int port = proxy_port_on(&before, "127.0.0.1", 0);
+    proxy_port_on(&after, "127.0.0.2", port);
+    is_at(0, "s.test", "127.0.0.1");
+    struct zkl_client *client = open_servers("s.test:%d", port);
+    proxy_hole(before, PROXY_BOTH);
+    check_wait(!is_connected(client), WAIT_MS);
+    net_nap_ms(SESSION_MS / 20); /* the next attempt waits for an answer by now, if it can */
+    is_at(0, "s.test", "127.0.0.2");
+    check_wait(is_connected(client), SESSION_MS);
+    check_num(proxy_counts(after, PROXY_CONNECT), >=, 1);
+    check_ok(zkl_client_free(client));
+    proxy_stop(before);
+    proxy_stop(after);
+}
+
+/* Two servers change places, so that the addresses without their ports are the same as before, which is
+ * all that libzookeeper compares. Modes: F77. */
+static void servers_that_change_places_are_followed(void **state)
+{
+    struct proxy *before = NULL, *after = NULL;
+    int other_port = 0;
+
+    (void)state;
+    int port = proxy_port_on(&before, "127.0.0.1", 0);
+    proxy_port_on(&after, "127.0.0.2", port);
+    check_ok(net_free_ports(&other_port, 1)); /* where nobody listens */
+    is_at(0, "a.test", "127.0.0.1");
+    is_at(1, "b.test", "127.0.0.2");
+    struct zkl_client *client = open_servers("a.test:%d,b.test:%d", port, other_port);
+    is_at(0, "a.test", "127.0.0.2");
+    is_at(1, "b.test", "127.0.0.1");
+    check_ok(proxy_refuse(before, true));
+    proxy_cut(before);
+    check_wait(proxy_counts(after, PROXY_CONNECT) > 0 && is_connected(client), SESSION_MS);
+    check_ok(zkl_client_free(client));
+    proxy_stop(before);
+    proxy_stop(after);
+}
+
+static atomic_bool looks_unconnected;
+
+int __real_zoo_state(zhandle_t *handle);
+int __wrap_zoo_state(zhandle_t *handle);
+
+int __wrap_zoo_state(zhandle_t *handle)
+{
+    return looks_unconnected ? ZOO_CONNECTING_STATE : __real_zoo_state(handle);
+}
+
+static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
+{
+    memset(of, 0, sizeof *of);
+    of->size = sizeof *of;
+    check_ok(zkl_client_metrics(client, of));
+}
+
+static void change_servers(struct zkl_client *client)
+{
+    struct zkl_driver *d = client->driver;
+
+    zkl_driver_lock(d);
+    struct zkl_handle *h = d->current;
+    h->linked = false;
+    h->serial--;
+    looks_unconnected = true;
+    zkl_handle_follow(d, h);
+    looks_unconnected = false;
+    check_num(h->serial, ==, d->resolver.serial);
+    h->linked = true;
+    zkl_driver_unlock(d);
+}
+
+/* libzookeeper tells nothing of a link that it closes for new addresses, as can happen to one that comes up
+ * in that very moment. The next one is another link all the same: what was proved over the first is not
+ * continued. Method: the driver is made to see no link. Modes: F77. */
+static void a_link_that_was_closed_in_silence_is_lost(void **state)
+{
+    struct proxy *first = NULL, *second = NULL;
+    struct zkl_client_metrics before, after;
+
+    (void)state;
+    int port = proxy_port_on(&first, "127.0.0.1", 0);
+    proxy_port_on(&second, "127.0.0.2", port);
+    is_at(0, "s.test", "127.0.0.1");
+    struct zkl_client *client = open_servers("s.test:%d", port);
+    struct zkl_mutex *mutex = fault_mutex(client, path);
+    check_ok(zkl_mutex_lock(mutex));
+    metrics(client, &before);
+    zkl_driver_lock(client->driver);
+    free(client->driver->resolver.addresses);
+    check_true(asprintf(&client->driver->resolver.addresses, "127.0.0.2:%d", port) > 0);
+    zkl_driver_unlock(client->driver);
+    change_servers(client);
+    check_wait(proxy_counts(second, PROXY_CONNECT) > 0, WAIT_MS);
+    check_wait((metrics(client, &after), after.disconnections > before.disconnections), WAIT_MS);
+    check_wait((metrics(client, &after), after.connections > before.connections), WAIT_MS);
+    check_wait(is_connected(client) && zkl_mutex_window_ms(mutex) > 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(first);
+    proxy_stop(second);
+}
+
+/* --- addresses ---------------------------------------------------------------------------------- */
+
+/* A list of addresses is not looked up, and its client has no thread for that. */
+static void addresses_need_no_resolver(void **state)
+{
+    int threads = fault_threads(), of_addresses, of_names;
+
+    (void)state;
+    is_at(0, "s.test", "127.0.0.1");
+    struct zkl_client *client = open_servers("%s", zks_connect_string(server));
+    of_addresses = fault_threads() - threads;
+    check_num(looks, ==, 0);
+    check_ok(zkl_client_free(client));
+    check_wait(fault_threads() <= threads, WAIT_MS);
+    client = open_servers("s.test:%d", zks_port(server, 0));
+    of_names = fault_threads() - threads;
+    check_ok(zkl_client_free(client));
+    check_wait(fault_threads() <= threads, WAIT_MS);
+    check_num(of_names, ==, of_addresses + 1);
+}
+
+/* An IPv6 address stands in brackets, alone and in a list, with a chroot, and as what a name leads to. */
+static void ipv6_works(void **state)
+{
+    struct wire *wire = fault_wire();
+    struct proxy *proxy = NULL;
+    int port = 0, fd;
+
+    (void)state;
+    check_ok(net_free_ports(&port, 1));
+    fd = net_listen_at("::1", port);
+    if (fd < 0) {
+        wire_close(wire);
+        print_message("skipped: this machine has no ::1\n");
+        skip();
+    }
+    close(fd);
+    proxy_port_on(&proxy, "::1", port);
+    is_at(0, "six.test", "::1");
+    check_ok(wire_create(wire, "/resolver", "", WIRE_PERSISTENT, NULL, 0));
+    const char *const lists[] = {"[::1]:%d", "[0:0:0:0:0:0:0:1]:%d,127.0.0.1:1",
+                                 "127.0.0.1:1,[::1]:%d", "[::1]:%d/resolver", "six.test:%d"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        char servers[80];
+        const char *at = strstr(lists[i], "%d");
+        snprintf(servers, sizeof servers, "%.*s%d%s", (int)(at - lists[i]), lists[i], port, at + 2);
+        struct zkl_client *client = fault_open(servers, SESSION_MS);
+        struct zkl_mutex *mutex = fault_mutex(client, path);
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+        check_ok(zkl_mutex_free(mutex));
+        check_ok(zkl_client_free(client));
+    }
+    check_num(proxy_counts(proxy, PROXY_CONNECT), >=, 5);
+    proxy_stop(proxy);
+    wire_delete_tree(wire, "/resolver");
+    wire_close(wire);
+}
+
+/* --- handles ------------------------------------------------------------------------------------ */
+
+static atomic_int close_takes_ms, closings;
+
+int __real_zookeeper_close(zhandle_t *handle);
+int __wrap_zookeeper_close(zhandle_t *handle);
+
+/* It can take 4.5 s where a server does not answer. */
+int __wrap_zookeeper_close(zhandle_t *handle)
+{
+    closings++;
+    for (int64_t start_ms = net_now_ms(); net_now_ms() < start_ms + close_takes_ms;)
+        net_nap_ms(5);
+    closings--;
+    return __real_zookeeper_close(handle);
+}
+
+/* A session ends and its handle is long in closing: meanwhile the next session is there, deadlines and
+ * cancellations are in time, and holds stay proved. Modes: F78. */
+static void a_handle_that_is_long_in_closing_delays_nobody(void **state)
+{
+    struct zkl_owner *owner = NULL;
+    struct zkl_cancel *cancel = NULL;
+
+    (void)state;
+    struct zkl_client *client = open_servers("%s", zks_connect_string(server));
+    struct zkl_client *rival = open_servers("%s", zks_connect_string(server));
+    struct zkl_mutex *mutex = fault_mutex(client, path),
+                     *other = fault_mutex(client, "/resolver/o");
+    struct zkl_mutex *theirs = fault_mutex(rival, path);
+    struct actor *a = actor_new();
+    int64_t session = fault_session(client);
+    check_ok(zkl_owner_new(&owner));
+    check_ok(zkl_cancel_new(&cancel));
+    check_ok(zkl_mutex_lock(theirs));
+    close_takes_ms = SLOW_MS;
+    fault_expire(client, 0);
+    check_wait(closings == 1, WAIT_MS);
+    check_wait(is_connected(client) && fault_session(client) != session, SLOW_MS / 2);
+    check_ok(zkl_mutex_lock(other));
+    check_num(in_time(ASK_MS, zkl_mutex_lock_for(mutex, ASK_MS)), ==, ZKL_ETIMEDOUT);
+    check_num(in_time(ASK_MS, acquire_async(owner, mutex, ASK_MS, false, client)), ==,
+              ZKL_ETIMEDOUT);
+    actor_begin(a, act_lock_cancel, mutex, cancel);
+    net_nap_ms(ASK_MS);
+    zkl_cancel_set(cancel);
+    check_num(in_time(0, actor_end(a, WAIT_MS)), ==, ZKL_ECANCELED);
+    check_true(zkl_mutex_window_ms(other) > 0);
+    check_num(closings, ==, 1);
+    close_takes_ms = 0;
+    check_wait(closings == 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(other));
+    check_ok(zkl_mutex_unlock(theirs));
+    actor_free(a);
+    check_wait(zkl_owner_free(owner) == 0, WAIT_MS);
+    zkl_cancel_free(cancel);
+    check_ok(zkl_mutex_free(theirs));
+    check_ok(zkl_mutex_free(other));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(rival));
+    check_ok(zkl_client_free(client));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(nobody_waits_for_a_dead_resolver),
+        TEST(a_name_may_come_to_exist),
+        TEST(a_link_is_had_back_without_the_resolver),
+        TEST(a_client_comes_behind_a_slow_resolver),
+        TEST(the_others_do_not_wait_for_a_slow_name),
+        TEST(an_ensemble_that_moves_is_followed),
+        TEST(an_ensemble_that_falls_silent_is_followed),
+        TEST(servers_that_change_places_are_followed),
+        TEST(a_link_that_was_closed_in_silence_is_lost),
+        TEST(addresses_need_no_resolver),
+        TEST(ipv6_works),
+        TEST(a_handle_that_is_long_in_closing_delays_nobody),
+    };
+    return fault_main(argc, argv, tests, NULL);
+}
