@@ -130,7 +130,7 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
 
 static void hold(struct zkl_step *s, const char *why)
 {
-    s->m->suspect = false;
+    s->m->suspect = s->m->unchecked = false;
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
     s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;

@@ -39,8 +39,8 @@ static bool may_fail(const struct stream *s, const struct owner *owner, int code
 {
     bool stopped = code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED;
     bool allowed = !stopped || owner->stopped;
-    allowed = allowed && ((code != ZKL_EBUSY && code != ZKL_EUNPROVED) ||
-                          owner->contender.machine.try_only);
+    allowed = allowed &&
+              ((code != ZKL_EBUSY && code != ZKL_EUNPROVED) || owner->contender.machine.try_only);
     allowed = allowed && (code != ZKL_ECLOSED || s->closed);
     allowed = allowed && (code != ZKL_EAUTH || s->failed);
     return allowed && code < 0;
@@ -56,8 +56,10 @@ static void on_state(struct owner *owner, const struct zkl_news *news)
         must(!owner->revoked);
         owner->revoked = true;
     } else {
-        must(owner->suspect == (news->state == ZKL_HELD));
-        owner->suspect = !owner->suspect;
+        /* Who is suspect already is told all the same that its node can't be checked. */
+        bool again = news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED;
+        must(again || owner->suspect == (news->state == ZKL_HELD));
+        owner->suspect = news->state == ZKL_SUSPECT;
     }
 }
 
@@ -263,7 +265,8 @@ void owners_check(struct stream *s)
         struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         if (is_first_state(m->state) && !is_first_state(owner->before))
-            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner) || was_numbered(s, owner));
+            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner) ||
+                 was_numbered(s, owner));
         if (m->state == ZKL_HOLDING && owner->before != ZKL_HOLDING)
             zkl_core_node_path(&owner->contender, m->node, owner->first);
         if (m->state == ZKL_WAITING && m->pred_is_gone)
