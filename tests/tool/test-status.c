@@ -137,14 +137,14 @@ static void data_that_is_no_text_hides_nothing(void **state)
     tool_check(0, "7 locks, 0 problems\n", "doctor", "/bytes");
 }
 
-static void make_levels(const char *root, int levels)
+static void make_levels(const char *root, int levels, const char *name)
 {
     char path[1024];
 
     check_ok(wire_create(raw, root, "", WIRE_PERSISTENT, NULL, 0));
     size_t length = (size_t)snprintf(path, sizeof path, "%s", root);
     for (int i = 0; i < levels; i++) {
-        length += (size_t)snprintf(path + length, sizeof path - length, "/l");
+        length += (size_t)snprintf(path + length, sizeof path - length, "/%s", name);
         check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     }
 }
@@ -157,7 +157,7 @@ static void paths_too_long_for_a_lock_are_told(void **state)
     char path[700];
 
     (void)state;
-    make_levels("/deep", 300);
+    make_levels("/deep", 20, "a-level-of-thirty-bytes-or-more");
     check_ok(wire_create(raw, "/long", "", WIRE_PERSISTENT, NULL, 0));
     snprintf(path, sizeof path, "/long/%0600d", 0);
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
@@ -181,6 +181,22 @@ static void paths_too_long_for_a_lock_are_told(void **state)
     check_ok(wire_create(raw, path, "", WIRE_EPHEMERAL, NULL, 0));
     tool_check(0, "  other  -       session 0x", "status", "/long/beside");
     tool_check(1, "0 is no contender, and has no place here", "doctor", "/long/beside");
+}
+
+/* Goal: likewise 300 levels, all but the last of which could be locks. */
+static void three_hundred_levels_are_looked_at(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    make_levels("/levels", 300, "l");
+    contender("/levels/beside", "lock-", owner_text(1));
+    struct tool tool = tool_run("status", "/levels");
+    check_wait(waitpid(tool.pid, &status, WNOHANG) == tool.pid,
+               3 * WAIT_MS); /* it asks 600 times */
+    check_num(status, ==, 0);
+    check_true(tool_says(&tool, "/levels/beside  mutex, 1 held, 0 waiting\n"));
+    check_true(tool_says(&tool, "/l  no lock: longer than a lock's path may be\n"));
 }
 
 /* Characters that turn a line around, break it, or are not seen; and how each is shown. */
@@ -303,6 +319,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(json_has_all_of_it),
         cmocka_unit_test(data_that_is_no_text_hides_nothing),
         cmocka_unit_test(paths_too_long_for_a_lock_are_told),
+        cmocka_unit_test(three_hundred_levels_are_looked_at),
         cmocka_unit_test(what_is_not_seen_is_written_out),
         cmocka_unit_test(permits_and_requests_are_told),
         cmocka_unit_test(watch_draws_again),
