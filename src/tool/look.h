@@ -8,12 +8,16 @@
 
 #include <zklock/inspect.h>
 
+#include "last_run.h"
+
 enum { LOOK_MS = 10000 /* for one lock */ };
 
 struct seen {
     char *path;
     bool denied;                         /* no READ: then nothing is known */
     const struct zkl_inspection *inside; /* NULL if denied */
+    struct last_run last;                /* RUN_NEVER until somebody asks for it */
+    bool last_unread;                    /* and it could not be read */
 };
 
 struct look {
