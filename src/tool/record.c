@@ -57,15 +57,26 @@ static int fail_node(const struct place *place, int code)
                            : fail(EXIT_NO_SERVER, "%s: %s", place->node, raw_error(code));
 }
 
+/* What stands there. */
+struct sight {
+    struct last_run last;
+    char text[LAST_RUN_TEXT]; /* with a final NUL */
+    struct Stat stat;
+    int64_t now_ms; /* by the ensemble, just before */
+};
+
 /* ZooKeeper's code. ZBADARGUMENTS: the node is not ours. */
-static int read_node(struct raw *raw, const char *node, struct last_run *run,
-                     char text[LAST_RUN_TEXT], size_t *length, struct Stat *stat)
+static int read_node(struct raw *raw, const char *node, struct sight *sight)
 {
-    *length = LAST_RUN_TEXT;
-    int rc = raw_get(raw, node, text, length, stat);
+    size_t length = sizeof sight->text - 1;
+    int rc = raw_get(raw, node, sight->text, &length, &sight->stat);
     if (rc != ZOK)
         return rc;
-    return last_run_read(run, text, *length, stat->mtime) ? ZOK : ZBADARGUMENTS;
+    if (length >= sizeof sight->text)
+        return ZBADARGUMENTS;
+    sight->text[length] = '\0';
+    return last_run_read(&sight->last, sight->text, length, sight->stat.mtime) ? ZOK
+                                                                               : ZBADARGUMENTS;
 }
 
 static int fail_foreign(const struct place *place)
@@ -76,10 +87,6 @@ static int fail_foreign(const struct place *place)
                 "path for the lock",
                 place->node);
 }
-
-/* --- the beginning ------------------------------------------------------- */
-
-enum { AGAIN = -2 }; /* beside what record_begin returns */
 
 /* What time it is by the ensemble: a node is made, written and deleted in one transaction, and the answer to the
  * write says when. Nobody sees that node, no node that anybody watches or reads is touched, and as it is a write,
@@ -96,6 +103,17 @@ static int ask_time(struct raw *raw, const struct place *place, int64_t *now_ms)
     *now_ms = stat.mtime;
     return rc;
 }
+
+/* Both. */
+static int look(struct raw *raw, const struct place *place, struct sight *sight)
+{
+    int rc = ask_time(raw, place, &sight->now_ms);
+    return rc == ZOK ? read_node(raw, place->node, sight) : rc;
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+enum { AGAIN = -2 }; /* beside what record_begin returns */
 
 static int judge(const struct record *r, const struct last_run *last, int64_t now_ms)
 {
@@ -131,8 +149,8 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
         return count == ZKL_ELOST ? AGAIN : fail_code(count); /* the window may open again */
     if (version < 0)
         zoo_create_op_init(&ops[count++], place->node, "", 0, raw_acl(r->raw), 0, NULL, 0);
-    zoo_set_op_init(&ops[count++], place->node, r->text, (int)r->length, version < 0 ? 0 : version,
-                    &stat);
+    zoo_set_op_init(&ops[count++], place->node, r->text, (int)strlen(r->text),
+                    version < 0 ? 0 : version, &stat);
     int rc = raw_multi(r->raw, count, ops, &blamed);
     if (rc == ZNONODE && blamed == 0)
         return fail(EXIT_LOST, "the lock was lost before the command began");
@@ -140,7 +158,6 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
         return AGAIN;
     if (rc != ZOK)
         return fail_node(place, rc);
-    r->version = stat.version;
     r->run.begun_ms = stat.mtime;
     return 0;
 }
@@ -148,31 +165,24 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
 /* An answer that was lost is looked for here: what stands there may be our own beginning. */
 static int try_begin_at(struct record *r, const struct place *place)
 {
-    char text[LAST_RUN_TEXT];
-    size_t length;
-    int64_t now_ms;
-    struct last_run last;
-    struct Stat stat;
-    int rc = ask_time(r->raw, place, &now_ms);
+    struct sight seen;
+    int rc = look(r->raw, place, &seen);
     if (rc == ZNONODE)
         return write_begin(r, place, -1);
     if (rc == ZNODEEXISTS)
         return fail(EXIT_CONFIG, "%s is there, and is to be deleted", place->now);
-    if (rc == ZOK)
-        rc = read_node(r->raw, place->node, &last, text, &length, &stat);
-    if (rc == ZNONODE || rc == ZCONNECTIONLOSS)
+    if (rc == ZCONNECTIONLOSS)
         return AGAIN;
     if (rc == ZBADARGUMENTS)
         return fail_foreign(place);
     if (rc != ZOK)
         return fail_node(place, rc);
-    if (length == r->length && memcmp(text, r->text, length) == 0) {
-        r->version = stat.version;
-        r->run.begun_ms = stat.mtime;
+    if (strcmp(seen.text, r->text) == 0) {
+        r->run.begun_ms = seen.stat.mtime;
         return 0;
     }
-    rc = judge(r, &last, now_ms);
-    return rc == 0 ? write_begin(r, place, stat.version) : rc;
+    rc = judge(r, &seen.last, seen.now_ms);
+    return rc == 0 ? write_begin(r, place, seen.stat.version) : rc;
 }
 
 /* What has become of no use is opened anew. */
@@ -203,7 +213,7 @@ static void describe(struct record *r)
     r->run = (struct last_run){
         .end = RUN_UNENDED, .pid = getpid(), .token = zkl_multi_token(r->claim->multi, 0)};
     gethostname(r->run.host, sizeof r->run.host - 1);
-    r->length = last_run_write(&r->run, r->text);
+    last_run_write(&r->run, r->text);
 }
 
 int record_begin(struct record *r)
@@ -229,34 +239,32 @@ int record_begin(struct record *r)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* The version alone guards it: as long as it is the one of our beginning nobody has begun since, whoever has the
- * lock by now. So a run whose lock was lost has an end too. */
-static int try_end(struct record *r, const struct place *place)
+/* The record decides, and not the lock: as long as our beginning stands there nobody has begun since, so a run whose
+ * lock was lost has an end too. */
+static int try_end(struct record *r, const struct place *place, const char *end)
 {
-    char text[LAST_RUN_TEXT];
-    size_t length;
-    int blamed;
-    struct last_run last;
+    struct sight seen;
     struct zoo_op op;
-    struct Stat stat;
-    zoo_set_op_init(&op, place->node, r->text, (int)r->length, r->version, &stat);
-    int rc = raw_multi(r->raw, 1, &op, &blamed);
-    if (rc == ZBADVERSION)
-        rc = read_node(r->raw, place->node, &last, text, &length, &stat);
-    else if (rc == ZOK)
+    int blamed, rc = look(r->raw, place, &seen);
+    if (rc == ZNONODE) /* forgotten, as was asked for */
         return 0;
     if (rc == ZCONNECTIONLOSS)
         return AGAIN;
-    bool is_ours = rc == ZOK && length == r->length && memcmp(text, r->text, length) == 0;
-    if (is_ours || rc == ZNONODE) /* or forgotten, as was asked for */
-        return 0;
-    return rc == ZOK || rc == ZBADARGUMENTS
-               ? fail(EXIT_CONFLICT, "%s was changed by somebody else while the command ran",
-                      place->node)
-               : fail_node(place, rc);
+    if (rc == ZOK && strcmp(seen.text, end) == 0)
+        return 0; /* the answer was lost */
+    if (rc == ZBADARGUMENTS || (rc == ZOK && strcmp(seen.text, r->text) != 0))
+        return fail(EXIT_CONFLICT, "%s was changed by somebody else while the command ran",
+                    place->node);
+    if (rc != ZOK)
+        return fail_node(place, rc);
+    zoo_set_op_init(&op, place->node, end, (int)strlen(end), seen.stat.version, NULL);
+    rc = raw_multi(r->raw, 1, &op, &blamed);
+    if (rc == ZBADVERSION || rc == ZNONODE || rc == ZCONNECTIONLOSS)
+        return AGAIN;
+    return rc == ZOK ? 0 : fail_node(place, rc);
 }
 
-static int write_end(struct record *r)
+static int write_end(struct record *r, const char *text)
 {
     struct place place;
     int rc = open_anew(r, END_MS);
@@ -264,7 +272,7 @@ static int write_end(struct record *r)
         rc = place_init(&place, r->raw, r->claim->options.paths[0]);
     if (rc != 0)
         return rc;
-    rc = try_end(r, &place);
+    rc = try_end(r, &place, text);
     place_fini(&place);
     return rc;
 }
@@ -272,12 +280,13 @@ static int write_end(struct record *r)
 void record_end(struct record *r, enum run_end end, int value)
 {
     int64_t now = boot_ns(), until = zkl_now_ns() + END_MS * MS_NS;
+    char text[LAST_RUN_TEXT];
     int rc;
     r->run.end = end;
     r->run.value = value;
     r->run.took_ms = (now - r->begun_ns) / MS_NS;
-    r->length = last_run_write(&r->run, r->text);
-    while ((rc = write_end(r)) == AGAIN && zkl_now_ns() < until)
+    last_run_write(&r->run, text);
+    while ((rc = write_end(r, text)) == AGAIN && zkl_now_ns() < until)
         poll(NULL, 0, AGAIN_MS);
     if (rc != 0)
         say("how the command ended is not recorded: with --retry-failed it will run again");
@@ -289,16 +298,15 @@ void record_end(struct record *r, enum run_end end, int value)
 
 bool record_read(struct raw *raw, const char *path, struct last_run *run)
 {
-    char text[LAST_RUN_TEXT];
-    size_t length;
     struct place place;
-    struct Stat stat;
+    struct sight seen;
+    *run = (struct last_run){.end = RUN_NEVER};
     if (place_init(&place, raw, path) != 0)
         return false;
-    int rc = read_node(raw, place.node, run, text, &length, &stat);
+    int rc = read_node(raw, place.node, &seen);
     place_fini(&place);
-    if (rc != ZOK)
-        *run = (struct last_run){.end = RUN_NEVER};
+    if (rc == ZOK)
+        *run = seen.last;
     return rc == ZOK || rc == ZNONODE || rc == ZBADARGUMENTS;
 }
 
@@ -310,21 +318,17 @@ static int fail_unknown(const struct place *place)
 /* Of the version that was read: a run that begins meanwhile is not forgotten. */
 static int forget_at(struct raw *raw, const struct place *place)
 {
-    char text[LAST_RUN_TEXT];
-    size_t length;
-    int blamed;
-    struct last_run last;
-    struct Stat stat;
+    struct sight seen;
     struct zoo_op op;
-    int rc = read_node(raw, place->node, &last, text, &length, &stat);
+    int blamed, rc = read_node(raw, place->node, &seen);
     if (rc == ZBADARGUMENTS)
         return fail_foreign(place);
     if (rc != ZOK)
         return rc == ZNONODE ? fail_unknown(place) : fail_node(place, rc);
-    zoo_delete_op_init(&op, place->node, stat.version);
+    zoo_delete_op_init(&op, place->node, seen.stat.version);
     rc = raw_multi(raw, 1, &op, &blamed);
     if (rc == ZNOAUTH) {
-        zoo_set_op_init(&op, place->node, "", 0, stat.version, NULL);
+        zoo_set_op_init(&op, place->node, "", 0, seen.stat.version, NULL);
         rc = raw_multi(raw, 1, &op, &blamed);
     }
     if (rc == ZNONODE)

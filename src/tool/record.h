@@ -17,10 +17,8 @@ struct record {
 
     struct raw *raw; /* or NULL */
     struct last_run run;
-    char text[LAST_RUN_TEXT]; /* of this run, as it was written last */
-    size_t length;
-    int64_t begun_ns; /* by this host's clock */
-    int32_t version;  /* of the node, after our beginning */
+    char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
+    int64_t begun_ns;         /* by this host's clock */
 };
 
 /* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a transaction that

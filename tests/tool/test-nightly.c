@@ -13,6 +13,8 @@
 #include <time.h>
 
 #define RECORD ".last-run"
+#define BEGINNING "zklock-run=1\n"
+#define END "\nend="
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)
 
@@ -334,6 +336,37 @@ static void a_lost_lock_is_an_end(void **state)
     worked_free(&s.worked);
 }
 
+/* Goal: a record that was forgotten while its command ran, and then made anew by another run, is not given the end
+ * of the first one: versions count from 0 again, so they tell nothing here. */
+static void forgotten_while_it_runs(void **state)
+{
+    struct worked other = worked_new();
+    struct scene s;
+    char node[300], text[1024], pid[32];
+
+    (void)state;
+    begin(&s);
+    struct tool first =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0", "stubborn");
+    worked_wait(&s.worked, 1);
+    tool_check(0, "", "forget", s.path);
+    struct tool second = tool_run("run", "--not-within", "60", s.path, "--", WORK, other.name, "0");
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    worked_wait(&other, 1);
+    check_num(tool_status(&first), ==, 79);
+    record_of(&s, text, sizeof text);
+    snprintf(pid, sizeof pid, "\npid=%d\n", (int)second.pid);
+    if (!strstr(text, pid) || strstr(text, END))
+        fail_msg("no record of %d that goes on: %s", (int)second.pid, text);
+    kill(second.pid, SIGTERM);
+    tool_wait(&second);
+    check_record(&s, "\nend=signal 15\n");
+    worked_free(&other);
+    worked_free(&s.worked);
+}
+
 /* --- around the beginning ---------------------------------------------------------------------- */
 
 /* What the hook does with the first transaction that has these words, and with its answer. */
@@ -351,9 +384,6 @@ struct ambush {
     atomic_bool spoil; /* the request, before it passes */
     atomic_bool struck, go_on;
 };
-
-#define BEGINNING "zklock-run=1\n"
-#define END "\nend="
 
 static void stand_still(struct ambush *a)
 {
@@ -695,6 +725,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_bad_end_does_not_count),
         cmocka_unit_test(a_killed_holder_has_no_end),
         cmocka_unit_test(a_lost_lock_is_an_end),
+        cmocka_unit_test(forgotten_while_it_runs),
         cmocka_unit_test(killed_before_it_was_recorded),
         cmocka_unit_test(killed_when_it_was_recorded),
         cmocka_unit_test(a_lost_answer_is_looked_for),
