@@ -302,7 +302,7 @@ static void a_killed_holder_has_no_end(void **state)
     (void)state;
     begin(&s);
     struct tool tool =
-        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0", "stubborn");
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
     if (!wait_until(begun(&s) == 1, WAIT_MS))
         fail_msg("%s", tool_text(&tool));
     char text[1024];
@@ -311,6 +311,7 @@ static void a_killed_holder_has_no_end(void **state)
     tool_check(0, "\n  last run: goes on, on ", "status", s.path);
     kill(tool.pid, SIGKILL);
     check_num(tool_signal(&tool), ==, SIGKILL);
+    check_wait(is_gone(atomic_load(&s.worked.board->pid)), WAIT_MS); /* its guard ends it */
     bury(&s);
     tool_check(0, "\n  last run: no end is known, on ", "status", s.path);
     run_and_check(&s, 1, "--not-within", "60");
