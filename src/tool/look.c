@@ -19,7 +19,7 @@ static struct seen *add(struct look *look, const char *path, int code,
     char *copy = strdup(path);
     if (!copy)
         return NULL;
-    look->all[look->count] = (struct seen){copy, code, inside};
+    look->all[look->count] = (struct seen){.path = copy, .code = code, .inside = inside};
     return &look->all[look->count++];
 }
 
@@ -29,15 +29,42 @@ static bool may_have_children(const struct zkl_entry *e)
     return e->role == ZKL_ROLE_FOREIGN && e->session == 0;
 }
 
+static const struct zkl_entry *find(const struct zkl_inspection *inside, const char *node_path)
+{
+    for (size_t i = 0; i < inside->count; i++) {
+        if (strcmp(inside->entries[i].node_path, node_path) == 0)
+            return &inside->entries[i];
+    }
+    return NULL;
+}
+
 static int walk(struct look *look, struct zkl_client *client, const char *path, bool top);
+
+/* A lock that was used is there still by its record, when the server has removed its own node. */
+static int walk_record(struct look *look, struct zkl_client *client,
+                       const struct zkl_inspection *inside, const char *node_path, size_t length)
+{
+    char *path = strndup(node_path, length);
+    if (!path)
+        return ZKL_ENOMEM;
+    int rc = find(inside, path) ? 0 : walk(look, client, path, false);
+    free(path);
+    return rc;
+}
 
 static int walk_children(struct look *look, struct zkl_client *client,
                          const struct zkl_inspection *inside)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < inside->count; i++) {
-        if (may_have_children(&inside->entries[i]))
-            rc = walk(look, client, inside->entries[i].node_path, false);
+        const char *node_path = inside->entries[i].node_path;
+        size_t length = last_run_lock_length(node_path);
+        if (!may_have_children(&inside->entries[i]))
+            continue;
+        if (length > 0)
+            rc = walk_record(look, client, inside, node_path, length);
+        else
+            rc = walk(look, client, node_path, false);
     }
     return rc;
 }
@@ -97,15 +124,6 @@ static bool is_in_semaphore(const char *path)
 {
     const char *name = strrchr(path, '/');
     return name && (strcmp(name, "/leases") == 0 || strcmp(name, "/locks") == 0);
-}
-
-static const struct zkl_entry *find(const struct zkl_inspection *inside, const char *node_path)
-{
-    for (size_t i = 0; i < inside->count; i++) {
-        if (strcmp(inside->entries[i].node_path, node_path) == 0)
-            return &inside->entries[i];
-    }
-    return NULL;
 }
 
 static int look_in(struct look *look, struct zkl_client *client, const char *path,

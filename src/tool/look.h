@@ -8,12 +8,16 @@
 
 #include <zklock/inspect.h>
 
+#include "last_run.h"
+
 enum { LOOK_MS = 10000 /* for one lock */ };
 
 struct seen {
     char *path;
     int code; /* 0; or why nothing is known: ZKL_EACCES, no READ; ZKL_EBADPATH, too long for a lock */
     const struct zkl_inspection *inside; /* NULL if nothing is known */
+    struct last_run last;                /* RUN_NEVER until somebody asks for it */
+    bool last_unread;                    /* and it could not be read */
 };
 
 struct look {

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "dev.h"
 #include "doctor.h"
+#include "forget.h"
 #include "revoke.h"
 #include "run.h"
 #include "say.h"
@@ -21,6 +22,7 @@ static const struct command *const commands[] = {
     &status_command,
     &revoke_command,
     &break_command,
+    &forget_command,
     &doctor_command,
     &dev_command,
     NULL,

@@ -2,6 +2,7 @@
 #include "raw.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,10 +15,17 @@
 enum { SESSION_MS_DEFAULT = 10000 };
 
 struct raw {
-    zhandle_t *zh;
+    zhandle_t *zh; /* NULL: hung up */
+    char *chroot;  /* or "" */
+    bool creator;  /* only who made a node may touch it */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int state; /* protected by mutex */
+    int state; /* protected by mutex, as all below */
+    bool answered;
+    int rc; /* of the answer; of a read also: */
+    char *data;
+    size_t length;
+    struct Stat *stat;
 };
 
 /* --- connecting --------------------------------------------------------- */
@@ -39,11 +47,17 @@ static void log_nothing(const char *message)
     (void)message;
 }
 
-static bool wait_for_link(struct raw *raw, int ms)
+static struct timespec seconds_from_now(int ms)
 {
     struct timespec end;
     clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec += ms / 1000;
+    return end;
+}
+
+static bool wait_for_link(struct raw *raw, int ms)
+{
+    struct timespec end = seconds_from_now(ms);
     int rc = 0;
     pthread_mutex_lock(&raw->mutex);
     while (rc == 0 && raw->state != ZOO_CONNECTED_STATE && raw->state != ZOO_AUTH_FAILED_STATE)
@@ -67,11 +81,25 @@ static struct raw *new_raw(void)
     return raw;
 }
 
+/* The servers alone, to be freed. NULL: no memory. */
+static char *split_chroot(struct raw *raw, const char *servers)
+{
+    size_t length = strcspn(servers, "/");
+    const char *chroot = servers + length;
+    raw->chroot = strdup(strcmp(chroot, "/") == 0 ? "" : chroot);
+    return raw->chroot ? strndup(servers, length) : NULL;
+}
+
 /* The library's own client has shown already that the credential is a good one. */
 static int connect_raw(struct raw *raw, const struct zkl_client_options *o, int connect_ms)
 {
     int session_ms = o->session_timeout_ms ? o->session_timeout_ms : SESSION_MS_DEFAULT;
-    raw->zh = zookeeper_init2(o->servers, on_event, session_ms, NULL, raw, 0, log_nothing);
+    char *servers = split_chroot(raw, o->servers);
+    if (!servers)
+        return fail(EXIT_SYSTEM, "there is no memory left");
+    raw->creator = o->acl == ZKL_ACL_CREATOR;
+    raw->zh = zookeeper_init2(servers, on_event, session_ms, NULL, raw, 0, log_nothing);
+    free(servers);
     if (!raw->zh)
         return fail(EXIT_CONFIG, "no connection can be made to %s", o->servers);
     if (o->auth_scheme)
@@ -100,15 +128,30 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms)
     return rc;
 }
 
+/* After this nobody writes any more into what an unanswered call was lent. */
+static void hang_up(struct raw *raw)
+{
+    if (raw->zh)
+        zookeeper_close(raw->zh);
+    raw->zh = NULL;
+}
+
 void raw_close(struct raw *raw)
 {
     if (!raw)
         return;
-    if (raw->zh)
-        zookeeper_close(raw->zh);
+    hang_up(raw);
+    free(raw->chroot);
     pthread_cond_destroy(&raw->changed);
     pthread_mutex_destroy(&raw->mutex);
     free(raw);
+}
+
+char *raw_path(const struct raw *raw, const char *path)
+{
+    char *whole;
+    bool is_top = raw->chroot[0] && strcmp(path, "/") == 0;
+    return asprintf(&whole, "%s%s", raw->chroot, is_top ? "" : path) < 0 ? NULL : whole;
 }
 
 /* --- questions ---------------------------------------------------------- */
@@ -131,7 +174,9 @@ static enum raw_answer answer_of(int rc)
 enum raw_answer raw_created(const struct raw *raw, const char *path, uint32_t *created)
 {
     struct Stat stat;
-    int rc = zoo_exists(raw->zh, path, 0, &stat);
+    char *whole = raw_path(raw, path);
+    int rc = whole ? zoo_exists(raw->zh, whole, 0, &stat) : ZSYSTEMERROR;
+    free(whole);
     if (rc == ZOK)
         *created = ((uint32_t)stat.cversion + (uint32_t)stat.numChildren) / 2;
     return answer_of(rc);
@@ -152,12 +197,119 @@ enum raw_answer raw_rights(const struct raw *raw, const char *path, struct raw_r
 {
     struct ACL_vector acl;
     struct Stat stat;
+    char *whole = raw_path(raw, path);
     *rights = (struct raw_rights){0};
-    int rc = zoo_get_acl(raw->zh, path, &acl, &stat);
+    int rc = whole ? zoo_get_acl(raw->zh, whole, &acl, &stat) : ZSYSTEMERROR;
+    free(whole);
     if (rc != ZOK)
         return answer_of(rc);
     for (int i = 0; i < acl.count; i++)
         add_rights(rights, &acl.data[i]);
     deallocate_ACL_vector(&acl);
     return RAW_OK;
+}
+
+/* --- whole requests ------------------------------------------------------ */
+
+const struct ACL_vector *raw_acl(const struct raw *raw)
+{
+    return raw->creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+}
+
+const char *raw_error(int code)
+{
+    return zerror(code);
+}
+
+bool raw_is_open(const struct raw *raw)
+{
+    return raw->zh != NULL;
+}
+
+static void on_answer(int rc, const void *context)
+{
+    struct raw *raw = (struct raw *)context;
+    pthread_mutex_lock(&raw->mutex);
+    raw->rc = rc;
+    raw->answered = true;
+    pthread_cond_broadcast(&raw->changed);
+    pthread_mutex_unlock(&raw->mutex);
+}
+
+static void on_data(int rc, const char *data, int length, const struct Stat *stat,
+                    const void *context)
+{
+    struct raw *raw = (struct raw *)context;
+    if (rc == ZOK) {
+        size_t whole = length > 0 ? (size_t)length : 0; /* -1: none at all */
+        if (whole > 0)
+            memcpy(raw->data, data, whole < raw->length ? whole : raw->length);
+        raw->length = whole;
+        *raw->stat = *stat;
+    }
+    on_answer(rc, context);
+}
+
+/* Where an ended session meets a call, libzookeeper may never answer it, and a transaction may crash: none is
+ * begun without a link. */
+static bool begin_call(struct raw *raw)
+{
+    pthread_mutex_lock(&raw->mutex);
+    bool linked = raw->zh && raw->state == ZOO_CONNECTED_STATE;
+    raw->answered = false;
+    pthread_mutex_unlock(&raw->mutex);
+    return linked;
+}
+
+static bool wait_for_answer(struct raw *raw)
+{
+    struct timespec end = seconds_from_now(ANSWER_MS);
+    int rc = 0;
+    pthread_mutex_lock(&raw->mutex);
+    while (rc == 0 && !raw->answered)
+        rc = pthread_cond_timedwait(&raw->changed, &raw->mutex, &end);
+    bool answered = raw->answered;
+    pthread_mutex_unlock(&raw->mutex);
+    return answered;
+}
+
+/* What a server says, rather than libzookeeper; but for words on the session. */
+static bool is_servers(int code)
+{
+    return code == ZOK || (code < ZAPIERROR && code != ZSESSIONEXPIRED && code != ZSESSIONMOVED &&
+                           code != ZCLOSING && code != ZAUTHFAILED && code != ZTHROTTLEDOP);
+}
+
+/* rc: of the call that was to send it. */
+static int end_call(struct raw *raw, int rc)
+{
+    if (rc == ZOK)
+        rc = wait_for_answer(raw) ? raw->rc : ZOPERATIONTIMEOUT;
+    if (is_servers(rc))
+        return rc;
+    hang_up(raw);
+    return ZCONNECTIONLOSS;
+}
+
+int raw_multi(struct raw *raw, int count, const struct zoo_op *ops, int *blamed)
+{
+    zoo_op_result_t results[RAW_OPS] = {{0}};
+    if (!begin_call(raw))
+        return end_call(raw, ZCONNECTIONLOSS);
+    int rc = end_call(raw, zoo_amulti(raw->zh, count, ops, results, on_answer, raw));
+    for (*blamed = 0; *blamed < count - 1 && results[*blamed].err != rc; ++*blamed) {
+    }
+    return rc;
+}
+
+int raw_get(struct raw *raw, const char *path, char *data, size_t *length, struct Stat *stat)
+{
+    if (!begin_call(raw))
+        return end_call(raw, ZCONNECTIONLOSS);
+    raw->data = data;
+    raw->length = *length;
+    raw->stat = stat;
+    int rc = end_call(raw, zoo_aget(raw->zh, path, 0, on_data, raw));
+    *length = raw->length;
+    return rc;
 }

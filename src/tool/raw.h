@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to ZooKeeper beside the library's, for what a lock never asks and a doctor does: ACLs and
- * counters. raw.c is the only file of the command that knows libzookeeper. */
+/* A connection to ZooKeeper beside the library's, for what a lock never asks: the ACLs and counters that a doctor
+ * wants, and the record of the last run. raw.c and record.c are the only files of the command that know
+ * libzookeeper. */
 #ifndef ZKLOCK_TOOL_RAW_H
 #define ZKLOCK_TOOL_RAW_H
 
@@ -11,6 +12,9 @@
 #include "settings.h"
 
 struct raw;
+struct ACL_vector;
+struct Stat;
+struct zoo_op;
 
 /* 0, or the exit status after a sentence. */
 int raw_open(struct raw **raw, struct settings *settings, int connect_ms);
@@ -28,5 +32,25 @@ struct raw_rights {
     bool one_can_lock; /* READ, CREATE and DELETE together */
 };
 enum raw_answer raw_rights(const struct raw *raw, const char *path, struct raw_rights *rights);
+
+/* --- whole requests, by ZooKeeper's own codes and types ------------------ */
+
+/* The path below the chroot, as the calls below want it: libzookeeper is told of none, as its transactions free
+ * such paths twice when a session ends. To be freed; NULL: no memory. */
+char *raw_path(const struct raw *raw, const char *path);
+/* Of the nodes that the settings want to be made. */
+const struct ACL_vector *raw_acl(const struct raw *raw);
+
+/* Each waits for the answer for ANSWER_MS at most. What the server did is its own code; ZCONNECTIONLOSS stands for
+ * all that leaves the outcome unknown, and then this connection is of no use any more. */
+enum { ANSWER_MS = 10000 };
+bool raw_is_open(const struct raw *raw);
+/* *blamed, if the code is not ZOK: the part that failed. At most RAW_OPS. */
+enum { RAW_OPS = 3 };
+int raw_multi(struct raw *raw, int count, const struct zoo_op *ops, int *blamed);
+/* *length: the room in data, and then of what was read; more than the room: it was cut. */
+int raw_get(struct raw *raw, const char *path, char *data, size_t *length, struct Stat *stat);
+/* The words for a code. */
+const char *raw_error(int code);
 
 #endif

@@ -17,6 +17,7 @@
 #include "connect.h"
 #include "job.h"
 #include "launch.h"
+#include "record.h"
 #include "run_options.h"
 #include "say.h"
 
@@ -30,7 +31,7 @@ struct run {
     struct claim claim;
     int signals; /* descriptor */
     int64_t told_ns;
-    bool told_lost, told_revoked, unproved;
+    bool told_lost, told_revoked, unproved, started;
     bool overran; /* the command was not seen to have ended before the window had */
     int command_status; /* as waitpid said it */
     int killed_by;      /* the signal, or 0 */
@@ -297,6 +298,7 @@ static int run_command_under_lock(struct run *run)
     if (run->signals < 0 || !claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
     job_go(&run->job, variables);
+    run->started = true;
     rc = watch(run);
     for (int i = 0; i < LAUNCH_VARIABLES; i++)
         free(variables[i]);
@@ -314,12 +316,48 @@ static int status_of_command(struct run *run)
     return 128 + run->killed_by;
 }
 
+/* How it ended, rc being what run_command_under_lock returned: then the command was killed, or not started. */
+static void record_end_of_run(const struct run *run, struct record *record, int rc)
+{
+    int status = run->command_status;
+    if (!run->started)
+        record_end(record, RUN_NOT_STARTED, 0);
+    else if (run->unproved)
+        record_end(record, RUN_LOST, 0);
+    else if (rc != 0)
+        record_end(record, RUN_KILLED, SIGKILL);
+    else if (WIFSIGNALED(status))
+        record_end(record, RUN_KILLED, WTERMSIG(status));
+    else
+        record_end(record, RUN_EXITED, WEXITSTATUS(status));
+}
+
+static int run_recorded(struct run *run)
+{
+    struct record record = {.settings = &run->options.settings,
+                            .claim = &run->claim,
+                            .within_ms = run->options.not_within_ms,
+                            .retry_failed = run->options.retry_failed,
+                            .verbose = run->options.verbose};
+    int rc = record_begin(&record);
+    if (rc != 0)
+        return rc;
+    rc = run_command_under_lock(run);
+    record_end_of_run(run, &record, rc);
+    return rc;
+}
+
 static int with_claim(struct run *run, int64_t started_ns)
 {
-    int code = acquire(run, started_ns);
+    int code = acquire(run, started_ns), rc = 0;
     if (code != 0)
         return say_not_acquired(run, code);
-    int rc = caught ? 0 : run_command_under_lock(run);
+    if (!caught)
+        rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
+    if (rc == RECORD_EARLY) {
+        claim_release(&run->claim); /* what becomes of it changes nothing */
+        return run->options.skip;
+    }
     release(run);
     return rc == 0 ? status_of_command(run) : rc;
 }

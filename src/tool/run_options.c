@@ -19,6 +19,9 @@ const char run_usage[] =
     "  -s, --shared               share it with others that do (a read lock)\n"
     "      --permits N            let N hold it at a time (a semaphore)\n"
     "  -E, --conflict-exit-code N exit status when the lock is not acquired (1)\n"
+    "      --not-within SEC       not if the last run began less than so many seconds ago\n"
+    "      --retry-failed         a last run that did not end with status 0 does not count\n"
+    "      --skip-exit-code N     exit status when it is too early (0)\n"
     "  -c, --command LINE         a line for the shell instead of a command\n"
     "  -v, --verbose              say what happens\n" SETTINGS_USAGE
     "      --help                 this text\n"
@@ -28,7 +31,7 @@ const char run_usage[] =
     "zklock-run\n"
     "has the others.\n";
 
-enum { OPTION_PERMITS = 300, OPTION_EXCLUSIVE };
+enum { OPTION_PERMITS = 300, OPTION_NOT_WITHIN, OPTION_RETRY_FAILED, OPTION_SKIP };
 
 static const struct option known[] = {
     {"nonblock", no_argument, NULL, 'n'},
@@ -38,6 +41,9 @@ static const struct option known[] = {
     {"shared", no_argument, NULL, 's'},
     {"permits", required_argument, NULL, OPTION_PERMITS},
     {"conflict-exit-code", required_argument, NULL, 'E'},
+    {"not-within", required_argument, NULL, OPTION_NOT_WITHIN},
+    {"retry-failed", no_argument, NULL, OPTION_RETRY_FAILED},
+    {"skip-exit-code", required_argument, NULL, OPTION_SKIP},
     {"command", required_argument, NULL, 'c'},
     {"verbose", no_argument, NULL, 'v'},
     SETTINGS_OPTIONS,
@@ -73,6 +79,16 @@ static int take(void *arg, int code, const char *value)
         return args_number("--permits", value, 1, ZKL_PERMITS_MAX, &o->locks.permits);
     case 'E':
         return args_number("-E", value, 0, 255, &o->conflict);
+    case OPTION_NOT_WITHIN:
+        if (!seconds_to_ms(value, &o->not_within_ms) || o->not_within_ms == 0)
+            return fail(EXIT_USAGE, "--not-within must be a number of seconds above 0, not \"%s\"",
+                        value);
+        return 0;
+    case OPTION_RETRY_FAILED:
+        o->retry_failed = true;
+        return 0;
+    case OPTION_SKIP:
+        return args_number("--skip-exit-code", value, 0, 255, &o->skip);
     case 'c':
         use_shell(o, value);
         return 0;
@@ -100,6 +116,21 @@ static int take_options(struct run_options *o, int argc, char **argv)
     return rc;
 }
 
+/* The record is that of one lock, and of who has it alone. */
+static int check_record(const struct run_options *o)
+{
+    if (o->not_within_ms == 0)
+        return o->retry_failed
+                   ? fail(EXIT_USAGE, "--retry-failed is for --not-within: give that too")
+                   : 0;
+    if (o->locks.count > 1)
+        return fail(EXIT_USAGE, "--not-within wants one path, not %zu", o->locks.count);
+    if (o->locks.shared || o->locks.permits)
+        return fail(EXIT_USAGE, "--not-within needs the lock for one alone: leave %s out",
+                    o->locks.shared ? "-s" : "--permits");
+    return 0;
+}
+
 static int check(const struct run_options *o)
 {
     if (o->locks.count == 0)
@@ -112,7 +143,7 @@ static int check(const struct run_options *o)
                     "no command: zklock run PATH -- COMMAND, or zklock run PATH -c 'LINE'");
     if (o->locks.shared && o->locks.permits)
         return fail(EXIT_USAGE, "-s and --permits exclude each other: leave one of them out");
-    return 0;
+    return check_record(o);
 }
 
 int run_options_parse(struct run_options *o, int argc, char **argv)

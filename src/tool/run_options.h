@@ -15,6 +15,9 @@ struct run_options {
     int64_t wait_ms; /* -1: as long as it takes; 0: do not wait */
     int conflict;    /* exit status when it is not acquired */
     bool verbose;
+    int64_t not_within_ms; /* 0: runs are not recorded */
+    bool retry_failed;
+    int skip;       /* exit status when it is too early */
     char **command; /* ends with a NULL */
     char *shell[4]; /* the command of -c */
 };

@@ -7,6 +7,8 @@
 #include "args.h"
 #include "connect.h"
 #include "look.h"
+#include "raw.h"
+#include "record.h"
 #include "say.h"
 #include "screen.h"
 #include "status_text.h"
@@ -17,7 +19,10 @@ static const char usage[] =
     "usage: zklock status [OPTION...] PATH\n"
     "\n"
     "Show each lock at and below PATH: its kind, who holds it and who waits, in the order of the\n"
-    "queue, with owner, host, process and thread, and the time since it was asked for.\n"
+    "queue, with owner, host, process and thread, and the time since it was asked for; and the "
+    "last\n"
+    "run that zklock run --not-within recorded: how it ended, where, how long it took, when it "
+    "began.\n"
     "\n"
     "  --json                     one JSON object\n"
     "  --watch                    on a terminal: draw it again every second, until "
@@ -37,6 +42,7 @@ struct status {
     const char *path;
     bool json, watch;
     struct zkl_client *client;
+    struct raw *raw; /* or NULL */
     struct screen screen;
 };
 
@@ -62,6 +68,27 @@ static int no_memory(void)
     return fail(EXIT_SYSTEM, "there is no memory left");
 }
 
+/* The records of the last runs are read over a connection of their own. False after a sentence. */
+static bool open_raw(struct status *s)
+{
+    if (s->raw && raw_is_open(s->raw))
+        return true;
+    raw_close(s->raw);
+    s->raw = NULL;
+    return raw_open(&s->raw, &s->settings, CONNECT_MS) == 0;
+}
+
+/* 0, or a code of the library. */
+static int look_at_all(struct status *s, struct look *look)
+{
+    int code = look_below(look, s->client, s->path);
+    for (size_t i = 0; code == 0 && i < look->count; i++) {
+        struct seen *seen = &look->all[i];
+        seen->last_unread = !open_raw(s) || !record_read(s->raw, seen->path, &seen->last);
+    }
+    return code;
+}
+
 /* --- once --------------------------------------------------------------- */
 
 static int print_lines(const struct status *s, const struct look *look)
@@ -78,7 +105,7 @@ static int print_lines(const struct status *s, const struct look *look)
 static int show_once(struct status *s)
 {
     struct look look;
-    int code = look_below(&look, s->client, s->path);
+    int code = look_at_all(s, &look);
     if (code != 0)
         return fail_code(code);
     int rc;
@@ -111,7 +138,7 @@ static int draw(struct status *s)
     if (!sheet_open(&sheet))
         return no_memory();
     put_time(&sheet, s->path);
-    int code = look_below(&look, s->client, s->path);
+    int code = look_at_all(s, &look);
     if (code == 0) {
         status_text(&sheet, &look);
         look_free(&look);
@@ -142,6 +169,7 @@ static int with_client(struct status *s)
     if (rc != 0)
         return rc;
     rc = s->watch ? watch(s) : show_once(s);
+    raw_close(s->raw);
     tool_disconnect(s->client);
     return rc;
 }

@@ -54,18 +54,31 @@ static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_
     return NULL;
 }
 
+static json_t *json_of_last(const struct last_run *last)
+{
+    bool ended = last->end != RUN_UNENDED;
+    bool has_value = last->end == RUN_EXITED || last->end == RUN_KILLED;
+    if (last->end == RUN_NEVER)
+        return json_null();
+    return json_pack(
+        "{s:I, s:s, s:I, s:I, s:o, s:o, s:o}", "begun_ms", (json_int_t)last->begun_ms, "host",
+        last->host, "pid", (json_int_t)last->pid, "token", (json_int_t)last->token, "end",
+        ended ? json_string(last_run_end_word(last->end)) : json_null(), "value",
+        json_of_number(has_value, last->value), "took_ms", json_of_number(ended, last->took_ms));
+}
+
 static json_t *json_of_seen(const struct seen *seen)
 {
     static const struct zkl_inspection nothing;
     const struct zkl_inspection *inside = seen->inside ? seen->inside : &nothing;
     if (seen->code == ZKL_EACCES)
         return json_pack("{s:s, s:b}", "path", seen->path, "denied", 1);
-    return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0, "kind",
-                     seen->inside ? tell_kind(inside->kind) : "none", "permits",
+    return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0,
+                     "kind", seen->inside ? tell_kind(inside->kind) : "none", "permits",
                      inside->permits ? json_integer(inside->permits) : json_null(), "holders",
                      json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
                      json_of_role(inside, ZKL_ROLE_WAITER), "others",
-                     json_of_role(inside, ZKL_ROLE_FOREIGN));
+                     json_of_role(inside, ZKL_ROLE_FOREIGN), "last_run", json_of_last(&seen->last));
 }
 
 /* In ASCII: also this may be shown on a terminal. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "tell.h"
 
@@ -56,11 +57,44 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
                e->role != ZKL_ROLE_FOREIGN && !e->session ? "  (not ephemeral)" : "");
 }
 
+/* Of a run without an end the holder tells whether it goes on: its node is in the record. */
+static bool goes_on(const struct seen *seen)
+{
+    for (size_t i = 0; seen->inside && i < seen->inside->count; i++) {
+        const struct zkl_entry *e = &seen->inside->entries[i];
+        if (e->role == ZKL_ROLE_HOLDER && (uint64_t)e->czxid == seen->last.token)
+            return true;
+    }
+    return false;
+}
+
+static void last_run(struct sheet *sheet, const struct seen *seen)
+{
+    const struct last_run *last = &seen->last;
+    char end[32], took[TELL_SIZE], begun[32];
+    time_t seconds = (time_t)(last->begun_ms / 1000);
+    struct tm local;
+    if (seen->last_unread)
+        sheet_line(sheet, STYLE_WARNING, "  the last run can't be read");
+    if (last->end == RUN_NEVER)
+        return;
+    localtime_r(&seconds, &local);
+    strftime(begun, sizeof begun, "%Y-%m-%d %H:%M:%S", &local);
+    if (last->end == RUN_UNENDED)
+        sheet_line(sheet, STYLE_PLAIN, "  last run: %s, on %s pid %" PRId64 ", begun %s",
+                   goes_on(seen) ? "goes on" : "no end is known", last->host, last->pid, begun);
+    else
+        sheet_line(sheet, STYLE_PLAIN, "  last run: %s after %s, on %s pid %" PRId64 ", begun %s",
+                   last_run_tell_end(last, end), tell_age(last->took_ms, took), last->host,
+                   last->pid, begun);
+}
+
 static void lock(struct sheet *sheet, const struct seen *seen)
 {
     head(sheet, seen);
     for (size_t i = 0; i < seen->inside->count; i++)
         entry(sheet, seen, &seen->inside->entries[i]);
+    last_run(sheet, seen);
 }
 
 void status_text(struct sheet *sheet, const struct look *look)

@@ -14,8 +14,8 @@ PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdbool.h', 'stddef.h
         'stdio.h', 'stdlib.h', 'string.h', 'zklock/inspect.h', 'zklock/metrics.h', 'zklock/zklock.h'}
 # A public header whose inline functions work on ZooKeeper's own types, and what implements the others.
 PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h', 'src/api/guard.c'}
-# What a doctor asks and a lock never: ACLs and counters.
-TOOL_WITH_ZOOKEEPER = {'src/tool/raw.c'}
+# What a lock never asks: a doctor's ACLs and counters, and the record of the last run.
+TOOL_WITH_ZOOKEEPER = {'src/tool/raw.c', 'src/tool/record.c'}
 
 
 def main():

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock forget: remove the record of the last run. */
+#include "forget.h"
+
+#include <zklock/zklock.h>
+
+#include "args.h"
+#include "connect.h"
+#include "record.h"
+#include "say.h"
+
+static const char usage[] = "usage: zklock forget [OPTION...] PATH\n"
+                            "\n"
+                            "Remove the record of the last run that zklock run --not-within keeps "
+                            "beside the lock at PATH. The\n"
+                            "next run then is not too early. The lock itself is not touched.\n"
+                            "\n" SETTINGS_USAGE "  --help                     this text\n"
+                            "\n"
+                            "Exit status: 0 forgotten; 1 there was no record, or it changed just "
+                            "now; 64 wrong usage; 69 no\n"
+                            "server answered; 77 an ACL forbids it.\n";
+
+static const struct option known[] = {
+    SETTINGS_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static int take(void *arg, int code, const char *value)
+{
+    return settings_take(arg, code, value) ? 0 : EXIT_SYSTEM;
+}
+
+/* The library's client judges the path and the credential. */
+static int check(struct settings *settings, const char *path)
+{
+    struct zkl_client *client = NULL;
+    struct zkl_mutex *mutex = NULL;
+    int rc = tool_connect(&client, settings, CONNECT_MS);
+    if (rc != 0)
+        return rc;
+    int code = zkl_mutex_new(&mutex, client, path, NULL);
+    rc = code == 0 ? 0 : fail_code(code);
+    zkl_mutex_free(mutex);
+    tool_disconnect(client);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct settings settings = {0};
+    const char *path;
+    struct raw *raw = NULL;
+    struct args args = {.command = "forget", .known = known, .take = take, .arg = &settings};
+    int rc = args_parse_one(&args, argc, argv, "a PATH", &path);
+    if (rc == 0)
+        rc = check(&settings, path);
+    if (rc == 0)
+        rc = raw_open(&raw, &settings, CONNECT_MS);
+    if (rc == 0)
+        rc = record_forget(raw, path);
+    raw_close(raw);
+    settings_fini(&settings);
+    return rc;
+}
+
+const struct command forget_command = {
+    .name = "forget",
+    .summary = "remove the record of a command's last run",
+    .usage = usage,
+    .run = run,
+};

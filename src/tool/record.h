@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node with the record of the last run, beside the lock's root: read, written, removed. Place and text are
+ * in docs/wire-format.md, "The last run"; what is decided by it in last_run.h. */
+#ifndef ZKLOCK_TOOL_RECORD_H
+#define ZKLOCK_TOOL_RECORD_H
+
+#include "claim.h"
+#include "last_run.h"
+#include "raw.h"
+
+/* Of one run. Zero it, and set what is borrowed. */
+struct record {
+    struct settings *settings; /* complete */
+    struct claim *claim;       /* of one mutex */
+    int64_t within_ms;
+    bool retry_failed, verbose;
+
+    struct raw *raw; /* or NULL */
+    struct last_run run;
+    char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
+    int64_t begun_ns;         /* by this host's clock */
+};
+
+/* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a transaction that
+ * checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed. Else the exit status after a
+ * sentence. */
+enum { RECORD_EARLY = -1 };
+int record_begin(struct record *record);
+/* After a record_begin that said 0: how it ended. Before the lock is given back. */
+void record_end(struct record *record, enum run_end end, int value);
+
+/* The last run under the lock at path. False, in silence: it can't be read. */
+bool record_read(struct raw *raw, const char *path, struct last_run *run);
+/* Remove it, or, where an ACL forbids that, empty it. 0, or the exit status after a sentence. */
+int record_forget(struct raw *raw, const char *path);
+
+#endif

@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock run --not-within: the job of several machines runs once a night, by the ensemble's clock, which the
+ * tests set (wall.h). */
+#include "tool.h"
+
+#include "proxy.h"
+#include "wall.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RECORD ".last-run"
+#define BEGINNING "zklock-run=1\n"
+#define END "\nend="
+#define MINUTE INT64_C(60000)
+#define HOUR (60 * MINUTE)
+
+static struct wall *wall;
+static char preload[512];
+
+/* Servers that are started between the two have clocks that can be set. */
+static void give_clocks(void)
+{
+    check_ok(setenv("LD_PRELOAD", preload, 1));
+}
+
+static void end_clocks(void)
+{
+    check_ok(unsetenv("LD_PRELOAD"));
+}
+
+static int64_t machine_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static void set_clock(struct zks *zks, size_t node, int64_t wall_ms)
+{
+    atomic_llong *off_ns = wall_of(wall, zks_pid(zks, node));
+
+    check_true(off_ns != NULL);
+    atomic_store(off_ns, (wall_ms - machine_ms()) * 1000000);
+}
+
+/* --- one run ----------------------------------------------------------------------------------- */
+
+struct scene {
+    struct worked worked;
+    char folder[200], path[250], record[300];
+    int64_t began_ms; /* the machine's clock, at the test's beginning */
+};
+
+static void begin(struct scene *s)
+{
+    end_clocks();
+    *s = (struct scene){.worked = worked_new(), .began_ms = machine_ms()};
+    snprintf(s->folder, sizeof s->folder, "%s", cluster_path("night"));
+    snprintf(s->path, sizeof s->path, "%s/job", s->folder);
+    snprintf(s->record, sizeof s->record, "%s" RECORD, s->path);
+    set_clock(server, 0, s->began_ms);
+}
+
+static int begun(const struct scene *s)
+{
+    return atomic_load(&s->worked.board->begun);
+}
+
+/* Run it, and expect that the job has begun so many times by then. */
+#define run_and_check(s, times, ...)                                                               \
+    do {                                                                                           \
+        struct tool tool_ =                                                                        \
+            tool_run("run", "-v", __VA_ARGS__, (s)->path, "--", WORK, (s)->worked.name, "1");      \
+        int status_ = tool_status(&tool_);                                                         \
+        if (status_ != 0 || begun(s) != (times))                                                   \
+            fail_msg("status %d, begun %d times, not %d: %s", status_, begun(s), times,            \
+                     tool_text(&tool_));                                                           \
+        close(tool_.output);                                                                       \
+    } while (0)
+
+static struct wire_stat record_of(const struct scene *s, char *text, size_t size)
+{
+    struct wire_stat stat;
+
+    check_ok(wire_get(raw, s->record, text, size, &stat));
+    return stat;
+}
+
+static void check_record(const struct scene *s, const char *words)
+{
+    char text[1024];
+
+    record_of(s, text, sizeof text);
+    if (!strstr(text, words))
+        fail_msg("no \"%s\" in %s", words, text);
+}
+
+/* --- nights ------------------------------------------------------------------------------------ */
+
+/* Goal: one line of cron on two machines whose clocks are 5 s apart, and a job of a tenth of a second: once a
+ * night, 200 nights, 20 in the short form. Method: the servers' clock goes from night to night. Whose clock is
+ * late changes, and in each third night the second one comes early enough to wait for the first. */
+static void two_machines_run_it_once_a_night(void **state)
+{
+    struct scene s;
+    long nights = test_length(200, 20);
+
+    (void)state;
+    begin(&s);
+    for (int night = 0; night < nights; night++) {
+        int64_t half_past_two = s.began_ms + night * 24 * HOUR;
+        const char *wait = night % 3 == 0 ? "20" : "0";
+        set_clock(server, 0, half_past_two);
+        struct tool first = tool_run("run", "-n", "--not-within", "43200", s.path, "--", WORK,
+                                     s.worked.name, "100");
+        if (night % 3 == 0)
+            worked_wait(&s.worked, night + 1);
+        else
+            check_num(tool_status(&first), ==, 0);
+        set_clock(server, 0, half_past_two + 5000);
+        struct tool second = tool_run("run", "-w", wait, "--not-within", "43200", s.path, "--",
+                                      WORK, s.worked.name, "100");
+        if (night % 3 == 0)
+            check_num(tool_status(&first), ==, 0);
+        check_num(tool_status(&second), ==, 0);
+        check_num(begun(&s), ==, night + 1);
+        close(first.output);
+        close(second.output);
+    }
+    worked_free(&s.worked);
+}
+
+/* Goal: who tries every minute does not put the next run off: it is there with the first try behind the distance,
+ * which is half a minute less than ten minutes, as a run takes its time. */
+static void tried_every_minute_it_does_not_starve(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    for (int minute = 0; minute <= 35; minute++) {
+        set_clock(server, 0, s.began_ms + minute * MINUTE);
+        run_and_check(&s, minute / 10 + 1, "--not-within", "570");
+    }
+    worked_free(&s.worked);
+}
+
+/* Goal: a clock that goes back by less than the distance counts as late; beyond that the job runs, and it is
+ * said. */
+static void a_clock_that_goes_back_is_told(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    run_and_check(&s, 1, "--not-within", "7200");
+    set_clock(server, 0, s.began_ms - HOUR);
+    run_and_check(&s, 1, "--not-within", "7200");
+    struct tool tool =
+        tool_run("run", "--not-within", "1800", s.path, "--", WORK, s.worked.name, "1");
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "which has gone back"));
+    check_num(begun(&s), ==, 2);
+    worked_free(&s.worked);
+}
+
+/* Goal: too early is a success that says nothing, or what is wanted; and changes nothing. */
+static void too_early_changes_nothing(void **state)
+{
+    char before[1024], after[1024];
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    run_and_check(&s, 1, "--not-within", "60");
+    struct wire_stat was = record_of(&s, before, sizeof before);
+    struct tool quiet =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "1");
+    check_num(tool_status(&quiet), ==, 0);
+    check_text(tool_text(&quiet), "");
+    tool_check(9, "too early: the last run, on ", "run", "-v", "--not-within", "60",
+               "--skip-exit-code", "9", s.path, "--", WORK, s.worked.name, "1");
+    struct wire_stat is = record_of(&s, after, sizeof after);
+    check_text(after, before);
+    check_true(is.mzxid == was.mzxid && is.version == was.version && is.children == 0);
+    check_num(begun(&s), ==, 1);
+    check_num(cluster_children(s.path), ==, 0);
+    worked_free(&s.worked);
+}
+
+/* Goal: a leader whose clock is an hour behind or ahead. Method: three servers; the followers' clocks are set,
+ * then the leader dies, and the next run is by the next one's clock. */
+static void a_leader_with_another_clock(void **state)
+{
+    struct zks_options options = {.nodes = 3};
+    struct zks *zks;
+    struct scene s;
+    char err[512];
+    static const struct {
+        int64_t off_ms;
+        const char *within;
+        int runs; /* by then */
+    } turns[] = {{-HOUR, "7200", 1}, {0, "7200", 1},
+                 {HOUR, "7200", 1},  {2 * HOUR + MINUTE, "7200", 2},
+                 {HOUR, "7200", 2},  {0, "1800", 3}};
+
+    (void)state;
+    begin(&s);
+    give_clocks();
+    if (zks_start(&zks, &options, err, sizeof err) != 0)
+        fail_msg("%s", err);
+    end_clocks();
+    run_and_check(&s, 1, "--servers", zks_connect_string(zks), "--not-within", "7200");
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+        int leader = zks_wait_leader(zks, WAIT_MS);
+        check_num(leader, >=, 0);
+        for (int node = 0; node < 3; node++) {
+            if (node != leader)
+                set_clock(zks, (size_t)node, s.began_ms + turns[i].off_ms);
+        }
+        check_ok(zks_kill_node(zks, (size_t)leader));
+        check_ok(zks_wait_ready(zks, ZKS_READY_MS));
+        check_num(zks_wait_leader(zks, WAIT_MS), !=, leader);
+        run_and_check(&s, turns[i].runs, "--servers", zks_connect_string(zks), "--not-within",
+                      turns[i].within);
+        check_ok(zks_start_node(zks, (size_t)leader));
+        check_ok(zks_wait_ready(zks, ZKS_READY_MS));
+    }
+    zks_stop(zks);
+    worked_free(&s.worked);
+}
+
+/* Goal: what counts is when the last run began, not when it ended. */
+static void the_beginning_counts(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    struct tool tool =
+        tool_run("run", "--not-within", "3600", s.path, "--", WORK, s.worked.name, "0");
+    worked_wait(&s.worked, 1);
+    set_clock(server, 0, s.began_ms + 50 * MINUTE);
+    kill(tool.pid, SIGTERM);
+    tool_wait(&tool);
+    check_record(&s, "\nend=signal 15\n");
+    run_and_check(&s, 1, "--not-within", "3600");
+    set_clock(server, 0, s.began_ms + 65 * MINUTE);
+    run_and_check(&s, 2, "--not-within", "3600");
+    worked_free(&s.worked);
+}
+
+/* --- ends -------------------------------------------------------------------------------------- */
+
+/* Goal: each end is recorded before the lock is free; with --retry-failed a bad one does not count. */
+static void a_bad_end_does_not_count(void **state)
+{
+    static const struct {
+        const char *command, *record;
+    } bad[] = {{"exit 3", "\nend=exit 3\n"},
+               {"kill -9 $$", "\nend=signal 9\n"},
+               {"exec /not/there", "\nend=exit 127\n"}};
+    struct scene s;
+    char text[1024];
+
+    (void)state;
+    begin(&s);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tool tool =
+            tool_run("run", "--not-within", "60", "--retry-failed", s.path, "-c", bad[i].command);
+        tool_wait(&tool);
+        check_record(&s, bad[i].record);
+        run_and_check(&s, 0, "--not-within", "60"); /* as it counts without */
+    }
+    record_of(&s, text, sizeof text);
+    run_and_check(&s, 1, "--not-within", "60", "--retry-failed");
+    check_record(&s, "\nend=exit 0\n");
+    run_and_check(&s, 1, "--not-within", "60", "--retry-failed");
+    worked_free(&s.worked);
+}
+
+/* What the end of a dead one's session would do, some time later. */
+static void bury(const struct scene *s)
+{
+    char node[300];
+
+    cluster_child(s->path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+}
+
+/* Goal: while the command runs the record has its beginning and no end; when its zklock is killed, it keeps
+ * none: the run counts, but not with --retry-failed. */
+static void a_killed_holder_has_no_end(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    struct tool tool =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
+    if (!wait_until(begun(&s) == 1, WAIT_MS))
+        fail_msg("%s", tool_text(&tool));
+    char text[1024];
+    record_of(&s, text, sizeof text);
+    check_true(!strstr(text, "end="));
+    tool_check(0, "\n  last run: goes on, on ", "status", s.path);
+    kill(tool.pid, SIGKILL);
+    check_num(tool_signal(&tool), ==, SIGKILL);
+    check_wait(is_gone(atomic_load(&s.worked.board->pid)), WAIT_MS); /* its guard ends it */
+    bury(&s);
+    tool_check(0, "\n  last run: no end is known, on ", "status", s.path);
+    run_and_check(&s, 1, "--not-within", "60");
+    run_and_check(&s, 2, "--not-within", "60", "--retry-failed");
+    worked_free(&s.worked);
+}
+
+/* Goal: who loses the lock is recorded too, by the version of the record alone. */
+static void a_lost_lock_is_an_end(void **state)
+{
+    struct scene s;
+    char node[300];
+
+    (void)state;
+    begin(&s);
+    struct tool tool =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
+    worked_wait(&s.worked, 1);
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_status(&tool), ==, 79);
+    check_record(&s, "\nend=lost\n");
+    worked_free(&s.worked);
+}
+
+/* Goal: a record that was forgotten while its command ran, and then made anew by another run, is not given the end
+ * of the first one: versions count from 0 again, so they tell nothing here. */
+static void forgotten_while_it_runs(void **state)
+{
+    struct worked other = worked_new();
+    struct scene s;
+    char node[300], text[1024], pid[32];
+
+    (void)state;
+    begin(&s);
+    struct tool first =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0", "stubborn");
+    worked_wait(&s.worked, 1);
+    tool_check(0, "", "forget", s.path);
+    struct tool second = tool_run("run", "--not-within", "60", s.path, "--", WORK, other.name, "0");
+    check_wait(cluster_children(s.path) == 2, WAIT_MS);
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    worked_wait(&other, 1);
+    check_num(tool_status(&first), ==, 79);
+    record_of(&s, text, sizeof text);
+    snprintf(pid, sizeof pid, "\npid=%d\n", (int)second.pid);
+    if (!strstr(text, pid) || strstr(text, END))
+        fail_msg("no record of %d that goes on: %s", (int)second.pid, text);
+    kill(second.pid, SIGTERM);
+    tool_wait(&second);
+    check_record(&s, "\nend=signal 15\n");
+    worked_free(&other);
+    worked_free(&s.worked);
+}
+
+/* --- around the beginning ---------------------------------------------------------------------- */
+
+/* What the hook does with the first transaction that has these words, and with its answer. */
+enum strike {
+    STRIKE_REQUEST,  /* stop it until the test goes on */
+    STRIKE_ANSWER,   /* the answer instead */
+    STRIKE_MISMATCH, /* spoil the answer, which ends the link: the outcome is not known */
+};
+
+struct ambush {
+    const char *words;
+    enum strike strike;
+    unsigned char xid[4];
+    bool seen;         /* the request; the answer is yet to come */
+    atomic_bool spoil; /* the request, before it passes */
+    atomic_bool struck, go_on;
+};
+
+static void stand_still(struct ambush *a)
+{
+    atomic_store(&a->struck, true);
+    while (!atomic_load(&a->go_on))
+        net_nap_ms(1);
+}
+
+static void ambush_request(struct ambush *a, unsigned char *frame, size_t size)
+{
+    if (a->seen || atomic_load(&a->struck) || !memmem(frame, size, a->words, strlen(a->words)))
+        return;
+    a->seen = true;
+    memcpy(a->xid, frame, sizeof a->xid);
+    if (a->strike == STRIKE_REQUEST)
+        stand_still(a);
+    if (atomic_load(&a->spoil))
+        memset(frame + 8, 0, size - 8); /* behind its number and type */
+}
+
+/* Numbers are a connection's own, and the library's heartbeat is a transaction too: but one with a short answer. */
+static void ambush_answer(struct ambush *a, unsigned char *frame, size_t size)
+{
+    if (!a->seen || size < 80 || memcmp(frame, a->xid, sizeof a->xid) != 0)
+        return;
+    a->seen = false;
+    if (a->strike == STRIKE_ANSWER)
+        stand_still(a);
+    atomic_store(&a->struck, true);
+    if (a->strike == STRIKE_MISMATCH)
+        memset(frame, 0x55, sizeof a->xid);
+}
+
+static size_t ambush(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    if (op == PROXY_MULTI && size > 8 && dir == PROXY_TO_SERVER)
+        ambush_request(arg, frame, size);
+    else if (op == PROXY_MULTI && dir == PROXY_TO_CLIENT)
+        ambush_answer(arg, frame, size);
+    return size;
+}
+
+/* A run of the scene that is struck. */
+static struct tool strike(struct scene *s, struct ambush *a, struct proxy **proxy)
+{
+    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
+    proxy_set_hook(*proxy, ambush, a);
+    struct tool tool = tool_run("run", "--servers", proxy_address(*proxy), "--not-within", "60",
+                                s->path, "--", WORK, s->worked.name, "1");
+    check_wait(atomic_load(&a->struck), WAIT_MS);
+    return tool;
+}
+
+static void kill_and_go_on(struct tool *tool, struct ambush *a, struct proxy *proxy,
+                           const struct scene *s)
+{
+    kill(tool->pid, SIGKILL);
+    check_num(tool_signal(tool), ==, SIGKILL);
+    atomic_store(&a->spoil, true);
+    atomic_store(&a->go_on, true);
+    bury(s);
+    proxy_stop(proxy);
+}
+
+/* Goal: a holder that dies before its beginning is recorded has not run: the next one does. */
+static void killed_before_it_was_recorded(void **state)
+{
+    struct ambush a = {.words = BEGINNING, .strike = STRIKE_REQUEST};
+    struct proxy *proxy;
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    struct tool tool = strike(&s, &a, &proxy);
+    check_num(cluster_children(s.path), ==, 1);
+    check_num(wire_exists(raw, s.record, NULL), ==, WIRE_NONODE);
+    kill_and_go_on(&tool, &a, proxy, &s);
+    check_num(begun(&s), ==, 0);
+    run_and_check(&s, 1, "--not-within", "60");
+    worked_free(&s.worked);
+}
+
+/* Goal: nothing is started before the record was answered; and a holder that dies then counts as run, as nobody
+ * can know better, but not with --retry-failed. */
+static void killed_when_it_was_recorded(void **state)
+{
+    struct ambush a = {.words = BEGINNING, .strike = STRIKE_ANSWER};
+    struct proxy *proxy;
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    struct tool tool = strike(&s, &a, &proxy);
+    check_record(&s, "zklock-run=1\n");
+    check_num(begun(&s), ==, 0);
+    kill_and_go_on(&tool, &a, proxy, &s);
+    run_and_check(&s, 0, "--not-within", "60");
+    run_and_check(&s, 1, "--not-within", "60", "--retry-failed");
+    worked_free(&s.worked);
+}
+
+/* Goal: where the answer is lost the record is looked at: it is the own beginning, written once. */
+static void a_lost_answer_is_looked_for(void **state)
+{
+    struct ambush a = {.words = BEGINNING, .strike = STRIKE_MISMATCH};
+    struct proxy *proxy;
+    struct scene s;
+    char text[1024];
+
+    (void)state;
+    begin(&s);
+    struct tool tool = strike(&s, &a, &proxy);
+    if (tool_status(&tool) != 0)
+        fail_msg("%s", tool_text(&tool));
+    check_num(begun(&s), ==, 1);
+    check_num(record_of(&s, text, sizeof text).version, ==, 2); /* made and begun: 1; ended */
+    check_true(strstr(text, "\nend=exit 0\n"));
+    proxy_stop(proxy);
+    worked_free(&s.worked);
+}
+
+/* Goal: who loses the lock before the beginning is recorded does not record it, and runs nothing: the
+ * transaction checks the lock. */
+static void a_lock_that_is_lost_before_records_nothing(void **state)
+{
+    struct ambush a = {.words = BEGINNING, .strike = STRIKE_REQUEST};
+    struct proxy *proxy;
+    struct scene s;
+    char node[300];
+
+    (void)state;
+    begin(&s);
+    struct tool tool = strike(&s, &a, &proxy);
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    atomic_store(&a.go_on, true);
+    check_num(tool_status(&tool), ==, 79);
+    check_num(begun(&s), ==, 0);
+    check_num(wire_exists(raw, s.record, NULL), ==, WIRE_NONODE);
+    proxy_stop(proxy);
+    worked_free(&s.worked);
+}
+
+/* Goal: the lock is not given back before the end is recorded. */
+static void the_end_is_recorded_under_the_lock(void **state)
+{
+    struct ambush a = {.words = END, .strike = STRIKE_REQUEST};
+    struct proxy *proxy;
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    struct tool tool = strike(&s, &a, &proxy);
+    check_num(cluster_children(s.path), ==, 1);
+    atomic_store(&a.go_on, true);
+    check_num(tool_status(&tool), ==, 0);
+    check_record(&s, "\nend=exit 0\n");
+    proxy_stop(proxy);
+    worked_free(&s.worked);
+}
+
+/* --- the node ---------------------------------------------------------------------------------- */
+
+/* Goal: the record stands beside the lock, so that the lock's node comes and goes as without it, and no data
+ * of a contender is touched. (The server looks for empty containers with a timer that a clock which goes back
+ * stops.) */
+static void the_lock_is_as_without_it(void **state)
+{
+    struct scene s;
+    struct wire_stat stat;
+    char node[300];
+
+    (void)state;
+    begin(&s);
+    struct tool tool =
+        tool_run("run", "--not-within", "60", s.path, "--", WORK, s.worked.name, "0");
+    worked_wait(&s.worked, 1);
+    check_num(cluster_children(s.path), ==, 1);
+    check_ok(wire_exists(raw, s.path, &stat));
+    check_num(stat.pzxid, >, 0);
+    cluster_child(s.path, 0, node, sizeof node);
+    check_ok(wire_exists(raw, node, &stat));
+    check_num(stat.version, ==, 0);
+    check_ok(wire_exists(raw, s.record, &stat));
+    check_num(stat.ephemeral_owner, ==, 0);
+    kill(tool.pid, SIGTERM);
+    tool_wait(&tool);
+    check_wait(wire_exists(raw, s.path, NULL) == WIRE_NONODE, WAIT_MS);
+    check_ok(wire_exists(raw, s.record, NULL));
+    worked_free(&s.worked);
+}
+
+/* Goal: status shows the last run beside its lock, once, also when the lock's node is gone; forget removes it. */
+static void it_is_shown_and_forgotten(void **state)
+{
+    struct scene s;
+    json_error_t error;
+
+    (void)state;
+    begin(&s);
+    tool_check(1, "no run is recorded", "forget", s.path);
+    run_and_check(&s, 1, "--not-within", "60");
+    struct tool tool = tool_run("status", s.path);
+    check_num(tool_status(&tool), ==, 0);
+    check_true(tool_says(&tool, "  free\n  last run: exit 0 after 0."));
+    tool = tool_run("status", s.folder);
+    check_num(tool_status(&tool), ==, 0);
+    check_true(!tool_says(&tool, RECORD));
+    const char *first = strstr(tool_text(&tool), s.path);
+    check_true(first && !strstr(first + 1, s.path));
+    tool = tool_run("status", "--json", s.path);
+    check_num(tool_status(&tool), ==, 0);
+    json_t *all = json_loads(tool_text(&tool), 0, &error);
+    json_t *last = json_object_get(json_array_get(json_object_get(all, "locks"), 0), "last_run");
+    check_text(json_string_value(json_object_get(last, "end")), "exit");
+    check_num(json_integer_value(json_object_get(last, "value")), ==, 0);
+    check_num(json_integer_value(json_object_get(last, "begun_ms")), >=, s.began_ms - 1);
+    json_decref(all);
+    tool_check(0, "", "forget", s.path);
+    check_num(wire_exists(raw, s.record, NULL), ==, WIRE_NONODE);
+    run_and_check(&s, 2, "--not-within", "60");
+    worked_free(&s.worked);
+}
+
+/* Goal: without CREATE above the lock it is said what is missing, and nothing runs; with a node that was made
+ * beforehand all is well, and forget empties it. */
+static void without_create_it_is_told(void **state)
+{
+    static const struct wire_acl fixed[] = {{17, "world", "anyone"}},
+                                 all[] = {{31, "world", "anyone"}};
+    static const struct wire_acl no_read[] = {{30, "world", "anyone"}};
+    struct scene s;
+    const char *folder = s.folder, *path = s.path;
+    struct wire_stat stat;
+
+    (void)state;
+    begin(&s);
+    check_ok(wire_create(raw, folder, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_set_acl(raw, folder, fixed, 1));
+    tool_check(77, "needs CREATE above it", "run", "--not-within", "60", path, "--", "true");
+    check_ok(wire_set_acl(raw, folder, all, 1));
+    check_ok(wire_create_acl(raw, s.record, "", WIRE_PERSISTENT, all, 1, NULL, 0));
+    check_ok(wire_set_acl(raw, folder, fixed, 1));
+    run_and_check(&s, 1, "--not-within", "60");
+    run_and_check(&s, 1, "--not-within", "60");
+    tool_check(0, "", "forget", path);
+    check_ok(wire_exists(raw, s.record, &stat));
+    check_num(stat.data_length, ==, 0);
+    run_and_check(&s, 2, "--not-within", "60");
+    check_ok(wire_set_acl(raw, s.record, no_read, 1));
+    tool_check(77, "READ, WRITE, CREATE and DELETE of its own", "run", "--not-within", "60", path,
+               "--", "true");
+    tool_check(0, "the last run can't be read", "status", path);
+    tool_check(77, s.record, "forget", path);
+    worked_free(&s.worked);
+}
+
+/* Goal: what stands there and is no record is left alone. */
+static void what_is_no_record_is_left_alone(void **state)
+{
+    struct scene s;
+    char text[1024];
+
+    (void)state;
+    begin(&s);
+    check_ok(wire_create(raw, s.folder, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, s.record, "somebody's", WIRE_PERSISTENT, NULL, 0));
+    tool_check(78, "is no record of a run", "run", "--not-within", "60", s.path, "--", "true");
+    tool_check(78, "is no record of a run", "forget", s.path);
+    record_of(&s, text, sizeof text);
+    check_text(text, "somebody's");
+    worked_free(&s.worked);
+}
+
+/* Goal: below a chroot, and with ACLs for the creator alone, it is the same. */
+static void below_a_chroot_and_with_a_credential(void **state)
+{
+    struct scene s;
+    char servers[300], text[1024];
+
+    (void)state;
+    begin(&s);
+    check_ok(wire_create(raw, s.folder, "", WIRE_PERSISTENT, NULL, 0));
+    snprintf(servers, sizeof servers, "%s%s", zks_connect_string(server), s.folder);
+    strcpy(s.path, "/job");
+    check_ok(setenv("ZKLOCK_AUTH", "digest:alice:secret", 1));
+    check_ok(setenv("ZKLOCK_ACL", "creator", 1));
+    run_and_check(&s, 1, "--servers", servers, "--not-within", "60");
+    run_and_check(&s, 1, "--servers", servers, "--not-within", "60");
+    check_num(wire_get(raw, s.record, text, sizeof text, NULL), ==, WIRE_NOAUTH);
+    tool_check(0, "last run: exit 0", "status", "--servers", servers, "/job");
+    check_ok(unsetenv("ZKLOCK_AUTH"));
+    check_ok(unsetenv("ZKLOCK_ACL"));
+    check_num(wire_set(raw, s.record, "", -1), ==, WIRE_NOAUTH);
+    worked_free(&s.worked);
+}
+
+/* Goal: what can't be meant is refused before anything is asked. */
+static void wrong_words_are_refused(void **state)
+{
+    (void)state;
+    end_clocks();
+    tool_check(64, "a number of seconds above 0, not \"0\"", "run", "--not-within", "0", "/a", "--",
+               "true");
+    tool_check(64, "not \"soon\"", "run", "--not-within", "soon", "/a", "--", "true");
+    tool_check(64, "one path, not 2", "run", "--not-within", "5", "/a", "/b", "--", "true");
+    tool_check(64, "leave -s out", "run", "--not-within", "5", "-s", "/a", "--", "true");
+    tool_check(64, "leave --permits out", "run", "--not-within", "5", "--permits", "2", "/a", "--",
+               "true");
+    tool_check(64, "is for --not-within", "run", "--retry-failed", "/a", "--", "true");
+    tool_check(64, "0 to 255", "run", "--not-within", "5", "--skip-exit-code", "256", "/a", "--",
+               "true");
+    tool_check(64, "a PATH and no more, not 0 words", "forget");
+    tool_check(64, "does not begin with a slash", "forget", "a");
+}
+
+static bool prepare_clocks(void)
+{
+    static char name[64];
+    int fd = memfd_create("wall", 0);
+
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", (int)getpid(), fd);
+    snprintf(preload, sizeof preload, "%s", getenv("ZKL_TEST_WALL_SO"));
+    wall = wall_map(name);
+    return wall && setenv(WALL_VARIABLE, name, 1) == 0 && setenv("LD_PRELOAD", preload, 1) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_lock_is_as_without_it), /* before a clock goes back, see there */
+        cmocka_unit_test(two_machines_run_it_once_a_night),
+        cmocka_unit_test(tried_every_minute_it_does_not_starve),
+        cmocka_unit_test(a_clock_that_goes_back_is_told),
+        cmocka_unit_test(too_early_changes_nothing),
+        cmocka_unit_test(a_leader_with_another_clock),
+        cmocka_unit_test(the_beginning_counts),
+        cmocka_unit_test(a_bad_end_does_not_count),
+        cmocka_unit_test(a_killed_holder_has_no_end),
+        cmocka_unit_test(a_lost_lock_is_an_end),
+        cmocka_unit_test(forgotten_while_it_runs),
+        cmocka_unit_test(killed_before_it_was_recorded),
+        cmocka_unit_test(killed_when_it_was_recorded),
+        cmocka_unit_test(a_lost_answer_is_looked_for),
+        cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
+        cmocka_unit_test(the_end_is_recorded_under_the_lock),
+        cmocka_unit_test(it_is_shown_and_forgotten),
+        cmocka_unit_test(without_create_it_is_told),
+        cmocka_unit_test(what_is_no_record_is_left_alone),
+        cmocka_unit_test(below_a_chroot_and_with_a_credential),
+        cmocka_unit_test(wrong_words_are_refused),
+    };
+
+    cluster_server.container_check_ms = CONTAINER_CHECK_MS;
+    return prepare_clocks() ? TOOL_MAIN(argc, argv, "tool nightly", tests) : 1;
+}

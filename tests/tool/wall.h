@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wall clocks of servers that a test sets: wall.so, given to a server by LD_PRELOAD, adds to the machine's clock
+ * what stands in a file. All other clocks of the server stay the true ones, and with them ticks and sessions. */
+#ifndef ZKTEST_WALL_H
+#define ZKTEST_WALL_H
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define WALL_VARIABLE "ZKL_TEST_WALL" /* names the file */
+
+enum { WALL_CLOCKS = 32 };
+
+struct wall {
+    struct {
+        atomic_int pid; /* 0: nobody's yet */
+        atomic_llong off_ns;
+    } clock[WALL_CLOCKS];
+};
+
+/* The file, made if it is not there; NULL if it can't be had. */
+static inline struct wall *wall_map(const char *name)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(struct wall)) != 0)
+        return NULL;
+    void *wall = mmap(NULL, sizeof(struct wall), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return wall == MAP_FAILED ? NULL : (struct wall *)wall;
+}
+
+/* What the clock of that process is off by; a new one is right. NULL: there are too many. */
+static inline atomic_llong *wall_of(struct wall *wall, int pid)
+{
+    for (int i = 0; i < WALL_CLOCKS; i++) {
+        int nobody = 0;
+        if (atomic_load(&wall->clock[i].pid) == pid ||
+            atomic_compare_exchange_strong(&wall->clock[i].pid, &nobody, pid))
+            return &wall->clock[i].off_ns;
+    }
+    return NULL;
+}
+
+#endif
