@@ -300,15 +300,16 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
- * two, and a third where a server is a name; all have every signal blocked. (libzookeeper aborts the process where its own can't be made:
- * ESYSTEM comes before that, unless somebody takes the last ones at that very moment.)
+ * two, and a third where a server is a name; all have every signal blocked. (libzookeeper aborts the
+ * process where its own can't be made: ESYSTEM comes before that, unless somebody takes the last
+ * ones at that very moment.)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
  * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
  * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Names are looked up in
  * the background, again while no server answers: no call waits for the resolver, and a name that has
  * no address is as a server that does not answer (EDISCONNECTED, with connect_timeout_ms; errbuf
- * names it). Callbacks may run before this returns; once it has failed none
- * does any more: those that are due are waited for, and the client they were given is gone. */
+ * names it). Callbacks may run before this returns; once it has failed none does any more: those
+ * that are due are waited for, and the client they were given is gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
