@@ -1399,18 +1399,11 @@ static bool is_event(const struct fake_message *message)
     return message->type == FAKE_FIRED;
 }
 
-static bool is_of_a_link(const struct fake_message *message)
-{
-    return message->type == FAKE_UP || message->type == FAKE_DOWN;
-}
-
 /* What is told in another order than it came. */
 static void shuffle(struct fake_handle *h)
 {
     if (h->in.first->type == FAKE_FIRED && fake_breaks_once(h->fake, FAKE_EVENTS_SHUFFLED, 2))
         to_the_front(&h->in, is_event);
-    if (h->in.first->type == FAKE_REPLY && fake_breaks_once(h->fake, FAKE_EVENT_OVERTAKES, 2))
-        to_the_front(&h->in, is_of_a_link);
 }
 
 /* An event that waits for the next answer, mostly. */

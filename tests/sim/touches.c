@@ -42,7 +42,6 @@ const char *const fake_switch_names[FAKE_SWITCHES] = {
     [FAKE_LOST_LATE] = "loss-after-socket",
     [FAKE_FORGED] = "forged-answer",
     [FAKE_LINK_STAYS] = "link-outlives-role",
-    [FAKE_EVENT_OVERTAKES] = "event-overtakes",
     [FAKE_SILENT_LINK] = "silent-link",
     [FAKE_NEW_SESSION] = "new-session-in-silence",
 };

@@ -50,7 +50,6 @@ enum fake_switch {
     FAKE_LOST_LATE,        /* B61: a loss is told of what was sent after the next socket was opened */
     FAKE_FORGED,         /* B64, B67: what is lost is answered with OK */
     FAKE_LINK_STAYS,     /* B44: with a server that follows another leader */
-    FAKE_EVENT_OVERTAKES, /* B60: of a link, the answers before it */
     FAKE_SILENT_LINK,    /* B62: follows another one, and nothing of that is told */
     FAKE_NEW_SESSION,    /* B73: in silence */
     FAKE_SWITCHES
