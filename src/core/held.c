@@ -196,6 +196,14 @@ static void contend(struct zkl_step *s)
     }
 }
 
+/* Behind the last numbers nobody can queue: who comes has no node that could be seen. */
+static bool is_near_the_end(const struct zkl_contender_machine *m)
+{
+    struct zkl_place place;
+    return !zkl_name_parse(m->node, &m->naming, &place) || place.sequence < 0 ||
+           place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
+}
+
 /* Whatever can't be looked at may hide somebody. */
 static void on_rooted(struct zkl_step *s)
 {
@@ -204,7 +212,7 @@ static void on_rooted(struct zkl_step *s)
         return; /* again with the link */
     if (s->ev->answer == ZKL_ANSWER_OK)
         look = zkl_step_look(s, s->m->node);
-    if (look.contenders != 1 || !look.present)
+    if (look.contenders != 1 || !look.present || is_near_the_end(s->m))
         contend(s);
 }
 

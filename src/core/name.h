@@ -38,6 +38,7 @@ struct zkl_place {
  * counter sticks at 2^31-1, from where on all contenders would get one and the same number; renewal
  * starts early enough for peers that don't know this rule to have left by then. */
 #define ZKL_SEQUENCE_HARD INT32_C(0x7ff00000)
+#define ZKL_SEQUENCE_NEAR INT32_C(0x100000) /* so many before it */
 
 /* NULL if path, which begins with a slash, is normalised and has only what ZooKeeper takes. */
 const char *zkl_absolute_fault(const char *path);

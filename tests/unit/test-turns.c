@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Owners that take turns on one node, and the node that stays with nobody in it, on a script. */
+#include <stdio.h>
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -88,14 +89,21 @@ static bool unlock(int owner)
     return false;
 }
 
-/* Owner 1 gets it, with node 7 of the first GUID. */
-static void get(void)
+/* Owner 1 gets it, with that node of the first GUID. */
+static void get_number(int32_t number)
 {
+    char alone[32];
+    snprintf(alone, sizeof alone, "r1:%d", number);
     join(1, ZKL_TURNS_QUEUES);
-    script_created(s, 7);
-    script_listed(s, ALONE);
+    script_created(s, number);
+    script_listed(s, alone);
     assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
     script_forget(s);
+}
+
+static void get(void)
+{
+    get_number(7);
 }
 
 /* It is kept, and the watches are armed. */
@@ -311,6 +319,25 @@ static void it_is_given_up(void **state)
     }
 }
 
+/* Goal: where the path's numbers are about to be used up, and who comes next could wait for a new path
+ * only, with no node to be seen by, nothing is kept. */
+static void the_last_numbers_are_not_kept(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        char alone[32];
+        int32_t number = ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR - early;
+        begin(0, 60000);
+        get_number(number);
+        assert_true(unlock(1));
+        snprintf(alone, sizeof alone, "r1:%d", number);
+        script_rooted(s, 50, alone);
+        assert_int_equal(turns.state, early ? ZKL_TURNS_IDLE : ZKL_TURNS_FREE);
+        script_close(s);
+        end();
+    }
+}
+
 /* Goal: a node that nobody could ask to be let go, as there is no room for the watch on it, is not kept.
  * Method: room for that on the path and half of the node's, which is what a node's own watch gets. */
 static void who_can_not_be_asked_is_not_kept(void **state)
@@ -476,6 +503,7 @@ int main(void)
         cmocka_unit_test(what_is_not_sure_is_not_handed_on),
         cmocka_unit_test(it_is_kept),
         cmocka_unit_test(it_is_given_up),
+        cmocka_unit_test(the_last_numbers_are_not_kept),
         cmocka_unit_test(who_can_not_be_asked_is_not_kept),
         cmocka_unit_test(who_queues_meanwhile_is_not_forgotten),
         cmocka_unit_test(it_goes_when_its_time_is_over),
