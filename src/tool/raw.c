@@ -81,6 +81,17 @@ static struct raw *new_raw(void)
     return raw;
 }
 
+/* libzookeeper cuts an entry at its last colon and wants what is before it without brackets. */
+static void take_brackets_out(char *servers)
+{
+    char *to = servers;
+    for (const char *from = servers; *from; from++) {
+        if (*from != '[' && *from != ']')
+            *to++ = *from;
+    }
+    *to = '\0';
+}
+
 /* The servers alone, to be freed. NULL: no memory. */
 static char *split_chroot(struct raw *raw, const char *servers)
 {
@@ -97,6 +108,7 @@ static int connect_raw(struct raw *raw, const struct zkl_client_options *o, int 
     char *servers = split_chroot(raw, o->servers);
     if (!servers)
         return fail(EXIT_SYSTEM, "there is no memory left");
+    take_brackets_out(servers);
     raw->creator = o->acl == ZKL_ACL_CREATOR;
     raw->zh = zookeeper_init2(servers, on_event, session_ms, NULL, raw, 0, log_nothing);
     free(servers);
