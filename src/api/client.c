@@ -337,7 +337,11 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
             free_client(c);
         else
             zkl_credential_drop(credential);
-        return fail_open(options, zkl_fail(rc, "zkl_client_open: %s", options->servers));
+        return fail_open(options,
+                         zkl_fail(rc, "zkl_client_open: %s%s", options->servers,
+                                  rc == ZKL_EBADSERVERS ? " has something in brackets that "
+                                                          "is no IPv6 address"
+                                                        : ""));
     }
     if (options->connect_timeout_ms > 0)
         rc = wait_connected(c, options);

@@ -282,17 +282,18 @@ static void a_closed_client_says_so(void **state)
 static void each_code_has_its_sentence(void **state)
 {
     (void)state;
-    for (int a = 0; a >= ZKL_EDOUBT; a--) {
+    for (int a = 0; a >= ZKL_EUNIMPLEMENTED; a--) {
         check_num(strlen(zkl_strerror(a)), >=, 7);
         check_true(strcmp(zkl_strerror(a), zkl_strerror(1)) != 0);
         for (int b = 0; b > a; b--)
             check_true(strcmp(zkl_strerror(a), zkl_strerror(b)) != 0);
         bool retryable = a == ZKL_EBUSY || a == ZKL_ETIMEDOUT || a == ZKL_EDISCONNECTED ||
-                         a == ZKL_ENOMEM || a == ZKL_ESYSTEM || a == ZKL_EUNPROVED;
+                         a == ZKL_ENOMEM || a == ZKL_ESYSTEM || a == ZKL_EUNPROVED ||
+                         a == ZKL_EREADONLY;
         check_num(zkl_error_is_retryable(a), ==, retryable);
         check_num(zkl_error_is_lost(a), ==, a == ZKL_ELOST || a == ZKL_EDOUBT);
     }
-    check_text(zkl_strerror(ZKL_EDOUBT - 1), zkl_strerror(1000));
+    check_text(zkl_strerror(ZKL_EUNIMPLEMENTED - 1), zkl_strerror(1000));
 }
 
 static int fail_here(void *unused)

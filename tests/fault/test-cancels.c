@@ -65,7 +65,8 @@ static void an_event_of_an_object_that_is_gone_takes_nothing_from_another(void *
 
     (void)state;
     check_ok(zkl_cancel_new(&first));
-    int fd = watched_fd = first->fd;
+    int fd = first->fd;
+    watched_fd = fd;
     check_ok(zkl_mutex_lock(mutex));
     actor_begin(actors[0], act_lock_cancel, mutex, first);
     check_wait(queued(wire, path, 2), WAIT_MS);
