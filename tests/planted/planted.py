@@ -80,9 +80,12 @@ def try_one(tree, bug, schedules):
 
 
 def try_short(tree, bug, schedules):
-    """Does it still apply and build? A bug of the core is shown to the simulation for a moment."""
+    """Does it still apply, and (but for 0 schedules) build? A bug of the core is shown to the simulation for a
+    moment."""
     try:
         tree.apply(bug.patch, bug.files)
+        if schedules == 0:
+            return
         if bug.of_core:
             tree.build("tests/sim/sim")
             look_with_sim(tree, bug, schedules)
