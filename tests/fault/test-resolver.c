@@ -594,9 +594,9 @@ static void ipv6_works(void **state)
     close(fd);
     proxy_port_on(&proxy, "::1", port);
     is_at(0, "six.test", "::1");
-    check_ok(wire_create(wire, "/resolver", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(wire, "/chrooted", "", WIRE_PERSISTENT, NULL, 0));
     const char *const lists[] = {"[::1]:%d", "[0:0:0:0:0:0:0:1]:%d,127.0.0.1:1",
-                                 "127.0.0.1:1,[::1]:%d", "[::1]:%d/resolver", "six.test:%d"};
+                                 "127.0.0.1:1,[::1]:%d", "[::1]:%d/chrooted", "six.test:%d"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         char servers[80];
         const char *at = strstr(lists[i], "%d");
@@ -610,7 +610,7 @@ static void ipv6_works(void **state)
     }
     check_num(proxy_counts(proxy, PROXY_CONNECT), >=, 5);
     proxy_stop(proxy);
-    wire_delete_tree(wire, "/resolver");
+    wire_delete_tree(wire, "/chrooted");
     wire_close(wire);
 }
 
