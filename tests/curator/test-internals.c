@@ -32,8 +32,8 @@ static const struct {
     int answer, code;
 } faults[] = {
     {WIRE_NOAUTH, ZKL_EACCES},
-    {-5, ZKL_EPROTO}, /* what the server says for a failure of its own */
-    {-6, ZKL_EPROTO}, /* of a server that does not know the request */
+    {-125, ZKL_EQUOTA},
+    {-6, ZKL_EUNIMPLEMENTED}, /* of a server that does not know the request */
 };
 
 static int lock_in_time(void *mutex)
