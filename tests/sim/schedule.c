@@ -113,6 +113,8 @@ static void heal(struct world *w)
     int64_t began_ms = w->fake.now_ms;
     w->healing = w->calm = true;
     w->fake.would_not_once_in = 0;
+    for (int i = 0; i < PROCS; i++)
+        w->procs[i].unproved_ms = began_ms; /* whatever was before */
     while (!check_done(w) && w->fake.now_ms - began_ms < HEAL_MS) {
         bool busy = false;
         for (int i = 0; i < PROCS; i++) {
