@@ -109,7 +109,12 @@ static const char *const answers[] = {
     [ZKL_ANSWER_NOAUTH] = "noauth",
     [ZKL_ANSWER_UNIMPLEMENTED] = "unimplemented",
     [ZKL_ANSWER_NOWATCHER] = "nowatcher",
+    [ZKL_ANSWER_QUOTA] = "quota",
+    [ZKL_ANSWER_READONLY] = "readonly",
+    [ZKL_ANSWER_BADPATH] = "badpath",
+    [ZKL_ANSWER_AUTH] = "auth",
     [ZKL_ANSWER_NOMEM] = "nomem",
+    [ZKL_ANSWER_FULL] = "full",
     [ZKL_ANSWER_ROLLED_BACK] = "rolled-back",
     [ZKL_ANSWER_OTHER] = "other",
 };

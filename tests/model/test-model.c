@@ -53,9 +53,9 @@ static void failures_are_told_apart(void **state)
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true), "make /a/x-0000000000/b other\n");
+    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true), "make /a/x-0000000000/b badpath\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-0000000000/y-", .data = ""),
-             "create /a/x-0000000000/y- other\n");
+             "create /a/x-0000000000/y- badpath\n");
     pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
     pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a notempty\n");
     pair_ask(p, 0, ASK(LIST_ROOT, "/a"), "list-root /a ok z0 n1 [x-0000000000]\n");

@@ -717,7 +717,7 @@ static enum zkl_answer room_at(struct fake *fake, const char *path)
         return ZKL_ANSWER_NONODE;
     if (fake_find(fake, path))
         return ZKL_ANSWER_EXISTS;
-    return parent && parent->owner != 0 ? ZKL_ANSWER_OTHER : ZKL_ANSWER_OK;
+    return parent && parent->owner != 0 ? ZKL_ANSWER_BADPATH : ZKL_ANSWER_OK;
 }
 
 static void serve_checks(struct fake_handle *h, const struct zkl_request *r,
