@@ -52,6 +52,8 @@ long         3600  unit, sim, cluster, tool, fault, window, curator, soak and ex
 not_in_all='gcc-thread clang-address sanitize coverage mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
+# What shows nothing more there: who harms what in the simulation, which has one thread.
+unchecked='--no-suite once' unchecked_threads='--no-suite once --no-suite sim'
 brief='' schedules=20000 targets=''
 # Most tests wait most of the time.
 at_once=$(($(getconf _NPROCESSORS_ONLN) * 2))
@@ -317,7 +319,10 @@ sanitizer() # COMPILER-KIND [options]
     elif build_sanitized "$kind"; then
         schedules=${brief:+1000}
         schedules=${schedules:-2000}
-        tests "$kind" -t 4 $checked $brief "$@"
+        case $kind in
+        *-thread) tests "$kind" -t 4 $checked $unchecked_threads $brief "$@" ;;
+        *) tests "$kind" -t 4 $checked $unchecked $brief "$@" ;;
+        esac
     else
         fail "the build of $kind"
     fi
@@ -494,7 +499,7 @@ suite() # NAME [options]
     valgrind)
         if command -v valgrind >/dev/null; then
             schedules=100 at_once=$(getconf _NPROCESSORS_ONLN)
-            plain && tests gcc --setup valgrind $checked --no-suite forks $brief ${brief:+--no-suite cluster} "$@"
+            plain && tests gcc --setup valgrind $checked $unchecked --no-suite forks $brief ${brief:+--no-suite cluster} "$@"
         else
             skip "valgrind is not installed"
         fi
