@@ -49,14 +49,18 @@ struct zkl_entry {
     const char *peer;      /* who names its nodes so: "curator", "kazoo", "zookeeper", or "" */
     int32_t sequence;      /* place in the queue; 0 for a foreign child */
     uint64_t czxid;        /* the token, of a holder */
-    int64_t session;       /* its owner's; 0: not ephemeral, goes only by being deleted */
-    int64_t age_ms;        /* by the server's clock against this machine's: as good as those are */
-    const char *owner;     /* the node's data if it is printable text of at most 512 bytes, else "";
+    int64_t
+        session; /* its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a
+                              czxid of 0 */
+    int64_t age_ms;       /* by the server's clock against this machine's: as good as those are */
+    const char *owner;    /* the node's data if it is printable text of at most 512 bytes, else "";
                                also "" if it may not be read */
-    const char *host;      /* from an owner text "host pid thread", else "" */
-    int64_t pid, thread;   /* likewise, else 0 */
-    int revoke_requested;  /* its data is a request to let go, which replaced the owner text */
-    size_t waits_for;      /* index of the entry whose end it waits for, or ZKL_NO_ENTRY: a holder,
+    const char *host;     /* from an owner text "host pid thread", else "" */
+    int64_t pid, thread;  /* likewise, else 0 */
+    int revoke_requested; /* its data is a request to let go, which replaced the owner text */
+    int denied;       /* READ is: no owner text; and where the server tells nothing else either, as
+                              from 3.8.4 and 3.9.2 on, czxid, session and age_ms are 0, for not known */
+    size_t waits_for; /* index of the entry whose end it waits for, or ZKL_NO_ENTRY: a holder,
                                a foreign child, or who waits for any permit */
 };
 
@@ -71,8 +75,9 @@ struct zkl_inspection {
 };
 
 /* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. EINVAL,
- * EBADPATH, EBADTIMEOUT, ETIMEDOUT, EDISCONNECTED, ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM, EFORK,
- * EINCALLBACK. A path that does not exist is 0 with ZKL_KIND_NONE. */
+ * EBADPATH, EBADTIMEOUT, ETIMEDOUT, EDISCONNECTED, ECLOSED, EACCES (no READ on the path, or a
+ * semaphore's parts), EAUTH, EPROTO, ENOMEM, EFORK, EINCALLBACK. A path that does not exist is 0 with
+ * ZKL_KIND_NONE; a child that may not be read is told by its name. */
 ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                         const struct zkl_inspection **inspection);
 /* NULL is ignored. */
@@ -96,7 +101,8 @@ ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
 
 /* Delete the node of a contender, holder or waiter, at once: its owner hears that the hold is lost
  * (a waiter queues again), but may go on working until then; only the token protects what it
- * writes. czxid: of the entry meant, compared just before; 0: whatever has that path.
+ * writes. czxid: of the entry meant, compared just before (EACCES where that takes READ, and it is
+ * denied); 0: whatever has that path, which is enough for a contender's: no other node gets its name.
  * 0: deleted. ENONODE: there is no such node, or another one took its place. ETIMEDOUT,
  * EDISCONNECTED: it is not known whether it was deleted. EFOREIGN as zkl_revoke. EINVAL, EBADPATH,
  * EBADTIMEOUT, ECLOSED, EACCES (DELETE on the node above), EAUTH, EPROTO, ENOMEM, EFORK,

@@ -65,6 +65,7 @@ static const char *keep_text(struct inspection *all, const char *a, size_t lengt
 
 struct child {
     enum zkl_listed_in in;
+    bool denied;
     const char *name; /* the end of the path in its question, which is the inspection's */
 };
 
@@ -243,12 +244,20 @@ static bool is_denied(const struct zkl_question *q)
     return q->answer == ZKL_ANSWER_NOAUTH;
 }
 
-/* What can be known of a node without the right to read it. */
+/* The server asks for the right only once it has found the node. */
+static bool is_there(const struct zkl_question *q)
+{
+    return q->answer == ZKL_ANSWER_OK || is_denied(q);
+}
+
+/* What can be known of a node without the right to read it: of a newer server nothing but that it is there. */
 static int ask_denied(struct look *look)
 {
     size_t denied = 0, n = 0;
-    for (size_t i = 0; i < look->count; i++)
-        denied += is_denied(&look->questions[i]);
+    for (size_t i = 0; i < look->count; i++) {
+        look->children[i].denied = is_denied(&look->questions[i]);
+        denied += look->children[i].denied;
+    }
     if (denied == 0)
         return 0;
     struct zkl_question *again = malloc(denied * sizeof *again);
@@ -261,7 +270,7 @@ static int ask_denied(struct look *look)
     int rc = ask_all(look, again, denied);
     n = 0;
     for (size_t i = 0; i < look->count && rc == 0; i++) {
-        if (is_denied(&look->questions[i]))
+        if (look->children[i].denied)
             look->questions[i] = again[n++];
     }
     free(again);
@@ -275,7 +284,7 @@ static int ask_children(struct look *look)
         rc = ask_denied(look);
     for (size_t i = 0; i < look->count && rc == 0; i++) {
         const struct zkl_question *q = &look->questions[i];
-        if (q->answer != ZKL_ANSWER_OK && q->answer != ZKL_ANSWER_NONODE)
+        if (!is_there(q) && q->answer != ZKL_ANSWER_NONODE)
             rc = fail_answer(q);
     }
     return rc;
@@ -320,7 +329,7 @@ static bool tell_data(struct inspection *all, struct zkl_entry *e, const struct 
     return e->owner && tell_owner(all, e);
 }
 
-static bool tell(struct inspection *all, const struct zkl_listed *listed,
+static bool tell(struct inspection *all, const struct zkl_listed *listed, bool denied,
                  const struct zkl_question *q, int64_t now_ms)
 {
     static const char *const peers[] = {
@@ -330,6 +339,7 @@ static bool tell(struct inspection *all, const struct zkl_listed *listed,
     };
     struct zkl_entry *e = &all->entries[all->seen.count++];
     bool contends = listed->role != ZKL_ROLE_FOREIGN;
+    int64_t age_ms = q->czxid != 0 ? now_ms - q->ctime_ms : 0;
     *e = (struct zkl_entry){.role = listed->role,
                             .access = listed->access,
                             .node_path = q->query.path,
@@ -337,7 +347,8 @@ static bool tell(struct inspection *all, const struct zkl_listed *listed,
                             .sequence = contends ? listed->place.sequence : 0,
                             .czxid = (uint64_t)q->czxid,
                             .session = q->session,
-                            .age_ms = now_ms > q->ctime_ms ? now_ms - q->ctime_ms : 0,
+                            .age_ms = age_ms > 0 ? age_ms : 0,
+                            .denied = denied,
                             .waits_for = listed->waits_for};
     bool named = contends && listed->naming.names == ZKL_NAMES_NAMED;
     e->name = named ? keep_text(all, listed->naming.name, strlen(listed->naming.name), "", "") : "";
@@ -350,7 +361,7 @@ static int tell_all(struct look *look, struct zkl_listed *listed)
     size_t count = 0;
     for (size_t i = 0; i < look->count; i++) {
         const struct zkl_question *q = &look->questions[i];
-        if (q->answer == ZKL_ANSWER_OK) /* else it has gone meanwhile */
+        if (is_there(q)) /* else it has gone meanwhile */
             listed[count++] = (struct zkl_listed){.name = look->children[i].name,
                                                   .in = look->children[i].in,
                                                   .session = q->session,
@@ -364,7 +375,9 @@ static int tell_all(struct look *look, struct zkl_listed *listed)
     all->seen.entries = all->entries;
     int64_t now_ms = zkl_clock_real_ms();
     for (size_t i = 0; i < count; i++) {
-        if (!all->entries || !tell(all, &listed[i], &look->questions[listed[i].given], now_ms))
+        size_t given = listed[i].given;
+        if (!all->entries ||
+            !tell(all, &listed[i], look->children[given].denied, &look->questions[given], now_ms))
             return no_memory(look);
     }
     return all->entries ? 0 : no_memory(look);

@@ -88,6 +88,11 @@ static int64_t patience(const struct attempt *a)
 
 /* --- deleting one node and no other ------------------------------------- */
 
+static int fail_parent(const struct attempt *a)
+{
+    return fail(a, ZKL_EFOREIGN, "it has children, and is not deleted, by force neither");
+}
+
 /* The node with that czxid (0: any), as of now: behind a sync, as a server can lag behind. */
 static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
                 struct zkl_question *found)
@@ -98,26 +103,30 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
     *found = q[1];
     if (rc != 0)
         return fail(a, rc, "looking at it");
+    if (found->answer == ZKL_ANSWER_NOAUTH && czxid == 0)
+        return 0; /* there, and any will do; newer servers say no more */
     if (found->answer != ZKL_ANSWER_OK)
         return fail_answer(a, found, "no READ", "looking at it");
     if (czxid != 0 && found->czxid != czxid)
         return fail(a, ZKL_ENONODE, "another one has its path now");
-    if (found->node_children > 0)
-        return fail(a, ZKL_EFOREIGN, "it has children, and is not deleted, by force neither");
-    return 0;
+    return found->node_children > 0 ? fail_parent(a) : 0;
 }
 
-/* With the version that was seen just before. *again: look again, the answer was lost (*lost) or
+/* With the version that was seen just before, if one was. *again: look again, the answer was lost (*lost) or
  * something happened to the node in between. */
 static int delete_found(const struct attempt *a, const struct zkl_question *found, int64_t deadline,
                         bool *again, bool *lost)
 {
     struct zkl_question q = zkl_question_of(ZKL_REQ_DELETE, a->path);
-    q.query.flag = q.query.once = true;
+    bool unseen = found->answer != ZKL_ANSWER_OK;
+    q.query.flag = !unseen;
+    q.query.once = true;
     q.query.version = found->version;
     int rc = ask(a, &q, 1, deadline);
     if (rc != 0)
         return fail(a, rc, "deleting it; it is not known whether that was done");
+    if (unseen && q.answer == ZKL_ANSWER_NOTEMPTY)
+        return fail_parent(a); /* a look would show nothing else */
     *lost = *lost || q.answer == ZKL_ANSWER_LINK;
     *again = q.answer == ZKL_ANSWER_LINK || q.answer == ZKL_ANSWER_NOTEMPTY ||
              q.answer == ZKL_ANSWER_NONODE;

@@ -97,7 +97,7 @@ static void check_node(struct doctor *d, const struct seen *seen, const struct z
               "%s is no contender, and has no place here: zklock passes it over, others may not; "
               "delete it, or move it elsewhere",
               node);
-    else if (e->session == 0)
+    else if (e->session == 0 && !tell_is_unknown(e))
         found(d, "%s is not ephemeral and goes only by being deleted: zklock break %s", node,
               e->node_path);
     else if (process_is_gone(d, e))

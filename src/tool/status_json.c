@@ -29,15 +29,16 @@ static json_t *json_of_node(const struct zkl_inspection *inside, size_t index)
 /* NULL: no memory. So in all of these: what gets a NULL is NULL itself. */
 static json_t *json_of_entry(const struct zkl_inspection *inside, const struct zkl_entry *e)
 {
-    bool parsed = e->host[0] != '\0';
+    bool parsed = e->host[0] != '\0', seen = !tell_is_unknown(e);
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o}", "node",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:b, s:b, s:o}", "node",
         e->node_path, "access", tell_access(e->access), "name", json_of_text(e->name), "style",
         json_of_text(e->peer), "owner", json_of_text(e->owner), "host", json_of_text(e->host),
         "pid", json_of_number(parsed, e->pid), "thread", json_of_number(parsed, e->thread),
-        "session", json_of_session(e->session), "age_ms", (json_int_t)e->age_ms, "sequence",
-        (json_int_t)e->sequence, "czxid", (json_int_t)e->czxid, "asked_to_let_go",
-        e->revoke_requested, "waits_for", json_of_node(inside, e->waits_for));
+        "session", json_of_session(e->session), "age_ms", json_of_number(seen, e->age_ms),
+        "sequence", (json_int_t)e->sequence, "czxid", json_of_number(seen, (int64_t)e->czxid),
+        "denied", e->denied, "asked_to_let_go", e->revoke_requested, "waits_for",
+        json_of_node(inside, e->waits_for));
 }
 
 static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_role role)

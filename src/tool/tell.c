@@ -22,6 +22,11 @@ const char *tell_access(enum zkl_entry_access access)
     return accesses[access];
 }
 
+bool tell_is_unknown(const struct zkl_entry *e)
+{
+    return e->denied && e->czxid == 0;
+}
+
 const char *tell_owner(const struct zkl_entry *e, char text[TELL_SIZE])
 {
     if (e->host[0] && e->thread == e->pid) /* a program's first thread */
@@ -32,6 +37,8 @@ const char *tell_owner(const struct zkl_entry *e, char text[TELL_SIZE])
         snprintf(text, TELL_SIZE, "%s", e->owner);
     else if (e->session)
         snprintf(text, TELL_SIZE, "session 0x%" PRIx64, (uint64_t)e->session);
+    else if (tell_is_unknown(e))
+        strcpy(text, "not readable");
     else
         snprintf(text, TELL_SIZE, "no session");
     return text;
@@ -49,6 +56,11 @@ const char *tell_age(int64_t age_ms, char text[TELL_SIZE])
     else
         snprintf(text, TELL_SIZE, "%.0f d", seconds / 86400);
     return text;
+}
+
+const char *tell_age_of(const struct zkl_entry *e, char text[TELL_SIZE])
+{
+    return tell_is_unknown(e) ? "?" : tell_age(e->age_ms, text);
 }
 
 const char *tell_node(const struct zkl_entry *e, const char *path)

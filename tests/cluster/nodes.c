@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *below(const char *path, const char *name)
 {
@@ -52,6 +53,41 @@ bool node_has_data(const char *node, const char *data)
 int node_watches(const char *node)
 {
     return flw_watch_count(zks_host(), zks_port(server, 0), cluster_at(node));
+}
+
+/* Requests are known again by their xid, the first four bytes; then come the type and the path with its length.
+ * An answer has the code behind xid and zxid. */
+static struct {
+    const char *part;
+    bool denied[0x10000]; /* by the lower half of the xid */
+} exists;
+
+static bool names_part(const unsigned char *path, size_t size)
+{
+    return memmem(path, size, exists.part, strlen(exists.part)) != NULL;
+}
+
+static size_t answer_exists(enum proxy_dir dir, int op, unsigned char *frame, size_t size,
+                            void *arg)
+{
+    enum { CODE_AT = 12, HEADER = 16, NOAUTH = -102 };
+    (void)arg;
+    if (op != PROXY_EXISTS || size < HEADER)
+        return size;
+    bool *denied = &exists.denied[frame[2] << 8 | frame[3]];
+    if (dir == PROXY_TO_SERVER)
+        *denied = names_part(frame, size);
+    if (dir == PROXY_TO_SERVER || !*denied || memcmp(frame + CODE_AT, "\0\0\0\0", 4) != 0)
+        return size; /* of what is not there that is said */
+    for (int i = 0; i < 4; i++)
+        frame[CODE_AT + i] = (unsigned char)((uint32_t)NOAUTH >> (24 - 8 * i));
+    return HEADER;
+}
+
+void deny_exists(struct proxy *proxy, const char *part)
+{
+    exists.part = part;
+    proxy_set_hook(proxy, answer_exists, NULL);
 }
 
 int all_watches(void)

@@ -24,6 +24,10 @@ int node_watches(const char *node);
 #define BRIEF_MS 6000
 /* A connected client, and the new proxy between it and the server. */
 struct zkl_client *client_through(struct proxy **proxy, int session_ms);
+/* From now on exists on a path with this part in it is answered by NOAUTH, as servers from 3.8.4 and 3.9.2 on do
+ * where READ is denied. part: stays valid as long as the proxy. */
+void deny_exists(struct proxy *proxy, const char *part);
+
 /* Watches of all kinds and sessions on the server; "wchp", which the other counts are made of, knows
  * data watches only. */
 int all_watches(void);

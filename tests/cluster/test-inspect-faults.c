@@ -181,6 +181,81 @@ static void close_ends_a_look(void **state)
     }
 }
 
+/* --- what may not be read ---------------------------------------------------------------------- */
+
+static const struct wire_acl unreadable = {WIRE_PERM_ALL & ~1, "world", "anyone"};
+
+static const char *make_unreadable(const char *path, const char *name, int flags)
+{
+    const char *node = below(path, name);
+
+    check_ok(wire_create_acl(raw, cluster_at(node), "secret", flags, &unreadable, 1, NULL, 0));
+    return node;
+}
+
+/* It says nothing but its name. */
+static void check_unreadable(const struct zkl_entry *e)
+{
+    check_num(e->denied, ==, 1);
+    check_num(e->czxid, ==, 0);
+    check_num(e->session, ==, 0);
+    check_num(e->age_ms, ==, 0);
+    check_text(e->owner, "");
+}
+
+/* Goal: a node of which the server says nothing is told by its name, and the others as ever. Method: exists is
+ * answered as a newer server does. */
+static void an_unreadable_node_is_told_by_its_name(void **state)
+{
+    const char *path = cluster_path("unreadable");
+    static const char *const lines[] = {"holds lock curator 0 lock-0000000000",
+                                        "waits lock for 0 curator 1 lock-0000000001",
+                                        "foreign - - 0 note"};
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+
+    (void)state;
+    make_root(path, "");
+    make_unreadable(path, "lock-0000000000", WIRE_EPHEMERAL);
+    uint64_t czxid = make_node(below(path, "lock-0000000001"), "open");
+    make_unreadable(path, "note", WIRE_PERSISTENT);
+    deny_exists(proxy, "unreadable");
+    const struct zkl_inspection *seen = look(client, path);
+    check_seen(seen, path, ZKL_KIND_MUTEX, lines, 3);
+    check_unreadable(&seen->entries[0]);
+    check_unreadable(&seen->entries[2]);
+    check_num(seen->entries[1].denied, ==, 0);
+    check_num(seen->entries[1].czxid, ==, czxid);
+    check_text(seen->entries[1].owner, "open");
+    zkl_inspection_free(seen);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
+/* Goal: such a node can be broken by its path, which is never made twice, but not compared; and not if it has
+ * children. */
+static void an_unreadable_node_can_be_broken(void **state)
+{
+    const char *path = cluster_path("unreadable-break");
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
+
+    (void)state;
+    make_root(path, "");
+    const char *node = make_unreadable(path, "lock-0000000000", WIRE_EPHEMERAL);
+    const char *above = make_unreadable(path, "lock-0000000001", WIRE_PERSISTENT);
+    make_node(below(above, "child"), "");
+    deny_exists(proxy, "unreadable");
+    check_fails(zkl_break(client, node, 1, 0, WAIT_MS), ZKL_EACCES, "no READ");
+    check_true(node_is_there(node));
+    check_ok(zkl_break(client, node, 0, 0, WAIT_MS));
+    check_true(!node_is_there(node));
+    check_fails(zkl_break(client, above, 0, 0, WAIT_MS), ZKL_EFOREIGN, "children");
+    check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_ENONODE, node);
+    cluster_free(client, NULL);
+    proxy_stop(proxy);
+}
+
 /* Goal: a refused credential is told. */
 static void a_refused_credential_is_told(void **state)
 {
@@ -205,6 +280,8 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_look_survives_its_session),
     cluster_test(the_deadline_holds),
     cluster_test(close_ends_a_look),
+    cluster_test(an_unreadable_node_is_told_by_its_name),
+    cluster_test(an_unreadable_node_can_be_broken),
     cluster_test(a_refused_credential_is_told),
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zklock status: what it tells of locks and those at them, for people, for programs and on a terminal. */
+#include "nodes.h"
 #include "peek.h"
 
 #include <jansson.h>
@@ -312,6 +313,47 @@ static void what_is_denied_is_told(void **state)
     tool_check(77, "/denied/below", "status", "/denied/below");
 }
 
+/* Goal: one node that may not be read is no reason to give up on the others, whatever the server says of it.
+ * Method: exists is answered as a newer server does; all commands that look. */
+static void one_unreadable_node_is_told(void **state)
+{
+    static const struct wire_acl unreadable = {0x1f & ~1, "world", "anyone"};
+    static const char node[] = "/veiled/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
+    struct proxy *proxy = NULL;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    check_ok(wire_create(raw, "/veiled", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(raw, "/veiled/a", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create_acl(raw, node, "", WIRE_EPHEMERAL, &unreadable, 1, NULL, 0));
+    contender("/veiled/a", "lock-", "one who waits");
+    contender("/veiled/b", "lock-", "one who holds");
+    check_ok(wire_create_acl(raw, "/veiled/c", "", WIRE_PERSISTENT, &unreadable, 1, NULL, 0));
+    deny_exists(proxy, "/veiled/");
+    check_ok(setenv("ZKLOCK_SERVERS", proxy_address(proxy), 1));
+    tool_check(0, "/veiled/a  mutex, 1 held, 1 waiting\n  holds  lock    not readable  ", "status",
+               "/veiled");
+    tool_check(0, "  waits  lock    one who waits  ", "status", "/veiled");
+    tool_check(0, "/veiled/b  mutex, 1 held, 0 waiting\n", "status", "/veiled");
+    tool_check(0, "/veiled/c  can't be read: no READ\n", "status", "/veiled");
+    json_t *all = json_of("/veiled/a"), *holder = first_of(all, "holders");
+    check_text(text_of(holder, "node"), node);
+    check_true(json_is_true(json_object_get(holder, "denied")));
+    check_true(json_is_null(json_object_get(holder, "czxid")));
+    check_true(json_is_null(json_object_get(holder, "age_ms")));
+    check_true(json_is_false(json_object_get(first_of(all, "queue"), "denied")));
+    json_decref(all);
+    struct tool doctor = tool_run("doctor", "/veiled");
+    check_num(tool_status(&doctor), ==, 1);
+    check_true(tool_says(&doctor, "problem: not all who may queue may read _c_01234567"));
+    check_true(tool_says(&doctor, "/veiled/b  mutex\n"));
+    check_true(!tool_says(&doctor, "is not ephemeral"));
+    tool_check(0, "deleted /veiled/a/_c_", "break", "--yes", node);
+    tool_check(0, "/veiled/a  mutex, 1 held, 0 waiting\n", "status", "/veiled");
+    check_ok(setenv("ZKLOCK_SERVERS", zks_connect_string(server), 1));
+    proxy_stop(proxy);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +367,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(watch_draws_again),
         cmocka_unit_test(without_a_terminal_it_is_plain),
         cmocka_unit_test(what_is_denied_is_told),
+        cmocka_unit_test(one_unreadable_node_is_told),
     };
 
     return TOOL_MAIN(argc, argv, "tool status", tests);
