@@ -233,7 +233,8 @@ static int proxy_port_on(struct proxy **proxy, const char *address, int port)
     return -1;
 }
 
-static struct zkl_client *open_servers(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static struct zkl_client *open_servers(const char *format,
+                                                                             ...)
 {
     char servers[256];
     va_list args;
