@@ -256,8 +256,10 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
  * follower, which checks it first where it is told to (zookeeper.enableEagerACLCheck): that is no barrier. */
 static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
-    bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
-                reply->answer == ZKL_ANSWER_NONODE;
+    /* With the link the list is lost too; of a server that would not do this one it shows nothing. */
+    bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_session_connected(&core->session);
+    bool fine =
+        reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
     if (fine || !c->machine.list_out)
         return;
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);

@@ -279,6 +279,36 @@ static void a_throttled_request_is_tried_again_with_back_off(void **state)
     script_free(s);
 }
 
+/* Goal: a list behind a barrier that the server would not do shows nothing: the create whose answer was lost is not
+ * taken for one that was not carried out, neither by its contender nor by the janitor. */
+static void a_list_behind_no_barrier_shows_nothing(void **state)
+{
+    (void)state;
+    for (int stopped = 0; stopped < 2; stopped++) {
+        struct script *s = script_connected();
+        script_lock(s, "/r");
+        if (stopped)
+            script_stop(s, 1, ZKL_ECANCELED);
+        script_down(s);
+        script_up(s, SCRIPT_SESSION);
+        script_forget(s);
+        script_reply(s, ZKL_REQ_HEARTBEAT,
+                     (struct zkl_reply){.answer = zkl_map_rc(-127), .number = -127});
+        enum zkl_request_kind kind;
+        if (script_next(s, &kind) && kind == ZKL_REQ_LIST)
+            script_listed(s, ""); /* of a server that lags */
+        assert_false(script_has(s, "not carried out"));
+        assert_false(script_has(s, "nothing was left"));
+        assert_false(script_has(s, "> create"));
+        for (int64_t until = s->now_ms + 10000;
+             !script_has(s, "> heartbeat /r\n") && s->now_ms < until;)
+            script_at(s, s->now_ms + 10);
+        assert_true(script_has(s, "> heartbeat /r\n"));
+        script_close(s);
+        script_free(s);
+    }
+}
+
 /* Goal: a server that wants a credential ends all with EAUTH. Method: one waits, another one's create is answered so,
  * a third comes later. */
 static void a_credential_that_is_wanted_ends_all(void **state)
@@ -301,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_to_every_request),
         cmocka_unit_test(a_throttled_request_is_tried_again_with_back_off),
+        cmocka_unit_test(a_list_behind_no_barrier_shows_nothing),
         cmocka_unit_test(a_credential_that_is_wanted_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
