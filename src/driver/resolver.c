@@ -98,6 +98,10 @@ static void look(struct zkl_driver *d, struct zkl_host *host)
     char *found = look_up_usable(host, &failure);
     zkl_driver_lock(d);
     d->resolver.looking = NULL;
+    if (d->closing) { /* nobody may be there to be told */
+        free(found);
+        return;
+    }
     note(d, host, found, failure);
     if (d->resolver.are_new)
         zkl_driver_kick(d);
