@@ -140,7 +140,7 @@ static void suspect(struct zkl_step *s, int reason)
  * proved only later, says that nobody else can have held before. */
 static bool was_whole(const struct zkl_step *s)
 {
-    return s->m->unlocked_boot < s->ev->window_end_boot;
+    return !s->m->unchecked && s->m->unlocked_boot < s->ev->window_end_boot;
 }
 
 /* No node tells how the hold ended: code says what is left to say of one that was whole. */

@@ -114,7 +114,7 @@ struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     path_of(&c->machine, path, sizeof path);
     bool excused = w->wiped || strcmp(deleted_guid, c->machine.guid) == 0;
-    bool holds = c->machine.state == ZKL_HOLDING;
+    bool holds = c->machine.state == ZKL_HOLDING && !c->machine.unchecked; /* whose window is 0 */
     return (struct unlocked){.proved = holds &&
                                        now_of(p).boot_ns < zkl_session_window_end(&p->core.session),
                              .gone = !excused && !fake_find(&w->fake, path)};
