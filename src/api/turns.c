@@ -123,7 +123,7 @@ static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mute
     struct zkl_hold *hold = (struct zkl_hold *)zkl_turns_take(&d->core, &mutex->turns);
     mutex->uses++;
     /* A clock is not read for the figures: the two differ as they did a moment ago. */
-    hold->began_ns = hold->got_ns = boot_ns - d->core.now.boot_ns + d->core.now.mono_ns;
+    hold->began_ns = hold->got_ns = zkl_time_mono(d->core.now, boot_ns);
     zkl_hold_returned(hold);
     return hold;
 }

@@ -19,6 +19,12 @@ struct zkl_time {
     int64_t boot_ns; /* CLOCK_BOOTTIME: the window, which must go on while the machine sleeps */
 };
 
+/* A moment of CLOCK_BOOTTIME on CLOCK_MONOTONIC, as if the machine did not sleep from now on. */
+static inline int64_t zkl_time_mono(struct zkl_time now, int64_t boot_ns)
+{
+    return boot_ns - now.boot_ns + now.mono_ns;
+}
+
 /* What ZooKeeper answered, as far as a lock cares. */
 enum zkl_answer {
     ZKL_ANSWER_OK,

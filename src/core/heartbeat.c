@@ -152,11 +152,6 @@ void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slo
 
 /* --- when --------------------------------------------------------------- */
 
-static int64_t to_mono(struct zkl_time now, int64_t boot_ns)
-{
-    return boot_ns - now.boot_ns + now.mono_ns;
-}
-
 /* INT64_MAX: none is wanted now. */
 static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 {
@@ -166,7 +161,7 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
     const struct zkl_proof *proof = &core->session.proof;
     int64_t due = zkl_proof_heartbeat_due(proof);
     int64_t enough = core->hopeful > 0 ? zkl_proof_enough_at(proof, now.boot_ns) : INT64_MAX;
-    due = core->heartbeat_wanted ? now.mono_ns : to_mono(now, due < enough ? due : enough);
+    due = core->heartbeat_wanted ? now.mono_ns : zkl_time_mono(now, due < enough ? due : enough);
     return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
 }
 

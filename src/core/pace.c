@@ -46,11 +46,6 @@ static void end_leases(struct zkl_core *core)
     }
 }
 
-static int64_t to_mono(struct zkl_time now, int64_t boot_ns)
-{
-    return boot_ns - now.boot_ns + now.mono_ns;
-}
-
 /* --- nudge -------------------------------------------------------------- */
 
 static int64_t part_of_timeout(const struct zkl_core *core, int part)
@@ -172,8 +167,8 @@ int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)
     at = earlier(at,
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
     if (core->lease_boot != INT64_MAX)
-        at = earlier(at, to_mono(now, core->lease_boot));
+        at = earlier(at, zkl_time_mono(now, core->lease_boot));
     if (core->bounded > 0)
-        at = earlier(at, to_mono(now, zkl_session_window_end(&core->session)));
+        at = earlier(at, zkl_time_mono(now, zkl_session_window_end(&core->session)));
     return at;
 }
