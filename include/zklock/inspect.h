@@ -49,9 +49,8 @@ struct zkl_entry {
     const char *peer;      /* who names its nodes so: "curator", "kazoo", "zookeeper", or "" */
     int32_t sequence;      /* place in the queue; 0 for a foreign child */
     uint64_t czxid;        /* the token, of a holder */
-    int64_t
-        session; /* its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a
-                              czxid of 0 */
+    /* Its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a czxid of 0. */
+    int64_t session;
     int64_t age_ms;       /* by the server's clock against this machine's: as good as those are */
     const char *owner;    /* the node's data if it is printable text of at most 512 bytes, else "";
                                also "" if it may not be read */

@@ -300,8 +300,8 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                               .version = reply->version};
     if (slot->kind == ZKL_REQ_LIST)
         zkl_share_answer(core, c, event); /* first: c may end by it */
-    if (slot->kind == ZKL_REQ_GET ||
-        slot->kind == ZKL_REQ_SET) /* which may have taken the GET's place */
+    /* A SET may have taken the GET's place. */
+    if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET)
         zkl_permits_share_limit(core, c, event);
     if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
         event.first = zkl_alone_created(core, c, reply->name);

@@ -67,9 +67,9 @@ struct zkl_reply {
     const char *const *children;
     size_t child_count;
     size_t failed_check; /* of a transaction that failed: which of its parts was to blame */
-    struct zkl_stamp
-        stamp; /* the request's; sent_boot 0: this is no word of a server, nor of the end
-                               of a link or of the attempt to make one */
+    /* The request's; sent_boot 0: this is no word of a server, nor of the end of a link or of the attempt to
+     * make one. */
+    struct zkl_stamp stamp;
 };
 
 /* --- what the core tells about a contender ------------------------------ */
@@ -316,8 +316,8 @@ struct zkl_core {
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
-    int64_t
-        again_mono_ns; /* when what a server would not do now is asked again; INT64_MAX: nothing */
+    /* When what a server would not do now is asked again; INT64_MAX: nothing. */
+    int64_t again_mono_ns;
     int64_t last_again_mono_ns;       /* when that was done last */
     int64_t again_ns;                 /* how long that waits, more each time */
     uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */

@@ -44,8 +44,8 @@ struct zkl_waker {
 /* A descriptor the service thread looks after until it becomes readable. */
 struct zkl_fd_watch {
     struct zkl_fd_watch *next;
-    uint64_t
-        number; /* by which its events find it: a descriptor may be somebody else's when they come */
+    /* By which its events find it: a descriptor may be somebody else's when they come. */
+    uint64_t number;
     int fd;
     void (*readable)(void *arg, struct zkl_fd_watch *watch); /* with the mutex; once */
 };
@@ -111,8 +111,8 @@ struct zkl_driver {
 
     struct zkl_waker *wakers;
     struct zkl_task *tasks, **tasks_end;
-    int64_t
-        due_ns; /* when the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never */
+    /* When the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
+    int64_t due_ns;
     atomic_int refs;
     atomic_llong window_end_boot; /* the session's, for readers without the mutex */
 };

@@ -46,8 +46,7 @@ static int fail_denied(const struct place *place)
 {
     return fail(EXIT_DENIED,
                 "an ACL forbids to record the run: %s needs CREATE above it to be made, and READ, "
-                "WRITE, CREATE "
-                "and DELETE of its own",
+                "WRITE, CREATE and DELETE of its own",
                 place->node);
 }
 
@@ -83,8 +82,7 @@ static int fail_foreign(const struct place *place)
 {
     return fail(EXIT_CONFIG,
                 "%s is there and is no record of a run that this zklock can read: move it away, or "
-                "take another "
-                "path for the lock",
+                "take another path for the lock",
                 place->node);
 }
 
@@ -128,8 +126,7 @@ static int judge(const struct record *r, const struct last_run *last, int64_t no
         return RECORD_EARLY;
     case VERDICT_RUN_CLOCK_BACK:
         say("the last run, on %s, began %s after now by the clock of the ensemble's leader, which "
-            "has gone back: "
-            "it does not count",
+            "has gone back: it does not count",
             last->host, tell_age(-since_ms, age));
         return 0;
     case VERDICT_RUN:
