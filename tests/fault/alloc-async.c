@@ -2,26 +2,11 @@
 /* Operations: one is begun and ends in its callback, or none is. */
 #include "alloc.h"
 
-struct done {
-    atomic_int calls;
-    int code;
-};
-
-static void note_done(int code, void *arg)
-{
-    struct done *done = arg;
-
-    done->code = code;
-    atomic_fetch_add(&done->calls, 1);
-}
-
 /* rc is what the start said; what the operation came to. */
 static int ended(struct done *done, int rc)
 {
-    if (rc == 0) {
-        check_wait(atomic_load(&done->calls) == 1, WAIT_MS);
-        rc = done->code;
-    }
+    if (rc == 0)
+        rc = done_code(done);
     *done = (struct done){0};
     return rc;
 }

@@ -44,14 +44,14 @@ struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
 int64_t fault_session(struct zkl_client *client); /* 0: none now */
 /* Leave lists out after so many locks in a row that nobody came between; UINT_MAX: never. */
 void fault_alone_from(struct zkl_client *client, unsigned row);
-bool fault_proved(struct zkl_client *client);     /* is its session's window open? */
+bool fault_proved(struct zkl_client *client); /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
 /* Wait until it has connected again through the proxy, since that had counted so many connections. */
 void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects);
 size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
 size_t fault_contenders(struct zkl_client *client); /* of the core */
-size_t fault_watches(struct zkl_client *client); /* but for those on paths of handles */
+size_t fault_watches(struct zkl_client *client);    /* but for those on paths of handles */
 
 /* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
 struct wire *fault_wire(void);
@@ -95,6 +95,15 @@ int act_window(struct zkl_mutex *mutex, void *unused);
 int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
 
 /* --- what a callback was told ----------------------------------------------------------------- */
+
+/* Of an operation. */
+struct done {
+    atomic_int calls; /* written last */
+    int code;
+};
+void note_done(int code, void *done);
+/* Wait for the one callback of an operation: its code. */
+int done_code(struct done *done);
 
 struct told {
     atomic_int held, suspect, lost;

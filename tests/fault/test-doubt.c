@@ -117,27 +117,6 @@ static void lock_all(struct side *s)
     check_ok(zkl_multi_lock_for(s->in_turn, WAIT_MS));
 }
 
-/* --- operations ------------------------------------------------------------------------------- */
-
-struct done {
-    atomic_int calls;
-    int code;
-};
-
-static void note_done(int code, void *arg)
-{
-    struct done *done = arg;
-
-    done->code = code;
-    atomic_fetch_add(&done->calls, 1);
-}
-
-static int done_code(struct done *done)
-{
-    check_wait(atomic_load(&done->calls) == 1, WAIT_MS);
-    return done->code;
-}
-
 /* --- in doubt --------------------------------------------------------------------------------- */
 
 static void check_doubt(int rc)

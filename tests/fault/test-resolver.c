@@ -140,19 +140,6 @@ static int64_t latest_ms(void)
 
 static int64_t worst_ms;
 
-struct done {
-    atomic_int calls;
-    int code;
-};
-
-static void note_done(int code, void *arg)
-{
-    struct done *done = arg;
-
-    done->code = code;
-    done->calls++;
-}
-
 static int acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex, int ms, bool cancel,
                          struct zkl_client *client)
 {
