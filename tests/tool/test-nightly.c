@@ -427,123 +427,121 @@ static size_t ambush(enum proxy_dir dir, int op, unsigned char *frame, size_t si
     return size;
 }
 
-/* A run of the scene that is struck. */
-static struct tool strike(struct scene *s, struct ambush *a, struct proxy **proxy)
+/* A run of a scene of its own. */
+struct struck {
+    struct scene scene;
+    struct ambush ambush;
+    struct proxy *proxy;
+    struct tool tool;
+};
+
+static void strike(struct struck *k, const char *words, enum strike how)
 {
-    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
-    proxy_set_hook(*proxy, ambush, a);
-    struct tool tool = tool_run("run", "--servers", proxy_address(*proxy), "--not-within", "60",
-                                s->path, "--", WORK, s->worked.name, "1");
-    check_wait(atomic_load(&a->struck), WAIT_MS);
-    return tool;
+    struct scene *s = &k->scene;
+
+    begin(s);
+    k->ambush = (struct ambush){.words = words, .strike = how};
+    check_ok(proxy_start(&k->proxy, zks_host(), zks_port(server, 0)));
+    proxy_set_hook(k->proxy, ambush, &k->ambush);
+    k->tool = tool_run("run", "--servers", proxy_address(k->proxy), "--not-within", "60", s->path,
+                       "--", WORK, s->worked.name, "1");
+    check_wait(atomic_load(&k->ambush.struck), WAIT_MS);
 }
 
-static void kill_and_go_on(struct tool *tool, struct ambush *a, struct proxy *proxy,
-                           const struct scene *s)
+static void kill_and_go_on(struct struck *k)
 {
-    kill(tool->pid, SIGKILL);
-    check_num(tool_signal(tool), ==, SIGKILL);
-    atomic_store(&a->spoil, true);
-    atomic_store(&a->go_on, true);
-    bury(s);
-    proxy_stop(proxy);
+    kill(k->tool.pid, SIGKILL);
+    check_num(tool_signal(&k->tool), ==, SIGKILL);
+    atomic_store(&k->ambush.spoil, true);
+    atomic_store(&k->ambush.go_on, true);
+    bury(&k->scene);
+    proxy_stop(k->proxy);
+    k->proxy = NULL;
+}
+
+static void struck_end(struct struck *k)
+{
+    proxy_stop(k->proxy);
+    worked_free(&k->scene.worked);
 }
 
 /* Goal: a holder that dies before its beginning is recorded has not run: the next one does. */
 static void killed_before_it_was_recorded(void **state)
 {
-    struct ambush a = {.words = BEGINNING, .strike = STRIKE_REQUEST};
-    struct proxy *proxy;
-    struct scene s;
+    struct struck k;
 
     (void)state;
-    begin(&s);
-    struct tool tool = strike(&s, &a, &proxy);
-    check_num(cluster_children(s.path), ==, 1);
-    check_num(wire_exists(raw, s.record, NULL), ==, WIRE_NONODE);
-    kill_and_go_on(&tool, &a, proxy, &s);
-    check_num(begun(&s), ==, 0);
-    run_and_check(&s, 1, "--not-within", "60");
-    worked_free(&s.worked);
+    strike(&k, BEGINNING, STRIKE_REQUEST);
+    check_num(cluster_children(k.scene.path), ==, 1);
+    check_num(wire_exists(raw, k.scene.record, NULL), ==, WIRE_NONODE);
+    kill_and_go_on(&k);
+    check_num(begun(&k.scene), ==, 0);
+    run_and_check(&k.scene, 1, "--not-within", "60");
+    struck_end(&k);
 }
 
 /* Goal: nothing is started before the record was answered; and a holder that dies then counts as run, as nobody
  * can know better, but not with --retry-failed. */
 static void killed_when_it_was_recorded(void **state)
 {
-    struct ambush a = {.words = BEGINNING, .strike = STRIKE_ANSWER};
-    struct proxy *proxy;
-    struct scene s;
+    struct struck k;
 
     (void)state;
-    begin(&s);
-    struct tool tool = strike(&s, &a, &proxy);
-    check_record(&s, "zklock-run=1\n");
-    check_num(begun(&s), ==, 0);
-    kill_and_go_on(&tool, &a, proxy, &s);
-    run_and_check(&s, 0, "--not-within", "60");
-    run_and_check(&s, 1, "--not-within", "60", "--retry-failed");
-    worked_free(&s.worked);
+    strike(&k, BEGINNING, STRIKE_ANSWER);
+    check_record(&k.scene, "zklock-run=1\n");
+    check_num(begun(&k.scene), ==, 0);
+    kill_and_go_on(&k);
+    run_and_check(&k.scene, 0, "--not-within", "60");
+    run_and_check(&k.scene, 1, "--not-within", "60", "--retry-failed");
+    struck_end(&k);
 }
 
 /* Goal: where the answer is lost the record is looked at: it is the own beginning, written once. */
 static void a_lost_answer_is_looked_for(void **state)
 {
-    struct ambush a = {.words = BEGINNING, .strike = STRIKE_MISMATCH};
-    struct proxy *proxy;
-    struct scene s;
+    struct struck k;
     char text[1024];
 
     (void)state;
-    begin(&s);
-    struct tool tool = strike(&s, &a, &proxy);
-    if (tool_status(&tool) != 0)
-        fail_msg("%s", tool_text(&tool));
-    check_num(begun(&s), ==, 1);
-    check_num(record_of(&s, text, sizeof text).version, ==, 2); /* made and begun: 1; ended */
+    strike(&k, BEGINNING, STRIKE_MISMATCH);
+    if (tool_status(&k.tool) != 0)
+        fail_msg("%s", tool_text(&k.tool));
+    check_num(begun(&k.scene), ==, 1);
+    check_num(record_of(&k.scene, text, sizeof text).version, ==, 2); /* made and begun: 1; ended */
     check_true(strstr(text, "\nend=exit 0\n"));
-    proxy_stop(proxy);
-    worked_free(&s.worked);
+    struck_end(&k);
 }
 
 /* Goal: who loses the lock before the beginning is recorded does not record it, and runs nothing: the
  * transaction checks the lock. */
 static void a_lock_that_is_lost_before_records_nothing(void **state)
 {
-    struct ambush a = {.words = BEGINNING, .strike = STRIKE_REQUEST};
-    struct proxy *proxy;
-    struct scene s;
+    struct struck k;
     char node[300];
 
     (void)state;
-    begin(&s);
-    struct tool tool = strike(&s, &a, &proxy);
-    cluster_child(s.path, 0, node, sizeof node);
+    strike(&k, BEGINNING, STRIKE_REQUEST);
+    cluster_child(k.scene.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
-    atomic_store(&a.go_on, true);
-    check_num(tool_status(&tool), ==, 79);
-    check_num(begun(&s), ==, 0);
-    check_num(wire_exists(raw, s.record, NULL), ==, WIRE_NONODE);
-    proxy_stop(proxy);
-    worked_free(&s.worked);
+    atomic_store(&k.ambush.go_on, true);
+    check_num(tool_status(&k.tool), ==, 79);
+    check_num(begun(&k.scene), ==, 0);
+    check_num(wire_exists(raw, k.scene.record, NULL), ==, WIRE_NONODE);
+    struck_end(&k);
 }
 
 /* Goal: the lock is not given back before the end is recorded. */
 static void the_end_is_recorded_under_the_lock(void **state)
 {
-    struct ambush a = {.words = END, .strike = STRIKE_REQUEST};
-    struct proxy *proxy;
-    struct scene s;
+    struct struck k;
 
     (void)state;
-    begin(&s);
-    struct tool tool = strike(&s, &a, &proxy);
-    check_num(cluster_children(s.path), ==, 1);
-    atomic_store(&a.go_on, true);
-    check_num(tool_status(&tool), ==, 0);
-    check_record(&s, "\nend=exit 0\n");
-    proxy_stop(proxy);
-    worked_free(&s.worked);
+    strike(&k, END, STRIKE_REQUEST);
+    check_num(cluster_children(k.scene.path), ==, 1);
+    atomic_store(&k.ambush.go_on, true);
+    check_num(tool_status(&k.tool), ==, 0);
+    check_record(&k.scene, "\nend=exit 0\n");
+    struck_end(&k);
 }
 
 /* --- the node ---------------------------------------------------------------------------------- */
