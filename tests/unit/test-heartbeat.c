@@ -59,6 +59,38 @@ static void a_node_that_may_not_be_checked_is_left_out(void **state)
     end(s, 2);
 }
 
+/* Goal: the end of a hold whose node could not be checked is in doubt, though the session's window is open: nobody
+ * has looked whether the node was there. Method: its unlock is posted, unanswered, denied; and answered. */
+static void an_unchecked_hold_is_in_doubt(void **state)
+{
+    static const struct {
+        bool posted;
+        enum zkl_answer answer;
+        const char *said;
+    } ends[] = {{true, ZKL_ANSWER_OK, "  #2 released EDOUBT"},
+                {false, ZKL_ANSWER_NOMEM, "  #2 released EDOUBT"},
+                {false, ZKL_ANSWER_NOAUTH, "  #2 released EDOUBT"},
+                {false, ZKL_ANSWER_OK, "  #2 released OK"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct script *s = script_connected();
+        script_hold(s, "/r", 7);
+        script_hold(s, "/q", 3);
+        script_contender(s, 2)->machine.posted = ends[i].posted;
+        script_at(s, 750);
+        deny(s, 1);
+        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        expect_window(s, true);
+        script_forget(s);
+        script_unlock(s, 2);
+        script_answer(s, ZKL_REQ_DELETE, ends[i].answer);
+        assert_true(script_has(s, ends[i].said));
+        script_unlock(s, 1);
+        script_close(s);
+        script_free(s);
+    }
+}
+
 /* Goal: where no node may be checked, no heartbeat goes out and nothing is proved; unlock deletes all the same.
  * Method: the only hold's check is denied, for longer than the session's timeout. */
 static void without_a_node_to_check_nothing_is_proved(void **state)
@@ -175,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_may_not_be_checked_is_left_out),
+        cmocka_unit_test(an_unchecked_hold_is_in_doubt),
         cmocka_unit_test(without_a_node_to_check_nothing_is_proved),
         cmocka_unit_test(nodes_that_may_not_be_checked_are_tried_in_turn),
         cmocka_unit_test(who_can_t_be_proved_hears_why),
