@@ -1,7 +1,8 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim and
-#                           cluster without its slow tests, with valgrind only unit and sim
+#                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim
+#                           (that of threads: without sim) and cluster without its slow tests, with
+#                           valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, demo, soak, chaos, bench, models and mutants to the program: sim
 #                           --schedules N --seed S, chaos --minutes 30 --seed 1, soak --help, models --help
