@@ -222,7 +222,6 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
 struct setting {
     struct zkl_semaphore *semaphore;
     const struct zkl_wait *wait;
-    bool persistent; /* the server refuses containers */
 };
 
 static int ask(struct setting *setting, enum zkl_request_kind kind, const char *path,
@@ -230,7 +229,6 @@ static int ask(struct setting *setting, enum zkl_request_kind kind, const char *
 {
     *q = zkl_question_of(kind, path);
     q->query.data = data;
-    q->query.flag = kind == ZKL_REQ_MAKE && setting->persistent;
     int rc = zkl_inquire(setting->semaphore->base.client, q, 1, setting->wait->deadline_ns,
                          setting->wait->cancel);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
@@ -253,10 +251,6 @@ static int make(struct setting *setting, const char *path, const char *data)
     int rc = ask(setting, ZKL_REQ_MAKE, path, data, &q);
     if (rc != 0 || q.answer == ZKL_ANSWER_OK || q.answer == ZKL_ANSWER_EXISTS)
         return rc;
-    if (q.answer == ZKL_ANSWER_UNIMPLEMENTED && !setting->persistent) {
-        setting->persistent = true;
-        return make(setting, path, data);
-    }
     if (q.answer != ZKL_ANSWER_NONODE)
         return fail_answer(&q);
     snprintf(above, sizeof above, "%s", path);

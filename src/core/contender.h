@@ -109,6 +109,7 @@ struct zkl_event {
     int64_t window_end_boot;  /* of that session; 0: none yet */
     int64_t fresh_until_boot; /* while enough of its window is left for a grant */
     enum zkl_answer answer;
+    bool otherwise;              /* MADE, CREATED: refused, but asked again it goes another way */
     const char *name;            /* borrowed */
     const char *const *children; /* borrowed */
     size_t child_count;
@@ -212,7 +213,6 @@ struct zkl_contender_machine {
     const char *root;       /* borrowed; outlives the machine */
 
     size_t make_length; /* the prefix of the root that is being made */
-    bool persistent;    /* the server refuses containers */
     bool create_out;    /* requests whose answer is awaited */
     bool list_out;
     bool stat_out;

@@ -14,6 +14,7 @@
 #include "feed.h"
 #include "group.h"
 #include "heartbeat.h"
+#include "opcode.h"
 #include "pace.h"
 #include "pending.h"
 #include "permits.h"
@@ -177,8 +178,7 @@ static void send_make(struct zkl_core *core, struct zkl_contender *c)
     send_for(core, c, ZKL_SLOT_CREATE,
              (struct zkl_request){.kind = ZKL_REQ_MAKE,
                                   .path = path,
-                                  .data = numbered ? text : NULL,
-                                  .flag = m->persistent});
+                                  .data = numbered ? text : NULL});
 }
 
 static void send_set_limit(struct zkl_core *core, struct zkl_contender *c)
@@ -485,9 +485,13 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
     count(core, c, (size_t)-1);
-    event.unlisted = zkl_alone_expects(core, c);
+    bool was_there = c->machine.on_server;
+    event.unlisted =
+        zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, c, 1);
+    if (!was_there && c->machine.on_server)
+        zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
     if (c->machine.state != ZKL_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
@@ -648,6 +652,7 @@ static void forget_session(struct zkl_core *core)
     zkl_pending_clear(core);
     zkl_watch_clear(core);
     zkl_share_reset(core);
+    zkl_opcode_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         if (c->batch)
             zkl_batch_reset(c->batch);
@@ -673,6 +678,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
     if (actions)
         core->port->session(core->port, actions);
     if (actions & ZKL_SA_LINK_UP) {
+        core->is_blamed = false;
         core->heartbeat_hold_off = 0;
         core->again_mono_ns = INT64_MAX;
         zkl_core_go_on(core);
@@ -692,8 +698,15 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session))
         zkl_pace_ask_again(core);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
+    if (reply->hung_up && !core->is_blamed) {
+        core->is_blamed = true; /* libzookeeper hands them back in the order of their sending */
+        zkl_opcode_hung_up(core, slot);
+    }
+    struct zkl_reply answer = *reply;
+    if (slot && reply->answer != ZKL_ANSWER_LINK)
+        answer.otherwise = zkl_opcode_answered(core, slot, reply->answer);
     if (slot)
-        zkl_answer(core, slot, reply);
+        zkl_answer(core, slot, &answer);
     settle(core);
 }
 
@@ -701,7 +714,7 @@ void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_i
                     enum zkl_fired what)
 {
     zkl_core_enter(core, now);
-    struct zkl_watch *watch = zkl_watch_find(core, watch_id);
+    struct zkl_watch *watch = zkl_watch_fired(core, watch_id);
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
         watch->armed = false; /* the list that is out was made after this and arms it again */
     else if (watch)

@@ -35,12 +35,23 @@ enum zkl_request_kind {
     ZKL_REQUEST_KINDS
 };
 
+/* What a server may not know; see opcode.h. */
+enum zkl_opcode {
+    ZKL_OPCODE_OTHER, /* every server knows it */
+    ZKL_OPCODE_CREATE2,
+    ZKL_OPCODE_CONTAINER,
+    ZKL_OPCODE_REMOVE_WATCHES,
+    ZKL_OPCODE_MULTI,
+    ZKL_OPCODES
+};
+
 struct zkl_request {
     uint64_t id;
     enum zkl_request_kind kind;
     const char *path; /* borrowed until send returns */
     const char *data; /* CREATE, MAKE, SET: the node's */
     bool flag;        /* LIST: with cversion, pzxid and czxid of the node itself */
+    bool plain;       /* CREATE, MAKE: as servers without create2 know it, which answers no czxid */
     int32_t version;
     uint64_t watch_id;
     const char *const *checks;
@@ -53,6 +64,8 @@ struct zkl_reply {
     uint64_t id;
     enum zkl_answer answer;
     int number;       /* what ZooKeeper called it, for messages */
+    bool hung_up;     /* LINK: the link broke, by whatever means but silence */
+    bool otherwise;   /* UNIMPLEMENTED: asked again, it goes another way; set by the core */
     const char *name; /* CREATE: the last component */
     /* Of a node. */
     int64_t czxid;
@@ -140,6 +153,8 @@ struct zkl_pending {
     struct zkl_batch *batch;
     struct zkl_query *query;
     enum zkl_request_kind kind;
+    enum zkl_opcode opcode;
+    unsigned doubted; /* a set of those that the server may have hung up on, or carried out */
     enum zkl_answer refusal; /* why it could not be sent */
     int64_t sent_boot_ns;
 };
@@ -298,6 +313,11 @@ struct zkl_core {
     struct zkl_share shares[ZKL_SHARE_BUCKETS];
     size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
     unsigned alone_from;
+    struct {
+        unsigned hung_up; /* in a row */
+        bool unknown;
+    } opcodes[ZKL_OPCODES];
+    bool is_blamed;                /* of the last link that broke, what was out first is known */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_batch *due_batches; /* to be looked at when the event is over */
     struct zkl_group *due_groups;

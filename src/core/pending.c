@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "heartbeat.h"
+#include "opcode.h"
 
 static struct zkl_pending **bucket(struct zkl_core *core, uint64_t id)
 {
@@ -42,6 +43,7 @@ void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zk
     zkl_pending_forget(core, slot);
     slot->id = request->id = ++core->last_id;
     slot->kind = request->kind;
+    slot->opcode = zkl_opcode_choose(core, request);
     slot->sent_boot_ns = core->now.boot_ns;
     request->stamp = stamp(core, slot);
     bool goes = zkl_session_connected(&core->session) || slot->kind == ZKL_REQ_NUDGE;

@@ -312,12 +312,10 @@ static void on_made(struct zkl_step *s)
             zkl_step_fail(s, ZKL_ENOCHROOT, NULL, "no chroot");
         break;
     case ZKL_ANSWER_UNIMPLEMENTED:
-        if (s->m->persistent) {
+        if (s->ev->otherwise)
+            make(s, s->m->make_length);
+        else
             zkl_step_fail_odd(s, "making the path");
-            break;
-        }
-        s->m->persistent = true;
-        make(s, s->m->make_length);
         break;
     case ZKL_ANSWER_LINK:
         zkl_step_move(s, ZKL_PARKED, "no answer");
@@ -380,9 +378,16 @@ static void on_create_refused(struct zkl_step *s)
         zkl_step_forget_list(s);
         enqueue(s, "another one's create failed");
         break;
+    case ZKL_ANSWER_UNIMPLEMENTED:
+        if (s->ev->otherwise) {
+            zkl_step_forget_list(s);
+            enqueue(s, "create2 is not known");
+            break;
+        }
+        zkl_step_fail_odd(s, "creating the node");
+        break;
     case ZKL_ANSWER_OK:
     case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_UNIMPLEMENTED:
     case ZKL_ANSWER_NOWATCHER:
     case ZKL_ANSWER_QUOTA:
     case ZKL_ANSWER_READONLY:
@@ -403,6 +408,15 @@ static void grant_unlisted(struct zkl_step *s)
     zkl_step_grant(s, "nobody came between");
 }
 
+/* What tells of the session's node by its name alone: the Stat has its zxid. */
+static void look_at_own(struct zkl_step *s, const char *why)
+{
+    if (s->m->state != ZKL_RECOVERING)
+        zkl_step_move(s, ZKL_RECOVERING, why);
+    s->m->stat_out = true;
+    zkl_step_emit(s, ZKL_DO_STAT);
+}
+
 static void on_created(struct zkl_step *s)
 {
     s->m->create_out = false;
@@ -411,6 +425,11 @@ static void on_created(struct zkl_step *s)
         return;
     }
     zkl_step_know_node(s, s->ev->name, s->ev->czxid);
+    if (s->m->czxid == 0) {
+        zkl_step_forget_list(s);
+        look_at_own(s, "its zxid is not known");
+        return;
+    }
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
     else
@@ -516,8 +535,7 @@ static void on_found(struct zkl_step *s, const char *name)
     if (name) {
         /* Ours by GUID; whether of this session, the Stat tells. */
         zkl_step_know_node(s, name, 0);
-        s->m->stat_out = true;
-        zkl_step_emit(s, ZKL_DO_STAT);
+        look_at_own(s, NULL);
     } else {
         enqueue(s, "create was not carried out");
     }

@@ -109,6 +109,8 @@ void zkl_query_answer(struct zkl_core *core, struct zkl_query *q, const struct z
     bool watching = q->kind == ZKL_REQ_WATCH;
     if (reply->answer == ZKL_ANSWER_LINK && !q->once)
         park(core, q);
+    else if (reply->otherwise)
+        ask(core, q);
     else if (watching && reply->answer == ZKL_ANSWER_OK && is_another(q, reply))
         end_with(core, q, ZKL_ANSWER_NONODE, 0);
     else if (!watching || reply->answer != ZKL_ANSWER_OK)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opcode.h"
 #include "pending.h"
 
 static size_t hash(const char *path, enum zkl_watch_type type)
@@ -20,12 +21,20 @@ static struct zkl_watch *find_path(struct zkl_core *core, const char *path,
     return watch;
 }
 
-struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id)
+static struct zkl_watch *find_id(struct zkl_watch *watch, uint64_t id)
 {
-    struct zkl_watch *watch = core->watches[id % ZKL_WATCH_BUCKETS];
     while (watch && watch->id != id)
         watch = watch->next;
     return watch;
+}
+
+struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id)
+{
+    struct zkl_watch *wanted = find_id(core->watches[id % ZKL_WATCH_BUCKETS], id);
+    struct zkl_watch *removed = wanted ? NULL : find_id(core->removing, id);
+    if (removed)
+        removed->fired = true;
+    return wanted;
 }
 
 /* Of the request with which libzookeeper restores all watches after a reconnect. */
@@ -111,6 +120,8 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
     bool planned = watch->state == ZKL_WATCH_PLANNED;
     if (watch->subscribers || (watch->state != ZKL_WATCH_ARMED && !planned))
         return;
+    if (!planned && zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES))
+        return; /* left to fire, and whoever wants the same one again shares it */
     zkl_watch_detach(core, watch);
     if (planned) {
         drop(core, watch);
@@ -219,6 +230,16 @@ void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_
     drop(core, watch);
 }
 
+/* A removal that no server carries out: as if nobody had left it. */
+static void leave_to_fire(struct zkl_core *core, struct zkl_watch *watch)
+{
+    size_t place = watch->id % ZKL_WATCH_BUCKETS;
+    watch->state = ZKL_WATCH_ARMED;
+    watch->next = core->watches[place];
+    core->watches[place] = watch;
+    core->watch_count++;
+}
+
 static bool is_on_server(const struct zkl_watch *watch)
 {
     return watch->state == ZKL_WATCH_ARMED || watch->armed;
@@ -235,13 +256,15 @@ void zkl_watch_retry(struct zkl_core *core)
         if (watch->request.id != 0 || (wanted && !is_on_server(wanted)))
             continue; /* arming the new one may fail yet: then the old one is to go */
         core->removals_due--;
-        if (wanted) {
-            /* Somebody wants the same path again: the server must keep it. */
+        bool stays = zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
+        if (wanted || stays)
             unlink_from(&core->removing, watch);
-            drop(core, watch);
-        } else {
+        if (wanted || (stays && watch->fired))
+            drop(core, watch); /* the server must keep it, if somebody wants the same path again */
+        else if (stays)
+            leave_to_fire(core, watch);
+        else
             send_removal(core, watch);
-        }
     }
 }
 

@@ -20,6 +20,7 @@ struct zkl_watch {
     enum zkl_watch_state state;
     enum zkl_watch_type type;
     bool revoked;         /* data watches: what it was armed on asks the node's owner to let go */
+    bool fired;           /* while it was to be removed */
     bool armed;           /* child watches: by an earlier list, and it has not fired */
     uint64_t link;        /* data watches: the number of the link that it was armed over */
     int64_t node_session; /* data watches: the session of what it was armed on */
@@ -56,7 +57,8 @@ void zkl_watch_unsubscribe(struct zkl_core *core, struct zkl_subscription *sub);
 /* Take a subscription out of its watch's list and leave the watch alone. */
 void zkl_watch_unlink(struct zkl_subscription *sub);
 
-struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id);
+/* One that somebody may want; that another one has fired is noted. */
+struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
 /* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it.
  */

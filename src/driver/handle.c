@@ -68,6 +68,7 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
     struct zkl_driver *d = h->driver;
     bool counts = h == d->current;
     reply->id = call->id;
+    reply->hung_up = reply->number == ZCONNECTIONLOSS;
     if (zkl_map_is_word(reply->number))
         reply->stamp = call->stamp;
     free_call(call);
@@ -130,6 +131,11 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
         reply.czxid = stat->czxid;
     }
     zkl_call_leave(zkl_call_enter(data), &reply);
+}
+
+static void on_created_plain(int rc, const char *path, const void *data)
+{
+    on_created(rc, path, &(struct Stat){0}, data);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data)
@@ -506,10 +512,15 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 
 /* --- sending ------------------------------------------------------------ */
 
-static int send_create(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+static int send_node(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r,
+                     int mode)
 {
-    return zoo_acreate2(h->zh, r->path, r->data, (int)strlen(r->data), zkl_handle_acl(h->driver),
-                        ZOO_EPHEMERAL_SEQUENTIAL, on_created, call);
+    const struct ACL_vector *acl = zkl_handle_acl(h->driver);
+    const char *text = r->data ? r->data : "";
+    int length = (int)strlen(text);
+    return r->plain
+               ? zoo_acreate(h->zh, r->path, text, length, acl, mode, on_created_plain, call)
+               : zoo_acreate2(h->zh, r->path, text, length, acl, mode, on_created, call);
 }
 
 /* The checks, any version (a revocation's data must not get in the way), and room for one more. */
@@ -587,13 +598,6 @@ static int send_delete_all(struct zkl_call *call, const struct zkl_request *r)
     return send_transaction(call, ops, r->check_count);
 }
 
-static int send_make(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
-{
-    const char *text = r->data ? r->data : "";
-    return zoo_acreate2(h->zh, r->path, text, (int)strlen(text), zkl_handle_acl(h->driver),
-                        r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER, on_created, call);
-}
-
 static int send_heartbeat(struct zkl_call *call, const struct zkl_request *r)
 {
     return send_transaction(call, check_ops(call, r), r->check_count);
@@ -632,9 +636,10 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
 {
     switch (r->kind) {
     case ZKL_REQ_CREATE:
-        return r->check_count > 0 ? send_create_under(h, call, r) : send_create(h, call, r);
+        return r->check_count > 0 ? send_create_under(h, call, r)
+                                  : send_node(h, call, r, ZOO_EPHEMERAL_SEQUENTIAL);
     case ZKL_REQ_MAKE:
-        return send_make(h, call, r);
+        return send_node(h, call, r, r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER);
     case ZKL_REQ_LIST:
         return send_list(h, call, r);
     case ZKL_REQ_LIST_ROOT:

@@ -448,6 +448,13 @@ void proxy_disarm(struct proxy *proxy)
     pthread_mutex_unlock(&proxy->mu);
 }
 
+void proxy_hang_up_on(struct proxy *proxy, enum proxy_op op)
+{
+    pthread_mutex_lock(&proxy->mu);
+    rules_hang_up_on(&proxy->rules, op);
+    pthread_mutex_unlock(&proxy->mu);
+}
+
 void proxy_hole(struct proxy *proxy, enum proxy_dir dirs)
 {
     pthread_mutex_lock(&proxy->mu);

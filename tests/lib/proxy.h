@@ -113,6 +113,9 @@ void proxy_half_open(struct proxy *proxy);
 /* Do not listen: new connections are refused; those that are open stay. 0, or -1 if the port could
  * not be had back. */
 int proxy_refuse(struct proxy *proxy, bool refuse);
+/* Close a connection at each request of that type, which the server does not get: as servers do that do not know
+ * it. */
+void proxy_hang_up_on(struct proxy *proxy, enum proxy_op op);
 /* Pass every frame on so much later, each direction. */
 void proxy_delay_ms(struct proxy *proxy, int ms);
 /* Pass frames on in pieces of so many bytes, one in a millisecond, each direction; 0: whole. */

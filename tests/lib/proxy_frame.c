@@ -67,9 +67,14 @@ static enum fault_kind strike(struct rules *rules, enum fault_place place, int o
     return kind;
 }
 
+static bool has_place(int op)
+{
+    return op + COUNT_OFFSET >= 0 && op + COUNT_OFFSET < COUNTS;
+}
+
 static void count(struct rules *rules, int op)
 {
-    if (op + COUNT_OFFSET >= 0 && op + COUNT_OFFSET < COUNTS)
+    if (has_place(op))
         rules->counts[op + COUNT_OFFSET]++;
     if (matches(PROXY_ANY, op))
         rules->counts[PROXY_ANY + COUNT_OFFSET]++;
@@ -78,8 +83,13 @@ static void count(struct rules *rules, int op)
 
 int64_t rules_count(const struct rules *rules, int op)
 {
-    return op + COUNT_OFFSET >= 0 && op + COUNT_OFFSET < COUNTS ? rules->counts[op + COUNT_OFFSET]
-                                                                : 0;
+    return has_place(op) ? rules->counts[op + COUNT_OFFSET] : 0;
+}
+
+void rules_hang_up_on(struct rules *rules, int op)
+{
+    if (has_place(op))
+        rules->hangs_up[op + COUNT_OFFSET] = true;
 }
 
 /* --- requests that wait for their answers ----------------------------------------------------- */
@@ -202,7 +212,8 @@ static enum fault_kind judge_request(struct rules *rules, struct link *link, int
     kind = strike(rules, AT_REPLY, op);
     if (e != NULL)
         mark(rules, e, kind);
-    return strike(rules, AT_REQUEST, op);
+    kind = strike(rules, AT_REQUEST, op);
+    return has_place(op) && rules->hangs_up[op + COUNT_OFFSET] ? FAULT_CUT : kind;
 }
 
 static enum fault_kind judge_event(struct rules *rules, const struct lane *lane)

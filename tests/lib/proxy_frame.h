@@ -28,6 +28,7 @@ struct rules {
     bool news; /* something that a waiter may wait for has changed */
     int delay_ms;
     int64_t counts[COUNTS];
+    bool hangs_up[COUNTS]; /* on each request of that type */
     proxy_hook_fn hook;
     void *hook_arg;
 };
@@ -101,5 +102,6 @@ void rules_disarm(struct rules *rules, bool holds_only);
 /* Drops, or holds, that have not struck yet. */
 int rules_pending(const struct rules *rules, bool holds);
 int64_t rules_count(const struct rules *rules, int op);
+void rules_hang_up_on(struct rules *rules, int op);
 
 #endif

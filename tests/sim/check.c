@@ -6,6 +6,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/opcode.h"
 #include "core/watch.h"
 #include "world.h"
 
@@ -330,6 +331,12 @@ static bool is_known(const struct zkl_core *core, const char *path)
     return is_among(core->removing, path);
 }
 
+/* Where the server removes none, they stay until they fire. */
+static bool leaves_watches(const struct zkl_core *core)
+{
+    return zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
+}
+
 /* Every watch on the server is one that the core knows of, and of those each that is armed is
  * somebody's who waits. */
 static void check_watches(const struct proc *p)
@@ -339,7 +346,7 @@ static void check_watches(const struct proc *p)
         must(is_known(&p->core, h->armed.list[i].path));
     for (int i = 0; p->core.watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
         for (const struct zkl_watch *watch = p->core.watches[i]; watch; watch = watch->next)
-            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED);
+            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED || leaves_watches(&p->core));
     }
 }
 
@@ -419,7 +426,7 @@ static bool is_done(const struct proc *p)
         p->core.due_turns || !turns_done(p))
         return false;
     if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
-        p->core.watch_count)
+        (p->core.watch_count > 0 && !leaves_watches(&p->core)))
         return false;
     for (int i = 0; i < ALL_APPS; i++) {
         if (p->apps[i].phase != IDLE)
@@ -455,6 +462,16 @@ void check_complain(struct world *w)
     wrong("somebody does not get through");
 }
 
+static void check_left(const struct zkl_core *core, const struct fake_watches *watches)
+{
+    for (size_t i = 0; i < watches->count; i++) {
+        if (leaves_watches(core) && is_known(core, watches->list[i].path))
+            continue;
+        say("%s", watches->list[i].path);
+        wrong("a watch is left behind");
+    }
+}
+
 /* No node of a session that lives, and no watch. Modes: F2, F18, F19, F40. */
 void check_nothing_left(struct world *w)
 {
@@ -469,9 +486,9 @@ void check_nothing_left(struct world *w)
     for (int i = 0; i < PROCS; i++) {
         const struct fake_handle *h = w->procs[i].current;
         /* An answer that was held back may still be on its way. */
-        if (!h || h->in.first || h->held.first || h->known.count + h->armed.count == 0)
+        if (!h || h->in.first || h->held.first)
             continue;
-        say("%s", h->known.count ? h->known.list[0].path : h->armed.list[0].path);
-        wrong("a watch is left behind");
+        check_left(&w->procs[i].core, &h->known);
+        check_left(&w->procs[i].core, &h->armed);
     }
 }

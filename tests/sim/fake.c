@@ -770,7 +770,8 @@ static void serve_create(struct fake_handle *h, const struct zkl_request *r,
     if (reply->answer != ZKL_ANSWER_OK)
         return;
     reply->name = strdup(strrchr(path, '/') + 1);
-    reply->czxid = create_now(h->fake, path, h->session, r->data)->shown_czxid;
+    int64_t czxid = create_now(h->fake, path, h->session, r->data)->shown_czxid;
+    reply->czxid = r->plain ? 0 : czxid;
 }
 
 /* How many of those before it in its transaction have the parent of the ith path. */
@@ -841,10 +842,7 @@ static void serve_delete_all(struct fake_handle *h, const struct zkl_request *r,
 
 static void serve_make(struct fake_handle *h, const struct zkl_request *r, struct zkl_reply *reply)
 {
-    if (!r->flag && h->fake->no_containers)
-        reply->answer = ZKL_ANSWER_UNIMPLEMENTED;
-    else
-        reply->answer = room_at(h->fake, r->path);
+    reply->answer = room_at(h->fake, r->path);
     if (reply->answer != ZKL_ANSWER_OK)
         return;
     reply->name = strdup(strrchr(r->path, '/') + 1);
@@ -1036,6 +1034,19 @@ static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
     return true;
 }
 
+static bool is_unknown(const struct fake *fake, const struct zkl_request *r)
+{
+    bool make = r->kind == ZKL_REQ_MAKE, create = r->kind == ZKL_REQ_CREATE && r->check_count == 0;
+    enum zkl_opcode opcode = ZKL_OPCODE_OTHER;
+    if (make && !r->flag)
+        opcode = ZKL_OPCODE_CONTAINER;
+    else if ((make || create) && !r->plain)
+        opcode = ZKL_OPCODE_CREATE2;
+    else if (r->kind == ZKL_REQ_UNWATCH)
+        opcode = ZKL_OPCODE_REMOVE_WATCHES;
+    return fake->unknown[opcode];
+}
+
 static void note(struct fake_handle *h)
 {
     bool noted = !fake_breaks(h->fake, FAKE_UNTOUCHED_ANSWER) || fake_chance(h->fake->prng, 4);
@@ -1085,10 +1096,24 @@ static void overtake(struct fake_handle *h)
         to_the_front(&h->out, is_list);
 }
 
+/* UnimplementedRequestProcessor, or what servers of other makes do. */
+static void hang_up(struct fake_handle *h)
+{
+    h->fake->tally[FAKE_HUNG_UP]++;
+    h->serves_no_more = true;
+    fake_break(h);
+    h->serves_no_more = false;
+}
+
 bool fake_serve(struct fake_handle *h)
 {
-    if (!h->linked || h->stuck || !h->out.first)
+    if (!h->linked || h->stuck || h->serves_no_more || !h->out.first)
         return false;
+    bool unknown = is_unknown(h->fake, &h->out.first->request);
+    if (unknown && h->fake->manner == FAKE_HANGS_UP) {
+        hang_up(h);
+        return true;
+    }
     size_t check = 0;
     bool refused = is_refused(h, &check);
     if (!refused && !is_served(h))
@@ -1098,7 +1123,9 @@ bool fake_serve(struct fake_handle *h)
     serve_late(h);
     overtake(h);
     struct zkl_reply reply = {.answer = ZKL_ANSWER_NOAUTH, .failed_check = check};
-    bool done = refused || would_not(h, &reply);
+    if (unknown)
+        reply.answer = ZKL_ANSWER_UNIMPLEMENTED;
+    bool done = unknown || refused || would_not(h, &reply);
     struct fake_message *message = queue_take(&h->out);
     reply.id = message->request.id;
     h->fake->tally[FAKE_OWN_ERROR] += refused;
@@ -1110,6 +1137,8 @@ bool fake_serve(struct fake_handle *h)
     answer->reply.stamp = message->request.stamp;
     message->request = (struct zkl_request){0};
     fake_message_free(message);
+    if (unknown && h->fake->manner == FAKE_SAYS_SO_AND_HANGS_UP)
+        hang_up(h);
     return true;
 }
 
@@ -1174,8 +1203,11 @@ static void answer_link(struct fake_handle *h, struct fake_queue *queue)
             reply->reply.id =
                 message->type == FAKE_REQUEST ? message->request.id : message->reply.id;
             reply->reply.answer = ZKL_ANSWER_LINK;
-            if (is_forged(h, message))
+            reply->reply.hung_up = h->hung_up;
+            if (is_forged(h, message)) {
                 reply->reply.answer = ZKL_ANSWER_OK;
+                reply->reply.hung_up = false;
+            }
             reply->reply.stamp = message->request.stamp;
         }
         if (!comes_late(h, message))
@@ -1235,6 +1267,7 @@ void fake_break(struct fake_handle *h)
         fake_serve(h);
     lose_some(h, &lost);
     h->fake->tally[FAKE_CUT]++;
+    h->hung_up = !h->stuck;
     h->stalled = h->stuck = h->linked = false;
     if (!h->isolated)
         touches_part(h);
@@ -1305,6 +1338,7 @@ static void set_watches(struct fake_handle *h)
 static void expire_handle(struct fake_handle *h)
 {
     h->expired = true;
+    h->hung_up = false;
     queue_add(&h->in, FAKE_EXPIRED);
     answer_link(h, &h->out);
 }

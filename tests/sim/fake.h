@@ -36,6 +36,7 @@ enum fake_fault {
     FAKE_OWN_ERROR,      /* a server's, that the leader does not hear of */
     FAKE_UNKNOWN_WRITES, /* of a session that has ended */
     FAKE_WOULD_NOT,      /* a server that is too busy, or has no quota left, or the like */
+    FAKE_HUNG_UP,        /* on a request that it does not know */
     FAKE_FAULTS
 };
 
@@ -116,6 +117,8 @@ struct fake_handle {
     int64_t opened_ms;
     unsigned links;  /* told */
     bool linked;     /* TCP */
+    bool hung_up;    /* by the server; or the link broke in some other way that is noticed at once */
+    bool serves_no_more; /* it is about to hang up */
     bool stuck;      /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;
     bool stalled;  /* the server sits on its answers until any request reaches it */
@@ -146,7 +149,8 @@ struct fake {
     int64_t zxid;
     int64_t zxid_back; /* how much less is told, since the last election */
     int64_t last_session;
-    bool no_containers;
+    bool unknown[ZKL_OPCODES]; /* to all servers of this ensemble, */
+    enum { FAKE_SAYS_SO, FAKE_SAYS_SO_AND_HANGS_UP, FAKE_HANGS_UP, FAKE_MANNERS } manner; /* and then */
     unsigned would_not_once_in; /* so many requests a server says no to what is asked; 0: never */
     struct fake_node *nodes;
     size_t node_count, node_room;

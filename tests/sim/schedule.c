@@ -59,6 +59,25 @@ static void servers_init(struct world *w)
         w->rates[i] = some_rate(w);
 }
 
+/* Older ones, or of another make; not drawn: the others stay what they are. */
+static void foreign_servers(struct world *w)
+{
+    uint64_t what = w->seed / FOREIGN_ONCE_IN;
+    bool *unknown = w->fake.unknown;
+    if (w->seed % FOREIGN_ONCE_IN == 0) {
+        unknown[ZKL_OPCODE_CREATE2] = what % 2 == 0;
+        unknown[ZKL_OPCODE_REMOVE_WATCHES] = what / 2 % 2 == 0;
+        unknown[ZKL_OPCODE_CONTAINER] = what / 4 % 2 == 0;
+        w->fake.manner = what / 8 % FAKE_MANNERS;
+    }
+    if (unknown[ZKL_OPCODE_CREATE2])
+        happened(w, SIM_NO_CREATE2);
+    if (unknown[ZKL_OPCODE_REMOVE_WATCHES])
+        happened(w, SIM_NO_REMOVE_WATCHES);
+    if (unknown[ZKL_OPCODE_CONTAINER])
+        happened(w, SIM_NO_CONTAINERS);
+}
+
 static void world_init(struct world *w)
 {
     static const unsigned rates[] = {8, 25, 100, 1000000};
@@ -71,9 +90,8 @@ static void world_init(struct world *w)
     w->few_watches = chance(w, 10);
     fake_init(&w->fake, &w->prng);
     servers_init(w);
-    w->fake.no_containers = chance(w, 4);
-    if (w->fake.no_containers)
-        happened(w, SIM_NO_CONTAINERS);
+    w->fake.unknown[ZKL_OPCODE_CONTAINER] = chance(w, 4);
+    foreign_servers(w);
     permits_init(w);
     w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
     w->lonely = w->seed % LONELY_ONCE_IN == 0;

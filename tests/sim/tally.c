@@ -24,6 +24,7 @@ static const char *const fake_names[FAKE_FAULTS] = {
     [FAKE_OWN_ERROR] = "error by a server of its own",
     [FAKE_UNKNOWN_WRITES] = "write of an unknown session",
     [FAKE_WOULD_NOT] = "request that a server would not do",
+    [FAKE_HUNG_UP] = "request that a server hung up on",
 };
 
 static const char *const names[SIM_FAULTS] = {
@@ -69,6 +70,8 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_COUNTER_ZONE] = "counter in the zone not granted",
     [SIM_COUNTER_END] = "counter at its end",
     [SIM_NO_CONTAINERS] = "server without containers",
+    [SIM_NO_CREATE2] = "server without create2",
+    [SIM_NO_REMOVE_WATCHES] = "server without removeWatches",
     [SIM_LIMIT_CHANGED] = "number of permits changed",
     [SIM_MISMATCH] = "other number of permits",
     [SIM_LATE_ANSWERS] = "completion thread stands still",

@@ -55,6 +55,8 @@ enum sim_fault {
     SIM_COUNTER_ZONE,
     SIM_COUNTER_END,
     SIM_NO_CONTAINERS,
+    SIM_NO_CREATE2,
+    SIM_NO_REMOVE_WATCHES,
     SIM_LIMIT_CHANGED,
     SIM_MISMATCH,
     SIM_LATE_ANSWERS,     /* and events */

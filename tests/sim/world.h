@@ -23,6 +23,7 @@
 #define PLACES 7                /* which they queue with */
 #define TURNS_ONCE_IN 3         /* schedules */
 #define SAYS_NO_ONCE_IN 5
+#define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7 /* not a multiple of the above */
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
 #define ALL_APPS (APPS + ROOTS + PLACES)

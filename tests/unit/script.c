@@ -115,8 +115,8 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
         snprintf(text + strlen(text), sizeof text - strlen(text), " to %s", r->data);
     if ((r->kind == ZKL_REQ_SET || r->kind == ZKL_REQ_DELETE) && r->flag)
         snprintf(text + strlen(text), sizeof text - strlen(text), " (version %d)", r->version);
-    record(s, "  > %s %s%s%s", request_kinds[r->kind], text,
-           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", how);
+    record(s, "  > %s %s%s%s%s", request_kinds[r->kind], text,
+           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", r->plain ? " (plain)" : "", how);
 }
 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
@@ -430,12 +430,42 @@ static void reply_to(struct script *s, size_t index, struct zkl_reply *reply)
     zkl_core_reply(&s->core, now_of(s), reply);
 }
 
-void script_down(struct script *s)
+static bool awaited(const struct script *s, uint64_t id)
+{
+    const struct zkl_pending *slot = s->core.pending[id % ZKL_PENDING_BUCKETS];
+    while (slot && slot->id != id)
+        slot = slot->next;
+    return slot != NULL;
+}
+
+/* What the core has forgotten may be answered or not. */
+static void drop_forgotten(struct script *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->request_count; i++) {
+        if (awaited(s, s->requests[i].id))
+            s->requests[kept++] = s->requests[i];
+    }
+    s->request_count = kept;
+}
+
+static void end_link(struct script *s, bool hung_up)
 {
     size_t lost = s->request_count;
     session_event(s, ZKL_SE_DOWN, 0);
     while (lost-- > 0)
-        reply_to(s, 0, &(struct zkl_reply){.answer = ZKL_ANSWER_LINK});
+        reply_to(s, 0, &(struct zkl_reply){.answer = ZKL_ANSWER_LINK, .hung_up = hung_up});
+}
+
+void script_down(struct script *s)
+{
+    end_link(s, false);
+}
+
+void script_hang_up(struct script *s)
+{
+    drop_forgotten(s);
+    end_link(s, true);
 }
 
 /* --- time ----------------------------------------------------------------- */
@@ -472,25 +502,6 @@ void script_sleep_until(struct script *s, int64_t ms)
 
 /* --- the server ----------------------------------------------------------- */
 
-static bool awaited(const struct script *s, uint64_t id)
-{
-    const struct zkl_pending *slot = s->core.pending[id % ZKL_PENDING_BUCKETS];
-    while (slot && slot->id != id)
-        slot = slot->next;
-    return slot != NULL;
-}
-
-/* What the core has forgotten may be answered or not. */
-static void drop_forgotten(struct script *s)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < s->request_count; i++) {
-        if (awaited(s, s->requests[i].id))
-            s->requests[kept++] = s->requests[i];
-    }
-    s->request_count = kept;
-}
-
 bool script_next(struct script *s, enum zkl_request_kind *kind)
 {
     drop_forgotten(s);
@@ -519,12 +530,22 @@ void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply
     reply_to(s, oldest(s, kind), &reply);
 }
 
-void script_created(struct script *s, int32_t number)
+static void created(struct script *s, int32_t number, int64_t czxid)
 {
     char name[NAME_MAX_];
     size_t index = oldest(s, ZKL_REQ_CREATE);
     snprintf(name, sizeof name, "%s%010d", strrchr(s->requests[index].path, '/') + 1, number);
-    reply_to(s, index, &(struct zkl_reply){.name = name, .czxid = s->zxid++});
+    reply_to(s, index, &(struct zkl_reply){.name = name, .czxid = czxid});
+}
+
+void script_created(struct script *s, int32_t number)
+{
+    created(s, number, s->zxid++);
+}
+
+void script_created_plain(struct script *s, int32_t number)
+{
+    created(s, number, 0);
 }
 
 static const char *child_name(const char *word, char *out)

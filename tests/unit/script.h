@@ -92,6 +92,8 @@ void script_event(struct script *s, enum zkl_session_event_type type);
 void script_up(struct script *s, int64_t session);
 /* The link breaks, and everything that was awaited is answered so; in libzookeeper's order. */
 void script_down(struct script *s);
+/* The same because the server hung up on what it had not answered yet: all that is awaited. */
+void script_hang_up(struct script *s);
 
 /* --- time ----------------------------------------------------------------- */
 
@@ -106,6 +108,8 @@ void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer
 void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply);
 /* The node gets this number; its czxid is the next zxid. */
 void script_created(struct script *s, int32_t number);
+/* That is not told. */
+void script_created_plain(struct script *s, int32_t number);
 /* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second, which may
  * stay while nobody is in it, and a stranger's. */
 void script_listed(struct script *s, const char *children);

@@ -163,6 +163,8 @@ static void persistent_parents_where_containers_are_refused(void **state)
                      "  > list /r\n"
                      "[     0] #1 QUEUEING -> MAKING: no root\n"
                      "  > make /r\n"
+                     "[     0] session CONNECTED -> CONNECTED: the server does not know containers: "
+                     "persistent parents instead\n"
                      "  > make /r (persistent)\n"
                      "[     0] #1 MAKING -> QUEUEING: root made\n"
                      "  > create /r/G2-\n"
@@ -191,7 +193,7 @@ static void a_core_works_without_a_trace(void **state)
     script_free(s);
 }
 
-/* Goal: a server that makes neither containers nor plain nodes is no reason to go on asking. */
+/* Goal: a server that makes neither containers nor nodes of either kind is no reason to go on asking. */
 static void a_server_that_makes_nothing_is_odd(void **state)
 {
     struct script *s = script_connected();
@@ -199,6 +201,8 @@ static void a_server_that_makes_nothing_is_odd(void **state)
     script_lock(s, "/r");
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
+    assert_true(script_has(s, "  > make /r (persistent) (plain)\n"));
     script_forget(s);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
     script_expect(s, "[     0] #1 MAKING -> ENDED: odd answer\n"

@@ -355,7 +355,7 @@ static void a_number_is_no_token(void **state)
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(s->contenders[i].machine.state, ZKL_LISTING);
+        assert_int_equal(s->contenders[i].machine.state, ZKL_RECOVERING);
     zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     while (s->live[0] || s->live[1])
         script_answer(s, script_has(s, "> delete all") ? ZKL_REQ_DELETE_ALL : ZKL_REQ_DELETE,

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "opcode.h"
+
+#include <string.h>
+
+#include "feed.h"
+
+#define HUNG_UP_MAX 2
+
+static const char *const unknown_why[ZKL_OPCODES] = {
+    [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
+    [ZKL_OPCODE_CONTAINER] = "the server does not know containers: persistent parents instead",
+    [ZKL_OPCODE_REMOVE_WATCHES] = "the server does not know removeWatches: they are left to fire",
+    [ZKL_OPCODE_MULTI] = "the server hangs up on transactions, without which nothing goes",
+};
+
+/* A transaction's parts are plain creates, deletes and checks. */
+static bool is_multi(const struct zkl_request *request)
+{
+    enum zkl_request_kind kind = request->kind;
+    return kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_CREATE_ALL || kind == ZKL_REQ_DELETE_ALL ||
+           (kind == ZKL_REQ_CREATE && request->check_count > 0);
+}
+
+enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_request *request)
+{
+    bool make = request->kind == ZKL_REQ_MAKE;
+    if (is_multi(request))
+        return ZKL_OPCODE_MULTI;
+    if (request->kind == ZKL_REQ_UNWATCH)
+        return ZKL_OPCODE_REMOVE_WATCHES;
+    if (!make && request->kind != ZKL_REQ_CREATE)
+        return ZKL_OPCODE_OTHER;
+    request->flag = request->flag || (make && zkl_opcode_is_unknown(core, ZKL_OPCODE_CONTAINER));
+    if (make && !request->flag)
+        return ZKL_OPCODE_CONTAINER;
+    request->plain = zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
+    return request->plain ? ZKL_OPCODE_OTHER : ZKL_OPCODE_CREATE2;
+}
+
+static void learn(struct zkl_core *core, enum zkl_opcode opcode)
+{
+    enum zkl_session_state state = core->session.state;
+    if (core->opcodes[opcode].unknown)
+        return;
+    core->opcodes[opcode].unknown = true;
+    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
+                                            .from = state,
+                                            .to = state,
+                                            .why = unknown_why[opcode]});
+}
+
+void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
+{
+    enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
+    if (opcode == ZKL_OPCODE_OTHER)
+        return;
+    slot->doubted |= 1u << opcode;
+    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
+        learn(core, opcode);
+}
+
+void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot)
+{
+    for (int opcode = 0; slot->doubted != 0 && opcode < ZKL_OPCODES; opcode++) {
+        if (slot->doubted & 1u << opcode)
+            core->opcodes[opcode].hung_up = 0;
+    }
+    slot->doubted = 0;
+}
+
+bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
+                         enum zkl_answer answer)
+{
+    enum zkl_opcode opcode = slot->opcode;
+    bool has_another = opcode != ZKL_OPCODE_OTHER && opcode != ZKL_OPCODE_MULTI;
+    core->opcodes[opcode].hung_up = 0;
+    if (answer != ZKL_ANSWER_UNIMPLEMENTED || !has_another)
+        return false;
+    learn(core, opcode);
+    return true;
+}
+
+void zkl_opcode_reset(struct zkl_core *core)
+{
+    memset(core->opcodes, 0, sizeof core->opcodes);
+}

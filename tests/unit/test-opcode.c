@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Servers that hang up on what they do not know, on a script. */
+#include <stdio.h>
+
+#include <zklock/zklock.h>
+
+#include "core/watch.h"
+#include "script.h"
+
+/* The server hangs up; what was out first is what it did not like. */
+static void hang_up(struct script *s)
+{
+    script_hang_up(s);
+    script_up(s, SCRIPT_SESSION);
+}
+
+/* The look for what a create that had no answer may have left shows nothing. */
+static void nothing_was_left(struct script *s)
+{
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_listed(s, "");
+}
+
+/* Two answers over the new link. */
+static void prove(struct script *s)
+{
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, s->now_ms + 300);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+}
+
+static void hang_up_on_a_create(struct script *s)
+{
+    hang_up(s);
+    nothing_was_left(s);
+}
+
+/* Goal: without create2 the lock is had by a create and a look at its node. Method: the server hangs up twice. */
+static void create2_is_done_without(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    hang_up_on_a_create(s);
+    script_forget(s);
+    hang_up_on_a_create(s);
+    script_expect(s, "[     0] session CONNECTED -> SUSPENDED: link lost\n"
+                     "  session: link down\n"
+                     "[     0] session SUSPENDED -> SUSPENDED: the server does not know create2: a "
+                     "create and an "
+                     "exists instead\n"
+                     "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
+                     "[     0] session SUSPENDED -> CONNECTED: connected\n"
+                     "  session: link up\n"
+                     "  > heartbeat /r\n"
+                     "  > list /r\n"
+                     "[     0] #1 RECOVERING -> QUEUEING: create was not carried out\n"
+                     "  > create /r/G3- (plain)\n");
+    script_created_plain(s, 7);
+    script_statted(s, SCRIPT_SESSION, 555);
+    script_listed(s, "3:7");
+    script_expect(s, "[     0] #1 QUEUEING -> RECOVERING: its zxid is not known\n"
+                     "  > stat /r/G3-0000000007\n"
+                     "[     0] #1 RECOVERING -> LISTING: adopted\n"
+                     "  > list /r\n"
+                     "[     0] #1 LISTING -> CONFIRMING: first\n"
+                     "  > heartbeat /r/G3-0000000007\n");
+    prove(s);
+    assert_true(script_has(s, "#1 granted 555\n"));
+    script_unlock(s, 1);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a link that breaks under a create now and then costs nothing; nor does an old answer for ever. Method: an
+ * answer comes between the two; then two in a row, and a new session. */
+static void only_two_in_a_row_count(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    hang_up_on_a_create(s);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_created(s, 7);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_lock(s, "/r");
+    hang_up_on_a_create(s);
+    assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+    hang_up_on_a_create(s);
+    assert_true(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+    script_event(s, ZKL_SE_EXPIRED);
+    assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+    script_close(s);
+    script_free(s);
+}
+
+/* Goal: what was carried out was known, though the link broke before the answer. Method: again and again the create's
+ * node is found, and so is the parent. */
+static void what_is_found_was_known(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    for (int i = 1; i <= 3; i++) {
+        script_lock(s, "/r");
+        script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+        hang_up(s);
+        script_hang_up(s);
+        script_up(s, SCRIPT_SESSION);
+        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        char child[32];
+        snprintf(child, sizeof child, "%d:%d", 2 * i, i);
+        script_listed(s, child);
+        script_stop(s, i, ZKL_ECANCELED);
+        script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+        assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+        assert_false(s->core.opcodes[ZKL_OPCODE_CONTAINER].unknown);
+    }
+    script_free(s);
+}
+
+/* Goal: the one to blame is the first that was out. Method: something else was out before the create. */
+static void only_the_first_request_is_blamed(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        script_ask(s, (struct zkl_query){.kind = ZKL_REQ_GET, .path = "/q"});
+        script_lock(s, "/r");
+        script_hang_up(s);
+        assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+        script_stop(s, i + 1, ZKL_ECANCELED);
+        script_up(s, SCRIPT_SESSION);
+        script_answer(s, ZKL_REQ_GET, ZKL_ANSWER_OK);
+        nothing_was_left(s);
+    }
+    script_free(s);
+}
+
+/* Goal: silence is no hanging up. Method: the link ends by a timeout, with the create out, again and again. */
+static void a_silent_server_is_not_blamed(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    for (int i = 0; i < 3; i++) {
+        script_down(s);
+        script_up(s, SCRIPT_SESSION);
+        nothing_was_left(s);
+    }
+    assert_false(s->core.opcodes[ZKL_OPCODE_CREATE2].unknown);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_created(s, 7);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: parents become persistent. Method: it hangs up on containers. */
+static void containers_are_done_without(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_lock(s, "/r");
+    for (int i = 0; i < 2; i++) {
+        script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+        assert_true(script_has(s, "  > make /r\n"));
+        script_forget(s);
+        hang_up(s);
+    }
+    script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+    assert_true(script_has(s, "  > make /r (persistent)\n"));
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_created(s, 7);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: so does the node that a query makes. */
+static void asked_containers_are_done_without(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_MAKE, .path = "/q"});
+    hang_up(s);
+    hang_up(s);
+    assert_true(script_has(s, "  > make /q (persistent)\n"));
+    script_reply(s, ZKL_REQ_MAKE,
+                 (struct zkl_reply){.answer = ZKL_ANSWER_UNIMPLEMENTED, .number = -6});
+    assert_true(script_has(s, "  > make /q (persistent) (plain)\n"));
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
+    assert_true(script_has(s, "q1: OK"));
+    script_free(s);
+}
+
+/* Goal: a watch that can't be removed stays until it fires, is shared by whoever wants it again meanwhile, and is
+ * removed no more. Method: it hangs up on a removal twice. */
+static void watches_are_left_to_fire(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "50:7");
+    script_stop(s, 1, ZKL_ECANCELED);
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    hang_up(s);
+    hang_up(s);
+    assert_int_equal(s->request_count, 0);
+    assert_int_equal(s->core.watch_count, 1);
+    script_queue(s, "/r", 10, "50:7");
+    script_forget(s);
+    script_fired(s, "/r/G50-0000000007", ZKL_FIRED_DELETED);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* our own node */
+    script_expect(s, "[     0] #2 WAITING -> HOLDING: predecessor deleted\n"
+                     "  #2 granted 102\n");
+    script_unlock(s, 2);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_close(s);
+    assert_int_equal(s->core.watch_bytes, 0);
+    script_free(s);
+}
+
+/* Goal: one that fired before it was known that it stays is gone. Method: its data changes while the removal is out. */
+static void a_watch_that_fired_is_not_left(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_wait(s, "/r", 9, "50:7");
+    script_fired(s, "/r/G1-0000000009", ZKL_FIRED_OTHER);
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    uint64_t id = s->contenders[0].subs[ZKL_SUB_PRED].watch->id;
+    script_stop(s, 1, ZKL_ECANCELED);
+    zkl_core_fired(&s->core, s->core.now, id, ZKL_FIRED_OTHER);
+    hang_up(s);
+    hang_up(s);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    assert_int_equal(s->core.watch_count, 1); /* its own node's: no event has told of that */
+    script_close(s);
+    script_free(s);
+}
+
+/* Goal: what nothing goes without is told. Method: the server hangs up on heartbeats. */
+static void a_server_without_transactions_is_told_of(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_forget(s);
+    for (int i = 0; i < 2; i++) {
+        script_at(s, s->now_ms + 750);
+        hang_up(s);
+    }
+    assert_true(script_has(s, "hangs up on transactions"));
+    script_abandon(s, 1);
+    script_close(s);
+    script_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(create2_is_done_without),
+        cmocka_unit_test(only_two_in_a_row_count),
+        cmocka_unit_test(what_is_found_was_known),
+        cmocka_unit_test(only_the_first_request_is_blamed),
+        cmocka_unit_test(a_silent_server_is_not_blamed),
+        cmocka_unit_test(containers_are_done_without),
+        cmocka_unit_test(asked_containers_are_done_without),
+        cmocka_unit_test(watches_are_left_to_fire),
+        cmocka_unit_test(a_watch_that_fired_is_not_left),
+        cmocka_unit_test(a_server_without_transactions_is_told_of),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
