@@ -397,8 +397,9 @@ static void check_proof(struct proc *p)
     if (!p->world->calm || !proc_is_awake(p) || p->core.need_window == 0 ||
         !zkl_session_connected(&p->core.session))
         p->unproved_ms = now_ms;
-    if (now_ms - p->unproved_ms > FAKE_TIMEOUT_MS)
-        must(now_of(p).boot_ns - p->core.session.proof.beat_boot < FAKE_TIMEOUT_MS / 2 * MS);
+    int64_t timeout_ns = zkl_session_timeout_ns(&p->core.session); /* may be the longer one */
+    if ((now_ms - p->unproved_ms) * MS > timeout_ns)
+        must(now_of(p).boot_ns - p->core.session.proof.beat_boot < timeout_ns / 2);
 }
 
 void check_process(struct proc *p)
