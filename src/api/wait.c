@@ -281,12 +281,22 @@ static bool is_canceled(const struct zkl_hold *hold)
 
 enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
 
+/* The server does not let this client check one of its nodes: there would be no window. */
+static bool any_unchecked(struct zkl_hold *hold)
+{
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        if (nth(hold, i)->contender.machine.unchecked)
+            return true;
+    }
+    return false;
+}
+
 /* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
 static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_t *next_ns)
 {
     struct zkl_driver *d = hold->client->driver;
     struct zkl_time now = zkl_clock_now();
-    if (any_lost(hold))
+    if (any_lost(hold) || any_unchecked(hold))
         return NOT_PROVED;
     if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
         for (size_t i = 0; i < hold_count(hold); i++)
@@ -300,7 +310,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     *next_ns = now.mono_ns + 2 * MS;
     if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
-    return any_lost(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
+    return any_lost(hold) || any_unchecked(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
 
 /* A semaphore's mutex has one hold at a time: a lost one that nobody has given back is in the way. */
@@ -345,14 +355,18 @@ static int given_up(const struct zkl_hold *hold)
     return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
-/* Lost between the grant and here, or out of time: the caller never had it. */
+/* Lost between the grant and here, not to be checked, or out of time: the caller never had it. */
 static int back_out(struct zkl_acquisition *a)
 {
-    bool lost = any_lost(a->hold);
+    bool lost = any_lost(a->hold), denied = !lost && any_unchecked(a->hold);
     zkl_hold_begin_release(a->hold);
     zkl_hold_put_given(a->hold);
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
+    if (denied) {
+        strcpy(a->hold->detail, "READ on its own node");
+        return ZKL_EACCES;
+    }
     if (!lost)
         return given_up(a->hold);
     a->stage = ZKL_ACQ_ENDS;

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #include "api/client.h"
+#include "api/hold.h"
+#include "core/feed.h"
+#include "driver/clock.h"
 #include "driver/handle.h"
 
 /* --- wakers ----------------------------------------------------------------------------------- */
@@ -152,9 +155,58 @@ static void unlock_after_close_with_traces_frees_the_client(void **state)
     check_num(lines, >, 0);
 }
 
+/* --- a grant that its caller has not seen yet -------------------------------------------------- */
+
+static bool waits(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    const struct zkl_hold *hold = client->waiting;
+    bool waits = hold && hold->contender.machine.state == ZKL_WAITING &&
+                 hold->contender.machine.pred_is_plain;
+    zkl_driver_unlock(client->driver);
+    return waits;
+}
+
+/* Goal: no call returns 0 with an empty window. Method: between the grant and the waiter's next step the server
+ * is found not to let its node be checked. */
+static void a_grant_that_can_not_be_checked_fails(void **state)
+{
+    static const char *const path = "/races/u";
+    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_client *other = fault_open(zks_connect_string(server), 5000);
+    struct zkl_mutex *mutex = fault_mutex(client, path), *rival = fault_mutex(other, path);
+    struct actor *actor = actor_new();
+    struct wire *wire = fault_wire();
+
+    (void)state;
+    check_ok(zkl_mutex_lock_for(rival, WAIT_MS));
+    actor_begin(actor, act_lock, mutex, NULL);
+    check_wait(waits(client) && fault_proved(client), WAIT_MS);
+    zkl_driver_lock(client->driver);
+    struct zkl_core *core = &client->driver->core;
+    struct zkl_contender *c = &client->waiting->contender;
+    zkl_core_enter(core, zkl_clock_now());
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .gone = true, .held = true});
+    check_num(c->machine.state, ==, ZKL_HOLDING);
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
+    zkl_driver_unlock(client->driver);
+    check_num(actor_end(actor, WAIT_MS), ==, ZKL_EACCES);
+    check_ok(zkl_mutex_unlock(rival));
+    check_ok(actor_do(actor, act_lock, mutex, NULL));
+    check_ok(actor_do(actor, act_unlock, mutex, NULL));
+    fault_check_rest(client, wire, path, WAIT_MS);
+    actor_free(actor);
+    wire_close(wire);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_mutex_free(rival));
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(other));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_grant_that_can_not_be_checked_fails),
         cmocka_unit_test(a_second_wake_up_loses_no_other),
         cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
         cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),
