@@ -309,7 +309,7 @@ static inline struct zkl_client_options zkl_client_options_init(void)
  * the background, again while no server answers: no call waits for the resolver, and a name that has
  * no address is as a server that does not answer (EDISCONNECTED, with connect_timeout_ms; errbuf
  * names it). Callbacks may run before this returns; once it has failed none does any more: those
- * that are due are waited for, and the client they were given is gone. */
+ * that are due are waited for, however long they take, and the client they were given is gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
@@ -326,8 +326,9 @@ ZKL_API int zkl_client_state(struct zkl_client *client);
  * EFORK, EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
-/* Close if still open (waiting at most 10 s), then give the handle up. Mutexes of this client may
- * be freed before or after. In a forked child: the inherited client is left alone, memory included.
+/* Close if still open (waiting at most 10 s), then give the handle up. A callback that takes longer
+ * than that is not waited for: it, and those behind it, run on after this has returned, and what
+ * they use is to outlive them. Mutexes of this client may be freed before or after. In a forked child: the inherited client is left alone, memory included.
  * 0, EINVAL, EFORK, EINCALLBACK (nothing done). */
 ZKL_API int zkl_client_free(struct zkl_client *client);
 

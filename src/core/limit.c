@@ -159,7 +159,9 @@ void zkl_step_look_for_room(struct zkl_step *s)
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
     int limit = q->limit > 0 ? q->limit : q->view->permits;
-    if (leases + (size_t)q->want > (size_t)limit)
+    if (limit == 0) /* no server would tell it now */
+        zkl_step_move(s, ZKL_PARKED, "number of permits not known");
+    else if (leases + (size_t)q->want > (size_t)limit)
         zkl_step_fail(s, ZKL_EBUSY, NULL, "full");
     else
         zkl_step_fail(s, ZKL_OK, NULL, "some are free");

@@ -322,7 +322,10 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
-    /* Nothing is told of a link that was closed to go to other addresses, see zkl_handle_follow. */
+    /* Nothing is told of a link that was closed to go to other addresses, see zkl_handle_follow: it may be
+     * this one, or the one before it. */
+    if (what == ZKL_LINK_UP && zoo_state(zh) != ZOO_CONNECTED_STATE)
+        what = ZKL_LINK_DOWN;
     if (what == ZKL_LINK_UP && h->linked)
         note_link(h, ZKL_LINK_DOWN);
     note_link(h, what);
@@ -492,11 +495,11 @@ static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle
 }
 
 /* libzookeeper closes what it has of a connection, on this thread and without telling, if that is not to
- * one of the new addresses. So only while no link is up: of a link the requests that are out would be
- * waited for. Its I/O thread sleeps on: a request, of which nobody is told, wakes it. */
+ * one of the new addresses. So only while it has no link: of a link the requests that are out would be
+ * waited for. What we were told last does not count: the link may have been closed so as it came up. Its I/O thread sleeps on: a request, of which nobody is told, wakes it. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 {
-    if (!h || !h->ready || h->linked || h->serial == d->resolver.serial ||
+    if (!h || !h->ready || h->serial == d->resolver.serial ||
         zoo_state(h->zh) == ZOO_CONNECTED_STATE || is_unrecoverable(h->zh) == ZINVALIDSTATE)
         return;
     char *given = given_addresses(d, h);

@@ -543,6 +543,42 @@ static void a_link_that_was_closed_in_silence_is_lost(void **state)
     proxy_stop(second);
 }
 
+static void go_to(struct zkl_driver *d, const char *host, int port)
+{
+    zkl_driver_lock(d);
+    free(d->resolver.addresses);
+    check_true(asprintf(&d->resolver.addresses, "%s:%d", host, port) > 0);
+    d->resolver.serial++;
+    zkl_driver_kick(d);
+    zkl_driver_unlock(d);
+}
+
+/* Goal: a client that takes itself for connected, because its link was closed in silence as it came up, goes on to
+ * newer addresses all the same. Method: nobody is at the ones it was closed for. */
+static void a_link_closed_in_silence_does_not_keep_the_client(void **state)
+{
+    struct proxy *first = NULL, *second = NULL;
+    int dead;
+
+    (void)state;
+    check_ok(net_free_ports(&dead, 1));
+    int port = proxy_port_on(&first, "127.0.0.1", 0);
+    proxy_port_on(&second, "127.0.0.2", port);
+    is_at(0, "s.test", "127.0.0.1");
+    struct zkl_client *client = open_servers("s.test:%d", port);
+    zkl_driver_lock(client->driver);
+    free(client->driver->resolver.addresses);
+    check_true(asprintf(&client->driver->resolver.addresses, "127.0.0.3:%d", dead) > 0);
+    zkl_driver_unlock(client->driver);
+    change_servers(client);
+    go_to(client->driver, "127.0.0.2", port);
+    check_wait(proxy_counts(second, PROXY_CONNECT) > 0, WAIT_MS);
+    check_wait(is_connected(client), WAIT_MS);
+    check_ok(zkl_client_free(client));
+    proxy_stop(first);
+    proxy_stop(second);
+}
+
 /* --- addresses ---------------------------------------------------------------------------------- */
 
 /* A list of addresses is not looked up, and its client has no thread for that. */
@@ -679,6 +715,7 @@ int main(int argc, char **argv)
         TEST(an_ensemble_that_falls_silent_is_followed),
         TEST(servers_that_change_places_are_followed),
         TEST(a_link_that_was_closed_in_silence_is_lost),
+        TEST(a_link_closed_in_silence_does_not_keep_the_client),
         TEST(addresses_need_no_resolver),
         TEST(ipv6_works),
         TEST(a_handle_that_is_long_in_closing_delays_nobody),

@@ -91,7 +91,8 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     script_forget(s);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_LINK);
-    script_expect(s, "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
+    script_expect(s, "[     0] session CONNECTED -> CONNECTED: a server would not do something now: asked again later\n"
+                     "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
                      "[     0] #2 QUEUEING -> RECOVERING: create unanswered\n");
     assert_false(script_next(s, &kind));
     script_down(s);

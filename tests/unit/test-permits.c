@@ -15,6 +15,7 @@ static struct zkl_contender *lease; /* the script's: its news are recorded once 
 static struct zkl_contender *members[3];
 static char said[64];
 static int64_t lease_ns; /* that is asked for */
+static bool trying;
 
 static void told(struct zkl_permits *p, const struct zkl_news *news)
 {
@@ -42,6 +43,7 @@ static void begin_some(struct script *s, int number, size_t count)
         .view = &view,
         .told = told};
     permits.wish.lease_ns = lease_ns;
+    permits.wish.try_only = trying;
     zkl_permits_acquire(&s->core, now, &permits);
 }
 
@@ -99,6 +101,30 @@ static void uncontended(void **state)
                      "[     0] #2 RELEASING -> ENDED: deleted\n"
                      "  #2 released OK\n"
                      "  #2 ended\n");
+    script_free(s);
+}
+
+/* Goal: a try whose server is too busy to tell the number asks again, and does not say that all are out. Method: the
+ * number stands there only; the answer to its GET is refused over the link that stays. */
+static void a_try_waits_for_the_number(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    trying = true;
+    begin(s, 0);
+    trying = false;
+    script_reply(s, ZKL_REQ_GET, (struct zkl_reply){.answer = ZKL_ANSWER_LINK, .number = -127});
+    script_listed(s, "");
+    assert_string_equal(said, "");
+    script_forget(s);
+    script_at(s, 400);
+    assert_true(script_has(s, "  > get /s/leases\n"));
+    number(s, ZKL_REQ_GET, "2");
+    script_listed(s, "");
+    assert_true(script_has(s, "LOOKING -> ENDED: some are free\n"));
+    zkl_permits_stop(&s->core, s->core.now, &permits, ZKL_ECANCELED);
+    script_created(s, 0);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);
 }
 
@@ -501,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uncontended),
+        cmocka_unit_test(a_try_waits_for_the_number),
         cmocka_unit_test(a_lease_begins_with_the_grant),
         cmocka_unit_test(mismatch),
         cmocka_unit_test(full_and_stopped),
