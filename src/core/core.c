@@ -702,11 +702,15 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
         core->is_blamed = true; /* libzookeeper hands them back in the order of their sending */
         zkl_opcode_hung_up(core, slot);
     }
-    struct zkl_reply answer = *reply;
-    if (slot && reply->answer != ZKL_ANSWER_LINK)
-        answer.otherwise = zkl_opcode_answered(core, slot, reply->answer);
+    struct zkl_reply refusal;
+    if (slot && reply->answer != ZKL_ANSWER_LINK &&
+        zkl_opcode_answered(core, slot, reply->answer)) {
+        refusal = *reply;
+        refusal.otherwise = true;
+        reply = &refusal;
+    }
     if (slot)
-        zkl_answer(core, slot, &answer);
+        zkl_answer(core, slot, reply);
     settle(core);
 }
 
