@@ -362,6 +362,16 @@ static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t 
     }
 }
 
+/* Its create is among those that are out. */
+static bool is_being_made(const struct zkl_batch *batch, const struct zkl_contender *c)
+{
+    for (size_t i = 0; i < batch->made_count; i++) {
+        if (batch->made[i] == c)
+            return true;
+    }
+    return false;
+}
+
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     struct zkl_batch *batch = c->batch;
@@ -369,7 +379,7 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
     if (known)
         look_at(core, c, reply);
     bool waited = c->machine.list_out && !c->looks_only;
-    if (!batch || !batch->ahead)
+    if (!batch || !batch->ahead || !is_being_made(batch, c))
         return batch && !waited;
     batch->ahead = false;
     known = known && c->view->calm && batch->named;

@@ -6,6 +6,7 @@
 #include <zklock/zklock.h>
 
 #include "core/alone.h"
+#include "core/batch.h"
 #include "core/group.h"
 #include "script.h"
 
@@ -111,6 +112,39 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
     script_unlock(s, 2);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a list that a member asked for by itself is its own, whatever the others wait for meanwhile. Method: one's
+ * node was made alone, by a server without create2, and is listed while the others' creates and the list that is to
+ * tell their zxid are out. */
+static void a_list_of_ones_own_is_not_the_others(void **state)
+{
+    struct script *s = script_connected();
+    struct zkl_children_view seen[MEMBERS] = {0};
+    (void)state;
+    begin_with_views(s, MEMBERS, seen);
+    s->core.opcodes[ZKL_OPCODE_CREATE2].unknown = true;
+    script_down(s);
+    script_up(s, SCRIPT_SESSION);
+    for (int i = 0; i < MEMBERS; i++) {
+        script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+        script_listed(s, "");
+    }
+    script_created_plain(s, 7);
+    script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
+    script_statted(s, SCRIPT_SESSION, 100);
+    seen[1] = (struct zkl_children_view){.link = s->core.link, .calm = true};
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
+    assert_true(script_has(s, "  > list /b\n"));
+    assert_int_equal(s->contenders[0].machine.state, ZKL_LISTING);
+    script_listed(s, "4:7");
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONFIRMING);
+    assert_true(group.batch->ahead);
+    zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
+    script_close(s);
     script_free(s);
 }
 
@@ -476,6 +510,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_create_of_unknown_outcome_is_looked_for),
         cmocka_unit_test(a_lost_zxid_makes_the_lists_worthless),
+        cmocka_unit_test(a_list_of_ones_own_is_not_the_others),
         cmocka_unit_test(a_failure_that_names_nobody_is_everybodys),
         cmocka_unit_test(a_calm_path_tells_the_zxid_of_all),
         cmocka_unit_test(a_path_that_others_change_does_not),
