@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that are under way while their player does something else: what is granted is given back in
+ * the callback, by another operation, or by the player in the name of the operation's owner. */
+#include "stress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum fiber_state {
+    FIBER_IDLE,
+    FIBER_WAITING,
+    FIBER_HELD, /* its player is to give it back */
+    FIBER_LEAVING,
+    FIBER_ENDED /* its player is to clear it away */
+};
+
+static const char *const state_text[] = {"an idle operation", "an operation that waits",
+                                         "an operation that holds", "an operation that unlocks",
+                                         "an operation that has ended"};
+
+struct fiber {
+    struct player *player;
+    struct station *station;
+    atomic_int state;
+    atomic_llong since_ms;
+    bool kept; /* until its player gives it back */
+    struct zkl_owner *owner;
+    struct seat seat;
+    struct zkl_permit *permits[2];
+    int count; /* of permits */
+    struct zkl_multi *multi;
+    size_t members;
+    int codes[4];
+    size_t visits[4];
+    struct zkl_grant grants[4];
+    const struct zkl_inspection *seen;
+    uint64_t may;
+    uint64_t op;
+    atomic_int callbacks, due;
+};
+
+static void move(struct fiber *f, enum fiber_state state)
+{
+    f->since_ms = net_now_ms();
+    f->state = (int)state;
+}
+
+static void judge(struct fiber *f, const char *what, int code, uint64_t may)
+{
+    said(NULL, what, code, may);
+    if (++f->callbacks > f->due)
+        odd(NULL, "more callbacks than there are operations");
+}
+
+/* --- a mutex ---------------------------------------------------------------------------------- */
+
+static void mutex_released(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "released by an operation", code, MAY_UNLOCK);
+    visit_unlocked(f->visits[0], code, station_trust(f->station, &f->seat));
+    move(f, FIBER_ENDED);
+}
+
+static void mutex_release(struct fiber *f)
+{
+    visit_leave(f->visits[0]);
+    move(f, FIBER_LEAVING);
+    f->due++;
+    int rc = (int)CALLED_BACK(zkl_mutex_unlock_async(f->owner, f->seat.mutex, mutex_released, f),
+                              MAY_0 | MAY(ZKL_ELOST));
+    if (rc != 0) { /* closed */
+        f->due--;
+        move(f, FIBER_ENDED);
+    }
+}
+
+static void mutex_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    world->granted++;
+    f->visits[0] = visit_enter(f->seat.at, f->seat.reads, f->grants[0].token);
+    if (f->kept)
+        move(f, FIBER_HELD);
+    else
+        mutex_release(f);
+}
+
+/* The player itself, as the operation's owner. */
+static void mutex_end(struct player *p, struct fiber *f)
+{
+    struct zkl_owner *before = zkl_owner_use(f->owner);
+
+    ask_about(p, f->station, f->seat.mutex);
+    visit_leave(f->visits[0]);
+    int rc = (int)CALL(p, zkl_mutex_unlock(f->seat.mutex), MAY_UNLOCK);
+    visit_unlocked(f->visits[0], rc, station_trust(f->station, &f->seat));
+    zkl_owner_use(before);
+}
+
+static int mutex_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    f->seat = *any_seat(p, f->station);
+    return (int)CALL(p, zkl_mutex_acquire_async(f->owner, f->seat.mutex, wait, &f->grants[0],
+                                                mutex_granted, f, &f->op),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- permits ---------------------------------------------------------------------------------- */
+
+static void permit_released(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a permit released by an operation", code, MAY_UNLOCK);
+    visit_unlocked(f->visits[0], code, station_trust(f->station, &f->seat));
+    move(f, FIBER_ENDED);
+}
+
+static void permits_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "permits granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    for (int i = 0; i < f->count; i++)
+        f->visits[i] = visit_enter(AT_TWO, false, zkl_permit_token(f->permits[i]));
+    move(f, FIBER_HELD);
+}
+
+static void permits_end(struct player *p, struct fiber *f)
+{
+    for (int i = f->count - 1; i > 0; i--) {
+        visit_leave(f->visits[i]);
+        visit_unlocked(f->visits[i], (int)CALL(p, zkl_permit_release(f->permits[i]), MAY_UNLOCK),
+                       station_trust(f->station, &f->seat));
+    }
+    visit_leave(f->visits[0]);
+    move(f, FIBER_LEAVING);
+    f->due++;
+    if (CALL(p, zkl_permit_release_async(f->permits[0], permit_released, f),
+             MAY_0 | MAY(ZKL_ELOST)) != 0) {
+        f->due--;
+        move(f, FIBER_ENDED);
+    }
+}
+
+static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    f->seat = (struct seat){.at = AT_TWO};
+    f->count = chance_between(&p->chance, 1, 2);
+    return (int)CALL(p, zkl_semaphore_acquire_async(f->station->two, f->count, wait, f->permits,
+                                                    permits_granted, f, &f->op),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- several ---------------------------------------------------------------------------------- */
+
+static const struct seat *member(const struct fiber *f, size_t i)
+{
+    return &f->station->member[f->multi == f->station->multi[1]][i];
+}
+
+static void multi_released(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a multi-lock released by an operation", code, MAY_UNLOCK);
+    for (size_t i = 0; i < f->members; i++)
+        visit_unlocked(f->visits[i], f->codes[i], station_trust(f->station, member(f, i)));
+    move(f, FIBER_ENDED);
+}
+
+static void multi_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a multi-lock granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    world->granted++;
+    for (size_t i = 0; i < f->members; i++)
+        f->visits[i] = visit_enter(member(f, i)->at, false, f->grants[i].token);
+    for (size_t i = 0; i < f->members; i++)
+        visit_leave(f->visits[i]);
+    move(f, FIBER_LEAVING);
+    f->due++;
+    if (CALLED_BACK(zkl_multi_unlock_async(f->owner, f->multi, f->codes, multi_released, f),
+                    MAY_0 | MAY(ZKL_ELOST)) != 0) {
+        f->due--;
+        move(f, FIBER_ENDED);
+    }
+}
+
+static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    int which = chance_between(&p->chance, 0, MULTIS - 1);
+
+    f->multi = f->station->multi[which];
+    f->members = f->station->members[which];
+    return (int)CALL(p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, multi_granted,
+                                                f, &f->op),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+
+static void answered(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a question that an operation asked", code, f->may);
+    if (code == 0 && f->seen != NULL && f->seen->count > 0 && f->seen->entries == NULL)
+        odd(NULL, "an inspection without entries");
+    zkl_inspection_free(f->seen);
+    f->seen = NULL;
+    move(f, FIBER_ENDED);
+}
+
+static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
+{
+    static const char node[] =
+        STRESS_TOP "/broken/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
+    struct zkl_client *client = f->station->client;
+    struct zkl_wait until = *wait;
+
+    until.flags = 0;
+    until.lease_ms = 0;
+    f->may = MAY_ASK | MAY(ZKL_ECANCELED);
+    if (variant == 0)
+        return (int)CALL(p, zkl_semaphore_set_permits_async(f->station->many,
+                                                            chance_between(&p->chance, 2, 3),
+                                                            &until, answered, f, &f->op),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    if (variant == 1)
+        return (int)CALL(p, zkl_inspect_async(client,
+                                              place_path[chance_between(&p->chance, 0, PLACES - 1)],
+                                              soon_ms(p), &f->seen, answered, f),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    f->may = MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED) |
+             MAY(ZKL_ECANCELED);
+    if (variant == 2)
+        return (int)CALL(p, zkl_revoke_async(client, node, &until, 0, answered, f, &f->op),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    return (int)CALL(p, zkl_break_async(client, node, 0, 0, soon_ms(p), answered, f),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static struct fiber *idle_one(struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        if (p->fibers[i].state == FIBER_IDLE)
+            return &p->fibers[i];
+    }
+    return NULL;
+}
+
+static void prepare(struct player *p, struct fiber *f, struct station *s)
+{
+    f->station = s;
+    f->permits[0] = f->permits[1] = NULL;
+    f->multi = NULL;
+    f->seen = NULL;
+    f->op = 0;
+    f->callbacks = 0;
+    f->due = 1;
+    f->may = MAY_WAIT | MAY_TRY | MAY(ZKL_ECANCELED);
+    for (int i = 0; i < 4; i++) {
+        f->visits[i] = NO_VISIT;
+        f->codes[i] = 0;
+        f->grants[i] = ZKL_GRANT_INIT;
+    }
+    CALL(p, zkl_owner_new(&f->owner), MAY_0);
+}
+
+static int begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
+{
+    f->kept = variant == 1;
+    if (variant < 4)
+        return mutex_begin(p, f, wait);
+    if (variant < 6)
+        return permits_begin(p, f, wait);
+    if (variant < 8)
+        return multi_begin(p, f, wait);
+    return ask_begin(p, f, wait, variant - 8);
+}
+
+static void clear_away(struct player *p, struct fiber *f, bool callbacks)
+{
+    if (callbacks && f->callbacks != f->due)
+        odd(p, "fewer callbacks than there are operations");
+    CALL(p, zkl_owner_free(f->owner), MAY_0);
+    f->owner = NULL;
+    struct station *s = f->station;
+    move(f, FIBER_IDLE);
+    station_leave(p, s);
+}
+
+/* The cancel object is set at once, later by nobody, or freed while it is waited with. */
+void act_fiber(struct player *p, struct station *s, int variant)
+{
+    struct fiber *f = idle_one(p);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    if (f == NULL || !station_enter(s, false))
+        return;
+    prepare(p, f, s);
+    wait.deadline_ns = soon_ns(p);
+    wait.flags = !p->patient && chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
+    wait.lease_ms = p->patient || chance(&p->chance, 70) ? 0 : chance_between(&p->chance, 1, 2000);
+    if (!p->patient && chance(&p->chance, 50))
+        CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
+    move(f, FIBER_WAITING);
+    int rc = begin(p, f, &wait, variant);
+    if (chance(&p->chance, 50))
+        zkl_cancel_set(wait.cancel);
+    zkl_cancel_free(wait.cancel);
+    if (rc != 0)
+        clear_away(p, f, false);
+    else if (!p->patient && chance(&p->chance, 20))
+        CALL(p, zkl_op_cancel(s->client, f->op), MAY_0);
+}
+
+void fibers_make(struct player *p)
+{
+    p->fibers = calloc(FIBERS, sizeof *p->fibers);
+    if (p->fibers == NULL)
+        abort();
+    for (int i = 0; i < FIBERS; i++)
+        p->fibers[i].player = p;
+}
+
+static void end_held(struct player *p, struct fiber *f)
+{
+    if (f->permits[0] != NULL) {
+        permits_end(p, f);
+        return;
+    }
+    mutex_end(p, f);
+    move(f, FIBER_ENDED);
+}
+
+void fibers_reap(struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        struct fiber *f = &p->fibers[i];
+        if (f->state == FIBER_WAITING && world->stop)
+            CALL(p, zkl_op_cancel(f->station->client, f->op), MAY_0);
+        if (f->state == FIBER_HELD)
+            end_held(p, f);
+        if (f->state == FIBER_ENDED)
+            clear_away(p, f, true);
+    }
+}
+
+bool fibers_idle(const struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        if (p->fibers[i].state != FIBER_IDLE)
+            return false;
+    }
+    return true;
+}
+
+void fibers_end(struct player *p)
+{
+    while (!fibers_idle(p)) {
+        fibers_reap(p);
+        net_nap_ms(1);
+    }
+}
+
+const char *fibers_hang(struct player *p, int64_t now_ms)
+{
+    for (int i = 0; p->fibers != NULL && i < FIBERS; i++) {
+        struct fiber *f = &p->fibers[i];
+        int state = f->state;
+        int64_t since_ms = f->since_ms;
+        if ((state == FIBER_WAITING || state == FIBER_LEAVING) && f->state == state &&
+            now_ms - since_ms > HANG_MS)
+            return state_text[state];
+    }
+    return NULL;
+}
