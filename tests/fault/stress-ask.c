@@ -16,10 +16,11 @@ static void check_seen(struct player *p, enum place at, const struct zkl_inspect
 
     for (size_t i = 0; i < seen->count; i++) {
         const struct zkl_entry *e = &seen->entries[i];
+        bool half_made = at == AT_ONE || place_room(at) > 1; /* one of its parts is not there yet */
         holders += e->role == ZKL_ROLE_HOLDER && e->access != ZKL_ACCESS_READ;
-        if (e->role == ZKL_ROLE_FOREIGN || e->node_path == NULL || e->owner == NULL ||
-            (e->waits_for != ZKL_NO_ENTRY && e->waits_for >= seen->count))
-            odd(p, "an entry that can't be");
+        if ((e->role == ZKL_ROLE_FOREIGN && !half_made) || e->node_path == NULL ||
+            e->owner == NULL || (e->waits_for != ZKL_NO_ENTRY && e->waits_for >= seen->count))
+            odd(p, e->node_path != NULL ? e->node_path : "an entry without a path");
     }
     if (seen->kind != ZKL_KIND_SEMAPHORE && holders > place_room(at))
         odd(p, "too many holders at one moment");
@@ -59,9 +60,9 @@ void act_look(struct player *p, struct station *s, int variant)
     wait.deadline_ns = soon_ns(p);
     if (variant < 2)
         look(p, s, variant == 0 ? AT_BROKEN : (enum place)chance_between(&p->chance, 0, PLACES - 1));
-    else if (variant == 2)
+    else if (variant == 2) /* 0: an answer was lost, and by the next one it is gone */
         CALL(p, zkl_revoke(s->client, gone, &wait, 0),
-             MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
+             MAY_0 | MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
     else
         CALL(p, zkl_break(s->client, gone, 0, 0, soon_ms(p)),
              MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));

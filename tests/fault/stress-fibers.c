@@ -18,6 +18,11 @@ static const char *const state_text[] = {"an idle operation", "an operation that
                                          "an operation that holds", "an operation that unlocks",
                                          "an operation that has ended"};
 
+struct returned {
+    struct fiber *fiber;
+    size_t visit;
+};
+
 struct fiber {
     struct player *player;
     struct station *station;
@@ -27,7 +32,9 @@ struct fiber {
     struct zkl_owner *owner;
     struct seat seat;
     struct zkl_permit *permits[2];
+    struct returned returned[2];
     int count; /* of permits */
+    atomic_int out;
     struct zkl_multi *multi;
     size_t members;
     int codes[4];
@@ -117,11 +124,34 @@ static int mutex_begin(struct player *p, struct fiber *f, const struct zkl_wait 
 
 static void permit_released(int code, void *arg)
 {
-    struct fiber *f = arg;
+    struct returned *r = arg;
+    struct fiber *f = r->fiber;
 
     judge(f, "a permit released by an operation", code, MAY_UNLOCK);
-    visit_unlocked(f->visits[0], code, station_trust(f->station, &f->seat));
-    move(f, FIBER_ENDED);
+    visit_unlocked(r->visit, code, station_trust(f->station, &f->seat));
+    if (--f->out == 0)
+        move(f, FIBER_ENDED);
+}
+
+/* In the callback, or by the player. The last one that is back ends it, and that may be at once. */
+static void permits_release(struct fiber *f)
+{
+    int count = f->count;
+
+    move(f, FIBER_LEAVING);
+    f->out = count;
+    f->due += count;
+    for (int i = 0; i < count; i++) {
+        struct returned *r = &f->returned[i];
+        *r = (struct returned){f, f->visits[i]};
+        visit_leave(r->visit);
+        if (CALLED_BACK(zkl_permit_release_async(f->permits[i], permit_released, r),
+                        MAY_0 | MAY(ZKL_ELOST)) == 0)
+            continue;
+        f->due--; /* closed */
+        if (--f->out == 0)
+            move(f, FIBER_ENDED);
+    }
 }
 
 static void permits_granted(int code, void *arg)
@@ -135,24 +165,10 @@ static void permits_granted(int code, void *arg)
     }
     for (int i = 0; i < f->count; i++)
         f->visits[i] = visit_enter(AT_TWO, false, zkl_permit_token(f->permits[i]));
-    move(f, FIBER_HELD);
-}
-
-static void permits_end(struct player *p, struct fiber *f)
-{
-    for (int i = f->count - 1; i > 0; i--) {
-        visit_leave(f->visits[i]);
-        visit_unlocked(f->visits[i], (int)CALL(p, zkl_permit_release(f->permits[i]), MAY_UNLOCK),
-                       station_trust(f->station, &f->seat));
-    }
-    visit_leave(f->visits[0]);
-    move(f, FIBER_LEAVING);
-    f->due++;
-    if (CALL(p, zkl_permit_release_async(f->permits[0], permit_released, f),
-             MAY_0 | MAY(ZKL_ELOST)) != 0) {
-        f->due--;
-        move(f, FIBER_ENDED);
-    }
+    if (f->kept)
+        move(f, FIBER_HELD);
+    else
+        permits_release(f);
 }
 
 static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
@@ -251,6 +267,8 @@ static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *w
                          MAY_0 | MAY(ZKL_ECLOSED));
     f->may = MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED) |
              MAY(ZKL_ECANCELED);
+    if (variant == 2) /* 0: an answer was lost, and by the next one it is gone */
+        f->may |= MAY_0;
     if (variant == 2)
         return (int)CALL(p, zkl_revoke_async(client, node, &until, 0, answered, f, &f->op),
                          MAY_0 | MAY(ZKL_ECLOSED));
@@ -289,7 +307,7 @@ static void prepare(struct player *p, struct fiber *f, struct station *s)
 
 static int begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
 {
-    f->kept = variant == 1;
+    f->kept = variant == 1 || variant == 4;
     if (variant < 4)
         return mutex_begin(p, f, wait);
     if (variant < 6)
@@ -347,7 +365,7 @@ void fibers_make(struct player *p)
 static void end_held(struct player *p, struct fiber *f)
 {
     if (f->permits[0] != NULL) {
-        permits_end(p, f);
+        permits_release(f);
         return;
     }
     mutex_end(p, f);

@@ -190,6 +190,8 @@ long long said(struct player *p, const char *call, long long rc, uint64_t may)
 
     if (p)
         p->call = NULL;
+    if (rc <= 0 && rc > -CODES)
+        world->codes[-rc]++;
     bool fine = rc > 0 ? (may & MAY_COUNT) != 0 : rc > -63 && (may >> -rc & 1) != 0;
     if (!fine) {
         snprintf(text, sizeof text, "%s: %lld, %s (%s)", call, rc,

@@ -54,6 +54,7 @@ struct visit {
 
 #define VISITS_MAX 3000000
 #define NO_VISIT VISITS_MAX
+#define CODES 40
 
 struct world {
     char proxied[64], direct[64];
@@ -63,6 +64,7 @@ struct world {
     atomic_int odd; /* what should not have been */
     atomic_int called[CALLED_COUNT];
     atomic_long acted, granted, lost;
+    atomic_int codes[CODES]; /* so often they were said */
     atomic_long ticks, visits;
     struct visit visit[VISITS_MAX];
 };
