@@ -65,7 +65,7 @@ static void on_hold(const struct zkl_hold_event *event, void *arg)
         odd(NULL, "a hold's event that can't be");
     if (event->mutex != NULL) {
         CALLED_BACK(zkl_mutex_hold_count(event->mutex), MAY_0);
-        CALLED_BACK(zkl_mutex_lock(event->mutex), MAY(ZKL_EINCALLBACK));
+        CALLED_BACK(zkl_mutex_lock(event->mutex), MAY(ZKL_EINCALLBACK) | MAY(ZKL_ECLOSED));
     }
     if (event->permit != NULL)
         CALLED_BACK(zkl_permit_window_ms(event->permit), MAY_0 | MAY_COUNT);
@@ -155,7 +155,8 @@ void station_open(struct player *p, struct station *s)
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     char why[300] = "";
 
-    options.servers = s->kind == STRUCK ? world->direct : world->proxied;
+    bool proxied = s->kind == PROXIED || (s->kind == LOOP && chance(&p->chance, 50));
+    options.servers = proxied ? world->proxied : world->direct;
     options.session_timeout_ms = SESSION_MS;
     options.owner = s->kind == LOOP ? "a loop" : NULL;
     options.state_fn = on_state;
