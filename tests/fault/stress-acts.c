@@ -287,7 +287,7 @@ void act_halves(struct player *p, struct station *s, int variant)
 
     if (variant >= 2)
         downgrade(p, s);
-    else if (want(p, seat->mutex, chance_between(&p->chance, 1, 5)) == 0)
+    else if (want(p, seat->mutex, chance_between(&p->chance, 0, 5)) == 0)
         hold(p, s, seat);
 }
 
@@ -319,12 +319,12 @@ static void permit_free(struct player *p, struct zkl_semaphore *semaphore)
 
 void act_permits(struct player *p, struct station *s, int variant)
 {
-    enum place at = variant % 2 ? AT_MANY : AT_TWO;
-    struct zkl_semaphore *semaphore = at == AT_MANY ? s->many : s->two;
+    enum place at = variant % 2 ? AT_MANY : AT_FOUR;
+    struct zkl_semaphore *semaphore = at == AT_MANY ? s->many : s->four;
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_permit *permits[2];
-    size_t visits[2];
-    int count = 1 + variant / 2 % 2;
+    struct zkl_permit *permits[4];
+    size_t visits[4];
+    int count = chance_between(&p->chance, 1, at == AT_MANY ? 2 : 4);
 
     if (variant >= 4) {
         change_number(p, s);

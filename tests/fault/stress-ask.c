@@ -96,7 +96,7 @@ void act_figures(struct player *p, struct station *s, int variant)
     check_figures(p, &of_client.locks);
     CALL(p, zkl_mutex_metrics(s->seats[0].mutex, &of_lock), MAY_0);
     check_figures(p, &of_lock);
-    CALL(p, zkl_semaphore_metrics(s->two, &of_lock), MAY_0);
+    CALL(p, zkl_semaphore_metrics(s->four, &of_lock), MAY_0);
     check_figures(p, &of_lock);
     long long length = CALL(p, zkl_metrics_prometheus(s->client, text, sizeof text), MAY_COUNT);
     if (strlen(text) != (size_t)(length < (long long)sizeof text ? length : (long long)sizeof text - 1))
@@ -179,13 +179,13 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     REFUSED(zkl_rwlock_new(&rwlock, s->client, place_path[AT_HALVES], NULL));
     REFUSED(zkl_rwlock_free(s->rwlock));
     REFUSED(zkl_mutex_lock(zkl_rwlock_write(s->rwlock)));
-    REFUSED(zkl_semaphore_new(&semaphore, s->client, place_path[AT_TWO], 2, NULL));
-    REFUSED(zkl_semaphore_free(s->two));
-    REFUSED(zkl_semaphore_acquire(s->two, 1, NULL, &got));
-    REFUSED(zkl_semaphore_permits(s->two));
+    REFUSED(zkl_semaphore_new(&semaphore, s->client, place_path[AT_FOUR], 2, NULL));
+    REFUSED(zkl_semaphore_free(s->four));
+    REFUSED(zkl_semaphore_acquire(s->four, 1, NULL, &got));
+    REFUSED(zkl_semaphore_permits(s->four));
     REFUSED(zkl_semaphore_set_permits(s->many, 2, NULL));
-    REFUSED(zkl_semaphore_set_callback(s->two, NULL, NULL));
-    REFUSED(zkl_semaphore_metrics(s->two, &figures));
+    REFUSED(zkl_semaphore_set_callback(s->four, NULL, NULL));
+    REFUSED(zkl_semaphore_metrics(s->four, &figures));
     REFUSED(zkl_multi_new(&multi, s->client, &member, 1));
     REFUSED(zkl_multi_free(s->multi[0]));
     REFUSED(zkl_multi_acquire(s->multi[0], NULL, NULL));
@@ -227,7 +227,7 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     REFUSED(zkl_inspect_async(s->client, STRESS_TOP, 1000, &seen, ignore, NULL));
     REFUSED(zkl_mutex_acquire_async(owner, m, NULL, NULL, ignore, NULL, NULL));
     REFUSED(zkl_mutex_unlock_async(owner, m, ignore, NULL));
-    REFUSED(zkl_semaphore_acquire_async(s->two, 1, NULL, &got, ignore, NULL, NULL));
+    REFUSED(zkl_semaphore_acquire_async(s->four, 1, NULL, &got, ignore, NULL, NULL));
     REFUSED(zkl_multi_acquire_async(owner, s->multi[0], NULL, NULL, ignore, NULL, NULL));
     REFUSED(zkl_multi_unlock_async(owner, s->multi[0], NULL, ignore, NULL));
     REFUSED(zkl_semaphore_set_permits_async(s->many, 2, NULL, ignore, NULL, NULL));
@@ -302,7 +302,7 @@ void act_fork(struct player *p, struct station *s, int variant)
 #endif
     CALL(p, zkl_owner_new(&owner), MAY_0);
     wait.deadline_ns = soon_ns(p);
-    CALL(p, zkl_semaphore_acquire(s->two, 1, &wait, &permit), MAY_WAIT);
+    CALL(p, zkl_semaphore_acquire(s->four, 1, &wait, &permit), MAY_WAIT);
     int rc = (int)CALL(p, zkl_mutex_lock_for(mutex, soon_ms(p)), MAY_WAIT);
     fork_here(p, s, permit, owner);
     if (rc == 0)

@@ -31,8 +31,8 @@ struct fiber {
     bool kept; /* until its player gives it back */
     struct zkl_owner *owner;
     struct seat seat;
-    struct zkl_permit *permits[2];
-    struct returned returned[2];
+    struct zkl_permit *permits[4];
+    struct returned returned[4];
     int count; /* of permits */
     atomic_int out;
     struct zkl_multi *multi;
@@ -41,7 +41,8 @@ struct fiber {
     size_t visits[4];
     struct zkl_grant grants[4];
     const struct zkl_inspection *seen;
-    uint64_t may;
+    atomic_ullong may;
+    bool endless; /* it waits until it is granted */
     uint64_t op;
     atomic_int callbacks, due;
 };
@@ -164,7 +165,7 @@ static void permits_granted(int code, void *arg)
         return;
     }
     for (int i = 0; i < f->count; i++)
-        f->visits[i] = visit_enter(AT_TWO, false, zkl_permit_token(f->permits[i]));
+        f->visits[i] = visit_enter(AT_FOUR, false, zkl_permit_token(f->permits[i]));
     if (f->kept)
         move(f, FIBER_HELD);
     else
@@ -173,9 +174,9 @@ static void permits_granted(int code, void *arg)
 
 static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
 {
-    f->seat = (struct seat){.at = AT_TWO};
-    f->count = chance_between(&p->chance, 1, 2);
-    return (int)CALL(p, zkl_semaphore_acquire_async(f->station->two, f->count, wait, f->permits,
+    f->seat = (struct seat){.at = AT_FOUR};
+    f->count = chance_between(&p->chance, 1, 4);
+    return (int)CALL(p, zkl_semaphore_acquire_async(f->station->four, f->count, wait, f->permits,
                                                     permits_granted, f, &f->op),
                      MAY_0 | MAY(ZKL_ECLOSED));
 }
@@ -254,7 +255,7 @@ static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *w
 
     until.flags = 0;
     until.lease_ms = 0;
-    f->may = MAY_ASK | MAY(ZKL_ECANCELED);
+    f->may |= MAY_ASK;
     if (variant == 0)
         return (int)CALL(p, zkl_semaphore_set_permits_async(f->station->many,
                                                             chance_between(&p->chance, 2, 3),
@@ -265,10 +266,7 @@ static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *w
                                               place_path[chance_between(&p->chance, 0, PLACES - 1)],
                                               soon_ms(p), &f->seen, answered, f),
                          MAY_0 | MAY(ZKL_ECLOSED));
-    f->may = MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED) |
-             MAY(ZKL_ECANCELED);
-    if (variant == 2) /* 0: an answer was lost, and by the next one it is gone */
-        f->may |= MAY_0;
+    f->may |= MAY(ZKL_ENONODE); /* 0: an answer was lost, and by the next one it is gone */
     if (variant == 2)
         return (int)CALL(p, zkl_revoke_async(client, node, &until, 0, answered, f, &f->op),
                          MAY_0 | MAY(ZKL_ECLOSED));
@@ -290,13 +288,14 @@ static struct fiber *idle_one(struct player *p)
 static void prepare(struct player *p, struct fiber *f, struct station *s)
 {
     f->station = s;
-    f->permits[0] = f->permits[1] = NULL;
+    f->permits[0] = NULL;
     f->multi = NULL;
     f->seen = NULL;
     f->op = 0;
     f->callbacks = 0;
     f->due = 1;
-    f->may = MAY_WAIT | MAY_TRY | MAY(ZKL_ECANCELED);
+    f->may = MAY_WAIT | MAY_TRY;
+    f->endless = false;
     for (int i = 0; i < 4; i++) {
         f->visits[i] = NO_VISIT;
         f->codes[i] = 0;
@@ -324,12 +323,32 @@ static void clear_away(struct player *p, struct fiber *f, bool callbacks)
     CALL(p, zkl_owner_free(f->owner), MAY_0);
     f->owner = NULL;
     struct station *s = f->station;
+    p->old_op = f->op;
+    p->old_station = s;
+    p->old_opened = s->opened;
     move(f, FIBER_IDLE);
     station_leave(p, s);
 }
 
-/* The cancel object is set at once, later by nobody, or freed while it is waited with. */
-void act_fiber(struct player *p, struct station *s, int variant)
+/* The cancel object is set at once or by nobody, and freed while it is waited with. */
+static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait, int variant)
+{
+    wait->deadline_ns = soon_ns(p);
+    if (p->patient)
+        return;
+    wait->flags = chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
+    wait->lease_ms = chance(&p->chance, 70) ? 0 : chance_between(&p->chance, 1, 2000);
+    f->endless = variant < 8 && variant != 1 && variant != 4 && chance(&p->chance, 30);
+    if (f->endless) {
+        wait->deadline_ns = ZKL_NO_DEADLINE;
+        f->may &= ~MAY(ZKL_ETIMEDOUT);
+    } else if (chance(&p->chance, 50)) {
+        f->may |= MAY(ZKL_ECANCELED);
+        CALL(p, zkl_cancel_new(&wait->cancel), MAY_0);
+    }
+}
+
+static void begin_one(struct player *p, struct station *s, int variant)
 {
     struct fiber *f = idle_one(p);
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -337,20 +356,72 @@ void act_fiber(struct player *p, struct station *s, int variant)
     if (f == NULL || !station_enter(s, false))
         return;
     prepare(p, f, s);
-    wait.deadline_ns = soon_ns(p);
-    wait.flags = !p->patient && chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
-    wait.lease_ms = p->patient || chance(&p->chance, 70) ? 0 : chance_between(&p->chance, 1, 2000);
-    if (!p->patient && chance(&p->chance, 50))
-        CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
+    choose_wait(p, f, &wait, variant);
     move(f, FIBER_WAITING);
     int rc = begin(p, f, &wait, variant);
+    bool cancels = wait.cancel != NULL && chance(&p->chance, 50);
     if (chance(&p->chance, 50))
         zkl_cancel_set(wait.cancel);
     zkl_cancel_free(wait.cancel);
     if (rc != 0)
         clear_away(p, f, false);
-    else if (!p->patient && chance(&p->chance, 20))
+    else if (cancels)
         CALL(p, zkl_op_cancel(s->client, f->op), MAY_0);
+}
+
+/* --- one cancel object for all ---------------------------------------------------------------- */
+
+struct flock {
+    struct zkl_owner *owner[3];
+    struct done done[3];
+    int begun;
+};
+
+static void expect_canceled(struct player *p, struct flock *flock)
+{
+    calling(p, "operations that are canceled while their lock is held");
+    for (int i = 0; i < flock->begun; i++) {
+        while (flock->done[i].calls == 0)
+            net_nap_ms(1);
+        said(p, "canceled", flock->done[i].code, MAY(ZKL_ECANCELED) | MAY(ZKL_ECLOSED));
+        calling(p, "the next one");
+    }
+    p->call = NULL;
+    for (int i = 0; i < 3; i++)
+        CALL(p, zkl_owner_free(flock->owner[i]), MAY_0);
+}
+
+/* They can't be granted, as the player holds the lock, whose session nobody ends. */
+static void cancel_all(struct player *p, struct station *s)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_mutex *mutex = s->seats[9].mutex;
+    struct flock flock = {.begun = 0};
+
+    if (s->kind == STRUCK || CALL(p, zkl_mutex_lock_for(mutex, soon_ms(p)), MAY_WAIT) != 0)
+        return;
+    CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
+    for (int i = 0; i < 3; i++) {
+        CALL(p, zkl_owner_new(&flock.owner[i]), MAY_0);
+        flock.begun += CALL(p, zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_done,
+                                                       &flock.done[flock.begun], NULL),
+                            MAY_0 | MAY(ZKL_ECLOSED)) == 0;
+    }
+    linger(p);
+    zkl_cancel_set(wait.cancel);
+    zkl_cancel_free(wait.cancel);
+    expect_canceled(p, &flock);
+    CALL(p, zkl_mutex_unlock(mutex), MAY_UNLOCK);
+}
+
+void act_fiber(struct player *p, struct station *s, int variant)
+{
+    if (p->old_station == s && p->old_opened == s->opened) /* of which nobody is to notice */
+        CALL(p, zkl_op_cancel(s->client, p->old_op), MAY_0);
+    if (variant == FIBER_VARIANTS - 1)
+        cancel_all(p, s);
+    else
+        begin_one(p, s, variant);
 }
 
 void fibers_make(struct player *p)
@@ -376,8 +447,6 @@ void fibers_reap(struct player *p)
 {
     for (int i = 0; i < FIBERS; i++) {
         struct fiber *f = &p->fibers[i];
-        if (f->state == FIBER_WAITING && world->stop)
-            CALL(p, zkl_op_cancel(f->station->client, f->op), MAY_0);
         if (f->state == FIBER_HELD)
             end_held(p, f);
         if (f->state == FIBER_ENDED)

@@ -121,7 +121,7 @@ static void make_others(struct player *p, struct station *s)
     counted.metrics = 1;
     CALL(p, zkl_rwlock_new(&s->rwlock, s->client, place_path[AT_HALVES], &counted), MAY_0);
     CALL(p, zkl_semaphore_mutex_new(&s->one, s->client, place_path[AT_ONE], NULL), MAY_0);
-    CALL(p, zkl_semaphore_new(&s->two, s->client, place_path[AT_TWO], 2, &counted), MAY_0);
+    CALL(p, zkl_semaphore_new(&s->four, s->client, place_path[AT_FOUR], 4, &counted), MAY_0);
     CALL(p, zkl_semaphore_new(&s->many, s->client, place_path[AT_MANY], 2, NULL), MAY_0);
     CALL(p, zkl_semaphore_set_callback(s->many, on_hold, s), MAY_0);
     s->seats[10] = (struct seat){.mutex = s->one, .at = AT_ONE};
@@ -133,8 +133,8 @@ static void make_multis(struct player *p, struct station *s)
 {
     struct zkl_member first[] = {
         zkl_member_mutex(s->seats[0].mutex), zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
-        zkl_member_semaphore(s->two, 1), zkl_member_mutex(s->seats[8].mutex)};
-    struct zkl_member second[] = {zkl_member_mutex(s->one), zkl_member_semaphore(s->two, 2),
+        zkl_member_semaphore(s->four, 1), zkl_member_mutex(s->seats[8].mutex)};
+    struct zkl_member second[] = {zkl_member_mutex(s->one), zkl_member_semaphore(s->four, 2),
                                   zkl_member_mutex(s->seats[5].mutex)};
 
     s->members[0] = 4;
@@ -143,10 +143,10 @@ static void make_multis(struct player *p, struct station *s)
     CALL(p, zkl_multi_new(&s->multi[1], s->client, second, 3), MAY_0);
     s->member[0][0] = s->seats[0];
     s->member[0][1] = s->seats[12];
-    s->member[0][2] = (struct seat){.at = AT_TWO};
+    s->member[0][2] = (struct seat){.at = AT_FOUR};
     s->member[0][3] = s->seats[8];
     s->member[1][0] = s->seats[10];
-    s->member[1][1] = (struct seat){.at = AT_TWO};
+    s->member[1][1] = (struct seat){.at = AT_FOUR};
     s->member[1][2] = s->seats[5];
 }
 
@@ -170,6 +170,7 @@ void station_open(struct player *p, struct station *s)
         fprintf(stderr, "stress: %s\n", why);
         _exit(1);
     }
+    s->opened++;
     if (s->kind == LOOP)
         CALL(p, zkl_client_event_fd(s->client), MAY_0 | MAY_COUNT);
     make_mutexes(p, s);
@@ -266,7 +267,7 @@ void station_end(struct player *p, struct station *s)
     for (size_t i = 0; i < SEATS - 2; i++)
         CALL(p, zkl_mutex_free(s->seats[i].mutex), MAY_0);
     CALL(p, zkl_rwlock_free(s->rwlock), MAY_0);
-    CALL(p, zkl_semaphore_free(s->two), MAY_0);
+    CALL(p, zkl_semaphore_free(s->four), MAY_0);
     CALL(p, zkl_semaphore_free(s->many), MAY_0);
     CALL(p, zkl_client_free(s->client), MAY_0);
     if (s->close_begun) {

@@ -14,7 +14,7 @@ const char *const place_path[PLACES] = {
     [AT_HANDED] = STRESS_TOP "/handed",     [AT_RETAINED] = STRESS_TOP "/retained",
     [AT_BROKEN] = STRESS_TOP "/broken",     [AT_KAZOO] = STRESS_TOP "/kazoo",
     [AT_NAMED] = STRESS_TOP "/named",       [AT_ONE] = STRESS_TOP "/one",
-    [AT_HALVES] = STRESS_TOP "/halves",     [AT_TWO] = STRESS_TOP "/two",
+    [AT_HALVES] = STRESS_TOP "/halves",     [AT_FOUR] = STRESS_TOP "/four",
     [AT_MANY] = STRESS_TOP "/many",
 };
 
@@ -22,7 +22,7 @@ struct world *world;
 
 int place_room(enum place at)
 {
-    return at == AT_MANY ? 3 : at == AT_TWO ? 2 : 1;
+    return at == AT_MANY ? 3 : at == AT_FOUR ? 4 : 1;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */

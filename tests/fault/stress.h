@@ -35,7 +35,7 @@ enum place {
     AT_NAMED,
     AT_ONE, /* of zkl_semaphore_mutex_new */
     AT_HALVES,
-    AT_TWO, /* a semaphore of two permits */
+    AT_FOUR, /* a semaphore of four permits */
     AT_MANY, /* one whose number changes, from two to three */
     PLACES
 };
@@ -99,6 +99,9 @@ struct player {
     _Atomic(const char *) call; /* NULL: none now */
     atomic_llong since_ms;
     struct fiber *fibers;
+    uint64_t old_op; /* of one that has ended, of this client */
+    const struct station *old_station;
+    int old_opened;
 };
 
 #define MAY(code) (UINT64_C(1) << -(code))
@@ -145,10 +148,11 @@ struct station {
     int users; /* under mu, as the next two */
     bool closing, gone;
     struct zkl_client *client;
+    int opened; /* so often */
     struct seat seats[SEATS];
     struct zkl_rwlock *rwlock;
     struct zkl_mutex *one;
-    struct zkl_semaphore *two, *many;
+    struct zkl_semaphore *four, *many;
     struct zkl_multi *multi[MULTIS];
     size_t members[MULTIS];
     struct seat member[MULTIS][4]; /* mutex NULL: one permit */
@@ -208,7 +212,7 @@ extern const size_t acts_count;
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-#define FIBER_VARIANTS 12
+#define FIBER_VARIANTS 13
 
 void fibers_make(struct player *p);
 void fibers_reap(struct player *p); /* what has ended; what is to be ended by a thread */
