@@ -206,8 +206,8 @@ static void enter_again(struct player *p, struct seat *seat)
 {
     if (seat->at == AT_ONE) /* it would wait for itself */
         return;
-    int rc = (int)CALL(p, zkl_mutex_lock_for(seat->mutex, 0),
-                       MAY_0 | MAY(ZKL_ELOST) | MAY(ZKL_ECLOSED));
+    int rc =
+        (int)CALL(p, zkl_mutex_lock_for(seat->mutex, 0), MAY_0 | MAY(ZKL_ELOST) | MAY(ZKL_ECLOSED));
     if (rc == 0)
         CALL(p, zkl_mutex_unlock(seat->mutex), MAY_0 | MAY(ZKL_EDOUBT) | MAY(ZKL_ELOST));
 }

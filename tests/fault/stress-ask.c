@@ -31,12 +31,16 @@ static void ask_for(struct player *p, struct station *s, const struct zkl_entry 
     struct zkl_wait wait = ZKL_WAIT_INIT;
     const uint64_t may = MAY_ASK | MAY(ZKL_ENONODE);
 
-    wait.deadline_ns = chance(&p->chance, 20) ? 1 : zkl_now_ns() + chance_between(&p->chance, 0, 300) * NS_MS;
+    wait.deadline_ns =
+        chance(&p->chance, 20) ? 1 : zkl_now_ns() + chance_between(&p->chance, 0, 300) * NS_MS;
     if (chance(&p->chance, 50))
-        CALL(p, zkl_revoke(s->client, e->node_path, &wait, chance(&p->chance, 50) ? ZKL_FORCE : 0), may);
+        CALL(p, zkl_revoke(s->client, e->node_path, &wait, chance(&p->chance, 50) ? ZKL_FORCE : 0),
+             may);
     else
-        CALL(p, zkl_break(s->client, e->node_path, chance(&p->chance, 50) ? e->czxid : 0, 0,
-                          soon_ms(p)), may);
+        CALL(p,
+             zkl_break(s->client, e->node_path, chance(&p->chance, 50) ? e->czxid : 0, 0,
+                       soon_ms(p)),
+             may);
 }
 
 static void look(struct player *p, struct station *s, enum place at)
@@ -59,10 +63,12 @@ void act_look(struct player *p, struct station *s, int variant)
 
     wait.deadline_ns = soon_ns(p);
     if (variant < 2)
-        look(p, s, variant == 0 ? AT_BROKEN : (enum place)chance_between(&p->chance, 0, PLACES - 1));
+        look(p, s,
+             variant == 0 ? AT_BROKEN : (enum place)chance_between(&p->chance, 0, PLACES - 1));
     else if (variant == 2) /* 0: an answer was lost, and by the next one it is gone */
         CALL(p, zkl_revoke(s->client, gone, &wait, 0),
-             MAY_0 | MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
+             MAY_0 | MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) |
+                 MAY(ZKL_ECLOSED));
     else
         CALL(p, zkl_break(s->client, gone, 0, 0, soon_ms(p)),
              MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
@@ -99,7 +105,8 @@ void act_figures(struct player *p, struct station *s, int variant)
     CALL(p, zkl_semaphore_metrics(s->four, &of_lock), MAY_0);
     check_figures(p, &of_lock);
     long long length = CALL(p, zkl_metrics_prometheus(s->client, text, sizeof text), MAY_COUNT);
-    if (strlen(text) != (size_t)(length < (long long)sizeof text ? length : (long long)sizeof text - 1))
+    if (strlen(text) !=
+        (size_t)(length < (long long)sizeof text ? length : (long long)sizeof text - 1))
         odd(p, "a text of another length");
 }
 

@@ -116,8 +116,9 @@ static void mutex_end(struct player *p, struct fiber *f)
 static int mutex_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
 {
     f->seat = *any_seat(p, f->station);
-    return (int)CALL(p, zkl_mutex_acquire_async(f->owner, f->seat.mutex, wait, &f->grants[0],
-                                                mutex_granted, f, &f->op),
+    return (int)CALL(p,
+                     zkl_mutex_acquire_async(f->owner, f->seat.mutex, wait, &f->grants[0],
+                                             mutex_granted, f, &f->op),
                      MAY_0 | MAY(ZKL_ECLOSED));
 }
 
@@ -176,8 +177,9 @@ static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wai
 {
     f->seat = (struct seat){.at = AT_FOUR};
     f->count = chance_between(&p->chance, 1, 4);
-    return (int)CALL(p, zkl_semaphore_acquire_async(f->station->four, f->count, wait, f->permits,
-                                                    permits_granted, f, &f->op),
+    return (int)CALL(p,
+                     zkl_semaphore_acquire_async(f->station->four, f->count, wait, f->permits,
+                                                 permits_granted, f, &f->op),
                      MAY_0 | MAY(ZKL_ECLOSED));
 }
 
@@ -227,9 +229,9 @@ static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait 
 
     f->multi = f->station->multi[which];
     f->members = f->station->members[which];
-    return (int)CALL(p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, multi_granted,
-                                                f, &f->op),
-                     MAY_0 | MAY(ZKL_ECLOSED));
+    return (int)CALL(
+        p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, multi_granted, f, &f->op),
+        MAY_0 | MAY(ZKL_ECLOSED));
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
@@ -257,14 +259,16 @@ static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *w
     until.lease_ms = 0;
     f->may |= MAY_ASK;
     if (variant == 0)
-        return (int)CALL(p, zkl_semaphore_set_permits_async(f->station->many,
-                                                            chance_between(&p->chance, 2, 3),
-                                                            &until, answered, f, &f->op),
+        return (int)CALL(p,
+                         zkl_semaphore_set_permits_async(f->station->many,
+                                                         chance_between(&p->chance, 2, 3), &until,
+                                                         answered, f, &f->op),
                          MAY_0 | MAY(ZKL_ECLOSED));
     if (variant == 1)
-        return (int)CALL(p, zkl_inspect_async(client,
-                                              place_path[chance_between(&p->chance, 0, PLACES - 1)],
-                                              soon_ms(p), &f->seen, answered, f),
+        return (int)CALL(p,
+                         zkl_inspect_async(client,
+                                           place_path[chance_between(&p->chance, 0, PLACES - 1)],
+                                           soon_ms(p), &f->seen, answered, f),
                          MAY_0 | MAY(ZKL_ECLOSED));
     f->may |= MAY(ZKL_ENONODE); /* 0: an answer was lost, and by the next one it is gone */
     if (variant == 2)
@@ -403,8 +407,9 @@ static void cancel_all(struct player *p, struct station *s)
     CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
     for (int i = 0; i < 3; i++) {
         CALL(p, zkl_owner_new(&flock.owner[i]), MAY_0);
-        flock.begun += CALL(p, zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_done,
-                                                       &flock.done[flock.begun], NULL),
+        flock.begun += CALL(p,
+                            zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_done,
+                                                    &flock.done[flock.begun], NULL),
                             MAY_0 | MAY(ZKL_ECLOSED)) == 0;
     }
     linger(p);

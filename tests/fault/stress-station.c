@@ -32,7 +32,8 @@ static void on_state(struct zkl_client *client, enum zkl_client_state state, voi
 {
     struct station *s = arg;
 
-    if (state < ZKL_CLIENT_CONNECTING || state > ZKL_CLIENT_CLOSED || state == ZKL_CLIENT_AUTH_FAILED)
+    if (state < ZKL_CLIENT_CONNECTING || state > ZKL_CLIENT_CLOSED ||
+        state == ZKL_CLIENT_AUTH_FAILED)
         odd(NULL, "a state that can't be");
     call_in_callback(client);
     s->told++;

@@ -10,11 +10,11 @@
 #define ODD_MAX 20 /* are told */
 
 const char *const place_path[PLACES] = {
-    [AT_PLAIN] = STRESS_TOP "/plain",       [AT_POSTED] = STRESS_TOP "/posted",
-    [AT_HANDED] = STRESS_TOP "/handed",     [AT_RETAINED] = STRESS_TOP "/retained",
-    [AT_BROKEN] = STRESS_TOP "/broken",     [AT_KAZOO] = STRESS_TOP "/kazoo",
-    [AT_NAMED] = STRESS_TOP "/named",       [AT_ONE] = STRESS_TOP "/one",
-    [AT_HALVES] = STRESS_TOP "/halves",     [AT_FOUR] = STRESS_TOP "/four",
+    [AT_PLAIN] = STRESS_TOP "/plain",   [AT_POSTED] = STRESS_TOP "/posted",
+    [AT_HANDED] = STRESS_TOP "/handed", [AT_RETAINED] = STRESS_TOP "/retained",
+    [AT_BROKEN] = STRESS_TOP "/broken", [AT_KAZOO] = STRESS_TOP "/kazoo",
+    [AT_NAMED] = STRESS_TOP "/named",   [AT_ONE] = STRESS_TOP "/one",
+    [AT_HALVES] = STRESS_TOP "/halves", [AT_FOUR] = STRESS_TOP "/four",
     [AT_MANY] = STRESS_TOP "/many",
 };
 
@@ -112,10 +112,13 @@ static bool is_out_of_order(const struct so_far *s, const struct visit *v)
 
 static void tell(const struct visit *v, const struct so_far *s, const char *what)
 {
-    fprintf(stderr, "stress: %s at %s: a %s from tick %ld to %ld, token %llx; inside are %d and %d readers, "
-            "tokens %llx and %llx\n", what, place_path[v->at], v->reads ? "reader" : "holder", v->enter,
-            v->leave, (unsigned long long)v->token, s->others, s->readers,
-            (unsigned long long)s->token, (unsigned long long)s->read_token);
+    fprintf(
+        stderr,
+        "stress: %s at %s: a %s from tick %ld to %ld, token %llx; inside are %d and %d readers, "
+        "tokens %llx and %llx\n",
+        what, place_path[v->at], v->reads ? "reader" : "holder", v->enter, v->leave,
+        (unsigned long long)v->token, s->others, s->readers, (unsigned long long)s->token,
+        (unsigned long long)s->read_token);
 }
 
 static void come(struct so_far *s, const struct visit *v, struct sentence *sentence)

@@ -71,7 +71,7 @@ struct world {
 
 extern struct world *world;
 
-int world_make(void);      /* its descriptor, to be inherited; -1 */
+int world_make(void); /* its descriptor, to be inherited; -1 */
 bool world_attach(int fd);
 
 size_t visit_enter(enum place at, bool reads, uint64_t token);
@@ -95,7 +95,7 @@ struct player {
     pthread_t thread;
     int process, number;
     uint64_t chance;
-    bool patient; /* waits are long: what it wants is to be had */
+    bool patient;               /* waits are long: what it wants is to be had */
     _Atomic(const char *) call; /* NULL: none now */
     atomic_llong since_ms;
     struct fiber *fibers;
@@ -108,10 +108,10 @@ struct player {
 #define MAY_0 UINT64_C(1)
 /* Of waits, once a client may be closed at any moment. */
 #define MAY_WAIT (MAY_0 | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_ECLOSED))
-#define MAY_TRY (MAY_0 | MAY(ZKL_EBUSY) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_EUNPROVED) | MAY(ZKL_ECLOSED))
+#define MAY_TRY                                                                                    \
+    (MAY_0 | MAY(ZKL_EBUSY) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_EUNPROVED) | MAY(ZKL_ECLOSED))
 #define MAY_UNLOCK (MAY_0 | MAY(ZKL_EUNCONFIRMED) | MAY(ZKL_EDOUBT) | MAY(ZKL_ELOST))
-#define MAY_ASK                                                                                    \
-    (MAY_0 | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED))
+#define MAY_ASK (MAY_0 | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED))
 /* Above 0 too. */
 #define MAY_COUNT (UINT64_C(1) << 63)
 
@@ -156,7 +156,7 @@ struct station {
     struct zkl_multi *multi[MULTIS];
     size_t members[MULTIS];
     struct seat member[MULTIS][4]; /* mutex NULL: one permit */
-    struct done closed; /* of an asynchronous close */
+    struct done closed;            /* of an asynchronous close */
     bool close_begun;
     atomic_long told;
 };

@@ -141,8 +141,9 @@ static void expect_rest(struct player *p, struct station *s)
                        fault_calls(s->client) == 0,
                    QUIET_MS))
         return;
-    snprintf(text, sizeof text, "left in client %d: %zu contenders, %zu watches, %zu calls", s->kind,
-             fault_contenders(s->client), fault_watches(s->client), fault_calls(s->client));
+    snprintf(text, sizeof text, "left in client %d: %zu contenders, %zu watches, %zu calls",
+             s->kind, fault_contenders(s->client), fault_watches(s->client),
+             fault_calls(s->client));
     odd(p, text);
 }
 
@@ -283,7 +284,8 @@ static void strike(struct proxy *proxy, uint64_t *state)
     default:
         proxy_trickle(proxy, chance(state, 50) ? 64 : 0);
     }
-    net_nap_ms(chance(state, 25) ? chance_between(state, 1, 200) : chance_between(state, 200, 2000));
+    net_nap_ms(chance(state, 25) ? chance_between(state, 1, 200)
+                                 : chance_between(state, 200, 2000));
 }
 
 static void make_well(struct proxy *proxy)
