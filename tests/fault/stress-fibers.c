@@ -419,12 +419,71 @@ static void cancel_all(struct player *p, struct station *s)
     CALL(p, zkl_mutex_unlock(mutex), MAY_UNLOCK);
 }
 
+/* --- several are woken at once ---------------------------------------------------------------- */
+
+/* As soon as one has it: a writer may be queued behind him, and the next reader behind that. */
+static bool give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
+{
+    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock);
+    struct zkl_owner *before = zkl_owner_use(owner);
+
+    if (said(p, "a reader behind a writer", code, MAY_0 | MAY(ZKL_ECLOSED)) == 0)
+        CALL(p, zkl_mutex_unlock(reads), MAY_UNLOCK);
+    zkl_owner_use(before);
+    CALL(p, zkl_owner_free(owner), MAY_0);
+    return true;
+}
+
+static void expect_grants(struct player *p, struct station *s, struct flock *flock)
+{
+    bool over[3] = {false};
+    int left = flock->begun;
+
+    while (left > 0) {
+        calling(p, "readers that wait for a writer who has gone");
+        int at = 0;
+        while (over[at] || flock->done[at].calls == 0) {
+            at = (at + 1) % flock->begun;
+            net_nap_ms(at == 0);
+        }
+        over[at] = give_back_one(p, s, flock->owner[at], flock->done[at].code);
+        left--;
+    }
+}
+
+/* Readers of one client wait for one writer, as long as it takes: nobody is forgotten when he goes. */
+static void wake_all(struct player *p, struct station *s)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock), *writes = zkl_rwlock_write(s->rwlock);
+    struct flock flock = {.begun = 0};
+
+    if (!fibers_idle(p) || CALL(p, zkl_mutex_lock_for(writes, soon_ms(p)), MAY_WAIT) != 0)
+        return;
+    for (int i = 0; i < 3; i++) {
+        struct zkl_owner **owner = &flock.owner[flock.begun];
+        CALL(p, zkl_owner_new(owner), MAY_0);
+        if (CALL(p,
+                 zkl_mutex_acquire_async(*owner, reads, &wait, NULL, note_done,
+                                         &flock.done[flock.begun], NULL),
+                 MAY_0 | MAY(ZKL_ECLOSED)) == 0)
+            flock.begun++;
+        else
+            CALL(p, zkl_owner_free(*owner), MAY_0);
+    }
+    net_nap_ms(chance_between(&p->chance, 0, 50)); /* most are queued by then */
+    CALL(p, zkl_mutex_unlock(writes), MAY_UNLOCK);
+    expect_grants(p, s, &flock);
+}
+
 void act_fiber(struct player *p, struct station *s, int variant)
 {
     if (p->old_station == s && p->old_opened == s->opened) /* of which nobody is to notice */
         CALL(p, zkl_op_cancel(s->client, p->old_op), MAY_0);
     if (variant == FIBER_VARIANTS - 1)
         cancel_all(p, s);
+    else if (variant == FIBER_VARIANTS - 2)
+        wake_all(p, s);
     else
         begin_one(p, s, variant);
 }

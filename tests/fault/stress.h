@@ -212,7 +212,7 @@ extern const size_t acts_count;
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-#define FIBER_VARIANTS 13
+#define FIBER_VARIANTS 14
 
 void fibers_make(struct player *p);
 void fibers_reap(struct player *p); /* what has ended; what is to be ended by a thread */
