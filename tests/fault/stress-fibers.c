@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that are under way while their player does something else: what is granted is given back in
+ * the callback, by another operation, or by the player in the name of the operation's owner. */
+#include "stress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum fiber_state {
+    FIBER_IDLE,
+    FIBER_WAITING,
+    FIBER_HELD, /* its player is to give it back */
+    FIBER_LEAVING,
+    FIBER_ENDED /* its player is to clear it away */
+};
+
+static const char *const state_text[] = {"an idle operation", "an operation that waits",
+                                         "an operation that holds", "an operation that unlocks",
+                                         "an operation that has ended"};
+
+struct returned {
+    struct fiber *fiber;
+    size_t visit;
+};
+
+struct fiber {
+    struct player *player;
+    struct station *station;
+    atomic_int state;
+    atomic_llong since_ms;
+    bool kept; /* until its player gives it back */
+    struct zkl_owner *owner;
+    struct seat seat;
+    struct zkl_permit *permits[4];
+    struct returned returned[4];
+    int count; /* of permits */
+    atomic_int out;
+    struct zkl_multi *multi;
+    size_t members;
+    int codes[4];
+    size_t visits[4];
+    struct zkl_grant grants[4];
+    const struct zkl_inspection *seen;
+    atomic_ullong may;
+    bool endless; /* it waits until it is granted */
+    uint64_t op;
+    atomic_int callbacks, due;
+};
+
+static void move(struct fiber *f, enum fiber_state state)
+{
+    f->since_ms = net_now_ms();
+    f->state = (int)state;
+}
+
+static void judge(struct fiber *f, const char *what, int code, uint64_t may)
+{
+    said(NULL, what, code, may);
+    if (++f->callbacks > f->due)
+        odd(NULL, "more callbacks than there are operations");
+}
+
+/* --- a mutex ---------------------------------------------------------------------------------- */
+
+static void mutex_released(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "released by an operation", code, MAY_UNLOCK);
+    visit_unlocked(f->visits[0], code, station_trust(f->station, &f->seat));
+    move(f, FIBER_ENDED);
+}
+
+static void mutex_release(struct fiber *f)
+{
+    visit_leave(f->visits[0]);
+    move(f, FIBER_LEAVING);
+    f->due++;
+    int rc = (int)CALLED_BACK(zkl_mutex_unlock_async(f->owner, f->seat.mutex, mutex_released, f),
+                              MAY_0 | MAY(ZKL_ELOST));
+    if (rc != 0) { /* closed */
+        f->due--;
+        move(f, FIBER_ENDED);
+    }
+}
+
+static void mutex_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    world->granted++;
+    f->visits[0] = visit_enter(f->seat.at, f->seat.reads, f->grants[0].token);
+    if (f->kept)
+        move(f, FIBER_HELD);
+    else
+        mutex_release(f);
+}
+
+/* The player itself, as the operation's owner. */
+static void mutex_end(struct player *p, struct fiber *f)
+{
+    struct zkl_owner *before = zkl_owner_use(f->owner);
+
+    ask_about(p, f->station, f->seat.mutex);
+    visit_leave(f->visits[0]);
+    int rc = (int)CALL(p, zkl_mutex_unlock(f->seat.mutex), MAY_UNLOCK);
+    visit_unlocked(f->visits[0], rc, station_trust(f->station, &f->seat));
+    zkl_owner_use(before);
+}
+
+static int mutex_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    f->seat = *any_seat(p, f->station);
+    return (int)CALL(p,
+                     zkl_mutex_acquire_async(f->owner, f->seat.mutex, wait, &f->grants[0],
+                                             mutex_granted, f, &f->op),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- permits ---------------------------------------------------------------------------------- */
+
+static void permit_released(int code, void *arg)
+{
+    struct returned *r = arg;
+    struct fiber *f = r->fiber;
+
+    judge(f, "a permit released by an operation", code, MAY_UNLOCK);
+    visit_unlocked(r->visit, code, station_trust(f->station, &f->seat));
+    if (--f->out == 0)
+        move(f, FIBER_ENDED);
+}
+
+/* In the callback, or by the player. The last one that is back ends it, and that may be at once. */
+static void permits_release(struct fiber *f)
+{
+    int count = f->count;
+
+    move(f, FIBER_LEAVING);
+    f->out = count;
+    f->due += count;
+    for (int i = 0; i < count; i++) {
+        struct returned *r = &f->returned[i];
+        *r = (struct returned){f, f->visits[i]};
+        visit_leave(r->visit);
+        if (CALLED_BACK(zkl_permit_release_async(f->permits[i], permit_released, r),
+                        MAY_0 | MAY(ZKL_ELOST)) == 0)
+            continue;
+        f->due--; /* closed */
+        if (--f->out == 0)
+            move(f, FIBER_ENDED);
+    }
+}
+
+static void permits_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "permits granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    for (int i = 0; i < f->count; i++)
+        f->visits[i] = visit_enter(AT_FOUR, false, zkl_permit_token(f->permits[i]));
+    if (f->kept)
+        move(f, FIBER_HELD);
+    else
+        permits_release(f);
+}
+
+static int permits_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    f->seat = (struct seat){.at = AT_FOUR};
+    f->count = chance_between(&p->chance, 1, 4);
+    return (int)CALL(p,
+                     zkl_semaphore_acquire_async(f->station->four, f->count, wait, f->permits,
+                                                 permits_granted, f, &f->op),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- several ---------------------------------------------------------------------------------- */
+
+static const struct seat *member(const struct fiber *f, size_t i)
+{
+    return &f->station->member[f->multi == f->station->multi[1]][i];
+}
+
+static void multi_released(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a multi-lock released by an operation", code, MAY_UNLOCK);
+    for (size_t i = 0; i < f->members; i++)
+        visit_unlocked(f->visits[i], f->codes[i], station_trust(f->station, member(f, i)));
+    move(f, FIBER_ENDED);
+}
+
+static void multi_granted(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a multi-lock granted to an operation", code, f->may);
+    if (code != 0) {
+        move(f, FIBER_ENDED);
+        return;
+    }
+    world->granted++;
+    for (size_t i = 0; i < f->members; i++)
+        f->visits[i] = visit_enter(member(f, i)->at, false, f->grants[i].token);
+    for (size_t i = 0; i < f->members; i++)
+        visit_leave(f->visits[i]);
+    move(f, FIBER_LEAVING);
+    f->due++;
+    if (CALLED_BACK(zkl_multi_unlock_async(f->owner, f->multi, f->codes, multi_released, f),
+                    MAY_0 | MAY(ZKL_ELOST)) != 0) {
+        f->due--;
+        move(f, FIBER_ENDED);
+    }
+}
+
+static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait)
+{
+    int which = chance_between(&p->chance, 0, MULTIS - 1);
+
+    f->multi = f->station->multi[which];
+    f->members = f->station->members[which];
+    return (int)CALL(
+        p, zkl_multi_acquire_async(f->owner, f->multi, wait, f->grants, multi_granted, f, &f->op),
+        MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+
+static void answered(int code, void *arg)
+{
+    struct fiber *f = arg;
+
+    judge(f, "a question that an operation asked", code, f->may);
+    if (code == 0 && f->seen != NULL && f->seen->count > 0 && f->seen->entries == NULL)
+        odd(NULL, "an inspection without entries");
+    zkl_inspection_free(f->seen);
+    f->seen = NULL;
+    move(f, FIBER_ENDED);
+}
+
+static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
+{
+    static const char node[] =
+        STRESS_TOP "/broken/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
+    struct zkl_client *client = f->station->client;
+    struct zkl_wait until = *wait;
+
+    until.flags = 0;
+    until.lease_ms = 0;
+    f->may |= MAY_ASK;
+    if (variant == 0)
+        return (int)CALL(p,
+                         zkl_semaphore_set_permits_async(f->station->many,
+                                                         chance_between(&p->chance, 2, 3), &until,
+                                                         answered, f, &f->op),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    if (variant == 1)
+        return (int)CALL(p,
+                         zkl_inspect_async(client,
+                                           place_path[chance_between(&p->chance, 0, PLACES - 1)],
+                                           soon_ms(p), &f->seen, answered, f),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    f->may |= MAY(ZKL_ENONODE); /* 0: an answer was lost, and by the next one it is gone */
+    if (variant == 2)
+        return (int)CALL(p, zkl_revoke_async(client, node, &until, 0, answered, f, &f->op),
+                         MAY_0 | MAY(ZKL_ECLOSED));
+    return (int)CALL(p, zkl_break_async(client, node, 0, 0, soon_ms(p), answered, f),
+                     MAY_0 | MAY(ZKL_ECLOSED));
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static struct fiber *idle_one(struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        if (p->fibers[i].state == FIBER_IDLE)
+            return &p->fibers[i];
+    }
+    return NULL;
+}
+
+static void prepare(struct player *p, struct fiber *f, struct station *s)
+{
+    f->station = s;
+    f->permits[0] = NULL;
+    f->multi = NULL;
+    f->seen = NULL;
+    f->op = 0;
+    f->callbacks = 0;
+    f->due = 1;
+    f->may = MAY_WAIT | MAY_TRY;
+    f->endless = false;
+    for (int i = 0; i < 4; i++) {
+        f->visits[i] = NO_VISIT;
+        f->codes[i] = 0;
+        f->grants[i] = ZKL_GRANT_INIT;
+    }
+    CALL(p, zkl_owner_new(&f->owner), MAY_0);
+}
+
+static int begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
+{
+    f->kept = variant == 1 || variant == 4;
+    if (variant < 4)
+        return mutex_begin(p, f, wait);
+    if (variant < 6)
+        return permits_begin(p, f, wait);
+    if (variant < 8)
+        return multi_begin(p, f, wait);
+    return ask_begin(p, f, wait, variant - 8);
+}
+
+static void clear_away(struct player *p, struct fiber *f, bool callbacks)
+{
+    if (callbacks && f->callbacks != f->due)
+        odd(p, "fewer callbacks than there are operations");
+    CALL(p, zkl_owner_free(f->owner), MAY_0);
+    f->owner = NULL;
+    struct station *s = f->station;
+    p->old_op = f->op;
+    p->old_station = s;
+    p->old_opened = s->opened;
+    move(f, FIBER_IDLE);
+    station_leave(p, s);
+}
+
+/* The cancel object is set at once or by nobody, and freed while it is waited with. */
+static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait, int variant)
+{
+    wait->deadline_ns = soon_ns(p);
+    if (p->patient)
+        return;
+    wait->flags = chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
+    wait->lease_ms = chance(&p->chance, 70) ? 0 : chance_between(&p->chance, 1, 2000);
+    f->endless = variant < 8 && variant != 1 && variant != 4 && chance(&p->chance, 30);
+    if (f->endless) {
+        wait->deadline_ns = ZKL_NO_DEADLINE;
+        f->may &= ~MAY(ZKL_ETIMEDOUT);
+    } else if (chance(&p->chance, 50)) {
+        f->may |= MAY(ZKL_ECANCELED);
+        CALL(p, zkl_cancel_new(&wait->cancel), MAY_0);
+    }
+}
+
+static void begin_one(struct player *p, struct station *s, int variant)
+{
+    struct fiber *f = idle_one(p);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    if (f == NULL || !station_enter(s, false))
+        return;
+    prepare(p, f, s);
+    choose_wait(p, f, &wait, variant);
+    move(f, FIBER_WAITING);
+    int rc = begin(p, f, &wait, variant);
+    bool cancels = wait.cancel != NULL && chance(&p->chance, 50);
+    if (chance(&p->chance, 50))
+        zkl_cancel_set(wait.cancel);
+    zkl_cancel_free(wait.cancel);
+    if (rc != 0)
+        clear_away(p, f, false);
+    else if (cancels)
+        CALL(p, zkl_op_cancel(s->client, f->op), MAY_0);
+}
+
+/* --- one cancel object for all ---------------------------------------------------------------- */
+
+struct flock {
+    struct zkl_owner *owner[3];
+    struct done done[3];
+    int begun;
+};
+
+static void expect_canceled(struct player *p, struct flock *flock)
+{
+    calling(p, "operations that are canceled while their lock is held");
+    for (int i = 0; i < flock->begun; i++) {
+        while (flock->done[i].calls == 0)
+            net_nap_ms(1);
+        said(p, "canceled", flock->done[i].code, MAY(ZKL_ECANCELED) | MAY(ZKL_ECLOSED));
+        calling(p, "the next one");
+    }
+    p->call = NULL;
+    for (int i = 0; i < 3; i++)
+        CALL(p, zkl_owner_free(flock->owner[i]), MAY_0);
+}
+
+/* They can't be granted, as the player holds the lock, whose session nobody ends. */
+static void cancel_all(struct player *p, struct station *s)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_mutex *mutex = s->seats[9].mutex;
+    struct flock flock = {.begun = 0};
+
+    if (s->kind == STRUCK || CALL(p, zkl_mutex_lock_for(mutex, soon_ms(p)), MAY_WAIT) != 0)
+        return;
+    CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
+    for (int i = 0; i < 3; i++) {
+        CALL(p, zkl_owner_new(&flock.owner[i]), MAY_0);
+        flock.begun += CALL(p,
+                            zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_done,
+                                                    &flock.done[flock.begun], NULL),
+                            MAY_0 | MAY(ZKL_ECLOSED)) == 0;
+    }
+    linger(p);
+    zkl_cancel_set(wait.cancel);
+    zkl_cancel_free(wait.cancel);
+    expect_canceled(p, &flock);
+    CALL(p, zkl_mutex_unlock(mutex), MAY_UNLOCK);
+}
+
+/* --- several are woken at once ---------------------------------------------------------------- */
+
+/* As soon as one has it: a writer may be queued behind him, and the next reader behind that. */
+static bool give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
+{
+    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock);
+    struct zkl_owner *before = zkl_owner_use(owner);
+
+    if (said(p, "a reader behind a writer", code, MAY_0 | MAY(ZKL_ECLOSED)) == 0)
+        CALL(p, zkl_mutex_unlock(reads), MAY_UNLOCK);
+    zkl_owner_use(before);
+    CALL(p, zkl_owner_free(owner), MAY_0);
+    return true;
+}
+
+static void expect_grants(struct player *p, struct station *s, struct flock *flock)
+{
+    bool over[3] = {false};
+    int left = flock->begun;
+
+    while (left > 0) {
+        calling(p, "readers that wait for a writer who has gone");
+        int at = 0;
+        while (over[at] || flock->done[at].calls == 0) {
+            at = (at + 1) % flock->begun;
+            net_nap_ms(at == 0);
+        }
+        over[at] = give_back_one(p, s, flock->owner[at], flock->done[at].code);
+        left--;
+    }
+}
+
+/* Readers of one client wait for one writer, as long as it takes: nobody is forgotten when he goes. */
+static void wake_all(struct player *p, struct station *s)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock), *writes = zkl_rwlock_write(s->rwlock);
+    struct flock flock = {.begun = 0};
+
+    if (!fibers_idle(p) || CALL(p, zkl_mutex_lock_for(writes, soon_ms(p)), MAY_WAIT) != 0)
+        return;
+    for (int i = 0; i < 3; i++) {
+        struct zkl_owner **owner = &flock.owner[flock.begun];
+        CALL(p, zkl_owner_new(owner), MAY_0);
+        if (CALL(p,
+                 zkl_mutex_acquire_async(*owner, reads, &wait, NULL, note_done,
+                                         &flock.done[flock.begun], NULL),
+                 MAY_0 | MAY(ZKL_ECLOSED)) == 0)
+            flock.begun++;
+        else
+            CALL(p, zkl_owner_free(*owner), MAY_0);
+    }
+    net_nap_ms(chance_between(&p->chance, 0, 50)); /* most are queued by then */
+    CALL(p, zkl_mutex_unlock(writes), MAY_UNLOCK);
+    expect_grants(p, s, &flock);
+}
+
+void act_fiber(struct player *p, struct station *s, int variant)
+{
+    if (p->old_station == s && p->old_opened == s->opened) /* of which nobody is to notice */
+        CALL(p, zkl_op_cancel(s->client, p->old_op), MAY_0);
+    if (variant == FIBER_VARIANTS - 1)
+        cancel_all(p, s);
+    else if (variant == FIBER_VARIANTS - 2)
+        wake_all(p, s);
+    else
+        begin_one(p, s, variant);
+}
+
+void fibers_make(struct player *p)
+{
+    p->fibers = calloc(FIBERS, sizeof *p->fibers);
+    if (p->fibers == NULL)
+        abort();
+    for (int i = 0; i < FIBERS; i++)
+        p->fibers[i].player = p;
+}
+
+static void end_held(struct player *p, struct fiber *f)
+{
+    if (f->permits[0] != NULL) {
+        permits_release(f);
+        return;
+    }
+    mutex_end(p, f);
+    move(f, FIBER_ENDED);
+}
+
+void fibers_reap(struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        struct fiber *f = &p->fibers[i];
+        if (f->state == FIBER_HELD)
+            end_held(p, f);
+        if (f->state == FIBER_ENDED)
+            clear_away(p, f, true);
+    }
+}
+
+bool fibers_idle(const struct player *p)
+{
+    for (int i = 0; i < FIBERS; i++) {
+        if (p->fibers[i].state != FIBER_IDLE)
+            return false;
+    }
+    return true;
+}
+
+void fibers_end(struct player *p)
+{
+    while (!fibers_idle(p)) {
+        fibers_reap(p);
+        net_nap_ms(1);
+    }
+}
+
+const char *fibers_hang(struct player *p, int64_t now_ms)
+{
+    for (int i = 0; p->fibers != NULL && i < FIBERS; i++) {
+        struct fiber *f = &p->fibers[i];
+        int state = f->state;
+        int64_t since_ms = f->since_ms;
+        if ((state == FIBER_WAITING || state == FIBER_LEAVING) && f->state == state &&
+            now_ms - since_ms > HANG_MS)
+            return state_text[state];
+    }
+    return NULL;
+}
