@@ -92,9 +92,10 @@ ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
  * and wait for nothing but the server's answer, one session timeout at most. With ZKL_FORCE in flags
  * the node is deleted when the deadline passes, which takes one session timeout more at most.
  * 0: the node is gone. ETIMEDOUT: asked, still there; EDISCONNECTED: it is not known whether the
- * request came through. ECANCELED. ENONODE: there was none. EFOREIGN: not the name of a contender,
- * and no ZKL_FORCE; or it has children, which no force deletes. EINVAL, EBADPATH, EBADTIMEOUT
- * (negative), ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM, ESYSTEM, EFORK, EINCALLBACK. */
+ * request came through. ECANCELED. ENONODE: there was none (0, if the link broke before that was
+ * told). EFOREIGN: not the name of a contender, and no ZKL_FORCE; or it has children, which no
+ * force deletes. EINVAL, EBADPATH, EBADTIMEOUT (negative), ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM,
+ * ESYSTEM, EFORK, EINCALLBACK. */
 ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
                        const struct zkl_wait *wait, unsigned flags);
 
