@@ -319,10 +319,12 @@ static void test_kazoo_misses_a_container(void **state)
     check_says("ok", "k1 new L mutex /container bare=1 pattern=-lock-");
     check_says("ok", "c1 new L mutex /container");
     check_says("ok", "c1 lock L 0"); /* the path is a container now */
+    check_ok(wire_create(raw, "/container/0", "", WIRE_PERSISTENT, NULL, 0)); /* and stays */
     check_says("no", "k1 lock L 0");
     check_says("ok", "c1 unlock L");
     check_says("ok", "k1 lock L 0");
     check_says("ok", "k1 unlock L");
+    check_ok(wire_delete(raw, "/container/0", -1));
     check_wait(wire_exists(raw, "/container", &stat) == WIRE_NONODE, ANSWER_MS);
     check_begins(ask("k1 lock L 0"), "error NoNodeError");
     check_says("ok", "k1 drop L");
