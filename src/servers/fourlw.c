@@ -115,6 +115,17 @@ enum flw_mode flw_mode(const char *host, int port, int timeout_ms)
     return FLW_NO_QUORUM;
 }
 
+int flw_version(const char *host, int port)
+{
+    char buf[4096];
+    unsigned major, minor, patch;
+
+    if (flw_query(host, port, "srvr", buf, sizeof buf) < 0 ||
+        sscanf(buf, "Zookeeper version: %3u.%2u.%2u", &major, &minor, &patch) != 3)
+        return -1;
+    return (int)(major * 10000 + minor * 100 + patch);
+}
+
 int flw_packets(const char *host, int port, int64_t *received, int64_t *sent)
 {
     char buf[4096];

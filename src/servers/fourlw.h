@@ -39,6 +39,9 @@ enum flw_mode {
 /* What the server is now. FLW_NO_QUORUM: it answers, and serves nobody. */
 enum flw_mode flw_mode(const char *host, int port, int timeout_ms);
 
+/* The server's version as a number, 30903 for 3.9.3, whatever a distribution puts behind it. -1: no answer. */
+int flw_version(const char *host, int port);
+
 /* The packet counters of the server. 0 or -1. */
 int flw_requests_received(const char *host, int port, int64_t *received);
 int flw_packets(const char *host, int port, int64_t *received, int64_t *sent);

@@ -127,8 +127,10 @@ static void add_jvm_options(struct args *a, const struct zkc_plan *plan, size_t 
     add(a, "-XX:ErrorFile=%s/hs_err.log", plan->home[node]);
     add_words(a, "-Dorg.slf4j.simpleLogger.showDateTime=true"
                  " -Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS");
-    if (o->no_digest)
+    if (o->no_digest) {
         add(a, "-Dzookeeper.digest.enabled=false");
+        add(a, "-Dzookeeper.serializeLastProcessedZxid.enabled=false"); /* since 3.9 */
+    }
     if (o->container_check_ms > 0)
         add(a, "-Dznode.container.checkIntervalMs=%d", o->container_check_ms);
     add_words(a, o->jvm_extra);

@@ -40,7 +40,7 @@ struct zks_options {
     int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
     int container_check_ms; /* 60000: how often empty containers and TTLs are looked for */
     bool fsync;             /* wait for the disk at each write, as a real ensemble does */
-    bool no_digest;         /* for snap_set_counter: it must be so at all starts of a node */
+    bool no_digest;         /* nothing behind a snapshot's seal, for snap_set_counter: at all starts of a node */
     bool extended_types;    /* TTL nodes */
     const char *jvm_extra;  /* more options for java, separated by blanks */
     const char *cfg_extra;  /* more lines for zoo.cfg */

@@ -40,7 +40,17 @@ void drop_node(const char *node)
 
 bool node_is_there(const char *node)
 {
-    return wire_exists(raw, cluster_at(node), NULL) == 0;
+    int rc = wire_exists(raw, cluster_at(node), NULL);
+
+    return rc == 0 || rc == WIRE_NOAUTH; /* the right is asked for only once the node was found */
+}
+
+bool exists_takes_read(void)
+{
+    int version = flw_version(zks_host(), zks_port(server, 0));
+
+    check_num(version, >, 0);
+    return version >= 30902 || (version >= 30804 && version < 30900);
 }
 
 bool node_has_data(const char *node, const char *data)

@@ -15,6 +15,8 @@ uint64_t make_node(const char *node, const char *data);
 void make_root(const char *path, const char *data);
 void drop_node(const char *node);
 bool node_is_there(const char *node);
+/* Does the server ask READ for exists? From 3.8.4 and 3.9.2 on (ZOOKEEPER-2590). */
+bool exists_takes_read(void);
 bool node_has_data(const char *node, const char *data);
 /* Data watches on it, of all sessions. */
 int node_watches(const char *node);
@@ -24,7 +26,7 @@ int node_watches(const char *node);
 #define BRIEF_MS 6000
 /* A connected client, and the new proxy between it and the server. */
 struct zkl_client *client_through(struct proxy **proxy, int session_ms);
-/* From now on exists on a path with this part in it is answered by NOAUTH, as servers from 3.8.4 and 3.9.2 on do
+/* From now on exists on a path with this part in it is answered by NOAUTH, as by a server that exists_takes_read(),
  * where READ is denied. part: stays valid as long as the proxy. */
 void deny_exists(struct proxy *proxy, const char *part);
 

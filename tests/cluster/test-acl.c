@@ -2,6 +2,7 @@
 /* Denied by an ACL, or without the credential: each has its code and a sentence that names the path
  * and what is denied; nothing hangs and nothing is left. */
 #include "creator.h"
+#include "nodes.h"
 #include "notes.h"
 
 #include "api/client.h"
@@ -285,6 +286,33 @@ static void the_only_held_node_may_not_be_read(void **state)
     cluster_free(client, mutex);
 }
 
+/* Goal: who set a watch while he might read the node is not told of its end when he may not any more: the watch is used
+ * up in silence (ZOOKEEPER-4799, from 3.8.4 and 3.9.2 on; in an older one only if its distribution took the patch, as
+ * Debian 12 did). exists takes the right from the same versions on, once the node is found.
+ * Method: raw requests; that the node is gone is answered behind the event. */
+static void a_watch_without_the_right_to_read(void **state)
+{
+    const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
+    const bool takes_read = exists_takes_read();
+    const char *node = cluster_at(cluster_path("watched"));
+    struct wire *w = NULL;
+
+    (void)state;
+    check_ok(wire_auth(raw, "digest", "stranger:strange"));
+    check_ok(wire_open(&w, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_num(wire_exists(w, node, NULL), ==, WIRE_NONODE);
+    check_ok(wire_create(raw, node, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_watch(w, node));
+    check_ok(wire_set_acl(raw, node, &stranger, 1));
+    check_num(wire_exists(w, node, NULL), ==, takes_read ? WIRE_NOAUTH : 0);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(wire_exists(w, node, NULL), ==, WIRE_NONODE);
+    check_num(flw_watch_count(zks_host(), zks_port(server, 0), node), ==, 0);
+    int told = wire_wait_event(w, 0, NULL, 0);
+    check_true(told == WIRE_IO || (!takes_read && told == WIRE_DELETED));
+    wire_close(w);
+}
+
 /* --- a client that keeps its nodes to itself -------------------------------------------------- */
 
 /* Goal: with ZKL_ACL_CREATOR the nodes and the parents that the library makes belong to the
@@ -380,6 +408,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(without_delete_a_wait_times_out),
     cluster_test(a_held_node_that_its_client_may_not_read),
     cluster_test(the_only_held_node_may_not_be_read),
+    cluster_test(a_watch_without_the_right_to_read),
     cluster_test(creator_only_is_what_every_node_gets),
     cluster_test(others_are_told_what_is_denied),
     cluster_test(a_refused_credential_ends_every_call),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -12,6 +13,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
@@ -265,6 +267,9 @@ public final class Peer {
                 case "list" -> {
                     return list(words[2]);
                 }
+                case "version" -> {
+                    return "ok " + version();
+                }
                 case "revoke" -> Revoker.attemptRevoke(client, words[2]);
                 case "revoked" -> {
                     return handle(words[2]).revoked(Long.parseLong(words[3])) ? "ok" : "no";
@@ -272,6 +277,16 @@ public final class Peer {
                 default -> throw new IllegalArgumentException("no verb " + words[1]);
             }
             return "ok";
+        }
+
+        /** Of the jar, as its build has noted it. */
+        private static String version() throws IOException {
+            String notes = "/META-INF/maven/org.apache.curator/curator-recipes/pom.properties";
+            Properties properties = new Properties();
+            try (InputStream input = InterProcessMutex.class.getResourceAsStream(notes)) {
+                properties.load(input);
+            }
+            return properties.getProperty("version");
         }
 
         private static Map<String, String> options(String[] words) {

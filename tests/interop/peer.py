@@ -15,6 +15,7 @@ import time
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from kazoo.version import __version__
 
 SESSION_S = 30
 RUN_S = 60
@@ -152,7 +153,7 @@ class Worker(threading.Thread):
             self.locks[handle] = handle.lock(self.peer.client)
         return self.locks[handle]
 
-    def obey(self, verb, name, *args):
+    def obey(self, verb, name=None, *args):
         if verb == "new":
             options = dict(word.partition("=")[::2] for word in args[2:])
             self.peer.new(name, args[0], args[1], options)
@@ -164,6 +165,8 @@ class Worker(threading.Thread):
             self.lock_of(name).release()
         elif verb == "run":
             self.visit(name, int(args[0]), int(args[1]))
+        elif verb == "version":
+            return "ok " + __version__
         elif verb == "list":
             return "ok " + "|".join(self.lock_of(name).contenders())
         else:

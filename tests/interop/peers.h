@@ -19,6 +19,7 @@
  *     j1 revoke PATH MS       ask the holder at PATH to let go ok | no: still there
  *     j1 revoked L MS         wait to be asked for it          ok | no
  *     j1 drop L               free the handle                  ok
+ *     j1 version              the release of Curator, Kazoo    ok 5.4.0
  *
  * Anything unexpected is answered "error WHAT". A peer ends when its input does. */
 #ifndef ZKINTEROP_PEERS_H

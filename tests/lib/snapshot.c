@@ -5,7 +5,8 @@
  *   ACLs      int n, then n times: long key, int m, then m times: int perms, text scheme, text id
  *   nodes     text path, buffer data, long ACL key, stat (below); the path "/" ends the list
  *   seal      long Adler32 of all before it, text "/"
- * The root's path is the empty text. With the digest feature on, more follows behind the seal. */
+ * The root's path is the empty text. With the digest feature on, more follows behind the seal, and since
+ * 3.9 the last zxid too, if it is not turned off. */
 #include "snapshot.h"
 
 #include "bytes.h"
@@ -191,7 +192,7 @@ static int open_image(struct image *im, const char *data_dir, const char *path,
     if (bytes_get64(im->data + im->at) != (int64_t)adler32(im->data, im->at))
         return fail(err, size, "its checksum is wrong", im->file);
     if (im->n - im->at != 13)
-        return fail(err, size, "written with the digest feature on; see no_digest", im->file);
+        return fail(err, size, "more is behind its seal; see no_digest", im->file);
     if (*counter == NULL)
         return fail(err, size, "not in the newest snapshot: restart the server once more", path);
     return 0;

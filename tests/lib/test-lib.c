@@ -212,6 +212,20 @@ static void server_packets_count_the_words_too(void **state)
     check_num(received_later - received, ==, 2);
 }
 
+static void the_server_tells_its_version(void **state)
+{
+    char text[4096], expected[64];
+    int version = flw_version(zks_host(), zks_port(shared, 0));
+
+    (void)state;
+    check_true(flw_query(zks_host(), zks_port(shared, 0), "srvr", text, sizeof text) > 0);
+    snprintf(expected, sizeof expected, "version: %d.%d.%d", version / 10000, version / 100 % 100,
+             version % 100);
+    check_true(strstr(text, expected) != NULL);
+    check_num(version, >=, 30400);
+    check_num(version, <, 100000);
+}
+
 static void connections_are_counted(void **state)
 {
     int port = zks_port(shared, 0);
@@ -314,6 +328,7 @@ static const struct CMUnitTest other_tests[] = {
     cmocka_unit_test(wrong_password_kills_nothing),
     cmocka_unit_test(session_packets_are_exact),
     cmocka_unit_test(server_packets_count_the_words_too),
+    cmocka_unit_test(the_server_tells_its_version),
     cmocka_unit_test(connections_are_counted),
     cmocka_unit_test(watches_are_counted),
     cmocka_unit_test(counter_can_be_set),

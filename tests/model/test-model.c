@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulated ensemble assumes, each piece as a script that a real server answers alike. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "cluster.h"
+#include "driver/handle.h"
 #include "pair.h"
+#include "proxy.h"
 #include "sim/fake.h"
 
 #define SILENT_MS 1000
@@ -53,7 +57,8 @@ static void failures_are_told_apart(void **state)
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/a"), "make /a exists\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z1\n");
-    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true), "make /a/x-0000000000/b badpath\n");
+    pair_ask(p, 0, ASK(MAKE, "/a/x-0000000000/b", .flag = true),
+             "make /a/x-0000000000/b badpath\n");
     pair_ask(p, 0, ASK(CREATE, "/a/x-0000000000/y-", .data = ""),
              "create /a/x-0000000000/y- badpath\n");
     pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
@@ -550,10 +555,40 @@ static void a_wiped_server_tells_nothing(void **state)
     check_text(pair_told(p, 0), "");
 }
 
-/* Goal: an event does not say which state of the server it is from, so a client may meet an older one
- * behind it, after a broken link.
+/* What a client of libzookeeper has seen, as it tells the server when it connects. */
+struct teller {
+    atomic_int connects, events;
+    _Atomic int64_t zxid;
+};
+
+/* In the proxy. A connect request is: protocol version, zxid, and more. */
+static size_t take_zxid(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    struct teller *t = arg;
+
+    if (dir == PROXY_TO_SERVER && op == PROXY_CONNECT && size >= 4 + 8) {
+        t->zxid = bytes_get64(frame + 4);
+        t->connects++;
+    }
+    return size;
+}
+
+static void count_event(zhandle_t *zh, int type, int zk_state, const char *path, void *arg)
+{
+    struct teller *t = arg;
+
+    (void)zh, (void)zk_state, (void)path;
+    t->events += type == ZOO_CHANGED_EVENT;
+}
+
+static void log_nothing(const char *line)
+{
+    (void)line;
+}
+
+/* Goal: since 3.9 (ZOOKEEPER-4655) an event says which state of the server it is from, before it does not.
  * Method: the newest zxid that a raw client was told, before and after an event. */
-static void an_event_has_no_zxid(void **state)
+static void a_newer_servers_events_have_a_zxid(void **state)
 {
     const char *path = cluster_path("event");
     struct wire *w;
@@ -565,10 +600,47 @@ static void an_event_has_no_zxid(void **state)
     int64_t before = wire_last_zxid(w);
     check_ok(wire_set(raw, path, "x", -1));
     check_num(wire_wait_event(w, WAIT_MS, NULL, 0), ==, WIRE_CHANGED);
-    check_num(wire_last_zxid(w), ==, before);
+    int version = flw_version(zks_host(), zks_port(server, 0));
+    check_num(version, >, 0);
+    check_num(wire_last_zxid(w), ==, version >= 30900 ? wire_last_zxid(raw) : before);
     check_ok(wire_exists(w, path, NULL));
     check_num(wire_last_zxid(w), >, before);
     wire_close(w);
+}
+
+/* Goal: whatever an event says, libzookeeper keeps no zxid of it, so a client may meet an older state of the server
+ * behind it, after a broken link.
+ * Method: what it tells the server when it comes back behind an event, and behind an answer. */
+static void an_event_moves_no_zxid(void **state)
+{
+    static struct teller t;
+    const char *path = cluster_path("event");
+    struct proxy *proxy = NULL;
+    struct Stat stat;
+
+    (void)state;
+    check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    proxy_set_hook(proxy, take_zxid, &t);
+    zhandle_t *zh =
+        zookeeper_init2(proxy_address(proxy), NULL, SESSION_MS, NULL, NULL, 0, log_nothing);
+    check_true(zh != NULL);
+    check_wait(zoo_state(zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    check_ok(zoo_wexists(zh, path, count_event, &t, &stat));
+    check_ok(wire_set(raw, path, "x", -1));
+    int64_t change = wire_last_zxid(raw);
+    check_wait(t.events == 1, WAIT_MS);
+    proxy_cut(proxy);
+    check_wait(t.connects == 2 && zoo_state(zh) == ZOO_CONNECTED_STATE, WAIT_MS);
+    check_num(t.zxid, >, 0);
+    check_num(t.zxid, <, change);
+    check_ok(zoo_exists(zh, path, 0, &stat));
+    check_num(stat.mzxid, ==, change);
+    proxy_cut(proxy);
+    check_wait(t.connects == 3, WAIT_MS);
+    check_num(t.zxid, >=, change);
+    zookeeper_close(zh);
+    proxy_stop(proxy);
 
     struct fake_prng prng = {.plain = true};
     struct fake fake;
@@ -582,7 +654,7 @@ static void an_event_has_no_zxid(void **state)
     struct fake_message *message;
     while ((message = fake_next(h)))
         fake_message_free(message);
-    before = h->seen;
+    int64_t before = h->seen;
     fake_write(&fake, fake_find(&fake, "/a"), "x");
     fake_catch_up(h, fake.zxid);
     message = fake_next(h);
@@ -676,7 +748,8 @@ int main(int argc, char **argv)
         pair_test(the_counter_sticks_at_its_end),
         pair_test(a_burst_gets_past_the_counters_end),
         pair_test(a_wiped_server_tells_nothing),
-        cluster_test(an_event_has_no_zxid),
+        cluster_test(a_newer_servers_events_have_a_zxid),
+        cluster_test(an_event_moves_no_zxid),
         cluster_test(a_silent_session_expires_in_time),
     };
 

@@ -144,6 +144,7 @@ static void set_counters(void)
     char err[512] = "";
 
     wire_close(raw);
+    raw = NULL;
     check_ok(zks_restart_node(server, 0)); /* writes a snapshot */
     check_ok(zks_stop_node(server, 0));
     if (snap_set_counter(zks_data_dir(server, 0), "/numbers/used-up", 0x7ff00000, err,
