@@ -83,8 +83,9 @@ class Tree:
 
     def apply(self, patch, names):
         self.touched |= set(names)
-        must(["patch", "-p1", "--no-backup-if-mismatch", "-r", "-", "-i", str(patch)], UNIT_SECONDS,
-             cwd=self.path)
+        # With fuzz it may go into a place that only looks like the one that is meant.
+        must(["patch", "-p1", "-F0", "--no-backup-if-mismatch", "-r", "-", "-i", str(patch)],
+             UNIT_SECONDS, cwd=self.path)
 
     def write(self, name, text):
         self.touched.add(name)
