@@ -204,6 +204,12 @@ void hand_write_late(struct hand *h)
     write_all(h, 0);
 }
 
+int hand_renew(struct hand *h, int lease_ms)
+{
+    note_hand(h, '<', net_boot_ns(), "");
+    return zkl_mutex_renew(h->mutex, lease_ms);
+}
+
 bool hand_use(struct hand *h)
 {
     int64_t until_ns = prove(h);

@@ -271,7 +271,7 @@ static bool play_leases(struct worker *w)
         return false;
     hand_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
-        int rc = zkl_mutex_renew(h.mutex, chance_between(&w->chance, 20, 400));
+        int rc = hand_renew(&h, chance_between(&w->chance, 20, 400));
         if (rc != 0 && rc != ZKL_ELOST)
             call_odd(w, "renew", rc);
         hand_work(&h, chance_between(&w->chance, 10, 300));

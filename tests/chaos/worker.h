@@ -87,6 +87,8 @@ struct record *hand_add(struct hand *h, enum place place, enum access access, in
 void hand_work(struct hand *h, int most_ms);
 /* Once. False: not proved now. */
 bool hand_use(struct hand *h);
+/* zkl_mutex_renew: its end may come sooner than the windows said that were read. */
+int hand_renew(struct hand *h, int lease_ms);
 /* Give all back. */
 void hand_leave(struct hand *h);
 /* The write of somebody who did not look. */

@@ -6,6 +6,7 @@
     ? NS WORKER release HALF=PATH...
     ! NS WORKER CODE...                                       one for each
     ~ NS WORKER HALF=PATH...                         these holds are proved until then
+    < NS WORKER HALF=PATH...                         from here on they are as proved as the next look says
     w NS NS                                          the ensemble has lost its data, between the two
 
 WORKER is PID.THREAD and is in one call at a time. HALF is "alone" (a mutex, or the write half), "shared" (the same, of
@@ -142,10 +143,10 @@ class Reader:
                 self.acquired(name, call, int(at), flags, items, words)
             else:
                 self.released(name, call, int(at), items, words)
-        elif way == "~":
+        elif way in "~<":
             for item in map(split_item, words):
                 for hold in worker.holds[item.path, item.half]:
-                    hold.proved = max(hold.proved or 0, int(at))
+                    hold.proved = (max if way == "~" else min)(hold.proved or int(at), int(at))
         else:
             raise Bad(f"no line begins with {way}")
 

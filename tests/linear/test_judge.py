@@ -301,6 +301,21 @@ class Losses(Judge):
             ? 3 2.0 acquire alone
             ! 5 2.0 0 b:1""")
 
+    def test_a_lease_that_was_renewed_to_end_sooner(self):
+        begun = """
+            ? 1 1.0 acquire alone
+            ! 2 1.0 0 a:1
+            ~ 50 1.0 alone
+            {} 3 1.0 alone
+            ~ 5 1.0 alone
+            ? 4 2.0 acquire alone
+            ! {} 2.0 0 b:1
+            ? 20 1.0 release alone
+            ! 21 1.0 -16"""
+        self.good(begun.format("<", 6))
+        self.bad(begun.format("<", 4.5), "somebody is inside")
+        self.bad(begun.format("~", 6), "somebody is inside")
+
     def test_who_was_killed(self):
         killed = """
             ? 1 1.0 acquire alone
