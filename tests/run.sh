@@ -4,8 +4,9 @@
 #                           (that of threads: without sim) and cluster without its slow tests, with
 #                           valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos, bench, models and mutants to the program: sim
-#                           --schedules N --seed S, chaos --minutes 30 --seed 1, soak --help, models --help
+#                           those of sim, demo, soak, chaos, linear, bench, models and mutants to the program: sim
+#                           --schedules N --seed S, chaos --minutes 30 --seed 1, linear --long, linear planted,
+#                           soak --help, models --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -37,6 +38,7 @@ interop       150  C, Java (Curator) and Python (Kazoo) on one lock
 soak          150  multi-locks and single locks of 8 processes on 6 paths at once
 bench          60  tests/bench for some seconds: that it runs, and that its witness sees who does not lock
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
+linear        240  the calls of a short soak, chaos and interop, judged for linearizability by a judge of its own
 examples      120  the programs of examples/
 demo           90  examples/demo.sh itself, with a short run; its JSON, picture and live progress
 gcc-address   360  unit, sim, cluster, fault, curator and tool under gcc with address and undefined behaviour sanitizers
@@ -107,7 +109,7 @@ install() # SUITE: what it can't do without, then what it would skip
     house | all) zkl_install_packages mandoc || echo "going on without mandoc" ;;
     esac
     case $1 in
-    interop | long | all)
+    interop | linear | long | all)
         zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
             echo "going on without Curator and Kazoo"
         ;;
@@ -118,13 +120,13 @@ install() # SUITE: what it can't do without, then what it would skip
         ;;
     esac
     case $1 in
-    chaos | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
+    chaos | linear | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
     examples | long | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
     esac
     case $1 in
-    planted | mutants | all) zkl_install_packages patch || return 1 ;;
+    planted | mutants | linear | all) zkl_install_packages patch || return 1 ;;
     esac
     case $1 in
     models | all) zkl_install_packages spin || echo "going on without spin" ;;
@@ -494,6 +496,13 @@ suite() # NAME [options]
         by_itself sh tests/bench/run.sh "$@"
         ;;
     models) models "$@" ;;
+    linear)
+        if [ $# -eq 0 ]; then
+            plain && tests gcc --suite linear --verbose
+        else
+            plain && by_itself python3 tests/linear/run.py "$@"
+        fi
+        ;;
     planted) by_itself python3 tests/planted/mutants.py --short ${brief:+--every 4} --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker.h"
 
+#include <stdio.h>
+
+#include "calls.h"
 #include "chance.h"
 #include "net.h"
 
@@ -28,6 +31,76 @@ void call_odd(struct worker *w, const char *what, int rc)
               zkl_strerror(rc), zkl_error_detail());
 }
 
+/* --- the record of calls ---------------------------------------------------------------------- */
+
+/* "read=/chaos/rwlock". Where threads may have one node in turn: see options_at. */
+static void add_place(struct calls_line *line, enum place place, enum access access)
+{
+    char half[20];
+
+    if (access == PERMIT)
+        snprintf(half, sizeof half, "permit%d", PERMITS_MAX);
+    else
+        snprintf(half, sizeof half, "%s",
+                 access == READING                     ? "read"
+                 : place == MUTEX || place == REVOKED ? "shared"
+                 : place == SINGLE                     ? "once"
+                                                       : "alone");
+    calls_add(line, " %s=/chaos/%s", half, place_name((int)place));
+}
+
+int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wish *wishes,
+                  int count)
+{
+    unsigned flags = wait != NULL ? wait->flags : 0;
+    int64_t now = call_begin(w);
+    struct calls_line line = calls_line('?', now, w->number);
+
+    calls_add(&line, " acquire%s%s", flags & ZKL_WAIT_TRY ? " try" : "",
+              flags & ZKL_WAIT_SYNC ? " sync" : "");
+    for (int i = 0; i < count; i++)
+        add_place(&line, wishes[i].place, wishes[i].access);
+    calls_write(&line);
+    return now;
+}
+
+void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count)
+{
+    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
+
+    calls_add(&line, " %d", rc);
+    for (int i = 0; rc == 0 && i < count; i++)
+        calls_add(&line, " %llx:%d", (unsigned long long)grants[i].token, grants[i].hold_count);
+    calls_write(&line);
+    call_end(w);
+}
+
+static struct record *held(const struct hand *h, int i)
+{
+    return &h->w->seat->hold[h->slots[i]];
+}
+
+static void note_hand(const struct hand *h, char way, int64_t ns, const char *verb)
+{
+    struct calls_line line = calls_line(way, ns, h->w->number);
+
+    calls_add(&line, "%s", verb);
+    for (int i = 0; i < h->count; i++)
+        add_place(&line, (enum place)held(h, i)->place, (enum access)held(h, i)->access);
+    calls_write(&line);
+}
+
+static void note_codes(const struct hand *h, const int *codes)
+{
+    struct calls_line line = calls_line('!', net_boot_ns(), h->w->number);
+
+    for (int i = 0; i < h->count; i++)
+        calls_add(&line, " %d", codes[i]);
+    calls_write(&line);
+}
+
+/* --- holds ------------------------------------------------------------------------------------ */
+
 struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
                         uint64_t token)
 {
@@ -49,11 +122,6 @@ struct record *hand_add(struct hand *h, enum place place, enum access access, in
     seat->open[slot] = true;
     h->slots[h->count++] = slot;
     return &seat->hold[slot];
-}
-
-static struct record *held(const struct hand *h, int i)
-{
-    return &h->w->seat->hold[h->slots[i]];
 }
 
 /* --- the window ------------------------------------------------------------------------------- */
@@ -89,6 +157,8 @@ static int64_t prove(struct hand *h)
 
     for (int i = 0; !looks(h) && i < h->count; i++)
         held(h, i)->until_ns = now;
+    if (!looks(h) || window > 0)
+        note_hand(h, '~', now + (window > 0 ? window * MS : 0), "");
     if (!looks(h))
         return INT64_MAX;
     if (window < 0)
@@ -132,6 +202,12 @@ static void write_all(struct hand *h, int64_t proved_until_ns)
 void hand_write_late(struct hand *h)
 {
     write_all(h, 0);
+}
+
+int hand_renew(struct hand *h, int lease_ms)
+{
+    note_hand(h, '<', net_boot_ns(), "");
+    return zkl_mutex_renew(h->mutex, lease_ms);
 }
 
 bool hand_use(struct hand *h)
@@ -211,7 +287,9 @@ void hand_leave(struct hand *h)
 
     for (int i = 0; i < h->count; i++)
         held(h, i)->left_ns = now;
+    note_hand(h, '?', now, " release");
     unlock(h, codes);
+    note_codes(h, codes);
     for (int i = 0; i < h->count; i++) {
         if (codes[i] == ZKL_ELOST && chance(&h->w->chance, 50))
             hand_write_late(h);

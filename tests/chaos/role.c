@@ -33,7 +33,6 @@ static bool is_expected(const struct zkl_wait *wait, int rc)
 
 static bool answered(struct worker *w, const struct zkl_wait *wait, const char *what, int rc)
 {
-    call_end(w);
     if (!is_expected(wait, rc))
         call_odd(w, what, rc);
     w->seat->busy += rc == ZKL_EBUSY;
@@ -53,8 +52,10 @@ static bool take(struct worker *w, struct hand *h, struct zkl_mutex *mutex, enum
     if (w->board->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
         mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
     *h = (struct hand){.w = w, .mutex = mutex};
-    int64_t asked_ns = call_begin(w);
-    if (!answered(w, wait, "acquire", zkl_mutex_acquire(mutex, wait, &grant)))
+    int64_t asked_ns = ask_begin(w, wait, &(struct wish){place, access}, 1);
+    int rc = zkl_mutex_acquire(mutex, wait, &grant);
+    ask_end(w, rc, &grant, 1);
+    if (!answered(w, wait, "acquire", rc))
         return false;
     hand_add(h, place, access, asked_ns, grant.token);
     return true;
@@ -156,10 +157,10 @@ static void downgrade(struct worker *w, struct hand *writer)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
     struct hand reader = {.w = w, .mutex = zkl_rwlock_read(w->client->rwlock)};
-    int64_t asked_ns = call_begin(w);
+    int64_t asked_ns = ask_begin(w, NULL, &(struct wish){RWLOCK, READING}, 1);
     int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
 
-    call_end(w);
+    ask_end(w, rc, &grant, 1);
     if (rc != 0 && rc != ZKL_ELOST)
         call_odd(w, "downgrade", rc);
     if (rc == 0) {
@@ -197,17 +198,22 @@ static bool play_reads(struct worker *w)
 static bool play_permits(struct worker *w)
 {
     int count = chance_between(&w->chance, 1, 2);
+    static const struct wish wishes[] = {{PERMITS, PERMIT}, {PERMITS, PERMIT}};
+    struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct hand h = {.w = w};
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = call_begin(w);
-    if (!answered(w, &wait, "permits",
-                  zkl_semaphore_acquire(w->client->semaphore, count, &wait, h.permits)))
+    int64_t asked_ns = ask_begin(w, &wait, wishes, count);
+    int rc = zkl_semaphore_acquire(w->client->semaphore, count, &wait, h.permits);
+    for (int i = 0; rc == 0 && i < count; i++)
+        grants[i].token = zkl_permit_token(h.permits[i]);
+    ask_end(w, rc, grants, count);
+    if (!answered(w, &wait, "permits", rc))
         return false;
     for (int i = 0; i < count; i++)
-        hand_add(&h, PERMITS, PERMIT, asked_ns, zkl_permit_token(h.permits[i]));
+        hand_add(&h, PERMITS, PERMIT, asked_ns, grants[i].token);
     hand_work(&h, length_ms(w));
     hand_leave(&h);
     return true;
@@ -217,8 +223,8 @@ static bool play_several(struct worker *w)
 {
     struct client *c = w->client;
     bool reads = chance(&w->chance, 50);
-    const enum place places[] = {MUTEX, RWLOCK, PERMITS};
-    const enum access accesses[] = {ALONE, reads ? READING : ALONE, PERMIT};
+    const struct wish wishes[] = {
+        {MUTEX, ALONE}, {RWLOCK, reads ? READING : ALONE}, {PERMITS, PERMIT}};
     struct zkl_member members[] = {
         zkl_member_mutex(c->mutex[MUTEX]),
         zkl_member_mutex(reads ? zkl_rwlock_read(c->rwlock) : zkl_rwlock_write(c->rwlock)),
@@ -236,11 +242,13 @@ static bool play_several(struct worker *w)
     }
     if (chance(&w->chance, 30))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    int64_t asked_ns = call_begin(w);
-    bool granted = answered(w, &wait, "multi-lock", zkl_multi_acquire(h.multi, &wait, grants));
+    int64_t asked_ns = ask_begin(w, &wait, wishes + first, (int)count);
+    rc = zkl_multi_acquire(h.multi, &wait, grants);
+    ask_end(w, rc, grants, (int)count);
+    bool granted = answered(w, &wait, "multi-lock", rc);
     for (size_t i = 0; granted && i < count; i++) {
         h.members[i] = i;
-        hand_add(&h, places[first + i], accesses[first + i], asked_ns, grants[i].token);
+        hand_add(&h, wishes[first + i].place, wishes[first + i].access, asked_ns, grants[i].token);
     }
     if (granted) {
         hand_work(&h, length_ms(w));
@@ -263,7 +271,7 @@ static bool play_leases(struct worker *w)
         return false;
     hand_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
-        int rc = zkl_mutex_renew(h.mutex, chance_between(&w->chance, 20, 400));
+        int rc = hand_renew(&h, chance_between(&w->chance, 20, 400));
         if (rc != 0 && rc != ZKL_ELOST)
             call_odd(w, "renew", rc);
         hand_work(&h, chance_between(&w->chance, 10, 300));

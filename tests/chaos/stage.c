@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calls.h"
 #include "chance.h"
 #include "fourlw.h"
 #include "net.h"
@@ -395,11 +396,13 @@ int stage_wipe_all(struct stage *s)
     for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms; crowd_reap(s))
         net_nap_ms(20);
     s->board->era++;
+    int64_t from_ns = net_boot_ns();
     for (int i = 0; i < PLACES; i++)
         s->board->newest[i] = 0;
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (zks_wipe_node(s->zks, (size_t)i) != 0)
             return -1;
     }
+    calls_write_wipe(from_ns, net_boot_ns());
     return stage_heal(s);
 }

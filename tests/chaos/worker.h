@@ -68,6 +68,18 @@ int64_t call_begin(struct worker *w);
 void call_end(struct worker *w);
 void call_odd(struct worker *w, const char *what, int rc);
 
+/* What a call asks for. */
+struct wish {
+    enum place place;
+    enum access access;
+};
+
+/* call_begin and call_end of a call that acquires, and its record for tests/linear. The grants: one for
+ * each wish. */
+int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wish *wishes,
+                  int count);
+void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count);
+
 /* One hold more, granted now; alone: a write lock too. */
 struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
                         uint64_t token);
@@ -75,6 +87,8 @@ struct record *hand_add(struct hand *h, enum place place, enum access access, in
 void hand_work(struct hand *h, int most_ms);
 /* Once. False: not proved now. */
 bool hand_use(struct hand *h);
+/* zkl_mutex_renew: its end may come sooner than the windows said that were read. */
+int hand_renew(struct hand *h, int lease_ms);
 /* Give all back. */
 void hand_leave(struct hand *h);
 /* The write of somebody who did not look. */

@@ -43,6 +43,8 @@ public final class Peer {
 
     private static CuratorFramework client;
     private static FileChannel journal;
+    private static FileChannel calls; // null: no record for tests/linear
+    private static final long PID = ProcessHandle.current().pid();
     private static final Map<String, Handle> handles = new ConcurrentHashMap<>();
 
     /** Something that can be locked, by the recipe it is. */
@@ -58,6 +60,10 @@ public final class Peer {
         abstract boolean lock(Worker worker, long ms) throws Exception;
 
         abstract void unlock(Worker worker) throws Exception;
+
+        String half() {
+            return access == 'r' ? "read" : "alone";
+        }
 
         Collection<String> nodes() throws Exception {
             throw new IllegalArgumentException("has no list");
@@ -125,9 +131,11 @@ public final class Peer {
 
     private static final class Permits extends Handle {
         private final InterProcessSemaphoreV2 semaphore;
+        private final int permits;
 
         Permits(List<String> paths, int permits) {
             super('p', paths);
+            this.permits = permits;
             semaphore = new InterProcessSemaphoreV2(client, paths.get(0), permits);
         }
 
@@ -144,6 +152,11 @@ public final class Peer {
         void unlock(Worker worker) {
             List<Lease> leases = worker.leases.get(this);
             semaphore.returnLease(leases.remove(leases.size() - 1));
+        }
+
+        @Override
+        String half() {
+            return "permit" + permits;
         }
 
         @Override
@@ -302,13 +315,34 @@ public final class Peer {
             for (int i = 0; i < rounds; i++) {
                 String half = random.nextInt(100) < writers ? ".write" : ".read";
                 Handle handle = handles.containsKey(name) ? handle(name) : handle(name + half);
-                if (!handle.lock(this, RUN_MS)) {
+                record("? ", "acquire" + places(handle));
+                boolean locked = handle.lock(this, RUN_MS);
+                record("! ", locked ? "0" + " 0:1".repeat(handle.paths.size()) : "-12");
+                if (!locked) {
                     throw new IllegalStateException("not acquired in round " + i);
                 }
                 note('+', handle);
                 LockSupport.parkNanos(handle.access == 'p' ? PERMIT_NAP_NS : NAP_NS);
                 note('-', handle);
+                record("? ", "release" + places(handle));
                 handle.unlock(this);
+                record("! ", "0" + " 0".repeat(handle.paths.size() - 1));
+            }
+        }
+
+        private static String places(Handle handle) {
+            StringBuilder text = new StringBuilder();
+            for (String path : handle.paths) {
+                text.append(' ').append(handle.half()).append('=').append(path);
+            }
+            return text.toString();
+        }
+
+        // nanoTime is CLOCK_MONOTONIC, as that of the other languages.
+        private void record(String way, String words) throws IOException {
+            if (calls != null) {
+                String line = way + System.nanoTime() + " " + PID + "." + getName().substring(1) + " " + words + "\n";
+                calls.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
             }
         }
 
@@ -347,6 +381,11 @@ public final class Peer {
         client.start();
         journal = FileChannel.open(
             Path.of(args[1]), StandardOpenOption.WRITE, StandardOpenOption.APPEND);
+        String record = System.getenv("ZKL_CALLS");
+        if (record != null) {
+            calls = FileChannel.open(Path.of(record), StandardOpenOption.WRITE, StandardOpenOption.APPEND,
+                StandardOpenOption.CREATE);
+        }
         if (!client.blockUntilConnected(SESSION_MS, TimeUnit.MILLISECONDS)) {
             throw new IOException("no connection to " + args[0]);
         }

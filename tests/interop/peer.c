@@ -12,6 +12,8 @@
 
 #include <zklock/inspect.h>
 
+#include "calls.h"
+
 #define SESSION_MS 30000
 #define RUN_MS 60000
 #define INSPECT_MS 10000
@@ -62,6 +64,84 @@ static int lock(struct worker *w, struct handle *h, int ms)
     return h->kind->lock(h, &wait, &w->held);
 }
 
+/* --- the record of calls, for tests/linear: all languages write it by CLOCK_MONOTONIC ---------- */
+
+static size_t places_of(const struct handle *h)
+{
+    return h->paths_count * (size_t)h->count;
+}
+
+static void write_places(struct calls_line *line, const struct handle *h)
+{
+    char half[20] = "alone";
+
+    if (h->access == 'p')
+        snprintf(half, sizeof half, "permit%d", zkl_semaphore_permits(h->semaphore));
+    else if (h->access == 'r')
+        snprintf(half, sizeof half, "read");
+    for (size_t i = 0; i < places_of(h); i++)
+        calls_add(line, " %s=%s", half, h->paths[i % h->paths_count]);
+    calls_write(line);
+}
+
+static struct calls_line record_line(const struct worker *w, char way, int64_t ns)
+{
+    return calls_line(way, ns, atoi(w->name + 1));
+}
+
+static void record(const struct worker *w, const struct handle *h, const char *verb)
+{
+    struct calls_line line = record_line(w, '?', zkl_now_ns());
+
+    calls_add(&line, " %s", verb);
+    write_places(&line, h);
+}
+
+/* The last path is named first: see multi_make. */
+static uint64_t token_of(const struct worker *w, const struct handle *h, size_t i)
+{
+    if (h->semaphore != NULL)
+        return zkl_permit_token(w->held.permits[i]);
+    if (h->multi != NULL)
+        return zkl_multi_token(h->multi, h->paths_count - 1 - i);
+    return h->mutex != NULL ? zkl_mutex_token(h->mutex) : 0;
+}
+
+static int64_t window_of(const struct worker *w, const struct handle *h)
+{
+    if (h->semaphore != NULL)
+        return zkl_permit_window_ms(w->held.permits[0]);
+    if (h->multi != NULL)
+        return zkl_multi_window_ms(h->multi);
+    return h->mutex != NULL ? zkl_mutex_window_ms(h->mutex) : 0;
+}
+
+static void record_grant(const struct worker *w, const struct handle *h, int rc)
+{
+    int64_t now = zkl_now_ns();
+    struct calls_line line = record_line(w, '!', now), look;
+
+    calls_add(&line, " %d", rc);
+    for (size_t i = 0; rc == 0 && i < places_of(h); i++)
+        calls_add(&line, " %llx:1", (unsigned long long)token_of(w, h, i));
+    calls_write(&line);
+    int64_t window = rc == 0 ? window_of(w, h) : 0;
+    look = record_line(w, '~', now + window * INT64_C(1000000));
+    if (window > 0)
+        write_places(&look, h);
+}
+
+static void record_codes(const struct worker *w, const struct handle *h, int rc)
+{
+    struct calls_line line = record_line(w, '!', zkl_now_ns());
+
+    for (size_t i = 0; i < places_of(h); i++)
+        calls_add(&line, " %d", rc);
+    calls_write(&line);
+}
+
+/* --- visits ----------------------------------------------------------------------------------- */
+
 static void note(const struct worker *w, char way, const struct handle *h)
 {
     for (size_t i = 0; i < h->paths_count * (size_t)h->count; i++) {
@@ -75,14 +155,19 @@ static void note(const struct worker *w, char way, const struct handle *h)
 
 static int visit_once(struct worker *w, struct handle *h)
 {
+    record(w, h, "acquire");
     int rc = lock(w, h, RUN_MS);
 
+    record_grant(w, h, rc);
     if (rc != 0)
         return rc;
     note(w, '+', h);
     nanosleep(&(struct timespec){.tv_nsec = h->access == 'p' ? PERMIT_NAP_NS : NAP_NS}, NULL);
     note(w, '-', h);
-    return h->kind->unlock(h, &w->held);
+    record(w, h, "release");
+    rc = h->kind->unlock(h, &w->held);
+    record_codes(w, h, rc);
+    return rc;
 }
 
 static int percent(struct worker *w)

@@ -105,6 +105,8 @@ class Peer:
         self.client = KazooClient(hosts=servers, timeout=SESSION_S)
         self.client.start(timeout=SESSION_S)
         self.journal = os.open(journal, os.O_WRONLY | os.O_APPEND)
+        calls = os.environ.get("ZKL_CALLS")
+        self.calls = os.open(calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if calls else None
         self.handles = {}
         self.output = threading.Lock()
 
@@ -184,17 +186,31 @@ class Worker(threading.Thread):
             got = False
         return "ok" if got else "no"
 
+    def record(self, way, words, handle=None):
+        """For tests/linear."""
+        if self.peer.calls is None:
+            return
+        place = f" {'read' if handle.access == 'r' else 'alone'}={handle.path}" if handle else ""
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        os.write(self.peer.calls, f"{way} {now} {os.getpid()}.{self.name[1:]} {words}{place}\n".encode())
+
     def visit(self, name, rounds, writers):
         for i in range(rounds):
             half = ".write" if self.random.randrange(100) < writers else ".read"
             which = name if name in self.peer.handles else name + half
             lock = self.lock_of(which)
-            if not lock.acquire(timeout=RUN_S):
+            handle = self.peer.handles[which]
+            self.record("?", "acquire", handle)
+            got = lock.acquire(timeout=RUN_S)
+            self.record("!", "0 0:1" if got else "-12")
+            if not got:
                 raise RuntimeError(f"not acquired in round {i}")
-            self.note("+", self.peer.handles[which])
+            self.note("+", handle)
             time.sleep(NAP_S)
-            self.note("-", self.peer.handles[which])
+            self.note("-", handle)
+            self.record("?", "release", handle)
             lock.release()
+            self.record("!", "0")
 
     def note(self, way, handle):
         os.write(self.peer.journal, f"{way}{handle.access} {self.name} {handle.path}\n".encode())

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "calls.h"
 #include "net.h"
 
 #define MS INT64_C(1000000)
@@ -114,4 +115,48 @@ struct zkl_wait call_begin(struct worker *w, const char *call, const struct set 
     asks(w, set);
     call_say(w, call, set, ends[patience]);
     return wait;
+}
+
+/* --- the record ------------------------------------------------------------------------------- */
+
+static void add_place(struct calls_line *line, struct place place)
+{
+    calls_add(line, " %s=%s", place.access == READING ? "read" : "alone", soak_path(place.path));
+}
+
+void note_begin(struct worker *w, const char *verb, const struct set *set)
+{
+    struct calls_line line = calls_line('?', net_boot_ns(), w->number);
+
+    calls_add(&line, " %s", verb);
+    for (int i = 0; i < set->count; i++)
+        add_place(&line, set->place[i]);
+    calls_write(&line);
+}
+
+void note_grants(struct worker *w, int rc, const struct zkl_grant *grants, int count)
+{
+    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
+
+    calls_add(&line, " %d", rc);
+    for (int i = 0; rc == 0 && i < count; i++)
+        calls_add(&line, " %llx:%d", (unsigned long long)grants[i].token, grants[i].hold_count);
+    calls_write(&line);
+}
+
+void note_codes(struct worker *w, const int *codes, int count)
+{
+    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
+
+    for (int i = 0; i < count; i++)
+        calls_add(&line, " %d", codes[i]);
+    calls_write(&line);
+}
+
+void note_proved(struct worker *w, struct place place, int64_t until_ns)
+{
+    struct calls_line line = calls_line('~', until_ns, w->number);
+
+    add_place(&line, place);
+    calls_write(&line);
 }

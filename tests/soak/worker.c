@@ -66,13 +66,22 @@ static void move(struct worker *w, int path, enum access to, uint64_t token)
     witness_move(w->board, w->number, path, to, token);
 }
 
+static void look(struct worker *w, struct place place)
+{
+    int64_t now = net_boot_ns(), window = zkl_mutex_window_ms(handle(w, place));
+
+    if (window > 0)
+        note_proved(w, place, now + window * INT64_C(1000000));
+    else
+        count_in(w, UNPROVED);
+}
+
 static void held(struct worker *w, struct place place)
 {
     struct zkl_mutex *mutex = handle(w, place);
 
     w->holds[place.path][place.access]++;
-    if (zkl_mutex_still_held(mutex, 1) != 1)
-        count_in(w, UNPROVED);
+    look(w, place);
     if (zkl_mutex_token(mutex) == 0)
         call_odd(w, "no token", 0);
     move(w, place.path, access_of(w, place.path), zkl_mutex_token(mutex));
@@ -91,8 +100,11 @@ static void give_back(struct worker *w, const struct visit *v, const struct unit
     for (int i = set->count; i-- > 0;)
         gives_back(w, set->place[i]);
     call_say(w, "unlock of", set, "");
-    int rc = unit->multi ? zkl_multi_unlock(unit->multi, NULL)
-                         : zkl_mutex_unlock(handle(w, unit->place));
+    int codes[SOAK_PATHS];
+    note_begin(w, "release", set);
+    int rc = unit->multi ? zkl_multi_unlock(unit->multi, codes)
+                         : (codes[0] = zkl_mutex_unlock(handle(w, unit->place)));
+    note_codes(w, codes, set->count);
     call_check(w, rc, 0);
 }
 
@@ -113,9 +125,13 @@ static void leave(struct worker *w, struct visit *v)
 static bool lock_one(struct worker *w, struct visit *v, struct place place, enum patience patience)
 {
     struct set one = {1, {place}};
+    struct zkl_grant grant = ZKL_GRANT_INIT;
     struct zkl_wait wait = call_begin(w, "mutex", &one, patience);
 
-    if (!call_end(w, &wait, zkl_mutex_acquire(handle(w, place), &wait, NULL), SINGLE))
+    note_begin(w, patience == TRY ? "acquire try" : "acquire", &one);
+    int rc = zkl_mutex_acquire(handle(w, place), &wait, &grant);
+    note_grants(w, rc, &grant, 1);
+    if (!call_end(w, &wait, rc, SINGLE))
         return false;
     v->units[v->count++] = (struct unit){.place = place};
     held(w, place);
@@ -153,7 +169,10 @@ static bool lock_multi(struct worker *w, struct visit *v, struct zkl_multi *mult
     for (int i = 0; i < v->set.count; i++)
         grants[i] = ZKL_GRANT_INIT;
     struct zkl_wait wait = call_begin(w, "multi", &v->set, patience);
-    if (!call_end(w, &wait, zkl_multi_acquire(multi, &wait, grants), MULTI))
+    note_begin(w, patience == TRY ? "acquire try" : "acquire", &v->set);
+    int rc = zkl_multi_acquire(multi, &wait, grants);
+    note_grants(w, rc, grants, v->set.count);
+    if (!call_end(w, &wait, rc, MULTI))
         return false;
     check_grants(w, v, grants);
     v->units[v->count++] = (struct unit){.multi = multi};
@@ -166,7 +185,10 @@ static bool lock_multi(struct worker *w, struct visit *v, struct zkl_multi *mult
 static void refused(struct worker *w, const struct visit *v, struct zkl_multi *multi)
 {
     call_say(w, "upgrading multi", &v->set, "");
-    call_check(w, zkl_multi_acquire(multi, NULL, NULL), ZKL_EDEADLK);
+    note_begin(w, "acquire", &v->set);
+    int rc = zkl_multi_acquire(multi, NULL, NULL);
+    note_grants(w, rc, NULL, 0);
+    call_check(w, rc, ZKL_EDEADLK);
     count_in(w, REFUSED);
 }
 
@@ -265,10 +287,15 @@ static void one_by_one(struct worker *w)
 /* Who does not lock, for the witness's own test. */
 static void trespass(struct worker *w)
 {
-    int path = chance_between(&w->chance, 0, SOAK_PATHS - 1);
+    int path = chance_between(&w->chance, 0, SOAK_PATHS - 1), released = 0;
+    const struct set one = {1, {{path, WRITING}}};
 
+    note_begin(w, "acquire", &one);
+    note_grants(w, 0, &(struct zkl_grant){.hold_count = 1}, 1);
     if (witness_move(w->board, w->number, path, WRITING, 0))
         witness_move(w->board, w->number, path, OUTSIDE, 0);
+    note_begin(w, "release", &one);
+    note_codes(w, &released, 1);
     net_nap_ms(1);
 }
 
