@@ -129,8 +129,8 @@ static int semaphore_make(struct handle *h, struct zkl_client *client, const cha
     h->count = number(option(options, "count"), 1);
     if (h->count > HANDLE_PERMITS_MAX)
         return ZKL_EINVAL;
-    int rc = zkl_semaphore_new(&h->semaphore, client, h->paths[0],
-                               number(option(options, "permits"), 1), &o);
+    h->permits = number(option(options, "permits"), 1);
+    int rc = zkl_semaphore_new(&h->semaphore, client, h->paths[0], h->permits, &o);
     return rc == 0 ? listen_to(h, options) : rc;
 }
 

@@ -76,7 +76,7 @@ static void write_places(struct calls_line *line, const struct handle *h)
     char half[20] = "alone";
 
     if (h->access == 'p')
-        snprintf(half, sizeof half, "permit%d", zkl_semaphore_permits(h->semaphore));
+        snprintf(half, sizeof half, "permit%d", h->permits);
     else if (h->access == 'r')
         snprintf(half, sizeof half, "read");
     for (size_t i = 0; i < places_of(h); i++)
