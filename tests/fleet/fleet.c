@@ -14,7 +14,7 @@
 #define EACH_LIBRARY 2 /* processes */
 #define PROCESSES (2 * EACH_LIBRARY)
 #define START_MS 120000
-#define RUN_MS 300000 /* it only ends a hang */
+#define QUIET_MS 120000 /* so long nobody came in: they hang */
 #define GONE_MS 10000
 #define HEAD_START_MS 300 /* for who is to queue behind the guard */
 #define RAW_SESSION_MS 60000
@@ -128,6 +128,17 @@ static const char *last_words(int i)
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
+/* Nothing keeps its session in the background, and a server that stands still for long breaks it. */
+void fleet_keep_raw(void)
+{
+    if (raw != NULL && wire_ping(raw) == 0)
+        return;
+    if (raw != NULL)
+        wire_abandon(raw);
+    raw = NULL;
+    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS));
+}
+
 /* Take what they say for a moment; false: one has ended without a "done". */
 static bool listen_to_all(const char **fault)
 {
@@ -154,20 +165,29 @@ static bool listen_to_all(const char **fault)
     return true;
 }
 
-/* Until all have said so. */
+/* Until all have said so; in vain if for so long nobody has come in. */
 static const char *await(const char *word, int ms)
 {
-    int64_t end_ms = net_now_ms() + ms;
+    int64_t end_ms = net_now_ms() + ms, ping_ms = 0;
+    long lines = 0;
     const char *fault = NULL;
 
     for (;;) {
         int said = 0;
+        if (net_now_ms() > ping_ms) {
+            fleet_keep_raw();
+            ping_ms = net_now_ms() + 1000;
+        }
         for (int i = 0; i < PROCESSES; i++)
             said += strstr(processes[i].said, word) != NULL;
         if (!witness_read(&witness))
             return witness.fault;
         if (said == PROCESSES)
             return NULL;
+        if (witness.lines > lines) {
+            lines = witness.lines;
+            end_ms = net_now_ms() + ms;
+        }
         if (!listen_to_all(&fault))
             return fault;
         if (net_now_ms() > end_ms)
@@ -224,7 +244,7 @@ static const char *let_all_go(const struct fleet *f)
         snprintf(guard, sizeof guard, "%s/" GUARD, f->guarded);
         check_ok(wire_delete(raw, guard, -1));
     }
-    return await("done", RUN_MS);
+    return await("done", QUIET_MS);
 }
 
 /* The places that the workers name, with their permits, before anybody comes. */
@@ -263,10 +283,13 @@ static int count_ephemerals(const char *path)
 {
     struct wire_names names;
     struct wire_stat stat;
-    int n = 0;
+    int n = 0, rc = wire_exists(raw, path, &stat);
 
-    if (wire_exists(raw, path, &stat) != 0 || wire_children(raw, path, &names) != 0)
+    if (rc == 0)
+        rc = wire_children(raw, path, &names);
+    if (rc == WIRE_NONODE)
         return 0;
+    check_ok(rc);
     for (size_t i = 0; i < names.n; i++) {
         char child[300];
         snprintf(child, sizeof child, "%s/%s", path[1] == '\0' ? "" : path, names.name[i]);
@@ -295,6 +318,7 @@ void fleet_check(const struct fleet *f)
     int64_t before[PATHS_MAX] = {0}, begin_ms = net_now_ms();
     int visits = 0;
 
+    fleet_keep_raw();
     for (int i = 0; i < PATHS_MAX && f->renewed[i] != NULL; i++)
         before[i] = birth(f->renewed[i]);
     const char *fault = fleet_run(f);
@@ -334,7 +358,8 @@ static int stop_server(void **state)
 {
     (void)state;
     bury_all();
-    wire_close(raw);
+    if (raw != NULL)
+        wire_close(raw);
     zks_stop(server);
     return 0;
 }

@@ -30,6 +30,9 @@ struct fleet {
 extern struct zks *server;
 extern struct wire *raw;
 
+/* It has a session that lives. */
+void fleet_keep_raw(void);
+
 #define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
 /* Run it to the end, or to the first broken rule: NULL, or that rule. */

@@ -4,6 +4,7 @@
 #include "fleet.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "snapshot.h"
 
@@ -44,6 +45,7 @@ static void set_counters(void)
     if (done)
         return;
     done = true;
+    fleet_keep_raw();
     check_ok(wire_create(raw, "/edge-sem", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/edge-single", "", WIRE_PERSISTENT, NULL, 0));
     for (size_t i = 0; i < EDGES; i++) {
@@ -53,6 +55,7 @@ static void set_counters(void)
             check_ok(wire_create(raw, guard, "", WIRE_PERSISTENT, NULL, 0));
     }
     wire_close(raw);
+    raw = NULL;
     check_ok(zks_restart_node(server, 0)); /* writes a snapshot */
     check_ok(zks_stop_node(server, 0));
     for (size_t i = 0; i < EDGES; i++) {
@@ -62,7 +65,7 @@ static void set_counters(void)
     }
     check_ok(zks_start_node(server, 0));
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
-    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), 60000));
+    fleet_keep_raw();
 }
 
 /* --- the runs --------------------------------------------------------------------------------- */
@@ -307,7 +310,8 @@ static void the_witness_sees_who_does_not_lock(void **state)
         .workers = {"mutex /seen"},
         .trespasser = "none /seen",
     });
-    check_true(fault != NULL);
+    if (fault == NULL || strstr(fault, "comes in beside") == NULL)
+        fail_msg("not seen, but: %s", fault != NULL ? fault : "nothing");
     print_message("seen: %s\n", fault);
 }
 

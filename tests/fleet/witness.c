@@ -173,6 +173,7 @@ static void take_bytes(struct witness *w, const char *bytes, size_t n)
         }
         w->rest[w->rest_length] = '\0';
         w->rest_length = 0;
+        w->lines++;
         witness_line(w, w->rest);
     }
 }

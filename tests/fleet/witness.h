@@ -42,6 +42,7 @@ struct witness {
     size_t rest_length;
     struct place places[PLACES_MAX];
     size_t count;
+    long lines;
     char fault[500]; /* the first broken rule as a sentence; empty: none */
 };
 
