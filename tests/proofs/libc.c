@@ -7,15 +7,14 @@
 
 char *any_text(size_t max)
 {
-    size_t length = nondet_size();
+    size_t before = nondet_size();
+    char *text = malloc(max + 1);
 
-    assume(length <= max);
-    char *text = malloc(length + 1);
-    assume(text != NULL);
-    for (size_t i = 0; i < length; i++)
-        assume(text[i] != '\0');
-    text[length] = '\0';
-    return text;
+    assume(text != NULL && before <= max);
+    for (size_t i = 0; i < max; i++)
+        assume(i < before || text[i] != '\0');
+    text[max] = '\0';
+    return text + before;
 }
 
 static bool is_in(char c, const char *set)

@@ -26,7 +26,7 @@ static inline int64_t any_between(int64_t low, int64_t high)
     return n;
 }
 
-/* Any text of at most max bytes, in memory that ends with its NUL. */
+/* Any text of at most max bytes, in memory that ends with its NUL, and if it has max begins with it. */
 char *any_text(size_t max);
 
 #endif

@@ -24,7 +24,7 @@ static void any_answered(struct zkl_proof *p, int64_t now)
 {
     int64_t earlier = 0;
 
-    p->first = (unsigned)any_between(0, ZKL_ANSWERED_MAX - 1);
+    p->first = ZKL_ANSWERED_MAX - 1; /* round the end; the ring is the same from anywhere */
     p->count = (unsigned)any_between(0, ANSWERED);
     for (unsigned i = 0; i < ANSWERED; i++) {
         struct zkl_answered *a = &p->answered[(p->first + i) % ZKL_ANSWERED_MAX];
@@ -141,6 +141,11 @@ void the_moment_that_is_told_is_enough(void)
     prove(at < zkl_proof_fresh_end(&p, stamp.proves_boot));
 }
 
+static int64_t nth_at(const struct zkl_proof *p, unsigned i)
+{
+    return p->answered[(p->first + i) % ZKL_ANSWERED_MAX].at_boot;
+}
+
 /* The room for answers is enough (the code asserts it): those remembered lie at least so far apart, whatever comes,
  * and none is older than P + 2 D when one is added. */
 void there_is_always_room_for_an_answer(void)
@@ -149,14 +154,12 @@ void there_is_always_room_for_an_answer(void)
     struct zkl_proof p = any_proof(before);
     int64_t apart = round_of(&p) / (ZKL_ANSWERED_MAX - 2);
 
-    assume(now >= before && p.up && p.first == 0 && p.count < ZKL_ANSWERED_MAX);
+    assume(now >= before && p.up && p.count < ZKL_ANSWERED_MAX);
     for (unsigned i = 1; i < p.count; i++)
-        assume(p.answered[i].at_boot - p.answered[i - 1].at_boot >= apart);
+        assume(nth_at(&p, i) - nth_at(&p, i - 1) >= apart);
     struct zkl_stamp stamp = any_stamp(&p, now);
     zkl_proof_answered(&p, now, stamp, nondet_bool());
     prove(p.count < ZKL_ANSWERED_MAX);
     for (unsigned i = 1; i < p.count; i++)
-        prove(p.answered[(p.first + i) % ZKL_ANSWERED_MAX].at_boot -
-                  p.answered[(p.first + i - 1) % ZKL_ANSWERED_MAX].at_boot >=
-              apart);
+        prove(nth_at(&p, i) - nth_at(&p, i - 1) >= apart);
 }
