@@ -1,11 +1,11 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "coverage", "mutants" and "long", and with sanitizers only unit, sim
+#                           "sanitize", "coverage", "proofs", "mutants" and "long", and with sanitizers only unit, sim
 #                           (that of threads: without sim) and cluster without its slow tests, with
 #                           valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos, linear, bench, models and mutants to the program: sim
-#                           --schedules N --seed S, chaos --minutes 30 --seed 1, linear --long, linear planted,
+#                           those of sim, demo, soak, chaos, linear, bench, models, proofs and mutants to the program:
+#                           sim --schedules N --seed S, chaos --minutes 30 --seed 1, linear --long, linear planted,
 #                           soak --help, models --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
@@ -35,6 +35,7 @@ fault         330  the promises while servers, links, processes and memory fail
 window        150  what a holder may believe, aimed at the worst moments of three servers; leaders that are killed
 curator        90  the scenarios that Apache Curator tests its lock recipes with
 interop       150  C, Java (Curator) and Python (Kazoo) on one lock
+fleet         240  the library of an old commit and this one on the same paths, with every option
 soak          150  multi-locks and single locks of 8 processes on 6 paths at once
 bench          60  tests/bench for some seconds: that it runs, and that its witness sees who does not lock
 chaos         200  three servers and many clients under faults of servers, links, clients and clocks
@@ -48,11 +49,12 @@ clang-thread  360  the same with clang
 valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
+proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, tool, fault, window, curator, soak and examples at full length
+long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, and the proofs
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize coverage mutants long'
+not_in_all='gcc-thread clang-address sanitize coverage proofs mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
@@ -132,7 +134,10 @@ install() # SUITE: what it can't do without, then what it would skip
     models | all) zkl_install_packages spin || echo "going on without spin" ;;
     esac
     case $1 in
-    package | all) zkl_install_packages git || echo "going on without a tarball" ;;
+    proofs | long) zkl_install_packages cbmc || echo "going on without cbmc" ;;
+    esac
+    case $1 in
+    package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
     esac
     case $1 in
     valgrind | all) zkl_install_packages valgrind || echo "going on without valgrind" ;;
@@ -363,6 +368,38 @@ models() # [options]
     by_itself python3 tests/models/run.py ${brief:+--short} "$@"
 }
 
+proofs() # [options]
+{
+    why=$(python3 tests/proofs/run.py --missing) || {
+        skip "$why"
+        return
+    }
+    by_itself python3 tests/proofs/run.py "$@"
+}
+
+# The old library, from git, and its peer; what a suite with fleet in it needs first.
+old_library()
+{
+    echo "building the library of an old commit"
+    FLEET_OLD=$(run sh tests/fleet/old.sh "$out/fleet")
+    case $? in
+    0) export FLEET_OLD ;;
+    77) why=$FLEET_OLD && return 77 ;;
+    *) return 1 ;;
+    esac
+}
+
+fleet() # [options]
+{
+    plain || return
+    old_library
+    case $? in
+    0) tests gcc --suite fleet --verbose "$@" ;;
+    77) skip "$why" ;;
+    *) fail "the build of the old library" ;;
+    esac
+}
+
 # The figures are shown. The program, which has the suite's name, bounds itself.
 program() # SUITE [options]
 {
@@ -480,6 +517,15 @@ coverage() # [options]
     echo "coverage${figures#,}, $(grep -r "$not_reached" src | wc -l) lines not counted"
 }
 
+long() # [options]
+{
+    export ZKL_TEST_LONG=1
+    plain || return
+    old_library || echo "going on without the old library"
+    tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite examples "$@"
+    proofs
+}
+
 suite() # NAME [options]
 {
     suite=$1
@@ -503,6 +549,8 @@ suite() # NAME [options]
             plain && by_itself python3 tests/linear/run.py "$@"
         fi
         ;;
+    fleet) fleet "$@" ;;
+    proofs) proofs "$@" ;;
     planted) by_itself python3 tests/planted/mutants.py --short ${brief:+--every 4} --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
     gcc-* | clang-*) sanitizer "$suite" "$@" ;;
@@ -521,7 +569,7 @@ suite() # NAME [options]
         done
         suite=sanitize
         ;;
-    long) ZKL_TEST_LONG=1 && export ZKL_TEST_LONG && plain && tests gcc $checked --suite window --suite interop --suite soak --suite examples "$@" ;;
+    long) long "$@" ;;
     esac
 }
 

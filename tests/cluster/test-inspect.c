@@ -216,6 +216,10 @@ static void a_semaphores_permits_are_seen(void **state)
     check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
     check_ok(zkl_semaphore_acquire(semaphore, 2, NULL, permits));
     const struct zkl_inspection *seen = look(looker, path);
+    while (seen->count > 2) { /* whoever has just been granted is on its way out of the queue */
+        zkl_inspection_free(seen);
+        seen = look(looker, path);
+    }
     check_num(seen->kind, ==, ZKL_KIND_SEMAPHORE);
     check_num(seen->permits, ==, 3);
     check_num(seen->count, ==, 2);

@@ -554,7 +554,7 @@ static void go_to(struct zkl_driver *d, const char *host, int port)
 }
 
 /* Goal: a client that takes itself for connected, because its link was closed in silence as it came up, goes on to
- * newer addresses all the same. Method: nobody is at the ones it was closed for. */
+ * newer addresses all the same. Method: nobody is at the ones it was closed for. Modes: F77. */
 static void a_link_closed_in_silence_does_not_keep_the_client(void **state)
 {
     struct proxy *first = NULL, *second = NULL;

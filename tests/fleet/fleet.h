@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of a mixed fleet: the same workers in processes of the old library and of the new one, at the
+ * same paths of one server. This side links neither library. */
+#ifndef ZKFLEET_FLEET_H
+#define ZKFLEET_FLEET_H
+
+#include "check.h"
+#include "length.h"
+#include "wire.h"
+#include "witness.h"
+#include "zkserver.h"
+
+#define WORKERS_MAX 12
+#define PATHS_MAX 6
+#define EACH_SIDE test_length(2000, 240) /* acquisitions at the least, by each library */
+
+struct fleet {
+    const char *title;
+    const char
+        *workers[WORKERS_MAX]; /* of each process; NULL: no more. As peer-handle.c reads them */
+    const char *trespasser;    /* another worker, of the first new process */
+    int permits;               /* of each place; 0: one */
+    const char *credential;    /* NULL: none, and open to anybody */
+    double share_min;          /* percent of visits that follow one of the other library */
+    const char *renewed[PATHS_MAX]; /* paths that are to be made anew by this run */
+    const char *guarded;            /* a contender that keeps this path from being collected before
+                                       * the run */
+};
+
+extern struct zks *server;
+extern struct wire *raw;
+
+/* It has a session that lives. */
+void fleet_keep_raw(void);
+
+#define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
+
+/* Run it to the end, or to the first broken rule: NULL, or that rule. */
+const char *fleet_run(const struct fleet *fleet);
+/* The same, with all that has to be true at the end; prints the figures. */
+void fleet_check(const struct fleet *fleet);
+
+int fleet_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+
+#endif
