@@ -355,6 +355,12 @@ static int given_up(const struct zkl_hold *hold)
     return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
+static int fail_unchecked(struct zkl_hold *hold)
+{
+    strcpy(hold->detail, "READ on its own node");
+    return ZKL_EACCES;
+}
+
 /* Lost between the grant and here, not to be checked, or out of time: the caller never had it. */
 static int back_out(struct zkl_acquisition *a)
 {
@@ -363,10 +369,8 @@ static int back_out(struct zkl_acquisition *a)
     zkl_hold_put_given(a->hold);
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
-    if (denied) {
-        strcpy(a->hold->detail, "READ on its own node");
-        return ZKL_EACCES;
-    }
+    if (denied)
+        return fail_unchecked(a->hold);
     if (!lost)
         return given_up(a->hold);
     a->stage = ZKL_ACQ_ENDS;
@@ -565,9 +569,10 @@ static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
 }
 
 /* All are granted: are they still, and proved? Else all are given back. */
-static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t deadline)
+static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t deadline,
+                       size_t *culprit)
 {
-    size_t proved = 0;
+    size_t proved = 0, denied = 0;
     bool lost = false;
     while (proved < count && wait_for_window(holds[proved], deadline))
         proved++;
@@ -578,9 +583,15 @@ static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t dead
             zkl_hold_returned(holds[i]);
         return 0;
     }
+    while (denied < count && !any_unchecked(holds[denied]))
+        denied++;
     let_all_go(holds, count);
     if (lost)
         return ZKL_LOST_ON_THE_WAY;
+    if (denied < count) {
+        *culprit = denied;
+        return fail_unchecked(holds[denied]);
+    }
     return zkl_cancel_is_set(holds[0]->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
@@ -611,7 +622,7 @@ static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
         holds[i]->group = NULL;
     *culprit = group.culprit;
     if (group.state == ZKL_GROUP_GRANTED)
-        return confirm_all(holds, count, deadline);
+        return confirm_all(holds, count, deadline, culprit);
     return group.lost ? ZKL_LOST_ON_THE_WAY : group.code;
 }
 

@@ -203,10 +203,75 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
     check_ok(zkl_client_free(other));
 }
 
+/* All but READ stays. */
+static void forbid(struct wire *w, const char *node)
+{
+    const struct wire_acl acl = {.perms = 30, .scheme = "world", .id = "anyone"};
+    check_ok(wire_set_acl(w, node, &acl, 1));
+}
+
+static void only_child(struct wire *w, const char *path, char *node, size_t size)
+{
+    struct wire_names names;
+    check_ok(wire_children(w, path, &names));
+    check_num(names.n, ==, 1);
+    snprintf(node, size, "%s/%s", path, names.name[0]);
+    wire_names_free(&names);
+}
+
+static int lock_multi(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock(multi);
+}
+
+static size_t unchecked(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t count = client->driver->core.unchecked;
+    zkl_driver_unlock(client->driver);
+    return count;
+}
+
+/* Goal: neither does one of several. Method: while a multi-lock without a deadline waits for its second path, READ is taken
+ * from its node at the first. */
+static void a_member_that_can_not_be_checked_fails_all(void **state)
+{
+    struct wire *wire = fault_wire();
+    struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
+    struct zkl_client *other = fault_open(zks_connect_string(server), 5000);
+    struct zkl_mutex *a = fault_mutex(client, "/races/m/a"), *b = fault_mutex(client, "/races/m/b");
+    struct zkl_mutex *rival = fault_mutex(other, "/races/m/b");
+    struct zkl_member members[2] = {zkl_member_mutex(a), zkl_member_mutex(b)};
+    struct zkl_multi *multi;
+    struct actor *waiter = actor_new();
+    char node[512];
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_mutex_lock(rival));
+    actor_begin(waiter, lock_multi, NULL, multi);
+    check_wait(fault_children(wire, "/races/m/b") == 2 && fault_children(wire, "/races/m/a") == 1, WAIT_MS);
+    only_child(wire, "/races/m/a", node, sizeof node);
+    forbid(wire, node);
+    check_wait(unchecked(client) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(rival));
+    check_num(actor_end(waiter, WAIT_MS), ==, ZKL_EACCES);
+    actor_free(waiter);
+    wire_close(wire);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_mutex_free(a));
+    check_ok(zkl_mutex_free(b));
+    check_ok(zkl_mutex_free(rival));
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(other));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_grant_that_can_not_be_checked_fails),
+        cmocka_unit_test(a_member_that_can_not_be_checked_fails_all),
         cmocka_unit_test(a_second_wake_up_loses_no_other),
         cmocka_unit_test(close_while_the_next_handle_opens_leaves_nothing),
         cmocka_unit_test(a_second_handle_that_is_not_wanted_any_more_does_not_stay),
