@@ -108,7 +108,7 @@ static void add_until(struct list *l, const struct client *c)
     int i = name_of(c);
     bool away = !c->dead && c->current &&
                 (!c->current->linked || c->muted || c->deaf || c->current->isolated);
-    if (!away)
+    if (!away || c->sessions > 1) /* at most two sessions each */
         return;
     if (fake_alive(&w->fake, c->core.session.id)) {
         if (now_of(w).boot_ns < zkl_session_window_end(&c->core.session))
@@ -248,7 +248,7 @@ static void wait_until(struct world *w, struct client *c, enum until until)
 
 static void take_fault(struct world *w, enum fault fault, int whom)
 {
-    struct client *c = &w->clients[whom < CLIENTS ? whom : 0];
+    struct client *c = &w->clients[whom < w->bounds->clients ? whom : 0];
     struct owner *o = &w->owners[whom < OWNERS ? whom : 0];
     struct fake_node *node = &w->fake.nodes[(size_t)whom < w->fake.node_count ? whom : 0];
     switch (fault) {
@@ -296,7 +296,7 @@ static void take_fault(struct world *w, enum fault fault, int whom)
 
 static void take(struct world *w, struct choice choice)
 {
-    struct client *c = &w->clients[choice.client < CLIENTS ? choice.client : 0];
+    struct client *c = &w->clients[choice.client < w->bounds->clients ? choice.client : 0];
     switch ((enum act)choice.act) {
     case ACT_START:
         owner_start(&w->owners[choice.what]);

@@ -75,8 +75,12 @@ static void touches_link(struct world *w, int64_t session)
 {
     struct touches *t = touches_of(w, session);
     if (!t) {
-        must(w->touches_count < SESSIONS);
-        t = &w->touches[w->touches_count++];
+        int i = 0;
+        while (i < w->touches_count && fake_alive(&w->fake, w->touches[i].session))
+            i++;
+        must(i < SESSIONS);
+        w->touches_count += i == w->touches_count;
+        t = &w->touches[i];
         *t = (struct touches){.session = session};
     }
     touches_told(t, w->fake.now_ms);
@@ -345,12 +349,15 @@ void client_break(struct client *c)
 static void connect_handle(struct client *c, struct fake_handle *h, bool behind)
 {
     struct world *w = c->world;
+    c->sessions += h->session == 0;
     h->comes_behind = behind;
     if (w->raised && h->session != 0)
         h->timeout_ms = 2 * TIMEOUT_MS;
     fake_connect(h, true);
     if (h->linked)
         touches_link(w, h->session);
+    if (h->told == 0)
+        h->told = h->seen; /* it can't have seen more before */
 }
 
 void client_connect(struct client *c, bool behind)
@@ -563,8 +570,8 @@ void world_begin(const struct bounds *bounds)
                         .faults = bounds->faults,
                         .delays = bounds->delays,
                         .waits = bounds->waits};
+    w->clients = calloc((size_t)bounds->clients, sizeof *w->clients);
     fake_init(&w->fake, &w->prng);
-    w->fake.changes = NULL;
     make_paths(w);
     for (int i = 0; i < bounds->clients; i++)
         client_init(w, &w->clients[i]);

@@ -4,6 +4,7 @@
  * as places, moments as the time from now, and zxids, sessions, numbers of requests, watches, links and GUIDs by
  * their order alone. What is left out here (histograms, counters of requests, numbers of traces) decides
  * nothing: `explore --audit` takes each state that is met again, and its successors have to be the known ones. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/batch.h"
@@ -26,6 +27,7 @@ enum kind {
     OF_CLIENT,
     ZXID = OF_CLIENT * CLIENTS,
     SESSION,
+    SEQUENCE,
     KINDS
 };
 #define VALUE (-1) /* it counts itself */
@@ -33,7 +35,7 @@ enum kind {
 
 static struct {
     struct {
-        int kind;
+        int kind, line; /* line: where it comes from, in this file */
         int64_t value;
     } words[WORDS];
     size_t count;
@@ -41,14 +43,16 @@ static struct {
     size_t ranks[KINDS];
     const struct world *w;
     int client;
+    bool absolute; /* numbers of nodes count, and not their order alone */
 } d;
 
 /* --- words ---------------------------------------------------------------- */
 
-static void word(int kind, int64_t value)
+static void word(int line, int kind, int64_t value)
 {
     must(d.count < WORDS);
     d.words[d.count].kind = kind;
+    d.words[d.count].line = line;
     d.words[d.count++].value = value;
     if (kind < 0 || value == 0)
         return;
@@ -63,30 +67,11 @@ static void word(int kind, int64_t value)
     d.ranks[kind]++;
 }
 
-static void raw(int64_t value)
-{
-    word(VALUE, value);
-}
-
-static void own(enum kind kind, uint64_t value)
-{
-    word(d.client * OF_CLIENT + (int)kind, (int64_t)value);
-}
-
-static void zxid(int64_t value)
-{
-    word(ZXID, value);
-}
-
-static void view(int64_t value)
-{
-    word(VIEW, value);
-}
-
-static void session(int64_t value)
-{
-    word(SESSION, value);
-}
+#define raw(value) word(__LINE__, VALUE, (int64_t)(value))
+#define own(kind, value) word(__LINE__, d.client * OF_CLIENT + (int)(kind), (int64_t)(value))
+#define zxid(value) word(__LINE__, ZXID, value)
+#define view(value) word(__LINE__, VIEW, value)
+#define session(value) word(__LINE__, SESSION, value)
 
 static uint64_t mix(uint64_t h, uint64_t value)
 {
@@ -115,7 +100,7 @@ static void guid(const char *text)
         return;
     }
     int client = hex(text[0]) * 16 + hex(text[1]) - 1, number = hex(text[2]) * 16 + hex(text[3]);
-    word(client * OF_CLIENT + (int)GUID, number);
+    word(__LINE__, client * OF_CLIENT + (int)GUID, number);
     raw(client * 256 + text[14]);
 }
 
@@ -128,38 +113,34 @@ static void name(const char *text)
     } else if (!found) {
         raw((int64_t)bytes_hash(text, strlen(text)));
     } else {
+        const char *rest = found + 3 + ZKL_GUID_LEN;
+        size_t length = strlen(rest);
         raw((int64_t)bytes_hash(text, (size_t)(found - text)));
         guid(found + 3);
-        raw((int64_t)bytes_hash(found + 3 + ZKL_GUID_LEN, strlen(found + 3 + ZKL_GUID_LEN)));
+        bool numbered = length > 10 && rest[length - 1] <= '9' && !d.absolute;
+        raw((int64_t)bytes_hash(rest, numbered ? length - 10 : length));
+        if (numbered)
+            word(__LINE__, SEQUENCE, 1 + atoi(rest + length - 10));
     }
 }
 
 /* A moment that is waited for: one that has passed is due, however long ago. */
-static void due_ns(int64_t at, int64_t now)
+static int64_t due_ns(int64_t at, int64_t now)
 {
-    raw(at == INT64_MAX ? INT64_MAX : at <= now ? 0 : at - now);
+    return at == INT64_MAX ? INT64_MAX : at <= now ? 0 : at - now;
 }
 
 /* A moment that something is reckoned from; 0: none. */
-static void past_ns(int64_t at, int64_t now)
+static int64_t past_ns(int64_t at, int64_t now)
 {
-    raw(at == 0 ? INT64_MAX : at - now < -OLD ? -OLD : at - now);
+    return at == 0 ? INT64_MAX : at - now < -OLD ? -OLD : at - now;
 }
 
-static void boot(int64_t at)
-{
-    past_ns(at, now_of(d.w).boot_ns);
-}
-
-static void mono(int64_t at)
-{
-    past_ns(at, now_of(d.w).mono_ns);
-}
-
-static void ms(int64_t at)
-{
-    past_ns(at == 0 ? 0 : at * MS, d.w->fake.now_ms * MS);
-}
+#define due_boot(at) raw(due_ns(at, now_of(d.w).boot_ns))
+#define due_mono(at) raw(due_ns(at, now_of(d.w).mono_ns))
+#define boot(at) raw(past_ns(at, now_of(d.w).boot_ns))
+#define mono(at) raw(past_ns(at, now_of(d.w).mono_ns))
+#define ms(at) raw(past_ns((at) * MS, d.w->fake.now_ms * MS))
 
 /* --- parts of a core ------------------------------------------------------ */
 
@@ -340,7 +321,7 @@ static void session_machine(const struct zkl_session *s)
     raw(s->state);
     session(s->id);
     raw(s->timeout_ms);
-    due_ns(s->timer_mono_ns, now_of(d.w).mono_ns);
+    due_mono(s->timer_mono_ns);
     if (s->state == ZKL_SESSION_PROBED) {
         session(s->probe.session);
         raw(s->probe.timeout_ms);
@@ -353,20 +334,20 @@ static void session_machine(const struct zkl_session *s)
 static void times(const struct zkl_core *core)
 {
     struct zkl_time now = now_of(d.w);
-    due_ns(core->lease_boot, now.boot_ns);
-    due_ns(core->heartbeat_hold_off, now.mono_ns);
+    due_boot(core->lease_boot);
+    due_mono(core->heartbeat_hold_off);
     if (core->unchecked > 0)
-        due_ns(core->recheck_mono_ns, now.mono_ns);
+        due_mono(core->recheck_mono_ns);
     mono(core->last_send_mono_ns);
-    due_ns(core->put_off_mono_ns, now.mono_ns);
+    due_mono(core->put_off_mono_ns);
     mono(core->last_retry_mono_ns);
-    due_ns(core->again_mono_ns, now.mono_ns);
+    due_mono(core->again_mono_ns);
     raw(core->again_ns);
     if (core->again_ns != 0)
         raw(core->last_again_mono_ns - now.mono_ns < -2 * core->again_ns
                 ? INT64_MIN
                 : core->last_again_mono_ns - now.mono_ns);
-    due_ns(core->turns_mono_ns, now.mono_ns);
+    due_mono(core->turns_mono_ns);
 }
 
 static void turns(const struct zkl_turns *t)
@@ -381,7 +362,7 @@ static void turns(const struct zkl_turns *t)
     raw(t->handoffs);
     raw(t->timed | t->due << 1);
     if (t->timed)
-        due_ns(t->idle_until, now_of(d.w).mono_ns);
+        due_mono(t->idle_until);
 }
 
 static void group(const struct client *c)
@@ -502,6 +483,8 @@ static void queue(const struct fake_queue *q)
 
 static void handle(const struct fake_handle *h)
 {
+    size_t found = 0;
+    int armed = 0;
     raw(h != NULL);
     if (!h)
         return;
@@ -522,7 +505,15 @@ static void handle(const struct fake_handle *h)
         own(WATCH, h->known.list[i].id);
     }
     raw((int64_t)h->armed.count);
-    for (size_t i = 0; i < h->armed.count; i++) {
+    for (size_t i = 0; i < h->armed.count; i++) { /* always one of those */
+        for (size_t j = 0; j < h->known.count; j++) {
+            if (h->known.list[j].type == h->armed.list[i].type &&
+                strcmp(h->known.list[j].path, h->armed.list[i].path) == 0)
+                armed |= 1 << j, found++;
+        }
+    }
+    raw(armed);
+    for (size_t i = 0; found < h->armed.count && i < h->armed.count; i++) { /* its answer is under way */
         name(h->armed.list[i].path);
         raw(h->armed.list[i].type);
     }
@@ -538,6 +529,7 @@ static void client(const struct client *c)
         ms(c->muted_ms);
     if (c->current && c->current->isolated)
         ms(c->alone_ms);
+    raw(c->sessions > 1);
     raw(c->view.permits * 2 + c->view.agreed);
     core(c);
     handle(c->current);
@@ -551,10 +543,10 @@ static void place(const struct place *p)
     raw(p->in_core | p->lost << 1 | p->suspect << 2 | p->revoked << 3);
     if (p->phase == IDLE)
         return;
-    raw(p->stop_code);
+    raw(p->phase == WAITING ? p->stop_code : 0);
     raw(p->handed);
-    session(p->session);
-    raw(p->unlocked.proved | p->unlocked.gone << 1);
+    raw(p->phase == GRANTED || p->phase == UNLOCKING ? fake_alive(&d.w->fake, p->session) : 0);
+    raw(p->phase == UNLOCKING ? p->unlocked.proved | p->unlocked.gone << 1 : 0);
     guid(p->writer_guid);
     raw(p->deleted_guid[0] && strcmp(p->deleted_guid, p->contender.machine.guid) == 0);
     if (!p->in_core)
@@ -571,14 +563,14 @@ static void owner(const struct owner *o)
     if (o->part->kind != PART_PERMITS || o->phase == IDLE)
         return;
     d.client = name_of(o->client);
-    raw(o->permits.state);
-    raw(o->permits.code);
-    raw(o->permits.due);
-    raw(o->permits.gate.machine.state);
-    zxid(o->permits.gate.machine.czxid);
-    raw(o->permits.batch != NULL);
-    if (o->permits.batch)
-        batch(&o->client->core, o->permits.batch);
+    raw(o->permits->state);
+    raw(o->permits->code);
+    raw(o->permits->due);
+    raw(o->permits->gate.machine.state);
+    zxid(o->permits->gate.machine.czxid);
+    raw(o->permits->batch != NULL);
+    if (o->permits->batch)
+        batch(&o->client->core, o->permits->batch);
 }
 
 /* --- the ensemble --------------------------------------------------------- */
@@ -608,7 +600,7 @@ static void ensemble(const struct fake *fake)
         zxid(n->czxid);
         zxid(n->dzxid);
         session(n->owner);
-        raw(n->counter);
+        raw(d.absolute ? n->counter : 0); /* all that come are larger */
         raw(n->version);
         raw(n->denied);
         name(n->text);
@@ -658,6 +650,9 @@ static void collect(const struct world *w)
     d.count = 0;
     memset(d.ranks, 0, sizeof d.ranks);
     d.w = w;
+    d.absolute = w->bounds->scenario->counter != 0;
+    for (int i = 0; i < w->owner_count; i++)
+        d.absolute = d.absolute || w->owners[i].part->alone;
     raw(w->faults);
     raw(w->delays);
     raw(w->delays >= 0 ? w->last : 0);
@@ -672,10 +667,10 @@ static void collect(const struct world *w)
     for (int i = 0; i < w->owner_count; i++)
         owner(&w->owners[i]);
     for (int i = 0; i < ROOTS; i++) {
-        zxid(w->last_token[i]);
-        zxid(w->last_writer[i]);
+        view(w->last_token[i]);
+        view(w->last_writer[i]);
     }
-    zxid(w->last_gate);
+    view(w->last_gate);
 }
 
 static uint64_t rank_of(int kind, int64_t value)
@@ -701,4 +696,16 @@ struct digest digest_of(const struct world *w)
     out.a = mix(out.a, d.count);
     out.a += out.a == 0;
     return out;
+}
+
+size_t digest_words(const struct world *w, struct digest_word *list, size_t room)
+{
+    (void)digest_of(w);
+    for (size_t i = 0; i < d.count && i < room; i++) {
+        int kind = d.words[i].kind;
+        int64_t value = d.words[i].value;
+        list[i].line = d.words[i].line;
+        list[i].value = kind == VALUE || value == 0 ? value : (int64_t)rank_of(kind, value);
+    }
+    return d.count;
 }

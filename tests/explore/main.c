@@ -120,6 +120,11 @@ static int explore(const struct bounds *bounds, const struct limits *limits)
     printf("%s%s; after %d choices, made shorter:\n", r.sentence,
            r.in_calm ? " (without faults any more)" : "", r.path.length);
     fflush(stdout);
+    if (r.key.a != 0) {
+        tell_path(&r);
+        explain_audit(bounds, &r);
+        return 1;
+    }
     shorten(bounds, &r, 30);
     printf("%d choices: ", r.path.length);
     tell_path(&r);

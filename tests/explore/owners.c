@@ -282,7 +282,7 @@ static void turn_stop(struct owner *o)
 
 static void permits_told(struct zkl_permits *permits, const struct zkl_news *news)
 {
-    struct owner *o = (struct owner *)((char *)permits - offsetof(struct owner, permits));
+    struct owner *o = ((struct place *)permits->members[0])->owner;
     if (o->client->dead)
         return;
     must(!o->over);
@@ -298,8 +298,8 @@ static void permits_told(struct zkl_permits *permits, const struct zkl_news *new
     for (int i = 0; granted && i < o->part->count; i++)
         o->place[i].phase = GRANTED;
     if (granted && !o->part->try_only) {
-        must(o->permits.gate.machine.czxid > o->client->world->last_gate);
-        o->client->world->last_gate = o->permits.gate.machine.czxid;
+        must(o->permits->gate.machine.czxid > o->client->world->last_gate);
+        o->client->world->last_gate = o->permits->gate.machine.czxid;
     }
 }
 
@@ -313,15 +313,15 @@ static void permits_start(struct owner *o, const struct zkl_wish *wish)
         o->members[i] = &o->place[i].contender;
     }
     c->view.permits = c->world->bounds->scenario->permits;
-    o->permits = (struct zkl_permits){.gate_root = GATE,
+    *o->permits = (struct zkl_permits){.gate_root = GATE,
                                       .wish = *wish,
                                       .members = o->members,
                                       .count = (size_t)o->part->count,
                                       .view = &c->view,
                                       .told = permits_told};
-    o->permits.wish.root = root_paths[LEASES];
-    o->permits.wish.naming.role = ZKL_ROLE_PERMIT;
-    zkl_permits_acquire(&c->core, now_of(c->world), &o->permits);
+    o->permits->wish.root = root_paths[LEASES];
+    o->permits->wish.naming.role = ZKL_ROLE_PERMIT;
+    zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
 }
 
 static void permits_release(struct owner *o)
@@ -536,7 +536,7 @@ void owner_stop(struct owner *o)
         turn_stop(o);
         break;
     case PART_PERMITS:
-        zkl_permits_stop(&c->core, now, &o->permits, ZKL_ETIMEDOUT);
+        zkl_permits_stop(&c->core, now, o->permits, ZKL_ETIMEDOUT);
         must(o->phase != WAITING);
         break;
     case PART_QUERY:
@@ -684,7 +684,6 @@ static struct place *add_places(struct client *c, int count, int root, bool perm
     struct world *w = c->world;
     struct place *first = &w->places[w->place_count];
     w->place_count += count;
-    must(w->place_count <= PLACES);
     for (int i = 0; i < count; i++)
         first[i] = (struct place){
             .client = c, .root = permits ? LEASES : root, .permit = permits};
@@ -716,6 +715,7 @@ static void begin(struct owner *o)
         c->turns.dropped = turn_dropped;
         break;
     case PART_PERMITS:
+        o->permits = calloc(1, sizeof *o->permits);
         o->place = add_places(c, part->count, LEASES, true);
         break;
     case PART_QUERY:
@@ -723,9 +723,19 @@ static void begin(struct owner *o)
     }
 }
 
+static size_t places_of(const struct bounds *bounds)
+{
+    size_t count = 0;
+    for (int i = 0; i < OWNERS; i++) {
+        const struct part *part = &bounds->scenario->parts[i];
+        count += part->kind == PART_TURN ? 2 : 1 + (size_t)part->count;
+    }
+    return count;
+}
+
 void owners_begin(struct world *w)
 {
-    w->places = calloc(PLACES, sizeof *w->places);
+    w->places = calloc(places_of(w->bounds), sizeof *w->places);
     for (int i = 0; i < OWNERS; i++) {
         const struct part *part = &w->bounds->scenario->parts[i];
         if (part->cycles == 0 || part->client >= w->bounds->clients)

@@ -68,10 +68,11 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
+/* Of the processor: machines are busy. */
 static double seconds_now(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -228,8 +229,10 @@ static void pop(struct frame *f)
 {
     struct met *at = find(&s.met, f->key);
     uint32_t next = (uint32_t)(f->successors ^ f->successors >> 32) | 1;
-    if (f->audited && at->next != 0 && at->next != next)
+    if (f->audited && at->next != 0 && at->next != next) {
+        s.result->key = f->key;
         wrong("two states with one digest go on in different ways");
+    }
     if (!f->audited)
         at->next = next;
     if (!f->audited && (f->quiet || !f->found_new))
@@ -261,6 +264,8 @@ static void step(struct frame *f)
         return;
     bool is_new;
     struct met *at = meet(&s.met, key, &is_new);
+    if (s.limits.wanted.a != 0 && key.a == s.limits.wanted.a && key.b == s.limits.wanted.b)
+        wrong("met");
     f->found_new = f->found_new || is_new;
     if (is_worth_it(at, is_new)) {
         at->depth = (uint16_t)s.depth;
@@ -332,6 +337,62 @@ void search(const struct bounds *bounds, const struct limits *limits, struct res
     result->seconds = seconds_now() - s.began;
     table_fini(&s.met);
     table_fini(&s.calm);
+}
+
+/* --- the audit ------------------------------------------------------------ */
+
+static void go(const struct bounds *bounds, const struct path *path, int more)
+{
+    struct choice choices[CHOICES];
+    world_begin(bounds);
+    for (int i = 0; i < path->length + (more >= 0); i++) {
+        int which = i < path->length ? path->choices[i] : more;
+        must((size_t)which < choices_of(world, choices));
+        choice_take(world, choices[which]);
+    }
+}
+
+static void tell_difference(const struct bounds *bounds, const struct path *a, const struct path *b)
+{
+    static struct digest_word words[2][8192];
+    struct choice choices[CHOICES];
+    char text[512];
+    go(bounds, a, -1);
+    size_t count = choices_of(world, choices);
+    go(bounds, b, -1);
+    size_t other = choices_of(world, choices);
+    printf("%zu and %zu choices\n", count, other);
+    for (size_t i = 0; i < count && i < other; i++) {
+        go(bounds, a, -1);
+        (void)choices_of(world, choices);
+        choice_tell(world, choices[i], text, sizeof text);
+        go(bounds, a, (int)i);
+        size_t n = digest_words(world, words[0], 8192);
+        go(bounds, b, (int)i);
+        size_t m = digest_words(world, words[1], 8192), j = 0;
+        while (j < n && j < m && words[0][j].value == words[1][j].value)
+            j++;
+        if (j == n && j == m)
+            continue;
+        printf("after %s: digest.c:%d: %" PRId64 " here, %" PRId64 " there\n", text, words[0][j].line,
+               words[0][j].value, words[1][j].value);
+    }
+}
+
+void explain_audit(const struct bounds *bounds, struct result *result)
+{
+    static struct result first;
+    struct limits limits = {.wanted = result->key};
+    search(bounds, &limits, &first);
+    if (sigsetjmp(went_wrong, 1) == 0)
+        tell_difference(bounds, &first.path, &result->path);
+    else
+        printf("%s\n", sentence);
+    arena_on = false;
+    printf("the first: ");
+    for (int i = 0; i < first.path.length; i++)
+        printf("%d,", first.path.choices[i]);
+    printf("\n");
 }
 
 /* --- paths ---------------------------------------------------------------- */

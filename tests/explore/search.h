@@ -18,6 +18,7 @@ struct limits {
     uint64_t states; /* likewise */
     int depth;       /* of the choices; 0: none */
     bool audit;
+    struct digest wanted; /* it ends where this is met */
 };
 
 struct result {
@@ -28,11 +29,14 @@ struct result {
     char sentence[SENTENCE];
     bool in_calm; /* it went wrong when no faults came any more, behind the path */
     struct path path;
+    struct digest key; /* of what the audit found */
 };
 
 void search(const struct bounds *bounds, const struct limits *limits, struct result *result);
 /* The shortest path to something that is wrong, as far as it is found in this time. */
 void shorten(const struct bounds *bounds, struct result *result, double seconds);
+/* What tells the two states apart that the audit took for one. */
+void explain_audit(const struct bounds *bounds, struct result *result);
 /* With a trace; true: it went wrong. */
 bool replay(const struct bounds *bounds, const struct path *path, struct result *result);
 

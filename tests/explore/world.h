@@ -16,7 +16,6 @@
 #define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
 #define CLIENTS 3
 #define OWNERS 6  /* of all clients */
-#define PLACES 12 /* likewise: contenders in the owners' memory */
 #define MEMBERS 3
 #define ROOTS 4 /* LEASES is one of them */
 #define SESSIONS 8
@@ -117,7 +116,7 @@ struct place {
 
 struct owner {
     struct zkl_turn turn; /* first */
-    struct zkl_permits permits;
+    struct zkl_permits *permits; /* NULL: it wants none */
     struct zkl_query query;
     const struct part *part;
     struct client *client;
@@ -145,6 +144,7 @@ struct client {
     bool dead;  /* it was killed */
     bool freed; /* its handles were: nothing more is wanted */
     bool muted, deaf, behind;
+    int sessions; /* it has had */
     int64_t muted_ms, alone_ms;
 };
 
@@ -160,9 +160,9 @@ struct world {
     struct fake_prng prng;
     struct fake fake;
     const struct bounds *bounds;
-    struct client clients[CLIENTS];
+    struct client *clients;
     struct owner owners[OWNERS];
-    struct place *places; /* PLACES of them */
+    struct place *places;
     int owner_count, place_count;
     struct touches touches[SESSIONS];
     int touches_count;
@@ -291,5 +291,12 @@ struct digest {
     uint64_t a, b;
 };
 struct digest digest_of(const struct world *w);
+/* What it is made of, to compare two: each with the line of digest.c that it comes from. Returns how many there
+ * are. */
+struct digest_word {
+    int line;
+    int64_t value;
+};
+size_t digest_words(const struct world *w, struct digest_word *list, size_t room);
 
 #endif
