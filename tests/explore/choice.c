@@ -162,6 +162,8 @@ static void add_faults(struct list *l)
             add_fault(l, FAULT_DEAF, i);
         add_fault(l, FAULT_KILL, i);
     }
+    if (!w->raised)
+        add_fault(l, FAULT_RAISE, 0);
     for (int i = 0; i < w->owner_count; i++) {
         struct owner *o = &w->owners[i];
         if (owner_may_stop(o))
@@ -288,6 +290,8 @@ static void take_fault(struct world *w, enum fault fault, int whom)
         owner_renew(o);
         break;
     case FAULT_RAISE:
+        w->raised = true;
+        break;
     case FAULTS:
         break;
     }
@@ -375,7 +379,7 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
         [FAULT_ALONE] = "alone: the server of client",
         [FAULT_DEPOSED] = "deposed: the server of client", [FAULT_EXIT] = "exits: owner",
         [FAULT_DENY] = "denied to its owner:",       [FAULT_RENEW] = "renews: owner",
-        [FAULT_RAISE] = "raised"};
+        [FAULT_RAISE] = "timeouts are raised from now on:"};
     int i = choice.client;
     if (choice.act == ACT_FAULT) {
         bool node = choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;

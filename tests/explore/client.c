@@ -433,6 +433,7 @@ static bool settle_client(struct client *c)
         }
     }
     while (client_is_served(c) && is_background(c)) {
+        check_heartbeat(c);
         client_serve(c);
         busy = true;
     }

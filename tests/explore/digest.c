@@ -285,14 +285,24 @@ static void watch(const struct zkl_core *core, const struct zkl_watch *watch)
     }
 }
 
+/* By their age: which bucket one is in depends on a GUID. */
 static void watches(const struct zkl_core *core)
 {
-    raw((int64_t)core->watch_count);
-    for (int i = 0; core->watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
-        for (const struct zkl_watch *w = core->watches[i]; w; w = w->next)
-            watch(core, w);
+    const struct zkl_watch *list[RANKED];
+    size_t count = 0;
+    for (int i = 0; core->watch_count > count && i < ZKL_WATCH_BUCKETS; i++) {
+        for (const struct zkl_watch *w = core->watches[i]; w; w = w->next) {
+            size_t at = count++;
+            must(count < RANKED);
+            for (; at > 0 && list[at - 1]->id > w->id; at--)
+                list[at] = list[at - 1];
+            list[at] = w;
+        }
     }
-    raw((int64_t)core->removals_due);
+    raw(count);
+    for (size_t i = 0; i < count; i++)
+        watch(core, list[i]);
+    raw(core->removals_due);
     for (const struct zkl_watch *w = core->removing; w; w = w->next)
         watch(core, w);
 }

@@ -360,6 +360,7 @@ static void multi_start(struct owner *o, const struct zkl_wish *wish)
         c->members[i] = (struct zkl_group_member){.contender = &place->contender, .wish = *wish};
         c->members[i].wish.root = root_paths[place->root];
         c->members[i].wish.view = &c->views[place->root];
+        c->views[place->root].calm = true; /* a hint, which may be wrong */
     }
     o->phase = WAITING;
     must(zkl_group_acquire(&c->core, now_of(c->world), &c->group) == 0);
@@ -630,10 +631,23 @@ void owners_run(struct world *w)
     }
 }
 
+/* Some other client waits for what this one keeps: then it is to be told, and to give it up. */
+static bool is_wanted(const struct client *c)
+{
+    const struct world *w = c->world;
+    for (int i = 0; i < w->place_count; i++) {
+        const struct place *place = &w->places[i];
+        if (c->turns.state == ZKL_TURNS_IDLE && place->client != c && place->phase == WAITING &&
+            place->root == 0)
+            return true;
+    }
+    return false;
+}
+
 bool client_may_be_freed(const struct client *c)
 {
     const struct world *w = c->world;
-    bool done = !c->dead && !c->freed;
+    bool done = !c->dead && !c->freed && !is_wanted(c);
     for (int i = 0; i < w->owner_count; i++)
         done = done && (w->owners[i].client != c || owner_is_done(&w->owners[i]));
     for (const struct zkl_contender *contender = c->core.first; done && contender;

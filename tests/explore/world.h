@@ -60,7 +60,7 @@ enum fault {
     FAULT_EXIT,    /* an owner goes away holding */
     FAULT_DENY,    /* a node's owner may not check it any more */
     FAULT_RENEW,   /* a lease is renewed */
-    FAULT_RAISE,   /* a reconnect raises the timeout; with it a new leader goes by the old one */
+    FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
     FAULTS
 };
 #define BIT(fault) (1u << (fault))
@@ -250,6 +250,7 @@ void check_loss(struct world *w, const struct place *place, int reason);
 struct unlocked check_unlock(const struct place *place);
 void check_unlocked(const struct unlocked *unlocked, int code);
 void check_expiry(struct world *w, int64_t session);
+void check_heartbeat(const struct client *c);
 void check_world(struct world *w);
 bool check_done(const struct world *w);
 void check_nothing_left(struct world *w);
