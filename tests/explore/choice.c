@@ -76,7 +76,7 @@ static void add_link(struct list *l, struct client *c)
     struct fake_handle *h = c->current;
     if (client_is_served(c))
         add(l, ACT_SERVE, i, 0);
-    if (c->deaf)
+    if (c->deaf && client_may_hear(c))
         add(l, ACT_HEAR, i, 0);
     if (c->deaf && client_timer_is_due(c))
         add(l, ACT_TIMER, i, 0);

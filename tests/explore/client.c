@@ -260,18 +260,21 @@ static bool tell(struct client *c, struct fake_handle *h)
     return true;
 }
 
-void client_hear(struct client *c)
-{
-    if (!tell(c, c->muted ? NULL : c->current))
-        (void)tell(c, c->probe);
-    bool more = (c->current && !c->muted && c->current->in.first) || (c->probe && c->probe->in.first);
-    c->deaf = more;
-}
-
 bool client_timer_is_due(const struct client *c)
 {
     struct zkl_time now = now_of(c->world);
     return !c->dead && zkl_core_next_timeout(&c->core, now) <= now.mono_ns;
+}
+
+bool client_may_hear(const struct client *c)
+{
+    return (c->current && !c->muted && c->current->in.first) || (c->probe && c->probe->in.first) ||
+           client_timer_is_due(c);
+}
+
+void client_hear(struct client *c)
+{
+    c->deaf = false;
 }
 
 void client_timer(struct client *c)

@@ -202,7 +202,8 @@ void client_serve(struct client *c);
 void client_connect(struct client *c, bool behind);
 void client_connect_probe(struct client *c);
 void client_break(struct client *c);
-/* Its completion thread tells one thing. */
+/* Its completion thread goes on, and tells all that has come. */
+bool client_may_hear(const struct client *c);
 void client_hear(struct client *c);
 void client_timer(struct client *c);
 bool client_timer_is_due(const struct client *c);
