@@ -4,8 +4,8 @@
 #                           (that of threads: without sim) and cluster without its slow tests, with
 #                           valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos, bench, models and mutants to the program: sim
-#                           --schedules N --seed S, chaos --minutes 30 --seed 1, soak --help, models --help
+#                           those of sim, explore, demo, soak, chaos, bench, models and mutants to the program: sim
+#                           --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1, soak --help, models --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -22,6 +22,7 @@ compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
+explore        90  every schedule of two or three clients within small bounds, each state once; --full: larger ones
 models        480  the rule that proves a session, against what servers do with sessions: every state within named bounds
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
@@ -487,7 +488,7 @@ suite() # NAME [options]
     house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
-    sim | soak | chaos) program "$suite" "$@" ;;
+    sim | explore | soak | chaos) program "$suite" "$@" ;;
     demo) demo "$@" ;;
     bench)
         [ $# -gt 0 ] || set -- --short

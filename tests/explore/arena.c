@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 
 #define GRAIN 32
-#define SMALL 128 /* sizes by grains, each with a list of what was freed; above that by powers of two */
+#define SMALL                                                                                      \
+    128 /* sizes by grains, each with a list of what was freed; above that by powers of two */
 #define LARGE 12
 
 bool arena_on;

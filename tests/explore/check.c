@@ -85,7 +85,8 @@ void check_loss(struct world *w, const struct place *place, int reason)
     if (reason == ZKL_REASON_NODE_DELETED)
         must(!fake_find(&w->fake, path));
     if (reason == ZKL_REASON_EXPIRED)
-        must(!fake_alive(&w->fake, place->session) || is_back_unheard(place->client, place->session));
+        must(!fake_alive(&w->fake, place->session) ||
+             is_back_unheard(place->client, place->session));
 }
 
 struct unlocked check_unlock(const struct place *place)
@@ -245,8 +246,8 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
         const char *name = fake_child_of(node, m->root);
         if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
             zkl_name_parse(name, &m->naming, &place))
-            between += place.sequence > at.sequence && place.sequence < own.sequence &&
-                       waits_for(m, name);
+            between +=
+                place.sequence > at.sequence && place.sequence < own.sequence && waits_for(m, name);
     }
     must(between <= (m->next[0] != '\0'));
 }
@@ -342,10 +343,9 @@ void check_world(struct world *w)
 static bool is_done(const struct client *c)
 {
     const struct zkl_core *core = &c->core;
-    return c->dead ||
-           (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
-            !core->removing && core->watch_count == 0 && !core->due_groups && !core->due_batches &&
-            !core->due_permits && !core->due_turns);
+    return c->dead || (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
+                       !core->removing && core->watch_count == 0 && !core->due_groups &&
+                       !core->due_batches && !core->due_permits && !core->due_turns);
 }
 
 bool check_done(const struct world *w)

@@ -27,7 +27,7 @@ struct list {
 static void add(struct list *l, enum act act, int client, int what)
 {
     must(l->count < CHOICES);
-    size_t delay = act == ACT_FAULT || act == ACT_UNTIL ? 0 : l->count;
+    size_t delay = act >= ACT_TIME ? 0 : l->count;
     if (l->w->bounds->delays >= 0 && (int)delay > l->w->delays)
         return;
     l->list[l->count++] = (struct choice){.act = (unsigned char)act,
@@ -52,11 +52,21 @@ static void add_owners(struct list *l, struct client *c)
             continue;
         if (owner_may_start(o))
             add(l, ACT_START, name_of(c), owner_number(o));
-        if (owner_may_unlock(o))
-            add(l, ACT_UNLOCK, name_of(c), owner_number(o));
     }
-    if (client_may_be_freed(c))
-        add(l, ACT_FREE, name_of(c), 0);
+}
+
+/* Behind all others': so that somebody waits, where few are put off. */
+static void add_ends(struct list *l)
+{
+    struct world *w = l->w;
+    for (int i = 0; i < w->owner_count; i++) {
+        if (owner_may_unlock(&w->owners[i]))
+            add(l, ACT_UNLOCK, name_of(w->owners[i].client), i);
+    }
+    for (int i = 0; i < w->bounds->clients; i++) {
+        if (client_may_be_freed(&w->clients[i]))
+            add(l, ACT_FREE, i, 0);
+    }
 }
 
 /* Only what nobody has seen who comes back now makes a difference. */
@@ -139,7 +149,6 @@ static void add_time(struct list *l)
 
 /* --- faults --------------------------------------------------------------- */
 
-
 static void add_fault(struct list *l, enum fault fault, int whom)
 {
     if (l->w->bounds->scenario->faults & BIT(fault))
@@ -196,6 +205,7 @@ size_t choices_of(struct world *w, struct choice *list)
         add_owners(&l, c);
         add_link(&l, c);
     }
+    add_ends(&l);
     add_time(&l);
     if (w->faults > 0)
         add_faults(&l);
@@ -372,17 +382,22 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
                                          [UNTIL_EXPIRED] = "its session ends",
                                          [UNTIL_GIVEN_UP] = "its session is given up, to end late",
                                          [UNTIL_TIMER] = "its session's timer is due"};
-    static const char *const faults[FAULTS] = {
-        [FAULT_MUTE] = "answers are lost to client", [FAULT_DEAF] = "deaf: client",
-        [FAULT_CANCEL] = "a wish ends: owner",       [FAULT_KILL] = "killed: client",
-        [FAULT_DELETE] = "deleted by hand:",         [FAULT_WRITE] = "written to:",
-        [FAULT_ALONE] = "alone: the server of client",
-        [FAULT_DEPOSED] = "deposed: the server of client", [FAULT_EXIT] = "exits: owner",
-        [FAULT_DENY] = "denied to its owner:",       [FAULT_RENEW] = "renews: owner",
-        [FAULT_RAISE] = "timeouts are raised from now on:"};
+    static const char *const faults[FAULTS] = {[FAULT_MUTE] = "answers are lost to client",
+                                               [FAULT_DEAF] = "deaf: client",
+                                               [FAULT_CANCEL] = "a wish ends: owner",
+                                               [FAULT_KILL] = "killed: client",
+                                               [FAULT_DELETE] = "deleted by hand:",
+                                               [FAULT_WRITE] = "written to:",
+                                               [FAULT_ALONE] = "alone: the server of client",
+                                               [FAULT_DEPOSED] = "deposed: the server of client",
+                                               [FAULT_EXIT] = "exits: owner",
+                                               [FAULT_DENY] = "denied to its owner:",
+                                               [FAULT_RENEW] = "renews: owner",
+                                               [FAULT_RAISE] = "timeouts are raised from now on:"};
     int i = choice.client;
     if (choice.act == ACT_FAULT) {
-        bool node = choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;
+        bool node =
+            choice.what == FAULT_DELETE || choice.what == FAULT_WRITE || choice.what == FAULT_DENY;
         if (node)
             snprintf(text, size, "FAULT, %s %s", faults[choice.what], w->fake.nodes[i].path);
         else

@@ -12,7 +12,7 @@
 #include "world.h"
 
 #define WORDS 4096
-#define RANKED 96 /* different values of one kind */
+#define RANKED 96                 /* different values of one kind */
 #define OLD (2 * TIMEOUT_MS * MS) /* nothing depends on how much longer ago it was */
 
 /* What is ranked: those of one client, and those of all. */
@@ -68,7 +68,7 @@ static void word(int line, int kind, int64_t value)
 }
 
 #define raw(value) word(__LINE__, VALUE, (int64_t)(value))
-#define own(kind, value) word(__LINE__, d.client * OF_CLIENT + (int)(kind), (int64_t)(value))
+#define own(kind, value) word(__LINE__, d.client *OF_CLIENT + (int)(kind), (int64_t)(value))
 #define zxid(value) word(__LINE__, ZXID, value)
 #define view(value) word(__LINE__, VIEW, value)
 #define session(value) word(__LINE__, SESSION, value)
@@ -140,7 +140,7 @@ static int64_t past_ns(int64_t at, int64_t now)
 #define due_mono(at) raw(due_ns(at, now_of(d.w).mono_ns))
 #define boot(at) raw(past_ns(at, now_of(d.w).boot_ns))
 #define mono(at) raw(past_ns(at, now_of(d.w).mono_ns))
-#define ms(at) raw(past_ns((at) * MS, d.w->fake.now_ms * MS))
+#define ms(at) raw(past_ns((at)*MS, d.w->fake.now_ms *MS))
 
 /* --- parts of a core ------------------------------------------------------ */
 
@@ -523,7 +523,8 @@ static void handle(const struct fake_handle *h)
         }
     }
     raw(armed);
-    for (size_t i = 0; found < h->armed.count && i < h->armed.count; i++) { /* its answer is under way */
+    for (size_t i = 0; found < h->armed.count && i < h->armed.count;
+         i++) { /* its answer is under way */
         name(h->armed.list[i].path);
         raw(h->armed.list[i].type);
     }

@@ -28,17 +28,18 @@ struct line {
 
 /* Complete, and together less than a minute of one processor; what takes little comes first. */
 static const struct line shorts[] = {
-    {"mutex", 3, 0, 2, 0},      {"rwlock", 3, 0, 1, 0},    {"ahead", 2, 0, 1, 0},
-    {"ten", 2, 0, ANY, 0},      {"below", 2, 0, 0, 0},     {"kept", 2, 0, 2, 0},
-    {"four", 1, 1, 1, 0},       {"permits", 2, 0, 1, 0},   {"query", 2, 1, 0, 0},
-    {"sync", 2, 1, 0, 0},       {"several", 1, 1, 0, 3},   {"line", 2, 1, 0, 0},
-    {"worn", 2, 1, 0, 0},       {"crowd", 2, 1, 0, 3},     {"beside", 1, 1, 1, 0},
-    {"worn", 1, 2, ANY, 0},     {"turns", 2, 1, 1, 0},     {"rwlock", 2, 1, 1, 0},
-    {"multirw", 2, 1, 1, 0},    {"event", 2, 1, 1, 0},     {"fresh", 2, 1, 1, 0},
-    {"multi", 2, 1, 1, 0},      {"try", 2, 1, 1, 0},       {"retained", 2, 1, 1, 0},
-    {"posted", 2, 1, 1, 0},     {"multi2", 2, 1, 1, 1},    {"unlisted", 2, 1, 1, 0},
-    {"rwlock", 1, 2, ANY, 0},   {"readers", 2, 2, 0, 0},   {"multi2", 2, 2, 0, 0},
-    {"lease", 1, 2, ANY, 4},    {"mutex", 2, 1, ANY, 0},   {"window", 1, 2, ANY, 2},
+    {"mutex", 3, 0, 2, 0},    {"rwlock", 3, 0, 1, 0},   {"ahead", 2, 0, 1, 0},
+    {"ten", 2, 0, ANY, 0},    {"below", 2, 0, 0, 0},    {"kept", 2, 0, 2, 0},
+    {"four", 1, 1, 1, 0},     {"permits", 2, 0, 1, 0},  {"query", 2, 1, 0, 0},
+    {"sync", 2, 1, 0, 0},     {"several", 1, 1, 0, 3},  {"line", 2, 1, 0, 0},
+    {"worn", 2, 1, 0, 0},     {"crowd", 2, 1, 0, 3},    {"beside", 1, 1, 1, 0},
+    {"worn", 1, 2, ANY, 0},   {"turns", 2, 1, 1, 0},    {"rwlock", 2, 1, 1, 0},
+    {"multirw", 2, 1, 1, 0},  {"event", 2, 1, 1, 0},    {"fresh", 2, 1, 1, 0},
+    {"multi", 2, 1, 1, 0},    {"try", 2, 1, 1, 0},      {"retained", 2, 1, 1, 0},
+    {"posted", 2, 1, 1, 0},   {"multi2", 2, 1, 1, 1},   {"unlisted", 2, 1, 1, 0},
+    {"readers", 2, 1, 1, 0},  {"posted", 1, 2, ANY, 0}, {"multi", 1, 2, ANY, 0},
+    {"rwlock", 1, 2, ANY, 0}, {"readers", 2, 2, 0, 0},  {"multi2", 2, 2, 0, 0},
+    {"lease", 1, 2, ANY, 4},  {"mutex", 2, 1, ANY, 0},  {"window", 1, 2, ANY, 2},
 };
 
 /* For each scenario larger and larger ones, until one is not complete in its time: the line before that is the
@@ -48,7 +49,9 @@ static const struct line ladders[] = {
     {"", 2, 2, 2, 0},   {"", 2, 2, ANY, 0},
 };
 static const struct line ladders3[] = {
-    {"", 3, 0, ANY, 0}, {"", 3, 1, 1, 0}, {"", 3, 1, 2, 0},
+    {"", 3, 0, ANY, 0},
+    {"", 3, 1, 1, 0},
+    {"", 3, 1, 2, 0},
 };
 
 /* --- the command ---------------------------------------------------------- */
@@ -64,19 +67,21 @@ struct options {
 
 static void usage(void)
 {
-    fputs("usage: explore [--short | --full] [--jobs J] [--seconds S] [--first]\n"
-          "       explore --scenario NAME [--clients N] [--faults N] [--delay N] [--waits N]\n"
-          "               [--seconds S] [--states N] [--audit] [--replay \"3,0,2\"]\n"
-          "  --short    small bounds, each complete, about a minute of one processor (the default)\n"
-          "  --full     each scenario in larger and larger bounds, until one is not complete in S seconds\n"
-          "             of a processor (1800)\n"
-          "  --first    end with the first that is wrong, and do not make it shorter\n"
-          "  --delay N  so many steps at most may be put off (any)\n"
-          "  --waits N  so often time moves while there is something else to be done (0)\n"
-          "  --audit    each state that is met again is taken once more: it has to go on as before\n"
-          "  --replay   this list of choices, with its trace\n"
-          "scenarios:\n",
-          stderr);
+    fputs(
+        "usage: explore [--short | --full] [--jobs J] [--seconds S] [--first]\n"
+        "       explore --scenario NAME [--clients N] [--faults N] [--delay N] [--waits N]\n"
+        "               [--seconds S] [--states N] [--audit] [--replay \"3,0,2\"]\n"
+        "  --short    small bounds, each complete, about a minute of one processor (the default)\n"
+        "  --full     each scenario in larger and larger bounds, until one is not complete in S "
+        "seconds\n"
+        "             of a processor (1800)\n"
+        "  --first    end with the first that is wrong, and do not make it shorter\n"
+        "  --delay N  so many steps at most may be put off (any)\n"
+        "  --waits N  so often time moves while there is something else to be done (0)\n"
+        "  --audit    each state that is met again is taken once more: it has to go on as before\n"
+        "  --replay   this list of choices, with its trace\n"
+        "scenarios:\n",
+        stderr);
     for (size_t i = 0; i < scenario_count; i++)
         fprintf(stderr, "  %-10s %s\n", scenarios[i].name, scenarios[i].says);
     exit(2);
@@ -106,20 +111,14 @@ static const struct scenario *named(const char *name)
 
 static struct options parse(int argc, char **argv)
 {
-    static const struct option names[] = {{"scenario", required_argument, NULL, 's'},
-                                          {"clients", required_argument, NULL, 'c'},
-                                          {"faults", required_argument, NULL, 'f'},
-                                          {"delay", required_argument, NULL, 'd'},
-                                          {"waits", required_argument, NULL, 'w'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"states", required_argument, NULL, 'n'},
-                                          {"audit", no_argument, NULL, 'a'},
-                                          {"replay", required_argument, NULL, 'r'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"short", no_argument, NULL, 'S'},
-                                          {"full", no_argument, NULL, 'F'},
-                                          {"first", no_argument, NULL, '1'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"scenario", required_argument, NULL, 's'}, {"clients", required_argument, NULL, 'c'},
+        {"faults", required_argument, NULL, 'f'},   {"delay", required_argument, NULL, 'd'},
+        {"waits", required_argument, NULL, 'w'},    {"seconds", required_argument, NULL, 't'},
+        {"states", required_argument, NULL, 'n'},   {"audit", no_argument, NULL, 'a'},
+        {"replay", required_argument, NULL, 'r'},   {"jobs", required_argument, NULL, 'j'},
+        {"short", no_argument, NULL, 'S'},          {"full", no_argument, NULL, 'F'},
+        {"first", no_argument, NULL, '1'},          {NULL, 0, NULL, 0}};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct options o = {.bounds = {.clients = 2, .delays = ANY},
                         .jobs = processors < 1 ? 1 : (int)processors};
@@ -166,8 +165,8 @@ static void tell_bounds(const struct bounds *b)
     char delays[32] = "any delays";
     if (b->delays >= 0)
         snprintf(delays, sizeof delays, "%d delays", b->delays);
-    printf("%-9s %d clients, %d faults, %s, %d waits: ", b->scenario->name, b->clients, b->faults, delays,
-           b->waits);
+    printf("%-9s %d clients, %d faults, %s, %d waits: ", b->scenario->name, b->clients, b->faults,
+           delays, b->waits);
 }
 
 static void tell_path(const struct bounds *b, const struct path *path)
@@ -221,7 +220,8 @@ static void explain(const struct options *o, const struct bounds *bounds, struct
 
 enum end { END_COMPLETE, END_WRONG, END_NOT_COMPLETE = 3 };
 
-static enum end explore(const struct options *o, const struct bounds *bounds, const struct limits *limits)
+static enum end explore(const struct options *o, const struct bounds *bounds,
+                        const struct limits *limits)
 {
     static struct result r;
     search(bounds, limits, &r);
@@ -263,7 +263,8 @@ static enum end run_line(const struct options *o, const struct line *line, const
     return explore(o, &bounds, &limits);
 }
 
-static enum end climb(const struct options *o, const struct line *lines, size_t count, const char *name)
+static enum end climb(const struct options *o, const struct line *lines, size_t count,
+                      const char *name)
 {
     enum end end = END_COMPLETE;
     if (!is_there(scenario_find(name), lines[0].clients - 1))

@@ -166,12 +166,8 @@ static void place_begin(struct place *place, struct owner *o)
     struct client *c = place->client;
     int root = place->root;
     bool permit = place->permit;
-    *place = (struct place){.client = c,
-                            .owner = o,
-                            .root = root,
-                            .permit = permit,
-                            .phase = WAITING,
-                            .in_core = true};
+    *place = (struct place){
+        .client = c, .owner = o, .root = root, .permit = permit, .phase = WAITING, .in_core = true};
 }
 
 static void turn_asks(struct zkl_turns *turns, struct zkl_turn *turn)
@@ -314,11 +310,11 @@ static void permits_start(struct owner *o, const struct zkl_wish *wish)
     }
     c->view.permits = c->world->bounds->scenario->permits;
     *o->permits = (struct zkl_permits){.gate_root = GATE,
-                                      .wish = *wish,
-                                      .members = o->members,
-                                      .count = (size_t)o->part->count,
-                                      .view = &c->view,
-                                      .told = permits_told};
+                                       .wish = *wish,
+                                       .members = o->members,
+                                       .count = (size_t)o->part->count,
+                                       .view = &c->view,
+                                       .told = permits_told};
     o->permits->wish.root = root_paths[LEASES];
     o->permits->wish.naming.role = ZKL_ROLE_PERMIT;
     zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
@@ -340,7 +336,8 @@ static void permits_release(struct owner *o)
 int owner_permits_out(const struct owner *o)
 {
     int out = 0;
-    for (int i = 0; o->part->kind == PART_PERMITS && o->phase == GRANTED && i < o->part->count; i++) {
+    for (int i = 0; o->part->kind == PART_PERMITS && o->phase == GRANTED && i < o->part->count;
+         i++) {
         const struct place *permit = &o->place[i];
         bool deleted = strcmp(permit->deleted_guid, permit->contender.machine.guid) == 0;
         out += permit->in_core && !permit->lost && !deleted && is_proved(permit);
@@ -415,7 +412,8 @@ bool owner_is_done(const struct owner *o)
     if (o->client->dead)
         return true;
     bool idle = o->part->kind == PART_LOCK ? o->place->phase == IDLE : o->phase == IDLE;
-    return idle && (o->cycles >= o->part->cycles || (writer && writer->cycles >= writer->part->cycles));
+    return idle &&
+           (o->cycles >= o->part->cycles || (writer && writer->cycles >= writer->part->cycles));
 }
 
 bool owner_may_start(const struct owner *o)
@@ -476,7 +474,8 @@ static bool is_awaited(const struct owner *writer)
 {
     const struct owner *reader = reader_of(writer);
     return reader && !writer->place->lost &&
-           (reader->place->phase == WAITING || (reader->place->phase == IDLE && reader->cycles == 0));
+           (reader->place->phase == WAITING ||
+            (reader->place->phase == IDLE && reader->cycles == 0));
 }
 
 bool owner_may_unlock(const struct owner *o)
@@ -699,8 +698,7 @@ static struct place *add_places(struct client *c, int count, int root, bool perm
     struct place *first = &w->places[w->place_count];
     w->place_count += count;
     for (int i = 0; i < count; i++)
-        first[i] = (struct place){
-            .client = c, .root = permits ? LEASES : root, .permit = permits};
+        first[i] = (struct place){.client = c, .root = permits ? LEASES : root, .permit = permits};
     return first;
 }
 

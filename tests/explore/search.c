@@ -54,7 +54,7 @@ void wrong(const char *format, ...)
 static void on_signal(int number)
 {
     snprintf(sentence, sizeof sentence, "%s",
-             number == SIGABRT  ? "an assertion of the core failed"
+             number == SIGABRT   ? "an assertion of the core failed"
              : number == SIGALRM ? "it does not end"
                                  : "it crashed");
     siglongjmp(went_wrong, 1);
@@ -374,8 +374,8 @@ static void tell_difference(const struct bounds *bounds, const struct path *a, c
             j++;
         if (j == n && j == m)
             continue;
-        printf("after %s: digest.c:%d: %" PRId64 " here, %" PRId64 " there\n", text, words[0][j].line,
-               words[0][j].value, words[1][j].value);
+        printf("after %s: digest.c:%d: %" PRId64 " here, %" PRId64 " there\n", text,
+               words[0][j].line, words[0][j].value, words[1][j].value);
     }
 }
 

@@ -15,16 +15,16 @@
 #define MS INT64_C(1000000)
 #define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
 #define CLIENTS 3
-#define OWNERS 6  /* of all clients */
+#define OWNERS 6 /* of all clients */
 #define MEMBERS 3
 #define ROOTS 4 /* LEASES is one of them */
 #define SESSIONS 8
 
 /* Every interval of the core is a multiple of 100 ms then. The tick is not declared. */
 #define TIMEOUT_MS 1600
-#define LATE_MS (TIMEOUT_MS / 16)            /* D */
-#define ROUND_MS (TIMEOUT_MS / 4)            /* P */
-#define SILENCE_MS (TIMEOUT_MS * 2 / 3 + 1)  /* after which libzookeeper gives a link up by itself */
+#define LATE_MS (TIMEOUT_MS / 16)           /* D */
+#define ROUND_MS (TIMEOUT_MS / 4)           /* P */
+#define SILENCE_MS (TIMEOUT_MS * 2 / 3 + 1) /* after which libzookeeper gives a link up by itself */
 
 extern const char *const root_paths[ROOTS];
 #define LEASES 3
@@ -115,7 +115,7 @@ struct place {
 };
 
 struct owner {
-    struct zkl_turn turn; /* first */
+    struct zkl_turn turn;        /* first */
     struct zkl_permits *permits; /* NULL: it wants none */
     struct zkl_query query;
     const struct part *part;
@@ -125,7 +125,7 @@ struct owner {
     enum phase phase;
     int cycles; /* that are over */
     int tickets;
-    bool over;  /* the core is done with its permits */
+    bool over; /* the core is done with its permits */
 };
 
 struct client {
@@ -151,7 +151,8 @@ struct client {
 /* What the leader has surely heard of a session, and what some server may hold back from it yet. */
 struct touches {
     int64_t session, last_ms;
-    int64_t held_ms[16]; /* requests that were taken then, and may be told no sooner than P + D later */
+    int64_t
+        held_ms[16]; /* requests that were taken then, and may be told no sooner than P + D later */
     int held;
     int64_t close_ms; /* it is off the queue, and ends then; 0: it is not */
 };
