@@ -1,12 +1,12 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with sanitizers only unit, sim
+#                           "sanitize", "coverage", "proofs", "explore", "linear", "fleet", "mutants" and "long", and with sanitizers only unit, sim
 #                           (that of threads: without sim) and cluster without its slow tests, with
 #                           valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
-#                           those of sim, demo, soak, chaos, linear, bench, models, proofs and mutants to the program:
-#                           sim --schedules N --seed S, chaos --minutes 30 --seed 1, linear --long, linear planted,
-#                           soak --help, models --help
+#                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
+#                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
+#                           linear --long, linear planted, soak --help, models --help
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -23,6 +23,7 @@ compilers     150  gcc and clang build everything, each warning an error
 house          40  the rules that can be read off sources and built files
 unit           15  the pure parts, without a server
 sim           120  20,000 random schedules of several processes on an ensemble in memory
+explore        90  every schedule of two or three clients within small bounds, each state once; --full: larger ones
 models        480  the rule that proves a session, against what servers do with sessions: every state within named bounds
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
@@ -54,7 +55,7 @@ mutants      3600  each planted bug, and 200 random changes of src/core: which s
 long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, and the proofs
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize coverage proofs linear fleet mutants long'
+not_in_all='gcc-thread clang-address sanitize coverage proofs explore linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
@@ -535,7 +536,7 @@ suite() # NAME [options]
     house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
-    sim | soak | chaos) program "$suite" "$@" ;;
+    sim | explore | soak | chaos) program "$suite" "$@" ;;
     demo) demo "$@" ;;
     bench)
         [ $# -gt 0 ] || set -- --short

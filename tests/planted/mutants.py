@@ -59,6 +59,8 @@ def parse():
     parser.add_argument("--random", type=int, metavar="N", help="only this many random ones")
     parser.add_argument("--seed", type=int, default=1, help="of the random ones")
     parser.add_argument("--schedules", type=int, help="at most so many are simulated for each")
+    parser.add_argument("--explore", action="store_true",
+                        help="show the planted bugs of src/core to tests/explore, and to nothing else")
     parser.add_argument("--short", action="store_true", help="do the patches still apply and build?")
     parser.add_argument("--every", type=int, default=1, metavar="N",
                         help="of all patches, which are applied, only each Nth is built; with --short")
@@ -73,7 +75,14 @@ def do_planted(folder, options):
     if options.planted and len(chosen) != len(set(options.planted)):
         sys.exit("mutants.py: no such bug; there are: " + " ".join(bug.name for bug in bugs))
 
+    if options.explore:
+        chosen = [bug for bug in chosen if bug.of_core]
+
     def attempt(copy, bug):
+        if options.explore:
+            planted.try_explore(copy, bug)
+            print(f"  {bug.name}: {bug.fault or bug.found['explore']}", flush=True)
+            return
         if options.short:
             built = bugs.index(bug) % options.every == 0
             planted.try_short(copy, bug, (options.schedules or 100) if built else 0)
@@ -85,6 +94,8 @@ def do_planted(folder, options):
     # often what the next one changes.
     in_order = sorted(chosen, key=lambda bug: bug.files)
     in_parallel(folder, options.jobs, in_order, attempt, *(["-Doptimization=0"] if options.short else []))
+    if options.explore:
+        return planted.report_explore(chosen)
     fine = planted.report(chosen, options.short or bool(options.planted))
     if options.table:
         print(planted.table(chosen))
@@ -93,6 +104,8 @@ def do_planted(folder, options):
 
 def main():
     options = parse()
+    if options.explore and options.planted is None:
+        options.planted = []
     wants_both = options.planted is None and options.random is None
     folder = pathlib.Path(tempfile.mkdtemp(prefix="zkl-mutants-"))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

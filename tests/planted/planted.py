@@ -6,9 +6,10 @@ import re
 
 from tree import Broken
 
-SUITES = ("unit", "demo", "sim", "cluster", "fault")
+SUITES = ("unit", "demo", "sim", "cluster", "fault", "explore")
 LEAST = 25  # planted bugs in all,
 LEAST_BY_SIM = 18  # and of those by the simulation alone
+LEAST_BY_EXPLORE = 80  # in a hundred of those of the core, by tests/explore
 
 
 class Bug:
@@ -50,6 +51,28 @@ def look_with_servers(tree, bug):
         bug.found[suite] = found or bug.found[suite] or "-"
         if found:
             return
+
+
+def try_explore(tree, bug):
+    """What the small exhaustive configurations see of a bug of the core, alone."""
+    try:
+        tree.apply(bug.patch, bug.files)
+        tree.build("tests/explore/explore")
+        bug.found["explore"] = tree.fails_explore() or "-"
+    except Broken as why:
+        bug.fault = "does not apply or build: " + str(why)[-400:]
+    finally:
+        tree.restore()
+
+
+def report_explore(bugs):
+    for bug in bugs:
+        print(f"{bug.name:34} {bug.found['explore']}")
+        if bug.fault:
+            print(f"FAILED: {bug.name}: {bug.fault}")
+    seen = sum(bug.found["explore"] not in ("", "-") for bug in bugs)
+    print(f"{len(bugs)} planted bugs of src/core: {seen} found by explore --short alone")
+    return seen * 100 >= len(bugs) * LEAST_BY_EXPLORE and not any(bug.fault for bug in bugs)
 
 
 def judge(bug):

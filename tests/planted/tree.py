@@ -13,6 +13,7 @@ import threading
 BUILD_SECONDS = 1200
 UNIT_SECONDS = 120
 SIM_SECONDS = 300
+EXPLORE_SECONDS = 1800
 SERVER_SECONDS = 300
 
 BUSY_UNIT = ("test-contender", "test-held", "test-group", "test-permits", "test-query")
@@ -127,6 +128,17 @@ class Tree:
                 return found.groups()
             return f"{first}..{first + count - 1}", "it hangs" if status is None else "it crashes"
         return None
+
+    def fails_explore(self):
+        """The first configuration that goes wrong, and how."""
+        status, output = self.program("tests/explore/explore", "--short", "--jobs", "1", "--first",
+                                      seconds=EXPLORE_SECONDS)
+        if status == 0:
+            return None
+        found = re.search(r"^(.*): WRONG, .*\n +(.*)$", output, re.M)
+        if found:
+            return ": ".join(" ".join(part.split()) for part in found.groups())
+        return "it does not end" if status is None else "it crashes: " + output[-100:]
 
     def fails_demo(self):
         contention = str(self.build_path / "examples/contention")

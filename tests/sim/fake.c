@@ -1171,6 +1171,12 @@ static void receive(struct fake_handle *h, struct fake_message *message)
     }
 }
 
+void fake_receive(struct fake_handle *h)
+{
+    for (struct fake_message *message = h->in.first; message; message = message->next)
+        receive(h, message);
+}
+
 static bool is_forged(const struct fake_handle *h, const struct fake_message *message)
 {
     enum zkl_request_kind kind = message->request.kind;
@@ -1346,6 +1352,8 @@ static void expire_handle(struct fake_handle *h)
 static int64_t some_view(struct fake_handle *h)
 {
     int64_t behind = h->fake->zxid - h->seen;
+    if (h->comes_behind)
+        return h->seen;
     if (fake_breaks_once(h->fake, FAKE_BACK_IN_TIME, 2))
         return h->seen - fake_random(h->fake->prng, 20);
     if (behind > 0 && fake_breaks(h->fake, FAKE_BARRIER_IS_A_READ))

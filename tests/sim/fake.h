@@ -127,6 +127,7 @@ struct fake_handle {
     bool expired;  /* libzookeeper knows, the core may not */
     bool forgotten; /* the server lost its data: never connects again, never told */
     bool may_lower; /* a reconnect may negotiate less */
+    bool comes_behind; /* a reconnect leads to the oldest server that takes it */
     bool attempted; /* one that failed has touched the session */
     int64_t down_ms; /* when the link broke, or the last attempt failed */
     int timeout_ms; /* negotiated last, asked for next */
@@ -211,6 +212,8 @@ void fake_rejoin(struct fake_handle *h);
 void fake_break(struct fake_handle *h);
 /* One attempt to connect. */
 void fake_connect(struct fake_handle *h, bool succeeds);
+/* libzookeeper has read all that came so far, and its completion thread tells it later: no break loses it. */
+void fake_receive(struct fake_handle *h);
 /* The next thing that libzookeeper's completion thread tells; NULL: nothing. The caller frees
  * it. */
 struct fake_message *fake_next(struct fake_handle *h);

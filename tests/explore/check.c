@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What must be true, as tests/sim/check.c has it: at each grant, after each step, and at the end. */
+#include <stdio.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/watch.h"
+#include "world.h"
+
+bool is_proved(const struct place *place)
+{
+    const struct zkl_contender_machine *m = &place->contender.machine;
+    int64_t now = now_of(place->client->world).boot_ns;
+    return m->state == ZKL_HOLDING && !m->unchecked &&
+           now < zkl_session_window_end(&place->client->core.session) &&
+           (m->lease_end_boot == 0 || now < m->lease_end_boot);
+}
+
+static bool was_deleted(const struct place *place)
+{
+    return place->deleted_guid[0] &&
+           strcmp(place->deleted_guid, place->contender.machine.guid) == 0;
+}
+
+static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
+{
+    snprintf(path, size, "%s/%s", m->root, m->node);
+}
+
+void check_state(const struct world *w, bool was_suspect, const struct zkl_news *news)
+{
+    must(news->state == ZKL_HELD ? was_suspect : news->state == ZKL_SUSPECT);
+    if (news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
+        must(w->denied);
+    else
+        must(was_suspect == (news->state == ZKL_HELD));
+}
+
+/* --- at a grant ----------------------------------------------------------- */
+
+static void check_token(struct world *w, const struct place *place)
+{
+    const struct zkl_contender_machine *m = &place->contender.machine;
+    bool reader = m->naming.role == ZKL_ROLE_READ;
+    if (m->under[0]) {
+        must(m->czxid == m->under_czxid);
+        return;
+    }
+    must(m->czxid > (reader ? w->last_writer : w->last_token)[place->root]);
+    if (m->czxid > w->last_token[place->root])
+        w->last_token[place->root] = m->czxid;
+    if (!reader)
+        w->last_writer[place->root] = m->czxid;
+}
+
+/* A stranger deleted the node: if its server has shown that to the client, no lock is granted on it. */
+void check_hold(const struct client *c, const struct zkl_contender_machine *m)
+{
+    const struct fake *fake = &c->world->fake;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(m, path, sizeof path);
+    for (size_t i = 0; c->current && i < fake->node_count; i++) {
+        const struct fake_node *node = &fake->nodes[i];
+        if (node->dzxid != 0 && node->dzxid <= c->current->told && strcmp(node->path, path) == 0)
+            wrong("a lock is granted on a node that is gone");
+    }
+}
+
+/* libzookeeper is connected again, and the core has not been told, all the time that the second handle was
+ * connected: such a session is given up alive. */
+static bool is_back_unheard(const struct client *c, int64_t session)
+{
+    const struct fake_handle *h = c->current;
+    const struct fake_message *message = h && h->session == session ? h->in.first : NULL;
+    while (message && message->type != FAKE_UP)
+        message = message->next;
+    return message != NULL;
+}
+
+void check_loss(struct world *w, const struct place *place, int reason)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(&place->contender.machine, path, sizeof path);
+    if (reason == ZKL_REASON_NODE_DELETED)
+        must(!fake_find(&w->fake, path));
+    if (reason == ZKL_REASON_EXPIRED)
+        must(!fake_alive(&w->fake, place->session) ||
+             is_back_unheard(place->client, place->session));
+}
+
+struct unlocked check_unlock(const struct place *place)
+{
+    struct world *w = place->client->world;
+    const struct zkl_contender_machine *m = &place->contender.machine;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(m, path, sizeof path);
+    int64_t end = zkl_session_window_end(&place->client->core.session);
+    return (struct unlocked){.proved = m->state == ZKL_HOLDING && !m->unchecked &&
+                                       now_of(w).boot_ns < end,
+                             .gone = !was_deleted(place) && !fake_find(&w->fake, path)};
+}
+
+void check_unlocked(const struct unlocked *unlocked, int code)
+{
+    must(code == ZKL_OK || code == ZKL_EUNCONFIRMED || code == ZKL_EDOUBT || code == ZKL_ELOST);
+    if (unlocked->gone && code != ZKL_ELOST && code != ZKL_EDOUBT)
+        wrong("an unlock hides that the lock was somebody else's");
+    if (unlocked->proved && code == ZKL_EDOUBT)
+        wrong("an unlock doubts a hold that was proved");
+}
+
+static bool waits_for(const struct zkl_contender_machine *m, const char *name)
+{
+    struct zkl_place own, place;
+    return zkl_name_parse(m->node, &m->naming, &own) && zkl_name_parse(name, &m->naming, &place) &&
+           zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
+}
+
+/* The node it is granted on is there, of this session, and nobody's that it would have to wait for is. */
+static void check_node(struct world *w, const struct place *place)
+{
+    const struct zkl_contender_machine *m = &place->contender.machine;
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    path_of(m, path, sizeof path);
+    const struct fake_node *own = fake_find(&w->fake, path);
+    must(own && own->owner == place->client->core.session.id);
+    must(m->under[0] || own->shown_czxid == m->czxid);
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        const char *name = fake_child_of(node, m->root);
+        if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid && !m->under[0])
+            must(!waits_for(m, name));
+    }
+}
+
+void check_grant(struct world *w, const struct place *place)
+{
+    const struct zkl_contender_machine *m = &place->contender.machine;
+    const struct client *c = place->client;
+    struct zkl_place at;
+    must(zkl_name_parse(m->node, &m->naming, &at) && !zkl_sequence_exhausted(at.sequence));
+    must(now_of(w).boot_ns < zkl_session_window_end(&c->core.session));
+    if (was_deleted(place))
+        return;
+    must(fake_alive(&w->fake, c->core.session.id));
+    check_token(w, place);
+    check_node(w, place);
+}
+
+/* --- all the time --------------------------------------------------------- */
+
+static bool holds_now(const struct place *place)
+{
+    return place->in_core && place->phase == GRANTED && !place->lost && !place->permit &&
+           !place->client->dead && is_proved(place) && !was_deleted(place);
+}
+
+/* Two readers, and a reader that has the write lock itself. */
+static bool go_together(const struct place *a, const struct place *b)
+{
+    const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
+    if (one->naming.role != ZKL_ROLE_READ)
+        return other->naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
+    return other->naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+}
+
+static void check_exclusion(struct world *w)
+{
+    for (int i = 0; i < w->place_count; i++) {
+        const struct place *a = &w->places[i];
+        if (!holds_now(a))
+            continue;
+        must(fake_alive(&w->fake, a->client->core.session.id));
+        for (int j = 0; j < i; j++) {
+            const struct place *b = &w->places[j];
+            if (b->root == a->root && holds_now(b) && !go_together(a, b))
+                wrong("a lock is held twice");
+        }
+    }
+}
+
+static void check_permits(const struct world *w)
+{
+    int out = 0;
+    for (int i = 0; i < w->owner_count; i++) {
+        const struct owner *o = &w->owners[i];
+        if (!o->client->dead && fake_alive(&w->fake, o->client->core.session.id))
+            out += owner_permits_out(o);
+    }
+    if (out > w->bounds->scenario->permits)
+        wrong("more permits are out than there are");
+}
+
+/* By the true clock the session lives as long as its window. */
+static void check_window(const struct client *c)
+{
+    int64_t end = zkl_session_window_end(&c->core.session);
+    if (now_of(c->world).boot_ns < end && !fake_alive(&c->world->fake, c->core.session.id))
+        wrong("a window outlives its session");
+}
+
+void check_expiry(struct world *w, int64_t session)
+{
+    for (int i = 0; i < w->bounds->clients; i++) {
+        const struct client *c = &w->clients[i];
+        int64_t end = zkl_session_window_end(&c->core.session);
+        if (!c->dead && c->core.session.id == session && now_of(w).boot_ns < end)
+            wrong("a session expires under its window");
+    }
+}
+
+/* Nothing is queued ahead of a lock that is not held; all members are of one fate. */
+static void check_group(const struct client *c)
+{
+    const struct zkl_group *group = &c->group;
+    bool contended = false;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct place *place = (const struct place *)c->members[i].contender;
+        enum zkl_contender_state state = place->contender.machine.state;
+        must((place->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
+        if (group->state != ZKL_GROUP_ACQUIRING || place->contender.group != group)
+            continue;
+        must(!contended || state == ZKL_LEAVING || state == ZKL_RELEASING);
+        contended = contended || state == ZKL_WAITING;
+    }
+}
+
+/* A waiter watches its immediate predecessor; with lookahead one may be between. */
+static void check_predecessor(const struct client *c, const struct zkl_contender *contender)
+{
+    struct world *w = c->world;
+    const struct zkl_watch *watch = contender->subs[ZKL_SUB_PRED].watch;
+    const struct zkl_contender_machine *m = &contender->machine;
+    struct zkl_place own, at, place;
+    int between = 0;
+    if (!watch || m->state != ZKL_WAITING || m->naming.role == ZKL_ROLE_PERMIT ||
+        w->bounds->scenario->counter > 1000000)
+        return;
+    const char *watched = strrchr(watch->path, '/') + 1;
+    if (!zkl_name_parse(watched, &m->naming, &at) || !zkl_name_parse(m->node, &m->naming, &own))
+        return;
+    must(waits_for(m, watched));
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        const char *name = fake_child_of(node, m->root);
+        if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
+            zkl_name_parse(name, &m->naming, &place))
+            between +=
+                place.sequence > at.sequence && place.sequence < own.sequence && waits_for(m, name);
+    }
+    must(between <= (m->next[0] != '\0'));
+}
+
+static void check_contenders(const struct client *c)
+{
+    size_t contenders = 0, window = 0, waiting = 0, unchecked = 0;
+    for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
+        contenders++;
+        window += zkl_contender_needs_window(&o->machine);
+        unchecked += zkl_contender_is_unchecked(&o->machine);
+        waiting += zkl_contender_waits(&o->machine);
+        must(o->machine.state != ZKL_ENDED);
+        check_predecessor(c, o);
+        const struct zkl_watch *watch = o->subs[ZKL_SUB_PRED].watch;
+        must(!watch || o->machine.state == ZKL_WAITING || o->machine.state == ZKL_LISTING ||
+             !fake_find(&c->world->fake, watch->path)); /* that ends it */
+    }
+    for (const struct zkl_query *query = c->core.queries; query; query = query->next)
+        waiting++;
+    must(contenders == c->core.contenders);
+    must(window == c->core.need_window);
+    must(unchecked == c->core.unchecked);
+    must(waiting == c->core.waiting);
+    must(!c->core.refused);
+}
+
+/* It would fail all others. */
+void check_heartbeat(const struct client *c)
+{
+    for (const struct zkl_contender *o = c->core.first; o; o = o->next)
+        must(!o->machine.unchecked || c->core.heartbeat.pending.id == 0 ||
+             o->beat != c->core.heartbeat.serial);
+}
+
+static bool is_among(const struct zkl_watch *watch, const char *path)
+{
+    while (watch && strcmp(watch->path, path) != 0)
+        watch = watch->next;
+    return watch != NULL;
+}
+
+static bool is_known(const struct zkl_core *core, const char *path)
+{
+    for (int i = 0; core->watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
+        if (is_among(core->watches[i], path))
+            return true;
+    }
+    return is_among(core->removing, path);
+}
+
+/* Every watch on the server is one that the core knows of, and of those each that is armed is somebody's. */
+static void check_watches(const struct client *c)
+{
+    const struct fake_handle *h = c->current;
+    for (size_t i = 0; h && i < h->armed.count && !c->deaf && !c->muted; i++)
+        must(is_known(&c->core, h->armed.list[i].path));
+    for (int i = 0; c->core.watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
+        for (const struct zkl_watch *watch = c->core.watches[i]; watch; watch = watch->next)
+            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED);
+    }
+}
+
+/* Something speaks against keeping it: never when an event is over. */
+static void check_idle(const struct client *c)
+{
+    if (!c->turns.given || c->turns.state != ZKL_TURNS_IDLE)
+        return;
+    const struct zkl_contender_machine *m = &c->turns.holder->machine;
+    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && !m->contended);
+    must(((const struct place *)c->turns.holder)->owner == NULL && !c->turns.first);
+}
+
+void check_world(struct world *w)
+{
+    for (int i = 0; i < w->bounds->clients; i++) {
+        struct client *c = &w->clients[i];
+        if (c->dead)
+            continue;
+        check_window(c);
+        check_group(c);
+        check_contenders(c);
+        check_heartbeat(c);
+        check_watches(c);
+        check_idle(c);
+    }
+    check_exclusion(w);
+    check_permits(w);
+}
+
+/* --- at the end ----------------------------------------------------------- */
+
+static bool is_done(const struct client *c)
+{
+    const struct zkl_core *core = &c->core;
+    return c->dead || (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
+                       !core->removing && core->watch_count == 0 && !core->due_groups &&
+                       !core->due_batches && !core->due_permits && !core->due_turns);
+}
+
+bool check_done(const struct world *w)
+{
+    for (int i = 0; i < w->bounds->clients; i++) {
+        if (!is_done(&w->clients[i]))
+            return false;
+    }
+    return true;
+}
+
+static void check_left(const struct fake_watches *watches)
+{
+    if (watches->count > 0)
+        wrong("a watch is left behind");
+}
+
+/* No node of a session that lives, and no watch. */
+void check_nothing_left(struct world *w)
+{
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        const struct fake_node *node = &w->fake.nodes[i];
+        bool owned = false;
+        for (int j = 0; j < w->bounds->clients; j++) {
+            const struct client *c = &w->clients[j];
+            owned = owned || (!c->dead && c->current && c->current->session == node->owner);
+        }
+        if (node->dzxid == 0 && node->owner != 0 && owned && fake_alive(&w->fake, node->owner))
+            wrong("a node is left behind");
+    }
+    for (int i = 0; i < w->bounds->clients; i++) {
+        const struct client *c = &w->clients[i];
+        if (c->dead || !c->current || c->current->in.first)
+            continue;
+        check_left(&c->current->known);
+        check_left(&c->current->armed);
+    }
+}

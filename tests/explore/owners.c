@@ -1,0 +1,759 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What owners do: lock, try, take several at once, take turns, take permits, ask; and what they are told. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "core/alone.h"
+#include "world.h"
+
+static struct place *place_of(struct zkl_contender *contender)
+{
+    return (struct place *)contender;
+}
+
+static struct client *of_turns(struct zkl_turns *turns)
+{
+    return (struct client *)((char *)turns - offsetof(struct client, turns));
+}
+
+/* --- what is told --------------------------------------------------------- */
+
+static bool is_member(const struct place *place)
+{
+    return place->owner && place->owner->part->kind == PART_MULTI;
+}
+
+static bool may_fail_with(const struct place *place, int code)
+{
+    const struct world *w = place->client->world;
+    const struct part *part = place->owner->part;
+    bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
+    if (code == place->stop_code || (ends_try && part->try_only) ||
+        (code == ZKL_EACCES && w->denied))
+        return true;
+    bool troubled = w->faults < w->bounds->faults || w->calm;
+    return code == ZKL_ELOST &&
+           ((is_member(place) && place->client->group.lost) || (part->under && troubled));
+}
+
+static void on_granted(struct world *w, struct place *place)
+{
+    must(place->phase == WAITING);
+    check_grant(w, place);
+    place->session = place->client->core.session.id;
+    place->phase = GRANTED;
+    place->suspect = place->contender.machine.suspect;
+}
+
+static void on_failed(struct place *place, const struct zkl_news *news)
+{
+    must(place->phase == WAITING);
+    if (!may_fail_with(place, news->code))
+        wrong("a lock failed for no reason: %d", news->code);
+    place->phase = ANSWERED;
+}
+
+static void on_released(struct place *place, const struct zkl_news *news)
+{
+    must(place->phase == UNLOCKING);
+    must((news->code == ZKL_ELOST) == place->lost);
+    check_unlocked(&place->unlocked, news->code);
+    place->phase = ANSWERED;
+}
+
+static void on_state(struct world *w, struct place *place, const struct zkl_news *news)
+{
+    must(place->phase == GRANTED || place->phase == UNLOCKING || place->phase == ORPHANED);
+    must(!place->lost);
+    if (news->state == ZKL_LOST) {
+        place->lost = true;
+        check_loss(w, place, news->reason);
+    } else if (news->state == ZKL_REVOKED) {
+        must(!place->revoked);
+        place->revoked = true;
+    } else {
+        check_state(w, place->suspect, news);
+        place->suspect = news->state == ZKL_SUSPECT;
+    }
+}
+
+/* Of a place that takes turns, before it hears of it itself. */
+static void turns_news(struct place *place, const struct zkl_news *news)
+{
+    struct owner *o = place->owner;
+    if (news->type == ZKL_NEWS_GRANTED) {
+        o->phase = GRANTED;
+    } else if (news->type == ZKL_NEWS_FAILED) {
+        must(place->phase == WAITING && may_fail_with(place, news->code));
+        place->stop_code = news->code;
+        place->owner = NULL;
+        place->phase = ANSWERED;
+        o->phase = ANSWERED;
+    } else if (news->type == ZKL_NEWS_RELEASED && !o && place->phase == GRANTED) {
+        place->phase = UNLOCKING; /* given up while nobody was in it */
+    }
+}
+
+static void permit_news(struct place *place, const struct zkl_news *news)
+{
+    must(place->in_core && news->type != ZKL_NEWS_GRANTED && news->type != ZKL_NEWS_FAILED);
+    if (news->type == ZKL_NEWS_ENDED) {
+        place->in_core = false;
+    } else if (news->type == ZKL_NEWS_RELEASED) {
+        must(place->phase == UNLOCKING && (news->code == ZKL_ELOST) == place->lost);
+        check_unlocked(&place->unlocked, news->code);
+    } else if (news->state == ZKL_LOST) {
+        must(!place->lost);
+        place->lost = true;
+    } else if (news->state != ZKL_REVOKED) {
+        must(!place->lost);
+        check_state(place->client->world, place->suspect, news);
+        place->suspect = news->state == ZKL_SUSPECT;
+    }
+}
+
+void owners_news(struct client *c, struct zkl_contender *contender, const struct zkl_news *news)
+{
+    struct world *w = c->world;
+    struct place *place = place_of(contender);
+    must(place->in_core);
+    if (place->permit) {
+        permit_news(place, news);
+        return;
+    }
+    bool turns = c->turns.given && place->root == 0;
+    if (turns) {
+        turns_news(place, news);
+        if (news->type == ZKL_NEWS_FAILED)
+            return;
+    }
+    switch (news->type) {
+    case ZKL_NEWS_GRANTED:
+        on_granted(w, place);
+        break;
+    case ZKL_NEWS_FAILED:
+        on_failed(place, news);
+        break;
+    case ZKL_NEWS_RELEASED:
+        on_released(place, news);
+        break;
+    case ZKL_NEWS_STATE:
+        on_state(w, place, news);
+        break;
+    case ZKL_NEWS_ENDED:
+        must(place->phase == ANSWERED || place->phase == ORPHANED);
+        place->in_core = false;
+        break;
+    }
+}
+
+/* --- turns ---------------------------------------------------------------- */
+
+/* First come, first served. */
+static void check_first(const struct client *c, const struct owner *first)
+{
+    for (int i = 0; i < c->world->owner_count; i++) {
+        const struct owner *o = &c->world->owners[i];
+        must(o == first || o->client != c || o->part->kind != PART_TURN || !o->turn.waits ||
+             o->tickets > first->tickets);
+    }
+}
+
+static void place_begin(struct place *place, struct owner *o)
+{
+    struct client *c = place->client;
+    int root = place->root;
+    bool permit = place->permit;
+    *place = (struct place){
+        .client = c, .owner = o, .root = root, .permit = permit, .phase = WAITING, .in_core = true};
+}
+
+static void turn_asks(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    struct owner *o = (struct owner *)turn;
+    if (of_turns(turns)->dead)
+        return;
+    check_first(o->client, o);
+    place_begin(o->place, o);
+}
+
+static void have(struct owner *o, struct place *place)
+{
+    must(place->owner == NULL && place->in_core);
+    if (o->place != place)
+        o->place->owner = NULL; /* what it brought is of no use */
+    o->place = place;
+    place->owner = o;
+    o->phase = GRANTED;
+}
+
+/* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
+ * queue. */
+static void turn_given(struct zkl_turns *turns, struct zkl_turn *turn)
+{
+    struct place *place = place_of(turn->given);
+    const struct zkl_contender_machine *m = &turn->given->machine;
+    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
+    must(is_proved(place) && !place->lost);
+    must(!m->contended || ++place->handed <= turns->handoffs_max);
+    check_first(of_turns(turns), (struct owner *)turn);
+    have((struct owner *)turn, place);
+}
+
+static void turn_dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+{
+    (void)turns;
+    must(place_of(contender)->owner == NULL);
+}
+
+static struct place *free_place(struct client *c)
+{
+    struct world *w = c->world;
+    for (int i = 0; i < w->place_count; i++) {
+        struct place *place = &w->places[i];
+        if (place->client == c && place->phase == IDLE && !place->owner && !place->permit)
+            return place;
+    }
+    wrong("no place is free");
+}
+
+static void turn_start(struct owner *o, const struct zkl_wish *wish)
+{
+    struct client *c = o->client;
+    o->place = free_place(c);
+    o->place->owner = o;
+    o->turn = (struct zkl_turn){.contender = &o->place->contender, .wish = *wish};
+    o->turn.wish.retained = c->turns.retain_ns > 0;
+    o->tickets = ++c->tickets;
+    o->phase = WAITING;
+    enum zkl_turns_answer answer =
+        zkl_turns_join(&c->core, now_of(c->world), &c->turns, &o->turn, false);
+    if (answer == ZKL_TURNS_BUSY) {
+        o->phase = ANSWERED;
+        o->place->owner = NULL;
+    }
+    if (answer == ZKL_TURNS_GIVEN)
+        have(o, place_of(o->turn.given));
+}
+
+static void turn_unlock(struct owner *o, bool exits)
+{
+    struct client *c = o->client;
+    struct place *place = o->place;
+    struct zkl_time now = now_of(c->world);
+    o->phase = ANSWERED;
+    place->owner = NULL;
+    if (exits) {
+        place->phase = ORPHANED;
+        zkl_core_abandon(&c->core, now, &place->contender, ZKL_REASON_OWNER_EXITED);
+        return;
+    }
+    struct unlocked unlocked = check_unlock(place);
+    if (zkl_turns_pass(&c->core, now, &c->turns, &place->contender)) {
+        check_unlocked(&unlocked, ZKL_OK);
+    } else {
+        place->phase = UNLOCKING;
+        place->unlocked = unlocked;
+        zkl_core_release(&c->core, now, &place->contender);
+    }
+}
+
+static void turn_stop(struct owner *o)
+{
+    struct client *c = o->client;
+    if (o->turn.waits) {
+        zkl_turns_leave(&c->turns, &o->turn);
+        o->place->owner = NULL;
+        o->phase = ANSWERED;
+    } else {
+        o->place->stop_code = ZKL_ETIMEDOUT;
+        zkl_core_stop(&c->core, now_of(c->world), &o->place->contender, ZKL_ETIMEDOUT);
+    }
+    must(o->phase != WAITING);
+}
+
+/* --- permits -------------------------------------------------------------- */
+
+static void permits_told(struct zkl_permits *permits, const struct zkl_news *news)
+{
+    struct owner *o = ((struct place *)permits->members[0])->owner;
+    if (o->client->dead)
+        return;
+    must(!o->over);
+    if (news->type == ZKL_NEWS_ENDED) {
+        must(o->phase != WAITING);
+        o->over = true;
+        return;
+    }
+    must(o->phase == WAITING);
+    bool granted = news->type == ZKL_NEWS_GRANTED;
+    must(granted || news->code == ZKL_ETIMEDOUT || (o->part->try_only && news->code == ZKL_EBUSY));
+    o->phase = granted ? GRANTED : ANSWERED;
+    for (int i = 0; granted && i < o->part->count; i++)
+        o->place[i].phase = GRANTED;
+    if (granted && !o->part->try_only) {
+        must(o->permits->gate.machine.czxid > o->client->world->last_gate);
+        o->client->world->last_gate = o->permits->gate.machine.czxid;
+    }
+}
+
+static void permits_start(struct owner *o, const struct zkl_wish *wish)
+{
+    struct client *c = o->client;
+    o->phase = WAITING;
+    o->over = false;
+    for (int i = 0; i < o->part->count; i++) {
+        place_begin(&o->place[i], o);
+        o->members[i] = &o->place[i].contender;
+    }
+    c->view.permits = c->world->bounds->scenario->permits;
+    *o->permits = (struct zkl_permits){.gate_root = GATE,
+                                       .wish = *wish,
+                                       .members = o->members,
+                                       .count = (size_t)o->part->count,
+                                       .view = &c->view,
+                                       .told = permits_told};
+    o->permits->wish.root = root_paths[LEASES];
+    o->permits->wish.naming.role = ZKL_ROLE_PERMIT;
+    zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
+}
+
+static void permits_release(struct owner *o)
+{
+    struct client *c = o->client;
+    for (int i = 0; i < o->part->count; i++) {
+        struct place *permit = &o->place[i];
+        permit->phase = UNLOCKING;
+        permit->unlocked = check_unlock(permit);
+        if (permit->in_core)
+            zkl_core_release(&c->core, now_of(c->world), &permit->contender);
+    }
+    o->phase = ANSWERED;
+}
+
+int owner_permits_out(const struct owner *o)
+{
+    int out = 0;
+    for (int i = 0; o->part->kind == PART_PERMITS && o->phase == GRANTED && i < o->part->count;
+         i++) {
+        const struct place *permit = &o->place[i];
+        bool deleted = strcmp(permit->deleted_guid, permit->contender.machine.guid) == 0;
+        out += permit->in_core && !permit->lost && !deleted && is_proved(permit);
+    }
+    return out;
+}
+
+/* --- several at once ------------------------------------------------------ */
+
+static void multi_start(struct owner *o, const struct zkl_wish *wish)
+{
+    struct client *c = o->client;
+    c->group = (struct zkl_group){.members = c->members, .count = (size_t)o->part->count};
+    for (int i = 0; i < o->part->count; i++) {
+        struct place *place = &o->place[i];
+        place_begin(place, o);
+        c->members[i] = (struct zkl_group_member){.contender = &place->contender, .wish = *wish};
+        c->members[i].wish.root = root_paths[place->root];
+        c->members[i].wish.view = &c->views[place->root];
+        c->views[place->root].calm = true; /* a hint, which may be wrong */
+    }
+    o->phase = WAITING;
+    must(zkl_group_acquire(&c->core, now_of(c->world), &c->group) == 0);
+}
+
+static void multi_release(struct owner *o)
+{
+    struct client *c = o->client;
+    size_t n = 0;
+    for (int i = 0; i < o->part->count; i++) {
+        struct place *place = &o->place[i];
+        if (place->phase != GRANTED)
+            continue;
+        place->phase = UNLOCKING;
+        place->unlocked = check_unlock(place);
+        o->members[n++] = &place->contender;
+    }
+    o->phase = UNLOCKING;
+    if (n > 0)
+        zkl_group_release(&c->core, now_of(c->world), o->members, n);
+}
+
+/* --- queries -------------------------------------------------------------- */
+
+static void query_answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
+{
+    struct owner *o = (struct owner *)((char *)query - offsetof(struct owner, query));
+    must(reply != NULL || o->client->dead || code != 0);
+    o->phase = ANSWERED;
+}
+
+/* --- what they do --------------------------------------------------------- */
+
+static const struct owner *writer_of(const struct owner *o)
+{
+    return o->part->under ? &o->client->world->owners[o->part->under - 1] : NULL;
+}
+
+static struct owner *reader_of(const struct owner *o)
+{
+    struct world *w = o->client->world;
+    for (int i = 0; i < w->owner_count; i++) {
+        if (writer_of(&w->owners[i]) == o)
+            return &w->owners[i];
+    }
+    return NULL;
+}
+
+bool owner_is_done(const struct owner *o)
+{
+    const struct owner *writer = writer_of(o);
+    if (o->client->dead)
+        return true;
+    bool idle = o->part->kind == PART_LOCK ? o->place->phase == IDLE : o->phase == IDLE;
+    return idle &&
+           (o->cycles >= o->part->cycles || (writer && writer->cycles >= writer->part->cycles));
+}
+
+bool owner_may_start(const struct owner *o)
+{
+    const struct owner *writer = writer_of(o);
+    bool idle = o->part->kind == PART_LOCK ? o->place->phase == IDLE : o->phase == IDLE;
+    return !o->client->dead && idle && o->cycles < o->part->cycles &&
+           (!writer || (writer->place->phase == GRANTED && writer->place->in_core));
+}
+
+void owner_start(struct owner *o)
+{
+    const struct part *part = o->part;
+    struct client *c = o->client;
+    struct world *w = c->world;
+    struct zkl_wish wish = {.root = root_paths[part->root],
+                            .data = "owner",
+                            .naming.role = part->role,
+                            .try_only = part->try_only,
+                            .try_sync = part->try_sync,
+                            .try_asks = w->bounds->scenario->retain_ms > 0,
+                            .posted = part->posted,
+                            .watch_own = part->watch_own,
+                            .lookahead = part->lookahead,
+                            .lease_ns = part->leases ? w->bounds->scenario->lease_ms * MS : 0,
+                            .alone = part->alone ? &c->alone[part->root] : NULL};
+    const struct owner *writer = writer_of(o);
+    switch (part->kind) {
+    case PART_LOCK:
+        place_begin(o->place, o);
+        if (writer) {
+            memcpy(o->place->writer_guid, writer->place->contender.machine.guid,
+                   sizeof o->place->writer_guid);
+            wish.under = &writer->place->contender;
+        }
+        zkl_core_acquire(&c->core, now_of(w), &o->place->contender, &wish);
+        break;
+    case PART_MULTI:
+        multi_start(o, &wish);
+        break;
+    case PART_TURN:
+        turn_start(o, &wish);
+        break;
+    case PART_PERMITS:
+        permits_start(o, &wish);
+        break;
+    case PART_QUERY:
+        o->phase = WAITING;
+        o->query = (struct zkl_query){
+            .kind = part->query, .path = root_paths[part->root], .answered = query_answered};
+        zkl_core_ask(&c->core, now_of(w), &o->query);
+        break;
+    }
+}
+
+/* A writer waits for its reader, which is to be there first. */
+static bool is_awaited(const struct owner *writer)
+{
+    const struct owner *reader = reader_of(writer);
+    return reader && !writer->place->lost &&
+           (reader->place->phase == WAITING ||
+            (reader->place->phase == IDLE && reader->cycles == 0));
+}
+
+bool owner_may_unlock(const struct owner *o)
+{
+    if (o->client->dead)
+        return false;
+    if (o->part->kind == PART_LOCK)
+        return o->place->phase == GRANTED && !is_awaited(o);
+    if (o->part->kind == PART_MULTI)
+        return o->phase == WAITING && o->client->group.state == ZKL_GROUP_GRANTED;
+    return o->phase == GRANTED;
+}
+
+void owner_unlock(struct owner *o)
+{
+    struct client *c = o->client;
+    if (o->part->kind == PART_TURN) {
+        turn_unlock(o, false);
+    } else if (o->part->kind == PART_MULTI) {
+        multi_release(o);
+    } else if (o->part->kind == PART_PERMITS) {
+        permits_release(o);
+    } else {
+        o->place->phase = UNLOCKING;
+        o->place->unlocked = check_unlock(o->place);
+        zkl_core_release(&c->core, now_of(c->world), &o->place->contender);
+    }
+}
+
+bool owner_may_stop(const struct owner *o)
+{
+    if (o->client->dead)
+        return false;
+    if (o->part->kind == PART_LOCK)
+        return o->place->phase == WAITING;
+    if (o->part->kind == PART_MULTI)
+        return o->phase == WAITING && o->client->group.state == ZKL_GROUP_ACQUIRING;
+    return o->phase == WAITING;
+}
+
+void owner_stop(struct owner *o)
+{
+    struct client *c = o->client;
+    struct zkl_time now = now_of(c->world);
+    switch (o->part->kind) {
+    case PART_LOCK:
+        o->place->stop_code = ZKL_ETIMEDOUT;
+        zkl_core_stop(&c->core, now, &o->place->contender, ZKL_ETIMEDOUT);
+        must(o->place->phase != WAITING);
+        break;
+    case PART_MULTI:
+        for (int i = 0; i < o->part->count; i++)
+            o->place[i].stop_code = ZKL_ETIMEDOUT;
+        zkl_group_stop(&c->core, now, &c->group, ZKL_ETIMEDOUT);
+        must(c->group.state != ZKL_GROUP_ACQUIRING);
+        break;
+    case PART_TURN:
+        turn_stop(o);
+        break;
+    case PART_PERMITS:
+        zkl_permits_stop(&c->core, now, o->permits, ZKL_ETIMEDOUT);
+        must(o->phase != WAITING);
+        break;
+    case PART_QUERY:
+        zkl_core_withdraw(&c->core, now, &o->query);
+        o->phase = ANSWERED;
+        break;
+    }
+}
+
+void owner_exit(struct owner *o)
+{
+    if (o->part->kind == PART_TURN) {
+        turn_unlock(o, true);
+        return;
+    }
+    o->place->phase = ORPHANED;
+    zkl_core_abandon(&o->client->core, now_of(o->client->world), &o->place->contender,
+                     ZKL_REASON_OWNER_EXITED);
+}
+
+void owner_renew(struct owner *o)
+{
+    struct world *w = o->client->world;
+    (void)zkl_core_renew(&o->client->core, now_of(w), &o->place->contender,
+                         w->bounds->scenario->lease_ms * MS);
+}
+
+/* --- and on --------------------------------------------------------------- */
+
+static bool is_over(const struct place *place)
+{
+    return !place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED);
+}
+
+static void run_several(struct owner *o)
+{
+    bool over = o->phase != IDLE;
+    for (int i = 0; i < o->part->count; i++) {
+        struct place *place = &o->place[i];
+        if (o->part->kind == PART_MULTI && is_over(place))
+            place->phase = IDLE;
+        over = over && (o->part->kind == PART_MULTI ? place->phase == IDLE : !place->in_core);
+    }
+    if (o->part->kind == PART_PERMITS && !(o->phase == ANSWERED && o->over))
+        return;
+    if (!over)
+        return;
+    for (int i = 0; i < o->part->count; i++)
+        o->place[i].phase = IDLE;
+    o->phase = IDLE;
+    o->cycles++;
+}
+
+static void run_owner(struct owner *o)
+{
+    if (o->part->kind == PART_MULTI || o->part->kind == PART_PERMITS) {
+        run_several(o);
+    } else if (o->part->kind == PART_LOCK) {
+        if (!is_over(o->place))
+            return;
+        o->place->phase = IDLE;
+        o->cycles++;
+    } else if (o->phase == ANSWERED) {
+        o->phase = IDLE;
+        o->cycles++;
+    }
+}
+
+bool client_keeps(const struct client *c)
+{
+    bool keeps = c->turns.given != NULL;
+    for (int i = 0; i < c->world->owner_count; i++)
+        keeps = keeps || (c->world->owners[i].client == c && c->world->owners[i].part->alone);
+    return keeps;
+}
+
+void owners_run(struct world *w)
+{
+    for (int i = 0; i < w->owner_count; i++) {
+        if (!w->owners[i].client->dead)
+            run_owner(&w->owners[i]);
+    }
+    for (int i = 0; i < w->place_count; i++) {
+        struct place *place = &w->places[i];
+        if (!place->owner && !place->client->dead && is_over(place))
+            place->phase = IDLE;
+    }
+    for (int i = 0; i < w->bounds->clients; i++) {
+        if (!client_keeps(&w->clients[i]) && client_may_be_freed(&w->clients[i]))
+            w->clients[i].freed = true;
+    }
+}
+
+/* Some other client waits for what this one keeps: then it is to be told, and to give it up. */
+static bool is_wanted(const struct client *c)
+{
+    const struct world *w = c->world;
+    for (int i = 0; i < w->place_count; i++) {
+        const struct place *place = &w->places[i];
+        if (c->turns.state == ZKL_TURNS_IDLE && place->client != c && place->phase == WAITING &&
+            place->root == 0)
+            return true;
+    }
+    return false;
+}
+
+bool client_may_be_freed(const struct client *c)
+{
+    const struct world *w = c->world;
+    bool done = !c->dead && !c->freed && !is_wanted(c);
+    for (int i = 0; i < w->owner_count; i++)
+        done = done && (w->owners[i].client != c || owner_is_done(&w->owners[i]));
+    for (const struct zkl_contender *contender = c->core.first; done && contender;
+         contender = contender->next)
+        done = c->turns.state == ZKL_TURNS_IDLE && c->turns.holder == contender;
+    return done;
+}
+
+void client_free(struct client *c)
+{
+    struct zkl_time now = now_of(c->world);
+    c->freed = true;
+    if (c->turns.given)
+        zkl_turns_drop(&c->core, now, &c->turns);
+    for (int i = 0; i < ROOTS; i++)
+        zkl_alone_end(&c->core, now, &c->alone[i]);
+}
+
+void owners_note_deletion(struct world *w, const char *path)
+{
+    for (int i = 0; i < w->place_count; i++) {
+        struct place *place = &w->places[i];
+        const char *guid = place->contender.machine.guid;
+        if (place->phase != IDLE && guid[0] && strstr(path, guid))
+            memcpy(place->deleted_guid, guid, sizeof place->deleted_guid);
+    }
+}
+
+void owners_forget(struct client *c)
+{
+    struct world *w = c->world;
+    for (int i = 0; i < w->place_count; i++) {
+        if (w->places[i].client == c) {
+            w->places[i].phase = IDLE;
+            w->places[i].in_core = false;
+        }
+    }
+    for (int i = 0; i < w->owner_count; i++) {
+        if (w->owners[i].client == c)
+            w->owners[i].phase = IDLE;
+    }
+}
+
+/* --- the begin ------------------------------------------------------------ */
+
+static struct place *add_places(struct client *c, int count, int root, bool permits)
+{
+    struct world *w = c->world;
+    struct place *first = &w->places[w->place_count];
+    w->place_count += count;
+    for (int i = 0; i < count; i++)
+        first[i] = (struct place){.client = c, .root = permits ? LEASES : root, .permit = permits};
+    return first;
+}
+
+static void begin(struct owner *o)
+{
+    struct client *c = o->client;
+    const struct part *part = o->part;
+    switch (part->kind) {
+    case PART_LOCK:
+        o->place = add_places(c, 1, part->root, false);
+        o->place->owner = o;
+        break;
+    case PART_MULTI:
+        o->place = add_places(c, part->count, part->root, false);
+        for (int i = 0; i < part->count; i++) {
+            o->place[i].root = part->root + i;
+            o->place[i].owner = o;
+        }
+        break;
+    case PART_TURN:
+        (void)add_places(c, 2, part->root, false);
+        c->turns.handoffs_max = (unsigned)c->world->bounds->scenario->handoffs_max;
+        c->turns.retain_ns = c->world->bounds->scenario->retain_ms * MS;
+        c->turns.asks = turn_asks;
+        c->turns.given = turn_given;
+        c->turns.dropped = turn_dropped;
+        break;
+    case PART_PERMITS:
+        o->permits = calloc(1, sizeof *o->permits);
+        o->place = add_places(c, part->count, LEASES, true);
+        break;
+    case PART_QUERY:
+        break;
+    }
+}
+
+static size_t places_of(const struct bounds *bounds)
+{
+    size_t count = 0;
+    for (int i = 0; i < OWNERS; i++) {
+        const struct part *part = &bounds->scenario->parts[i];
+        count += part->kind == PART_TURN ? 2 : 1 + (size_t)part->count;
+    }
+    return count;
+}
+
+void owners_begin(struct world *w)
+{
+    w->places = calloc(places_of(w->bounds), sizeof *w->places);
+    for (int i = 0; i < OWNERS; i++) {
+        const struct part *part = &w->bounds->scenario->parts[i];
+        if (part->cycles == 0 || part->client >= w->bounds->clients)
+            break;
+        struct owner *o = &w->owners[w->owner_count++];
+        *o = (struct owner){.part = part, .client = &w->clients[part->client]};
+        begin(o);
+    }
+}

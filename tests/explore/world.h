@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Some clients, each the real core with its owners, on the ensemble of the simulation (tests/sim/fake.c, which
+ * is compared with real servers), where each thing that may come next is a choice. The parts: scenario.c (who
+ * wants what), client.c (what stands in for the driver, and time), owners.c (what owners do), choice.c (what may
+ * come next), check.c (what must be true), digest.c (when two worlds are the same), search.c (all choices),
+ * main.c. All of a world lies in the arena. */
+#ifndef ZKL_EXPLORE_WORLD_H
+#define ZKL_EXPLORE_WORLD_H
+
+#include "core/group.h"
+#include "core/permits.h"
+#include "core/turns.h"
+#include "sim/fake.h"
+
+#define MS INT64_C(1000000)
+#define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
+#define CLIENTS 3
+#define OWNERS 6 /* of all clients */
+#define MEMBERS 3
+#define ROOTS 4 /* LEASES is one of them */
+#define SESSIONS 8
+
+/* Every interval of the core is a multiple of 100 ms then. The tick is not declared. */
+#define TIMEOUT_MS 1600
+#define LATE_MS (TIMEOUT_MS / 16)           /* D */
+#define ROUND_MS (TIMEOUT_MS / 4)           /* P */
+#define SILENCE_MS (TIMEOUT_MS * 2 / 3 + 1) /* after which libzookeeper gives a link up by itself */
+
+extern const char *const root_paths[ROOTS];
+#define LEASES 3
+#define GATE "/gate"
+
+/* --- scenarios ------------------------------------------------------------ */
+
+enum part_kind { PART_LOCK, PART_MULTI, PART_TURN, PART_PERMITS, PART_QUERY };
+
+/* What an owner wants. */
+struct part {
+    enum part_kind kind;
+    int client;
+    int cycles;
+    int root; /* PART_MULTI: the first of count */
+    int count;
+    enum zkl_role role;
+    int under; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
+    bool try_only, try_sync, posted, watch_own, lookahead, alone, leases;
+    enum zkl_request_kind query;
+};
+
+/* What may go wrong. */
+enum fault {
+    FAULT_MUTE,    /* a link's answers are lost; requests may still come through until it breaks */
+    FAULT_DEAF,    /* a client's completion thread, or all of it, stands still */
+    FAULT_CANCEL,  /* a wish is ended: by a deadline, or a cancel object */
+    FAULT_KILL,    /* a process; its session stays until it expires */
+    FAULT_DELETE,  /* a node, by somebody else */
+    FAULT_WRITE,   /* to a node, likewise */
+    FAULT_ALONE,   /* a server is cut off from the others, and answers reads */
+    FAULT_DEPOSED, /* likewise, and was the leader: it answers sync, too */
+    FAULT_EXIT,    /* an owner goes away holding */
+    FAULT_DENY,    /* a node's owner may not check it any more */
+    FAULT_RENEW,   /* a lease is renewed */
+    FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
+    FAULTS
+};
+#define BIT(fault) (1u << (fault))
+#define USUAL                                                                                      \
+    (BIT(FAULT_MUTE) | BIT(FAULT_DEAF) | BIT(FAULT_CANCEL) | BIT(FAULT_KILL) | BIT(FAULT_DELETE))
+
+struct scenario {
+    const char *name, *says;
+    struct part parts[OWNERS];
+    unsigned faults; /* which may come: a set of enum fault */
+    bool rootless;   /* the paths are made on the way */
+    int32_t counter; /* of the paths' nodes at the begin */
+    int handoffs_max, retain_ms;
+    int permits;
+    int lease_ms;
+};
+
+extern const struct scenario scenarios[];
+extern const size_t scenario_count;
+const struct scenario *scenario_find(const char *name);
+
+struct bounds {
+    const struct scenario *scenario;
+    int clients, faults;
+    int delays; /* -1: any */
+    int waits;  /* how often time moves while there is something else to be done */
+};
+
+/* --- the world ------------------------------------------------------------ */
+
+enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED };
+
+struct unlocked {
+    bool proved; /* the window was open */
+    bool gone;   /* the node was: somebody else could have the lock already */
+};
+
+/* A contender in its owner's memory, first in it. */
+struct place {
+    struct zkl_contender contender;
+    struct owner *owner; /* whose it is now; NULL: nobody's */
+    struct client *client;
+    enum phase phase;
+    int root;
+    bool in_core, lost, suspect, revoked, permit;
+    int stop_code;
+    unsigned handed;
+    char writer_guid[ZKL_GUID_LEN + 1];
+    char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
+    int64_t session;                     /* of its grant */
+    struct unlocked unlocked;
+};
+
+struct owner {
+    struct zkl_turn turn;        /* first */
+    struct zkl_permits *permits; /* NULL: it wants none */
+    struct zkl_query query;
+    const struct part *part;
+    struct client *client;
+    struct place *place; /* with PART_MULTI and PART_PERMITS the first of them */
+    struct zkl_contender *members[MEMBERS];
+    enum phase phase;
+    int cycles; /* that are over */
+    int tickets;
+    bool over; /* the core is done with its permits */
+};
+
+struct client {
+    struct zkl_core core;
+    struct zkl_port port;
+    struct world *world;
+    struct fake_handle *current, *probe;
+    struct zkl_group group;
+    struct zkl_group_member members[MEMBERS];
+    struct zkl_children_view views[ROOTS];
+    struct zkl_alone alone[ROOTS];
+    struct zkl_semaphore_view view;
+    struct zkl_turns turns;
+    int tickets, guids;
+    bool open_current, open_probe;
+    bool dead;  /* it was killed */
+    bool freed; /* its handles were: nothing more is wanted */
+    bool muted, deaf, behind;
+    int sessions; /* it has had */
+    int64_t muted_ms, alone_ms;
+};
+
+/* What the leader has surely heard of a session, and what some server may hold back from it yet. */
+struct touches {
+    int64_t session, last_ms;
+    int64_t
+        held_ms[16]; /* requests that were taken then, and may be told no sooner than P + D later */
+    int held;
+    int64_t close_ms; /* it is off the queue, and ends then; 0: it is not */
+};
+
+struct world {
+    struct fake_prng prng;
+    struct fake fake;
+    const struct bounds *bounds;
+    struct client *clients;
+    struct owner owners[OWNERS];
+    struct place *places;
+    int owner_count, place_count;
+    struct touches touches[SESSIONS];
+    int touches_count;
+    int faults, delays, waits; /* what is left of the bounds */
+    int last;                  /* whose turn it was */
+    bool calm;                 /* no more faults */
+    bool denied, raised;       /* these have been */
+    int64_t last_token[ROOTS], last_writer[ROOTS], last_gate;
+};
+
+extern struct world *world; /* in the arena */
+
+/* --- search.c ------------------------------------------------------------- */
+
+/* A line of the trace, if there is one. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern bool saying;
+void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define must(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
+    } while (0)
+
+/* --- client.c ------------------------------------------------------------- */
+
+/* All clients are there and connected, nobody has asked for anything. */
+void world_begin(const struct bounds *bounds);
+int name_of(const struct client *c);
+struct zkl_time now_of(const struct world *w);
+/* What follows by itself: answers and events are told, handles opened, timers run. */
+void world_settle(struct world *w);
+bool client_is_linked(const struct client *c);
+/* Could its server take the next request? */
+bool client_is_served(const struct client *c);
+void client_serve(struct client *c);
+void client_connect(struct client *c, bool behind);
+void client_connect_probe(struct client *c);
+void client_break(struct client *c);
+/* Its completion thread goes on, and tells all that has come. */
+bool client_may_hear(const struct client *c);
+void client_hear(struct client *c);
+void client_timer(struct client *c);
+bool client_timer_is_due(const struct client *c);
+void client_catch_up(struct client *c);
+void client_kill(struct client *c);
+/* The next moment that is due; INT64_MAX: none. */
+int64_t time_next_ms(const struct world *w);
+/* Does a session expire then that its client could still come back to? */
+bool time_may_be_late(const struct world *w, int64_t ms);
+/* To that moment. late: what is given up ends as late as it may. */
+void time_pass(struct world *w, int64_t ms, bool late);
+struct touches *touches_of(struct world *w, int64_t session);
+
+/* --- owners.c ------------------------------------------------------------- */
+
+void owners_begin(struct world *w);
+void owners_news(struct client *c, struct zkl_contender *contender, const struct zkl_news *news);
+bool owner_may_start(const struct owner *o);
+void owner_start(struct owner *o);
+bool owner_may_unlock(const struct owner *o);
+void owner_unlock(struct owner *o);
+bool owner_may_stop(const struct owner *o);
+void owner_stop(struct owner *o);
+void owner_exit(struct owner *o);
+void owner_renew(struct owner *o);
+/* What was answered goes on to the next cycle. */
+void owners_run(struct world *w);
+bool owner_is_done(const struct owner *o);
+/* Something that goes with its last handle: a node, or a watch. */
+bool client_keeps(const struct client *c);
+/* Nobody of this client wants anything any more. */
+bool client_may_be_freed(const struct client *c);
+void client_free(struct client *c);
+void owners_note_deletion(struct world *w, const char *path);
+void owners_forget(struct client *c);
+int owner_permits_out(const struct owner *o);
+
+/* --- check.c -------------------------------------------------------------- */
+
+bool is_proved(const struct place *place);
+void check_state(const struct world *w, bool was_suspect, const struct zkl_news *news);
+void check_grant(struct world *w, const struct place *place);
+void check_hold(const struct client *c, const struct zkl_contender_machine *m);
+void check_loss(struct world *w, const struct place *place, int reason);
+struct unlocked check_unlock(const struct place *place);
+void check_unlocked(const struct unlocked *unlocked, int code);
+void check_expiry(struct world *w, int64_t session);
+void check_heartbeat(const struct client *c);
+void check_world(struct world *w);
+bool check_done(const struct world *w);
+void check_nothing_left(struct world *w);
+
+/* --- choice.c ------------------------------------------------------------- */
+
+enum act {
+    ACT_START,
+    ACT_UNLOCK,
+    ACT_FREE,
+    ACT_SERVE,
+    ACT_BREAK,
+    ACT_CONNECT,
+    ACT_PROBE,
+    ACT_CATCH_UP,
+    ACT_HEAR,
+    ACT_TIMER,
+    ACT_TIME,
+    ACT_UNTIL, /* more time passes: see enum until */
+    ACT_FAULT
+};
+
+struct choice {
+    unsigned char act, client, what, delay;
+};
+#define CHOICES 64
+
+size_t choices_of(struct world *w, struct choice *list);
+void choice_take(struct world *w, struct choice choice);
+void choice_tell(const struct world *w, struct choice choice, char *text, size_t size);
+/* Nothing goes on without time. */
+bool world_is_quiet(const struct world *w);
+/* Without faults, in one order: one step; false: nothing is left to be done. */
+bool calm_step(struct world *w);
+
+/* --- digest.c ------------------------------------------------------------- */
+
+struct digest {
+    uint64_t a, b;
+};
+struct digest digest_of(const struct world *w);
+/* What it is made of, to compare two: each with the line of digest.c that it comes from. Returns how many there
+ * are. */
+struct digest_word {
+    int line;
+    int64_t value;
+};
+size_t digest_words(const struct world *w, struct digest_word *list, size_t room);
+
+#endif
