@@ -325,7 +325,7 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 {
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
-    if (zkl_heartbeat_is(core, slot))
+    if (zkl_heartbeat_is(slot))
         zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->hello)
         on_hello(core, reply);

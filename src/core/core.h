@@ -253,6 +253,7 @@ struct zkl_query {
 };
 
 #define ZKL_HEARTBEAT_CHECKS_MAX 128
+#define ZKL_HEARTBEATS_MAX 16  /* under way together */
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
 #define ZKL_PENDING_BUCKETS 256
 #define ZKL_WATCH_BUCKETS 256
@@ -323,15 +324,18 @@ struct zkl_core {
     struct zkl_group *due_groups;
     struct zkl_permits *due_permits;
     struct zkl_turns *due_turns;
-    struct zkl_turns *timed_turns;      /* those with a time to be looked at, */
-    int64_t turns_mono_ns;              /* of which this is the first; INT64_MAX: there is none */
-    struct zkl_beat heartbeat, recheck; /* of the nodes that may not be checked; see heartbeat.h */
+    struct zkl_turns *timed_turns; /* those with a time to be looked at, */
+    int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
+    struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending nudge, hello;
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
-    bool heartbeat_wanted;      /* at once, whatever the pace */
-    int64_t heartbeat_hold_off; /* not before this, after a failed one; CLOCK_MONOTONIC */
-    int64_t recheck_mono_ns;    /* when the next one is due, if there is somebody to check */
+    bool heartbeat_wanted;       /* at once, whatever the pace */
+    bool heartbeat_failed;       /* by one of its nodes */
+    unsigned heartbeat_failures; /* in a row */
+    int64_t heartbeat_hold_off;  /* not before this, after a failed one; CLOCK_MONOTONIC */
+    int64_t recheck_mono_ns;     /* when the next one is due, if there is somebody to check */
     uint64_t beats;
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */

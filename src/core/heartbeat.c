@@ -2,6 +2,7 @@
 #include "heartbeat.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "feed.h"
@@ -36,7 +37,6 @@ static void send(struct zkl_core *core, struct zkl_beat *beat, struct zkl_conten
 {
     const char *checks[ZKL_HEARTBEAT_CHECKS_MAX];
     char one[ZKL_NODE_PATH_MAX + 1];
-    assert(n > 0);
     char *many = n > 1 ? malloc(n * sizeof one) : NULL;
     if (!many)
         n = 1; /* one node proves the session too */
@@ -53,13 +53,26 @@ static void send(struct zkl_core *core, struct zkl_beat *beat, struct zkl_conten
     free(many);
 }
 
-static void send_heartbeat(struct zkl_core *core)
+/* A node that is gone or may not be checked hides those behind it, and a failure proves nothing. So after two of
+ * them in a row the nodes are shared among several transactions: one that has only good ones proves the session in
+ * the same round trip, however many bad ones the others have. */
+static size_t share_of(struct zkl_core *core, size_t n)
+{
+    core->heartbeat_failures = core->heartbeat_failed ? core->heartbeat_failures + 1 : 0;
+    core->heartbeat_failed = false;
+    return core->heartbeat_failures < 2 ? n : (n + ZKL_HEARTBEATS_MAX - 1) / ZKL_HEARTBEATS_MAX;
+}
+
+static void send_heartbeats(struct zkl_core *core)
 {
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
-    size_t n = choose_checked(core, &core->heartbeat, beats_for, chosen);
+    struct zkl_beat *beat = core->heartbeats;
+    size_t n = choose_checked(core, beat, beats_for, chosen), share = share_of(core, n);
     core->heartbeat_wanted = false;
-    core->heartbeat.round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
-    send(core, &core->heartbeat, chosen, n); /* who needs the window has a node */
+    beat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
+    assert(n > 0); /* who needs the window has a node */
+    for (size_t at = 0; at < n; at += share)
+        send(core, beat++, chosen + at, n - at < share ? n - at : share);
 }
 
 static void send_recheck(struct zkl_core *core)
@@ -129,34 +142,47 @@ static void on_recheck(struct zkl_core *core, const struct zkl_reply *reply)
         blame(core, c, reply);
 }
 
-static void on_heartbeat(struct zkl_core *core, const struct zkl_reply *reply)
+static void on_heartbeat(struct zkl_core *core, const struct zkl_beat *beat,
+                         const struct zkl_reply *reply)
 {
-    struct zkl_contender *c = find_blamed(core, &core->heartbeat, reply);
+    struct zkl_contender *c = find_blamed(core, beat, reply);
     if (reply->answer == ZKL_ANSWER_OK)
         return;
     bool again = c || reply->answer == ZKL_ANSWER_NONODE; /* the others are not proved yet */
     if (c)
         blame(core, c, reply);
     core->heartbeat_wanted = core->heartbeat_wanted || again;
+    core->heartbeat_failed = core->heartbeat_failed || again;
     core->heartbeat_hold_off = core->now.mono_ns + (again ? 0 : core->session.timeout_ms * MS / 16);
 }
 
 void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
                             const struct zkl_reply *reply)
 {
-    if (slot == &core->heartbeat.pending)
-        on_heartbeat(core, reply);
-    else
+    static_assert(offsetof(struct zkl_beat, pending) == 0, "a slot of these is the beat");
+    const struct zkl_beat *beat = (const struct zkl_beat *)slot;
+    if (beat == &core->recheck)
         on_recheck(core, reply);
+    else
+        on_heartbeat(core, beat, reply);
 }
 
 /* --- when --------------------------------------------------------------- */
 
+static bool is_out(const struct zkl_core *core)
+{
+    for (const struct zkl_beat *beat = core->heartbeats;
+         beat < core->heartbeats + ZKL_HEARTBEATS_MAX; beat++) {
+        if (beat->pending.id != 0)
+            return true;
+    }
+    return false;
+}
+
 /* INT64_MAX: none is wanted now. */
 static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
 {
-    if (!zkl_session_connected(&core->session) || core->heartbeat.pending.id != 0 ||
-        core->need_window == 0)
+    if (core->need_window == 0 || !zkl_session_connected(&core->session) || is_out(core))
         return INT64_MAX;
     const struct zkl_proof *proof = &core->session.proof;
     int64_t due = zkl_proof_heartbeat_due(proof);
@@ -175,14 +201,14 @@ bool zkl_heartbeat_if_wanted(struct zkl_core *core)
 {
     if (!core->heartbeat_wanted || heartbeat_at(core, core->now) > core->now.mono_ns)
         return false;
-    send_heartbeat(core);
+    send_heartbeats(core);
     return true;
 }
 
 void zkl_heartbeat_timer(struct zkl_core *core)
 {
     if (heartbeat_at(core, core->now) <= core->now.mono_ns)
-        send_heartbeat(core);
+        send_heartbeats(core);
     if (recheck_at(core) <= core->now.mono_ns)
         send_recheck(core);
 }

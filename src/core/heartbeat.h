@@ -13,10 +13,10 @@ void zkl_heartbeat_timer(struct zkl_core *core);
 int64_t zkl_heartbeat_next(const struct zkl_core *core, struct zkl_time now);
 /* Send the heartbeat that somebody asked for; false: none is wanted, or it is too early. */
 bool zkl_heartbeat_if_wanted(struct zkl_core *core);
-/* Does the slot belong to one of these transactions? */
-static inline bool zkl_heartbeat_is(const struct zkl_core *core, const struct zkl_pending *slot)
+/* Does the slot belong to one of these transactions? The barrier of a search is a contender's. */
+static inline bool zkl_heartbeat_is(const struct zkl_pending *slot)
 {
-    return slot == &core->heartbeat.pending || slot == &core->recheck.pending;
+    return slot->kind == ZKL_REQ_HEARTBEAT && !slot->contender;
 }
 void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
                             const struct zkl_reply *reply);

@@ -24,10 +24,10 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
 
 /* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader does
  * neither for a session that has ended. Where the barrier of a search is a check, it is the root's. */
-static bool is_proof(const struct zkl_core *core, const struct zkl_pending *slot)
+static bool is_proof(const struct zkl_pending *slot)
 {
     return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
-           zkl_heartbeat_is(core, slot);
+           zkl_heartbeat_is(slot);
 }
 
 /* A removal of watches can be answered by libzookeeper itself, and a renewal is several requests. */
@@ -35,7 +35,7 @@ static struct zkl_stamp stamp(struct zkl_core *core, const struct zkl_pending *s
 {
     if (slot->kind == ZKL_REQ_UNWATCH || slot->kind == ZKL_REQ_RENEW)
         return (struct zkl_stamp){0};
-    return zkl_proof_stamp(&core->session.proof, core->now.boot_ns, is_proof(core, slot));
+    return zkl_proof_stamp(&core->session.proof, core->now.boot_ns, is_proof(slot));
 }
 
 void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zkl_request *request)

@@ -278,9 +278,11 @@ static void check_contenders(const struct client *c)
 /* It would fail all others. */
 void check_heartbeat(const struct client *c)
 {
-    for (const struct zkl_contender *o = c->core.first; o; o = o->next)
-        must(!o->machine.unchecked || c->core.heartbeat.pending.id == 0 ||
-             o->beat != c->core.heartbeat.serial);
+    for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
+        for (const struct zkl_beat *beat = c->core.heartbeats;
+             beat < c->core.heartbeats + ZKL_HEARTBEATS_MAX; beat++)
+            must(!o->machine.unchecked || beat->pending.id == 0 || o->beat != beat->serial);
+    }
 }
 
 static bool is_among(const struct zkl_watch *watch, const char *path)

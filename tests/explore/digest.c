@@ -427,8 +427,10 @@ static void core(const struct client *c)
     watches(k);
     for (int i = 0; i < ZKL_OPCODES; i++)
         raw(k->opcodes[i].hung_up * 2 + k->opcodes[i].unknown);
-    raw(k->is_blamed | k->heartbeat_wanted << 1);
-    beat(&k->heartbeat);
+    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2);
+    raw(k->heartbeat_failures);
+    for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
+        beat(&k->heartbeats[i]);
     beat(&k->recheck);
     pending(&k->nudge);
     group(c);

@@ -377,8 +377,11 @@ static void check_counts(const struct proc *p)
         contenders++;
         window += zkl_contender_needs_window(&c->machine);
         unchecked += zkl_contender_is_unchecked(&c->machine);
-        if (p->core.heartbeat.pending.id != 0 && c->beat == p->core.heartbeat.serial)
-            must(!c->machine.unchecked); /* it would fail all others */
+        for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++) {
+            const struct zkl_beat *beat = &p->core.heartbeats[i];
+            if (beat->pending.id != 0 && c->beat == beat->serial)
+                must(!c->machine.unchecked); /* it would fail all others */
+        }
         waiting += zkl_contender_waits(&c->machine);
         must(c->machine.state != ZKL_ENDED);
         check_predecessor(p, c);
