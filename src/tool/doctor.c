@@ -319,7 +319,7 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = tool_connect(&d.client, &d.settings, CONNECT_MS);
     if (rc == 0)
-        rc = raw_open(&d.raw, &d.settings, CONNECT_MS);
+        rc = raw_open(&d.raw, &d.settings, CONNECT_MS, -1);
     if (rc == 0)
         rc = with_connections(&d);
     raw_close(d.raw);

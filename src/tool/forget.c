@@ -55,7 +55,7 @@ static int run(int argc, char **argv)
     if (rc == 0)
         rc = check(&settings, path);
     if (rc == 0)
-        rc = raw_open(&raw, &settings, CONNECT_MS);
+        rc = raw_open(&raw, &settings, CONNECT_MS, -1);
     if (rc == 0)
         rc = record_forget(raw, path);
     raw_close(raw);

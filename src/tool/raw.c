@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "raw.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <zookeeper/zookeeper.h>
 
+#include "clock.h"
 #include "connect.h"
 #include "say.h"
 
 enum { SESSION_MS_DEFAULT = 10000 };
 
 struct raw {
-    zhandle_t *zh; /* NULL: hung up */
-    char *chroot;  /* or "" */
-    bool creator;  /* only who made a node may touch it */
+    zhandle_t *zh;     /* NULL: hung up */
+    char *chroot;      /* or "" */
+    bool creator;      /* only who made a node may touch it */
+    int changed, stop; /* descriptors */
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
     int state; /* protected by mutex, as all below */
     bool answered;
     int rc; /* of the answer; of a read also: */
@@ -30,6 +34,14 @@ struct raw {
 
 /* --- connecting --------------------------------------------------------- */
 
+/* The mutex is held. */
+static void announce(struct raw *raw)
+{
+    const uint64_t one = 1;
+    if (write(raw->changed, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
 static void on_event(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct raw *raw = context;
@@ -38,7 +50,7 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path, void 
         return;
     pthread_mutex_lock(&raw->mutex);
     raw->state = state;
-    pthread_cond_broadcast(&raw->changed);
+    announce(raw);
     pthread_mutex_unlock(&raw->mutex);
 }
 
@@ -47,38 +59,65 @@ static void log_nothing(const char *message)
     (void)message;
 }
 
-static struct timespec seconds_from_now(int ms)
+static bool is_stopped(const struct raw *raw)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += ms / 1000;
-    return end;
+    struct pollfd stop = {.fd = raw->stop, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
 }
 
-static bool wait_for_link(struct raw *raw, int ms)
+static bool ask(struct raw *raw, bool (*is_so)(const struct raw *raw))
 {
-    struct timespec end = seconds_from_now(ms);
-    int rc = 0;
     pthread_mutex_lock(&raw->mutex);
-    while (rc == 0 && raw->state != ZOO_CONNECTED_STATE && raw->state != ZOO_AUTH_FAILED_STATE)
-        rc = pthread_cond_timedwait(&raw->changed, &raw->mutex, &end);
-    bool connected = raw->state == ZOO_CONNECTED_STATE;
+    bool so = is_so(raw);
     pthread_mutex_unlock(&raw->mutex);
-    return connected;
+    return so;
 }
 
-static struct raw *new_raw(void)
+/* False: not so in this time, or it was to stop. */
+static bool wait_until(struct raw *raw, bool (*is_so)(const struct raw *raw), int ms)
+{
+    int64_t end = zkl_now_ns() + ms * MS_NS, left;
+    uint64_t count;
+    while (!ask(raw, is_so)) {
+        struct pollfd from[] = {{.fd = raw->changed, .events = POLLIN},
+                                {.fd = raw->stop, .events = POLLIN}};
+        left = (end - zkl_now_ns() + MS_NS - 1) / MS_NS;
+        if (left <= 0 || is_stopped(raw))
+            return false;
+        poll(from, 2, (int)left);
+        if (read(raw->changed, &count, sizeof count) < 0)
+            continue; /* nothing has changed */
+    }
+    return true;
+}
+
+static bool is_linked(const struct raw *raw)
+{
+    return raw->state == ZOO_CONNECTED_STATE;
+}
+
+static bool is_decided(const struct raw *raw)
+{
+    return is_linked(raw) || raw->state == ZOO_AUTH_FAILED_STATE;
+}
+
+static bool is_answered(const struct raw *raw)
+{
+    return raw->answered;
+}
+
+static struct raw *new_raw(int stop)
 {
     struct raw *raw = calloc(1, sizeof *raw);
     if (!raw)
         return NULL;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    raw->stop = stop;
+    raw->changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&raw->mutex, NULL);
-    pthread_cond_init(&raw->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return raw;
+    if (raw->changed >= 0)
+        return raw;
+    raw_close(raw);
+    return NULL;
 }
 
 /* libzookeeper cuts an entry at its last colon and wants what is before it without brackets. */
@@ -101,6 +140,17 @@ static char *split_chroot(struct raw *raw, const char *servers)
     return raw->chroot ? strndup(servers, length) : NULL;
 }
 
+/* Its threads take no signals. */
+static zhandle_t *open_handle(struct raw *raw, const char *servers, int session_ms)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    zhandle_t *zh = zookeeper_init2(servers, on_event, session_ms, NULL, raw, 0, log_nothing);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return zh;
+}
+
 /* The library's own client has shown already that the credential is a good one. */
 static int connect_raw(struct raw *raw, const struct zkl_client_options *o, int connect_ms)
 {
@@ -110,23 +160,25 @@ static int connect_raw(struct raw *raw, const struct zkl_client_options *o, int 
         return fail(EXIT_SYSTEM, "there is no memory left");
     take_brackets_out(servers);
     raw->creator = o->acl == ZKL_ACL_CREATOR;
-    raw->zh = zookeeper_init2(servers, on_event, session_ms, NULL, raw, 0, log_nothing);
+    raw->zh = open_handle(raw, servers, session_ms);
     free(servers);
     if (!raw->zh)
         return fail(EXIT_CONFIG, "no connection can be made to %s", o->servers);
     if (o->auth_scheme)
         zoo_add_auth(raw->zh, o->auth_scheme, o->auth_credential, (int)strlen(o->auth_credential),
                      NULL, NULL);
-    if (wait_for_link(raw, connect_ms))
+    if (wait_until(raw, is_decided, connect_ms) && ask(raw, is_linked))
         return 0;
+    if (is_stopped(raw))
+        return EXIT_CONFLICT;
     return fail(EXIT_NO_SERVER, "no server of %s answered: see that one runs and can be reached",
                 o->servers);
 }
 
-int raw_open(struct raw **opened, struct settings *settings, int connect_ms)
+int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int stop)
 {
     struct tool_options options;
-    struct raw *raw = new_raw();
+    struct raw *raw = new_raw(stop);
     if (!raw)
         return fail(EXIT_SYSTEM, "there is no memory left");
     int rc = tool_options(&options, settings);
@@ -154,7 +206,8 @@ void raw_close(struct raw *raw)
         return;
     hang_up(raw);
     free(raw->chroot);
-    pthread_cond_destroy(&raw->changed);
+    if (raw->changed >= 0)
+        close(raw->changed);
     pthread_mutex_destroy(&raw->mutex);
     free(raw);
 }
@@ -244,7 +297,7 @@ static void on_answer(int rc, const void *context)
     pthread_mutex_lock(&raw->mutex);
     raw->rc = rc;
     raw->answered = true;
-    pthread_cond_broadcast(&raw->changed);
+    announce(raw);
     pthread_mutex_unlock(&raw->mutex);
 }
 
@@ -267,22 +320,10 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
 static bool begin_call(struct raw *raw)
 {
     pthread_mutex_lock(&raw->mutex);
-    bool linked = raw->zh && raw->state == ZOO_CONNECTED_STATE;
+    bool linked = raw->zh && is_linked(raw);
     raw->answered = false;
     pthread_mutex_unlock(&raw->mutex);
     return linked;
-}
-
-static bool wait_for_answer(struct raw *raw)
-{
-    struct timespec end = seconds_from_now(ANSWER_MS);
-    int rc = 0;
-    pthread_mutex_lock(&raw->mutex);
-    while (rc == 0 && !raw->answered)
-        rc = pthread_cond_timedwait(&raw->changed, &raw->mutex, &end);
-    bool answered = raw->answered;
-    pthread_mutex_unlock(&raw->mutex);
-    return answered;
 }
 
 /* What a server says, rather than libzookeeper; but for words on the session. */
@@ -296,7 +337,7 @@ static bool is_servers(int code)
 static int end_call(struct raw *raw, int rc)
 {
     if (rc == ZOK)
-        rc = wait_for_answer(raw) ? raw->rc : ZOPERATIONTIMEOUT;
+        rc = wait_until(raw, is_answered, ANSWER_MS) ? raw->rc : ZOPERATIONTIMEOUT;
     if (is_servers(rc))
         return rc;
     hang_up(raw);

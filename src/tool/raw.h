@@ -16,8 +16,9 @@ struct ACL_vector;
 struct Stat;
 struct zoo_op;
 
-/* 0, or the exit status after a sentence. */
-int raw_open(struct raw **raw, struct settings *settings, int connect_ms);
+/* 0, or the exit status after a sentence; and in silence, if stop (a descriptor, or -1) becomes readable: that
+ * ends each wait, as if no server had answered. */
+int raw_open(struct raw **raw, struct settings *settings, int connect_ms, int stop);
 void raw_close(struct raw *raw);
 
 /* Of these a session's link has to last for the question: else RAW_FAILED. */

@@ -111,7 +111,7 @@ static int look(struct raw *raw, const struct place *place, struct sight *sight)
 
 /* --- the beginning ------------------------------------------------------- */
 
-enum { AGAIN = -2 }; /* beside what record_begin returns */
+enum { AGAIN = -3 }; /* beside what record_begin returns */
 
 static int judge(const struct record *r, const struct last_run *last, int64_t now_ms)
 {
@@ -148,6 +148,7 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
         zoo_create_op_init(&ops[count++], place->node, "", 0, raw_acl(r->raw), 0, NULL, 0);
     zoo_set_op_init(&ops[count++], place->node, r->text, (int)strlen(r->text),
                     version < 0 ? 0 : version, &stat);
+    r->sent = true;
     int rc = raw_multi(r->raw, count, ops, &blamed);
     if (rc == ZNONODE && blamed == 0)
         return fail(EXIT_LOST, "the lock was lost before the command began");
@@ -183,19 +184,19 @@ static int try_begin_at(struct record *r, const struct place *place)
 }
 
 /* What has become of no use is opened anew. */
-static int open_anew(struct record *r, int ms)
+static int open_anew(struct record *r, int ms, int stop)
 {
     if (r->raw && raw_is_open(r->raw))
         return 0;
     raw_close(r->raw);
     r->raw = NULL;
-    return raw_open(&r->raw, r->settings, ms);
+    return raw_open(&r->raw, r->settings, ms, stop);
 }
 
 static int try_begin(struct record *r)
 {
     struct place place;
-    int rc = open_anew(r, CONNECT_MS);
+    int rc = open_anew(r, CONNECT_MS, r->stop);
     if (rc == 0)
         rc = place_init(&place, r->raw, r->claim->options.paths[0]);
     if (rc != 0)
@@ -213,24 +214,37 @@ static void describe(struct record *r)
     last_run_write(&r->run, r->text);
 }
 
-int record_begin(struct record *r)
+static bool is_stopped(const struct record *r)
+{
+    struct pollfd stop = {.fd = r->stop, .events = POLLIN};
+    return poll(&stop, 1, 0) > 0;
+}
+
+static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
     int rc;
-    describe(r);
-    while ((rc = try_begin(r)) == AGAIN) {
+    while ((rc = try_begin(r)) == AGAIN && !is_stopped(r)) {
         if (atomic_load(&r->claim->lost))
-            rc = fail(EXIT_LOST, "the lock was lost before the command began");
-        else if (zkl_now_ns() >= until)
-            rc = fail(EXIT_NO_SERVER,
-                      "the run could not be recorded: no server has answered for too long");
-        if (rc != AGAIN)
-            break;
+            return fail(EXIT_LOST, "the lock was lost before the command began");
+        if (zkl_now_ns() >= until)
+            return fail(EXIT_NO_SERVER,
+                        "the run could not be recorded: no server has answered for too long");
         poll(NULL, 0, AGAIN_MS);
     }
+    return rc != 0 && is_stopped(r) ? RECORD_STOPPED : rc;
+}
+
+int record_begin(struct record *r)
+{
+    describe(r);
+    int rc = begin(r);
     r->begun_ns = boot_ns();
+    r->written = rc == 0;
     raw_close(r->raw); /* a run may be long */
     r->raw = NULL;
+    if (rc == RECORD_STOPPED && r->sent)
+        record_end(r, RUN_NOT_STARTED, 0);
     return rc;
 }
 
@@ -238,20 +252,27 @@ int record_begin(struct record *r)
 
 /* The record decides, and not the lock: as long as our beginning stands there nobody has begun since, so a run whose
  * lock was lost has an end too. */
-static int try_end(struct record *r, const struct place *place, const char *end)
+static int try_end(struct record *r, const struct place *place)
 {
     struct sight seen;
     struct zoo_op op;
+    char end[LAST_RUN_TEXT];
     int blamed, rc = look(r->raw, place, &seen);
     if (rc == ZNONODE) /* forgotten, as was asked for */
         return 0;
     if (rc == ZCONNECTIONLOSS)
         return AGAIN;
+    bool ours = rc == ZOK && strcmp(seen.text, r->text) == 0;
+    if (ours)
+        r->run.begun_ms = seen.stat.mtime;
+    last_run_write(&r->run, end);
     if (rc == ZOK && strcmp(seen.text, end) == 0)
         return 0; /* the answer was lost */
-    if (rc == ZBADARGUMENTS || (rc == ZOK && strcmp(seen.text, r->text) != 0))
-        return fail(EXIT_CONFLICT, "%s was changed by somebody else while the command ran",
-                    place->node);
+    if (rc == ZBADARGUMENTS || (rc == ZOK && !ours))
+        return r->written
+                   ? fail(EXIT_CONFLICT, "%s was changed by somebody else while the command ran",
+                          place->node)
+                   : 0;
     if (rc != ZOK)
         return fail_node(place, rc);
     zoo_set_op_init(&op, place->node, end, (int)strlen(end), seen.stat.version, NULL);
@@ -261,15 +282,15 @@ static int try_end(struct record *r, const struct place *place, const char *end)
     return rc == ZOK ? 0 : fail_node(place, rc);
 }
 
-static int write_end(struct record *r, const char *text)
+static int write_end(struct record *r)
 {
     struct place place;
-    int rc = open_anew(r, END_MS);
+    int rc = open_anew(r, END_MS, -1);
     if (rc == 0)
         rc = place_init(&place, r->raw, r->claim->options.paths[0]);
     if (rc != 0)
         return rc;
-    rc = try_end(r, &place, text);
+    rc = try_end(r, &place);
     place_fini(&place);
     return rc;
 }
@@ -277,16 +298,17 @@ static int write_end(struct record *r, const char *text)
 void record_end(struct record *r, enum run_end end, int value)
 {
     int64_t now = boot_ns(), until = zkl_now_ns() + END_MS * MS_NS;
-    char text[LAST_RUN_TEXT];
     int rc;
     r->run.end = end;
     r->run.value = value;
     r->run.took_ms = (now - r->begun_ns) / MS_NS;
-    last_run_write(&r->run, text);
-    while ((rc = write_end(r, text)) == AGAIN && zkl_now_ns() < until)
+    while ((rc = write_end(r)) == AGAIN && zkl_now_ns() < until)
         poll(NULL, 0, AGAIN_MS);
     if (rc != 0)
-        say("how the command ended is not recorded: with --retry-failed it will run again");
+        say(r->written
+                ? "how the command ended is not recorded: with --retry-failed it will run again"
+                : "the run may be recorded as begun: then it will not run again without "
+                  "--retry-failed");
     raw_close(r->raw);
     r->raw = NULL;
 }

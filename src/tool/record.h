@@ -14,17 +14,19 @@ struct record {
     struct claim *claim;       /* of one mutex */
     int64_t within_ms;
     bool retry_failed, verbose;
+    int stop; /* a descriptor: readable, no run is to begin */
 
     struct raw *raw; /* or NULL */
     struct last_run run;
     char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
     int64_t begun_ns;         /* by this host's clock */
+    bool sent, written;       /* the beginning: it may stand there; it does */
 };
 
 /* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a transaction that
- * checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed. Else the exit status after a
- * sentence. */
-enum { RECORD_EARLY = -1 };
+ * checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed. RECORD_STOPPED: by stop; a beginning
+ * that may have been recorded by then is said not to have started. Else the exit status after a sentence. */
+enum { RECORD_EARLY = -1, RECORD_STOPPED = -2 };
 int record_begin(struct record *record);
 /* After a record_begin that said 0: how it ended. Before the lock is given back. */
 void record_end(struct record *record, enum run_end end, int value);

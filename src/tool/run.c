@@ -29,10 +29,11 @@ struct run {
     struct job job;
     struct zkl_client *client;
     struct claim claim;
-    int signals; /* descriptor */
+    int signals,
+        ending; /* descriptors: of those that are passed on, and of those among them that end us */
     int64_t told_ns;
     bool told_lost, told_revoked, unproved, started;
-    bool overran; /* the command was not seen to have ended before the window had */
+    bool overran;       /* the command was not seen to have ended before the window had */
     int command_status; /* as waitpid said it */
     int killed_by;      /* the signal, or 0 */
 };
@@ -99,6 +100,34 @@ static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
     int rc = claim_acquire(&run->claim, wait);
     sigprocmask(SIG_BLOCK, &set, &before);
     return rc;
+}
+
+static int open_signals(const sigset_t *set)
+{
+    return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* With the lock they are blocked, and have descriptors. */
+static bool watch_signals(struct run *run)
+{
+    sigset_t set = passed_on(), ending;
+    sigemptyset(&ending);
+    for (int i = 0; i < job_signal_count; i++) {
+        if (ends_us(job_signals[i]) && sigismember(&set, job_signals[i]))
+            sigaddset(&ending, job_signals[i]);
+    }
+    run->signals = open_signals(&set);
+    run->ending = open_signals(&ending);
+    return run->signals >= 0 && run->ending >= 0;
+}
+
+/* Before the command begins a signal that would end us does. */
+static bool was_signaled(const struct run *run)
+{
+    struct signalfd_siginfo info;
+    if (!caught && read(run->ending, &info, sizeof info) == sizeof info)
+        caught = (int)info.ssi_signo;
+    return caught != 0;
 }
 
 /* As the command died: a caller that waits for us is to see the same. Without a second core file. */
@@ -275,7 +304,7 @@ static int tell_first_window(struct run *run)
     for (tell_window(run); run->told_ns == 0; tell_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
-        if (caught)
+        if (was_signaled(run))
             return EXIT_CONFLICT; /* not what is seen: a signal is */
         if (zkl_now_ns() >= until)
             return fail(EXIT_LOST, "no server has confirmed the lock before the command began");
@@ -288,14 +317,14 @@ static int tell_first_window(struct run *run)
 static int run_command_under_lock(struct run *run)
 {
     char *variables[LAUNCH_VARIABLES];
-    sigset_t set = passed_on();
     if (run->options.verbose)
         say("the lock is acquired");
     int rc = tell_first_window(run);
     if (rc != 0)
         return rc;
-    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (run->signals < 0 || !claim_describe(&run->claim, variables))
+    if (was_signaled(run))
+        return EXIT_CONFLICT;
+    if (!claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
     job_go(&run->job, variables);
     run->started = true;
@@ -338,8 +367,11 @@ static int run_recorded(struct run *run)
                             .claim = &run->claim,
                             .within_ms = run->options.not_within_ms,
                             .retry_failed = run->options.retry_failed,
-                            .verbose = run->options.verbose};
+                            .verbose = run->options.verbose,
+                            .stop = run->ending};
     int rc = record_begin(&record);
+    if (rc == RECORD_STOPPED && was_signaled(run))
+        return EXIT_CONFLICT;
     if (rc != 0)
         return rc;
     rc = run_command_under_lock(run);
@@ -352,7 +384,9 @@ static int with_claim(struct run *run, int64_t started_ns)
     int code = acquire(run, started_ns), rc = 0;
     if (code != 0)
         return say_not_acquired(run, code);
-    if (!caught)
+    if (!watch_signals(run))
+        rc = fail(EXIT_SYSTEM, "there is no descriptor left");
+    else if (!caught)
         rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
     if (rc == RECORD_EARLY) {
         claim_release(&run->claim); /* what becomes of it changes nothing */

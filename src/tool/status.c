@@ -75,7 +75,7 @@ static bool open_raw(struct status *s)
         return true;
     raw_close(s->raw);
     s->raw = NULL;
-    return raw_open(&s->raw, &s->settings, CONNECT_MS) == 0;
+    return raw_open(&s->raw, &s->settings, CONNECT_MS, -1) == 0;
 }
 
 /* 0, or a code of the library. */

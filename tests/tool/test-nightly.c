@@ -374,6 +374,7 @@ static void forgotten_while_it_runs(void **state)
 enum strike {
     STRIKE_REQUEST,  /* stop it until the test goes on */
     STRIKE_ANSWER,   /* the answer instead */
+    STRIKE_LOSS,     /* the answer does not come, and all else does */
     STRIKE_MISMATCH, /* spoil the answer, which ends the link: the outcome is not known */
 };
 
@@ -406,16 +407,17 @@ static void ambush_request(struct ambush *a, unsigned char *frame, size_t size)
 }
 
 /* Numbers are a connection's own, and the library's heartbeat is a transaction too: but one with a short answer. */
-static void ambush_answer(struct ambush *a, unsigned char *frame, size_t size)
+static size_t ambush_answer(struct ambush *a, unsigned char *frame, size_t size)
 {
     if (!a->seen || size < 80 || memcmp(frame, a->xid, sizeof a->xid) != 0)
-        return;
+        return size;
     a->seen = false;
     if (a->strike == STRIKE_ANSWER)
         stand_still(a);
     atomic_store(&a->struck, true);
     if (a->strike == STRIKE_MISMATCH)
         memset(frame, 0x55, sizeof a->xid);
+    return a->strike == STRIKE_LOSS ? 0 : size;
 }
 
 static size_t ambush(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
@@ -423,7 +425,7 @@ static size_t ambush(enum proxy_dir dir, int op, unsigned char *frame, size_t si
     if (op == PROXY_MULTI && size > 8 && dir == PROXY_TO_SERVER)
         ambush_request(arg, frame, size);
     else if (op == PROXY_MULTI && dir == PROXY_TO_CLIENT)
-        ambush_answer(arg, frame, size);
+        return ambush_answer(arg, frame, size);
     return size;
 }
 
@@ -493,6 +495,32 @@ static void killed_when_it_was_recorded(void **state)
     kill_and_go_on(&k);
     run_and_check(&k.scene, 0, "--not-within", "60");
     run_and_check(&k.scene, 1, "--not-within", "60", "--retry-failed");
+    struck_end(&k);
+}
+
+/* Goal: a signal that ends us does so while the beginning is being recorded, and the night does not count as run.
+ * Method: its answer never comes, for longer than zklock would wait for one. Where nothing passes at all, and what
+ * becomes of the beginning can't be known, that is said. */
+static void a_signal_ends_it_before_the_beginning(void **state)
+{
+    struct struck k;
+
+    (void)state;
+    strike(&k, BEGINNING, STRIKE_LOSS);
+    kill(k.tool.pid, SIGTERM);
+    check_num(tool_signal(&k.tool), ==, SIGTERM);
+    check_num(begun(&k.scene), ==, 0);
+    check_record(&k.scene, "\nend=not-started\n");
+    run_and_check(&k.scene, 1, "--not-within", "60");
+    struck_end(&k);
+
+    strike(&k, BEGINNING, STRIKE_REQUEST);
+    kill(k.tool.pid, SIGTERM);
+    check_num(tool_signal(&k.tool), ==, SIGTERM);
+    if (!strstr(tool_text(&k.tool), "may be recorded as begun"))
+        fail_msg("%s", tool_text(&k.tool));
+    atomic_store(&k.ambush.go_on, true);
+    check_num(begun(&k.scene), ==, 0);
     struck_end(&k);
 }
 
@@ -727,6 +755,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(forgotten_while_it_runs),
         cmocka_unit_test(killed_before_it_was_recorded),
         cmocka_unit_test(killed_when_it_was_recorded),
+        cmocka_unit_test(a_signal_ends_it_before_the_beginning),
         cmocka_unit_test(a_lost_answer_is_looked_for),
         cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
         cmocka_unit_test(the_end_is_recorded_under_the_lock),
