@@ -352,6 +352,10 @@ static int forget_at(struct raw *raw, const struct place *place)
     }
     if (rc == ZNONODE)
         return fail_unknown(place);
+    if (rc == ZNOTEMPTY)
+        return fail(EXIT_CONFIG,
+                    "%s has nodes below it, which are not zklock's: delete those first",
+                    place->node);
     if (rc == ZBADVERSION)
         return fail(EXIT_CONFLICT,
                     "a run began or ended just now: look at it before it is forgotten");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "last_run.h"
 #include "say.h"
 
 const char run_usage[] =
@@ -131,8 +132,36 @@ static int check_record(const struct run_options *o)
     return 0;
 }
 
+/* A lock there would make a node that stays of one that servers collect, and with it a record of runs. */
+static bool is_place_of_record(const char *path)
+{
+    const char *at = path;
+    while ((at = strstr(at, LAST_RUN_SUFFIX))) {
+        bool is_whole_name = at > path && at[-1] == '/';
+        at += strlen(LAST_RUN_SUFFIX);
+        if (!is_whole_name && (*at == '/' || *at == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static int check_paths(const struct run_options *o)
+{
+    for (size_t i = 0; i < o->locks.count; i++) {
+        if (is_place_of_record(o->locks.paths[i]))
+            return fail(EXIT_USAGE,
+                        "no lock can be at %s: what ends in " LAST_RUN_SUFFIX
+                        " is the record of a last run (--not-within)",
+                        o->locks.paths[i]);
+    }
+    return 0;
+}
+
 static int check(const struct run_options *o)
 {
+    int rc = check_paths(o);
+    if (rc != 0)
+        return rc;
     if (o->locks.count == 0)
         return fail(EXIT_USAGE, "no lock is named: zklock run PATH -- COMMAND");
     if (o->locks.count > ZKL_MULTI_MEMBERS_MAX)

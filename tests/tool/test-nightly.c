@@ -673,7 +673,7 @@ static void without_create_it_is_told(void **state)
 static void what_is_no_record_is_left_alone(void **state)
 {
     struct scene s;
-    char text[1024];
+    char text[1024], child[320];
 
     (void)state;
     begin(&s);
@@ -683,6 +683,10 @@ static void what_is_no_record_is_left_alone(void **state)
     tool_check(78, "is no record of a run", "forget", s.path);
     record_of(&s, text, sizeof text);
     check_text(text, "somebody's");
+    check_ok(wire_set(raw, s.record, "", -1));
+    snprintf(child, sizeof child, "%s/child", s.record);
+    check_ok(wire_create(raw, child, "", WIRE_PERSISTENT, NULL, 0));
+    tool_check(78, "has nodes below it", "forget", s.path);
     worked_free(&s.worked);
 }
 
@@ -723,6 +727,9 @@ static void wrong_words_are_refused(void **state)
                "true");
     tool_check(64, "is for --not-within", "run", "--retry-failed", "/a", "--", "true");
     tool_check(64, "0 to 255", "run", "--not-within", "5", "--skip-exit-code", "256", "/a", "--",
+               "true");
+    tool_check(64, "no lock can be at /a.last-run:", "run", "/a.last-run", "--", "true");
+    tool_check(64, "no lock can be at /a.last-run/b:", "run", "-s", "/c", "/a.last-run/b", "--",
                "true");
     tool_check(64, "a PATH and no more, not 0 words", "forget");
     tool_check(64, "does not begin with a slash", "forget", "a");
