@@ -11,7 +11,7 @@ static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
     [ZKL_OPCODE_CONTAINER] = "the server does not know containers: persistent parents instead",
     [ZKL_OPCODE_REMOVE_WATCHES] = "the server does not know removeWatches: they are left to fire",
-    [ZKL_OPCODE_MULTI] = "the server hangs up on transactions, without which nothing goes",
+    [ZKL_OPCODE_MULTI] = "the server does not know transactions, without which nothing works",
 };
 
 /* A transaction's parts are plain creates, deletes and checks. */
@@ -73,12 +73,11 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer)
 {
     enum zkl_opcode opcode = slot->opcode;
-    bool has_another = opcode != ZKL_OPCODE_OTHER && opcode != ZKL_OPCODE_MULTI;
     core->opcodes[opcode].hung_up = 0;
-    if (answer != ZKL_ANSWER_UNIMPLEMENTED || !has_another)
+    if (answer != ZKL_ANSWER_UNIMPLEMENTED || opcode == ZKL_OPCODE_OTHER)
         return false;
     learn(core, opcode);
-    return true;
+    return opcode != ZKL_OPCODE_MULTI;
 }
 
 void zkl_opcode_reset(struct zkl_core *core)
