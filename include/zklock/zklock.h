@@ -154,7 +154,8 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
     2u /* with TRY: read behind a sync, so that the answer is as of the call's start
                             and not as old as the server's replication lag; one more request */
 
-/* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. */
+/* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A lease begins with
+ * the grant; if less than 1 ms of it is left when the caller gets the processor, the lock is asked for again. */
 struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */

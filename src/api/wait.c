@@ -291,6 +291,18 @@ static bool any_unchecked(struct zkl_hold *hold)
     return false;
 }
 
+/* CLOCK_BOOTTIME, in nanoseconds: of the session's window, or of a lease that ends earlier. */
+static int64_t window_end(struct zkl_hold *hold)
+{
+    int64_t end = zkl_session_window_end(&hold->client->driver->core.session);
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        int64_t lease = nth(hold, i)->contender.machine.lease_end_boot;
+        if (lease != 0 && lease < end)
+            end = lease;
+    }
+    return end;
+}
+
 /* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
 static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_t *next_ns)
 {
@@ -298,7 +310,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     struct zkl_time now = zkl_clock_now();
     if (any_lost(hold) || any_unchecked(hold))
         return NOT_PROVED;
-    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
+    if (now.boot_ns + MS < window_end(hold)) {
         for (size_t i = 0; i < hold_count(hold); i++)
             nth(hold, i)->got_ns = now.mono_ns;
         return PROVED;
@@ -306,7 +318,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     if (now.mono_ns >= deadline || is_canceled(hold))
         return NOT_PROVED;
     zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
-    /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
+    /* In the last millisecond it is neither suspect nor lost yet, and nobody tells of a proof. */
     *next_ns = now.mono_ns + 2 * MS;
     if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;

@@ -46,6 +46,23 @@ static void a_lease_ends_the_hold(void **state)
     cluster_free(other, waiter);
 }
 
+/* Goal: no grant comes with an empty window, though its lease is all but over when the caller gets it. Method: leases
+ * of 1 ms, of which less is left by then. */
+static void a_lease_that_is_over_is_no_grant(void **state)
+{
+    const char *path = cluster_path("short");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+
+    (void)state;
+    wait.lease_ms = 1;
+    wait.deadline_ns = zkl_now_ns() + 50 * INT64_C(1000000);
+    check_num(zkl_mutex_acquire(mutex, &wait, NULL), ==, ZKL_ETIMEDOUT);
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    cluster_free(client, mutex);
+}
+
 /* Goal: a renewed lease lasts, also one that the hold had not to begin with; a re-entry keeps it.
  * Modes: F64. */
 static void a_lease_can_be_renewed(void **state)
@@ -158,6 +175,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cluster_test(a_lease_ends_the_hold),
+        cluster_test(a_lease_that_is_over_is_no_grant),
         cluster_test(a_lease_can_be_renewed),
         cluster_test(a_leased_hold_can_be_unlocked_in_time),
         cluster_test(a_holder_is_asked_to_let_go),
