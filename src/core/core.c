@@ -484,6 +484,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.session = core->session.id;
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
+    event.timeout_ns = zkl_session_timeout_ns(&core->session);
     count(core, c, (size_t)-1);
     bool was_there = c->machine.on_server;
     event.unlisted =

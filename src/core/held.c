@@ -334,6 +334,13 @@ static void unconfirmed(struct zkl_step *s, const char *why)
     zkl_step_leave(s, why);
 }
 
+/* A server that would not do it now is asked again, as long as a window of then can last: the link is up. */
+static bool waits_to_ask_again(const struct zkl_step *s)
+{
+    return s->ev->connected && zkl_step_window_open(s->ev) &&
+           s->ev->now.boot_ns < s->m->unlocked_boot + s->ev->timeout_ns;
+}
+
 static void on_unlock_answered(struct zkl_step *s)
 {
     s->m->delete_out = false;
@@ -352,7 +359,8 @@ static void on_unlock_answered(struct zkl_step *s)
         released(s, unless_doubted(s, ZKL_EACCES), "DELETE is denied", "delete denied");
         break;
     case ZKL_ANSWER_LINK:
-        unconfirmed(s, "no answer came");
+        if (!waits_to_ask_again(s))
+            unconfirmed(s, "no answer came");
         break;
     case ZKL_ANSWER_EXISTS:
     case ZKL_ANSWER_NOTEMPTY:
@@ -375,6 +383,8 @@ void zkl_in_releasing(struct zkl_step *s)
 {
     if (s->ev->type == ZKL_EV_DELETED) {
         on_unlock_answered(s);
+    } else if (s->ev->type == ZKL_EV_LINK_UP) {
+        zkl_step_send_delete(s); /* unless it is out */
     } else if (s->ev->type == ZKL_EV_LINK_DOWN) {
         unconfirmed(s, "the link broke");
     } else if (s->ev->type == ZKL_EV_WINDOW_ENDED) {
