@@ -321,6 +321,15 @@ static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
     core->port->session(core->port, ZKL_SA_HELLO);
 }
 
+/* An event comes before the answer that shows what it was for: the watch was used up in silence. */
+static void on_nudge(struct zkl_core *core, const struct zkl_reply *reply)
+{
+    struct zkl_watch *watch = zkl_watch_find(core, core->nudged);
+    bool hides = reply->answer == ZKL_ANSWER_NONODE || reply->answer == ZKL_ANSWER_NOAUTH;
+    if (hides && watch && watch->state == ZKL_WATCH_ARMED)
+        zkl_answer_fired(core, watch, ZKL_FIRED_OTHER);
+}
+
 void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply)
 {
     if (is_quorum_write(slot->kind) && reply->answer == ZKL_ANSWER_OK)
@@ -329,6 +338,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->hello)
         on_hello(core, reply);
+    else if (slot == &core->nudge)
+        on_nudge(core, reply);
     else if (slot->batch)
         zkl_batch_answer(core, slot, reply);
     else if (slot->watch)

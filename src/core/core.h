@@ -329,6 +329,8 @@ struct zkl_core {
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending nudge, hello;
+    uint64_t nudged;        /* the watch whose node the last nudge asked for; 0: the top's */
+    int64_t nudged_mono_ns; /* when it was sent */
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
     bool heartbeat_wanted;       /* at once, whatever the pace */

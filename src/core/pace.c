@@ -54,7 +54,9 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
 }
 
 /* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an
- * event, and on those of one client alone. */
+ * event, and on those of one client alone. And they can use a watch up in silence, if the right to read its node is
+ * taken meanwhile (ZOOKEEPER-4799): so each nudge asks for a node by which somebody waits, one after the other, and
+ * one that is gone or denied without an event is looked at again. */
 static int64_t nudge_interval(const struct zkl_core *core)
 {
     bool is_awaiting = core->waiting > 0 || core->pending_count > (core->nudge.id != 0);
@@ -67,11 +69,26 @@ static int64_t nudge_interval(const struct zkl_core *core)
 static int64_t nudge_at(const struct zkl_core *core)
 {
     enum zkl_session_state state = core->session.state;
-    if (state == ZKL_SESSION_CONNECTED)
-        return core->last_send_mono_ns + nudge_interval(core);
+    if (state == ZKL_SESSION_CONNECTED) {
+        int64_t at = core->last_send_mono_ns + nudge_interval(core);
+        int64_t look = core->nudged_mono_ns + part_of_timeout(core, 1); /* however busy */
+        return core->waiting > 0 ? earlier(at, look) : at;
+    }
     if (state == ZKL_SESSION_FAILED || state == ZKL_SESSION_CLOSED || core->nudge.id != 0)
         return INT64_MAX;
     return core->last_send_mono_ns + part_of_timeout(core, 16);
+}
+
+static void send_nudge(struct zkl_core *core)
+{
+    bool up = zkl_session_connected(&core->session);
+    const struct zkl_watch *watch = up ? zkl_watch_next(core, core->nudged) : NULL;
+    core->nudged = watch ? watch->id : 0;
+    core->nudged_mono_ns = core->last_send_mono_ns =
+        core->now.mono_ns; /* sent or refused: not again at once */
+    zkl_pending_send(
+        core, &core->nudge,
+        &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = watch ? watch->path : "/"});
 }
 
 /* INT64_MAX: nothing is left to be sent again. */
@@ -156,11 +173,8 @@ void zkl_pace_timer(struct zkl_core *core)
         zkl_turns_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
-    if (nudge_at(core) <= now.mono_ns) {
-        struct zkl_request request = {.kind = ZKL_REQ_NUDGE, .path = "/"};
-        zkl_pending_send(core, &core->nudge, &request);
-        core->last_send_mono_ns = now.mono_ns; /* sent or refused: not again at once */
-    }
+    if (nudge_at(core) <= now.mono_ns)
+        send_nudge(core);
     if (retry_at(core) <= now.mono_ns)
         retry(core);
 }

@@ -28,13 +28,38 @@ static struct zkl_watch *find_id(struct zkl_watch *watch, uint64_t id)
     return watch;
 }
 
+struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id)
+{
+    return find_id(core->watches[id % ZKL_WATCH_BUCKETS], id);
+}
+
 struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id)
 {
-    struct zkl_watch *wanted = find_id(core->watches[id % ZKL_WATCH_BUCKETS], id);
+    struct zkl_watch *wanted = zkl_watch_find(core, id);
     struct zkl_watch *removed = wanted ? NULL : find_id(core->removing, id);
     if (removed)
         removed->fired = true;
     return wanted;
+}
+
+/* The first in the bucket behind that number. */
+static struct zkl_watch *first_behind(struct zkl_watch *watch, uint64_t after)
+{
+    struct zkl_watch *first = NULL;
+    for (; watch; watch = watch->next) {
+        bool waited = watch->state == ZKL_WATCH_ARMED && watch->subscribers;
+        if (waited && watch->id > after && (!first || watch->id < first->id))
+            first = watch;
+    }
+    return first;
+}
+
+struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after)
+{
+    struct zkl_watch *next = first_behind(core->watches[after % ZKL_WATCH_BUCKETS], after);
+    for (size_t i = 1; !next && i <= ZKL_WATCH_BUCKETS; i++)
+        next = first_behind(core->watches[(after + i) % ZKL_WATCH_BUCKETS], 0);
+    return next;
 }
 
 /* Of the request with which libzookeeper restores all watches after a reconnect. */

@@ -57,8 +57,12 @@ void zkl_watch_unsubscribe(struct zkl_core *core, struct zkl_subscription *sub);
 /* Take a subscription out of its watch's list and leave the watch alone. */
 void zkl_watch_unlink(struct zkl_subscription *sub);
 
-/* One that somebody may want; that another one has fired is noted. */
+/* One that somebody may want. */
+struct zkl_watch *zkl_watch_find(struct zkl_core *core, uint64_t id);
+/* The same; that another one has fired is noted. */
 struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id);
+/* One that somebody waits by, each in its turn: the one behind number after. NULL: there is none. */
+struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
 /* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it.
  */

@@ -133,6 +133,39 @@ static void without_read_on_the_predecessor(void **state)
     cluster_free(client, mutex);
 }
 
+/* Goal: the right to READ the predecessor is taken from one who waits already: the server uses the watch up in silence
+ * (see below), and the wait ends all the same, as one that finds it so from the start, or with the grant.
+ * Method: where the server lets a node be asked for without that right the wait lasts as long as the node. */
+static void a_waiter_that_may_not_read_any_more(void **state)
+{
+    const struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
+    const bool takes_read = exists_takes_read();
+
+    (void)state;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        const char *path = make_path(cluster_path(deleted ? "hidden-gone" : "hidden"), 0);
+        struct zkl_client *client = cluster_client();
+        struct zkl_mutex *mutex = cluster_mutex(client, path);
+        struct actor *waiter = actor_new();
+        char before[160];
+
+        snprintf(before, sizeof before, "%s/_c_00000000-0000-4000-8000-000000000000-lock-",
+                 cluster_at(path));
+        check_ok(wire_create(raw, before, "", WIRE_EPHEMERAL_SEQUENTIAL, before, sizeof before));
+        actor_begin(waiter, do_lock, mutex);
+        check_wait(flw_watch_count(zks_host(), zks_port(server, 0), before) == 1, WAIT_MS);
+        check_ok(wire_set_acl(raw, before, &hidden, 1));
+        if (deleted || !takes_read)
+            check_ok(wire_delete(raw, before, -1));
+        int rc = actor_result(waiter);
+        check_true(rc == ZKL_EACCES || (rc == 0 && (deleted || !takes_read)));
+        if (rc == 0)
+            check_ok(actor_do(waiter, do_unlock, mutex));
+        actor_end(waiter);
+        cluster_free(client, mutex);
+    }
+}
+
 /* Goal: no DELETE: unlock gives the hold back, says that the node stays, and until when; the end of
  * the session takes it. Modes: F57. */
 static void without_delete_unlock_says_what_stays(void **state)
@@ -404,6 +437,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(without_create_on_a_parent),
     cluster_test(without_read_on_the_path),
     cluster_test(without_read_on_the_predecessor),
+    cluster_test(a_waiter_that_may_not_read_any_more),
     cluster_test(without_delete_unlock_says_what_stays),
     cluster_test(without_delete_a_wait_times_out),
     cluster_test(a_held_node_that_its_client_may_not_read),

@@ -198,7 +198,8 @@ static void a_late_event_finds_nobody(void **state)
 }
 
 /* Goal: while something is waited for, some request goes out every 300 ms (a server may sit on
- * an event), and else four in each timeout. Method: a waiter that is not next; then an idle client. */
+ * an event), for what is watched, and else four in each timeout. Method: a waiter that is not next; then an idle
+ * client. */
 static void a_waiting_client_nudges_the_server(void **state)
 {
     struct script *s = script_connected();
@@ -208,8 +209,8 @@ static void a_waiting_client_nudges_the_server(void **state)
     script_forget(s);
     script_at(s, 950);
     script_expect(s, "  > watch /r/G1-0000000009\n" /* put off till then */
-                     "  > nudge /\n"
-                     "  > nudge /\n");
+                     "  > nudge /r/G6-0000000008\n"
+                     "  > nudge /r/G6-0000000008\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_NUDGE, ZKL_ANSWER_OK);
     script_stop(s, 1, ZKL_ECANCELED);
@@ -268,12 +269,48 @@ static void the_next_in_line_keeps_its_window_open(void **state)
     script_forget(s);
     script_at(s, 600);
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
-    script_expect(s, "  > nudge /\n"
+    script_expect(s, "  > nudge /r/G5-0000000007\n"
                      "  > heartbeat /r/G1-0000000009\n"
-                     "  > nudge /\n");
+                     "  > nudge /r/G1-0000000009\n");
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_free(s);
+}
+
+/* Goal: a watch that a server used up in silence is found out, however busy the client is, and changes nothing else:
+ * nobody is granted by it without a list. Method: of three waiters' predecessors one is gone and one denied without an
+ * event; the client sends all the time. */
+static void a_watch_that_ended_in_silence_is_found_out(void **state)
+{
+    struct script *s = script_connected();
+    int64_t end_ms;
+    (void)state;
+    script_wait(s, "/p", 9, "5:7");
+    script_wait(s, "/q", 9, "5:7");
+    script_wait(s, "/r", 9, "5:7");
+    script_forget(s);
+    s->nudges = true;
+    for (end_ms = s->now_ms + 10 * SCRIPT_TIMEOUT_MS;
+         !script_has(s, "> list /p") || !script_has(s, "> list /q");) {
+        enum zkl_request_kind kind;
+        assert_true(s->now_ms < end_ms);
+        script_at(s, s->now_ms + 100);
+        script_lock(s, "/busy");
+        while (script_next(s, &kind)) {
+            const char *path = s->requests[0].path;
+            bool gone = strstr(path, "/p/") && strstr(path, "0000000007");
+            bool denied = strstr(path, "/q/") && strstr(path, "0000000007");
+            script_answer(s, kind,
+                          kind != ZKL_REQ_NUDGE ? ZKL_ANSWER_NOMEM
+                          : gone                ? ZKL_ANSWER_NONODE
+                          : denied              ? ZKL_ANSWER_NOAUTH
+                                                : ZKL_ANSWER_OK);
+        }
+    }
+    assert_false(script_has(s, "granted"));
+    assert_false(script_has(s, "> list /r"));
+    script_close(s);
     script_free(s);
 }
 
@@ -346,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_waiting_client_nudges_the_server),
         cmocka_unit_test(a_waiter_far_back_watches_its_own_node_in_time),
         cmocka_unit_test(the_next_in_line_keeps_its_window_open),
+        cmocka_unit_test(a_watch_that_ended_in_silence_is_found_out),
         cmocka_unit_test(an_awaited_answer_is_nudged_too),
         cmocka_unit_test(a_watch_too_many_ends_the_wait),
     };
