@@ -73,9 +73,8 @@ static bool is_idle(const struct zkl_driver *d)
     return !d->notes && (!d->closed || d->owed > 0);
 }
 
-void *zkl_dispatch_main(void *driver)
+void zkl_dispatch_run(struct zkl_driver *d)
 {
-    struct zkl_driver *d = driver;
     enter(d);
     zkl_driver_lock(d);
     for (;;) {
@@ -89,8 +88,6 @@ void *zkl_dispatch_main(void *driver)
     d->notes_refused = d->event_fd < 0;
     pthread_cond_broadcast(&d->changed);
     zkl_driver_unlock(d);
-    zkl_driver_unref(d);
-    return NULL;
 }
 
 /* --- on the application's own thread ------------------------------------ */

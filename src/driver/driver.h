@@ -182,7 +182,7 @@ unsigned zkl_fork_generation(void);
 
 #define ZKL_OPEN_RETRY_MS 500 /* after a handle could not be made, or was of no use */
 
-/* --- between driver.c, handle.c, resolver.c and dispatch.c -------------------------- */
+/* --- between the files of the driver ------------------------------------------------------- */
 
 /* Open a handle and make it the current one or the probe. Without the mutex. */
 int zkl_handle_open(struct zkl_driver *d, bool probe);
@@ -196,10 +196,20 @@ struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Accepted by libzookeeper and not completed, but for nudges. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
-void *zkl_dispatch_main(void *driver);
+/* What these threads do, until the driver is closed. */
+void zkl_dispatch_run(struct zkl_driver *d);
+void zkl_service_run(struct zkl_driver *d);
+/* With the mutex: the service thread looks again what is due. */
 void zkl_driver_kick(struct zkl_driver *d);
-/* A thread of the driver, with a reference on it. */
-bool zkl_driver_start_thread(struct zkl_driver *d, pthread_t *thread, void *(*main)(void *));
+/* When the core's next timer is due, or that of operations. */
+int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now);
+/* 0 or ZKL_ESYSTEM; zkl_descriptors_fini is due in each case. */
+int zkl_descriptors_init(struct zkl_driver *d);
+void zkl_descriptors_fini(struct zkl_driver *d);
+/* On the service thread, with the mutex, which is given back for the time. */
+void zkl_descriptors_sleep(struct zkl_driver *d, int64_t until_mono_ns);
+/* One that waits by CLOCK_MONOTONIC. */
+void zkl_cond_init(pthread_cond_t *cond);
 /* pthread_create with every signal blocked in the new thread. */
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
 /* Could so many (at most ZKL_REHEARSED_MAX) threads be made now? They are, all at once, and gone. */

@@ -22,76 +22,6 @@ struct zkl_handle *zkl_handle_next(const struct zkl_handle *h)
     return h->next;
 }
 
-const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
-{
-    return d->config.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-}
-
-/* --- the registry ------------------------------------------------------- */
-
-static struct zkl_call *new_call(struct zkl_handle *h, const struct zkl_request *request)
-{
-    struct zkl_call *call = malloc(sizeof *call); /* calloc passes by what free left at hand */
-    if (!call)
-        return NULL;
-    *call = (struct zkl_call){.handle = h,
-                              .id = request->id,
-                              .stamp = request->stamp,
-                              .is_awaited = request->kind != ZKL_REQ_NUDGE,
-                              .next = h->calls};
-    if (call->next)
-        call->next->prev = call;
-    h->calls = call;
-    h->awaited += call->is_awaited;
-    h->driver->calls_live++;
-    return call;
-}
-
-static void free_call(struct zkl_call *call)
-{
-    struct zkl_handle *h = call->handle;
-    *(call->prev ? &call->prev->next : &h->calls) = call->next;
-    if (call->next)
-        call->next->prev = call->prev;
-    h->awaited -= call->is_awaited;
-    h->driver->calls_live--;
-    if (call->renewal)
-        zkl_renew_free(call->renewal);
-    free(call->results);
-    free(call->paths);
-    free(call);
-}
-
-void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
-{
-    struct zkl_handle *h = call->handle;
-    struct zkl_driver *d = h->driver;
-    bool counts = h == d->current;
-    reply->id = call->id;
-    reply->hung_up = reply->number == ZCONNECTIONLOSS;
-    if (zkl_map_is_word(reply->number))
-        reply->stamp = call->stamp;
-    free_call(call);
-    if (counts)
-        zkl_core_reply(&d->core, zkl_clock_now(), reply);
-    if (h->buried && h->awaited == 0)
-        pthread_cond_broadcast(&d->changed);
-}
-
-struct zkl_call *zkl_call_enter(const void *data)
-{
-    struct zkl_call *call = (struct zkl_call *)data;
-    zkl_driver_lock(call->handle->driver);
-    return call;
-}
-
-void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply)
-{
-    struct zkl_driver *d = call->handle->driver;
-    zkl_call_answered(call, reply);
-    zkl_driver_unlock(d);
-}
-
 /* --- completions, all on libzookeeper's completion thread --------------- */
 
 static void on_void(int rc, const void *data)
@@ -472,7 +402,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     /* Both of its threads are joined: nobody else knows these any more. */
     zkl_driver_lock(d);
     while (h->calls)
-        free_call(h->calls);
+        zkl_call_free(h->calls);
     if (!confirmed)
         d->end_unconfirmed = true; /* counts for the last one, when the client is closed */
     zkl_driver_unlock(d);
@@ -521,9 +451,8 @@ static int send_node(struct zkl_handle *h, struct zkl_call *call, const struct z
     const struct ACL_vector *acl = zkl_handle_acl(h->driver);
     const char *text = r->data ? r->data : "";
     int length = (int)strlen(text);
-    return r->plain
-               ? zoo_acreate(h->zh, r->path, text, length, acl, mode, on_created_plain, call)
-               : zoo_acreate2(h->zh, r->path, text, length, acl, mode, on_created, call);
+    return r->plain ? zoo_acreate(h->zh, r->path, text, length, acl, mode, on_created_plain, call)
+                    : zoo_acreate2(h->zh, r->path, text, length, acl, mode, on_created, call);
 }
 
 /* The checks, any version (a revocation's data must not get in the way), and room for one more. */
@@ -534,14 +463,6 @@ static zoo_op_t *check_ops(struct zkl_call *call, const struct zkl_request *r)
     for (size_t i = 0; ops && i < r->check_count; i++)
         zoo_check_op_init(&ops[i], r->checks[i], -1);
     return ops;
-}
-
-int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then)
-{
-    zhandle_t *zh = call->handle->zh;
-    return zoo_state(zh) == ZOO_CONNECTED_STATE
-               ? zoo_amulti(zh, count, ops, call->results, then, call)
-               : ZCONNECTIONLOSS;
 }
 
 static int send_transaction(struct zkl_call *call, zoo_op_t *ops, size_t count)
@@ -689,30 +610,15 @@ static int send_below(const char *chroot, struct zkl_call *call, const struct zk
     return rc;
 }
 
-bool zkl_call_is_kept(struct zkl_call *call, int rc)
-{
-    /* Out of memory half way: libzookeeper may have kept the call for a completion that never comes. It
-     * stays registered, unknown to the core, until the handle is closed. */
-    if (rc == ZMARSHALLINGERROR)
-        call->id = 0;
-    return rc == ZMARSHALLINGERROR;
-}
-
-enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc)
-{
-    bool is_over = rc != ZOK && is_unrecoverable(h->zh) == ZINVALIDSTATE;
-    return is_over ? ZKL_ANSWER_LINK : zkl_map_refusal(rc);
-}
-
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request)
 {
     if (!h->ready)
         return ZKL_ANSWER_LINK;
-    struct zkl_call *call = new_call(h, request);
+    struct zkl_call *call = zkl_call_new(h, request);
     if (!call)
         return ZKL_ANSWER_NOMEM;
     int rc = send_below(h->driver->config.chroot, call, request);
     if (rc != ZOK && !zkl_call_is_kept(call, rc))
-        free_call(call);
+        zkl_call_free(call);
     return zkl_handle_refusal(h, rc);
 }

@@ -46,6 +46,17 @@ struct zkl_handle {
     bool up_held;    /* a link that is up waits for that */
 };
 
+/* What renew.c knows of the node that it makes again. */
+struct zkl_renewal {
+    char *path;
+    char *data;
+    int length;
+    int version;
+    struct ACL_vector acl;
+    zoo_op_t ops[3];
+    char created[ZKL_PATH_MAX + 64];
+};
+
 /* One accepted call; libzookeeper's completion gets a pointer to it. */
 struct zkl_call {
     struct zkl_call *next, *prev;
@@ -60,6 +71,9 @@ struct zkl_call {
     struct zkl_stamp stamp; /* the request's */
 };
 
+/* With the mutex. NULL: no memory. */
+struct zkl_call *zkl_call_new(struct zkl_handle *h, const struct zkl_request *request);
+void zkl_call_free(struct zkl_call *call);
 /* With the mutex. A completion: the call leaves the registry, and its answer goes to the core
  * unless the handle is not the current one any more. */
 void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
@@ -80,7 +94,6 @@ enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc);
 
 /* renew.c: several calls in a row that the core sees as one. */
 int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper code */
-void zkl_renew_free(struct zkl_renewal *renewal);
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
 

@@ -17,34 +17,6 @@
 
 #include "zkmap.h"
 
-struct zkl_renewal {
-    char *path;
-    char *data;
-    int length;
-    int version;
-    struct ACL_vector acl;
-    zoo_op_t ops[3];
-    char created[ZKL_PATH_MAX + 64];
-};
-
-static void free_acl(struct ACL_vector *acl)
-{
-    for (int i = 0; i < acl->count; i++) {
-        free(acl->data[i].id.scheme);
-        free(acl->data[i].id.id);
-    }
-    free(acl->data);
-    *acl = (struct ACL_vector){0};
-}
-
-void zkl_renew_free(struct zkl_renewal *renewal)
-{
-    free(renewal->path);
-    free(renewal->data);
-    free_acl(&renewal->acl);
-    free(renewal);
-}
-
 static bool copy_acl(struct ACL_vector *to, const struct ACL_vector *from)
 {
     to->data = calloc((size_t)from->count + 1, sizeof *to->data);

@@ -143,27 +143,23 @@ static void sleep_until_due(struct zkl_driver *d)
     }
 }
 
-static void *resolver_main(void *driver)
+void zkl_resolver_run(struct zkl_driver *d)
 {
-    struct zkl_driver *d = driver;
     zkl_driver_lock(d);
     while (!d->closing) {
         look_at_all(d);
         sleep_until_due(d);
     }
     zkl_driver_unlock(d);
-    zkl_driver_unref(d);
-    return NULL;
 }
 
-bool zkl_resolver_start(struct zkl_driver *d)
+bool zkl_resolver_has_names(const struct zkl_driver *d)
 {
-    bool is_needed = false;
-    for (size_t i = 0; i < d->resolver.count; i++)
-        is_needed = is_needed || !d->resolver.all[i].is_address;
-    if (is_needed)
-        d->resolver.has_thread = zkl_driver_start_thread(d, &d->resolver.thread, resolver_main);
-    return d->resolver.has_thread == is_needed;
+    for (size_t i = 0; i < d->resolver.count; i++) {
+        if (!d->resolver.all[i].is_address)
+            return true;
+    }
+    return false;
 }
 
 void zkl_resolver_end(struct zkl_driver *d)

@@ -42,8 +42,10 @@ struct zkl_resolver {
 /* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. Those that are addresses need no look. */
 int zkl_resolver_init(struct zkl_driver *d);
 void zkl_resolver_fini(struct zkl_driver *d);
-/* Start the thread, if there are names. False: it can't be had. */
-bool zkl_resolver_start(struct zkl_driver *d);
+/* Are there any that need one? */
+bool zkl_resolver_has_names(const struct zkl_driver *d);
+/* The thread's work, until the driver is closing. */
+void zkl_resolver_run(struct zkl_driver *d);
 /* Without the mutex, once the driver is closing: let the thread go. One that is looking goes on until the
  * resolver answers, with a reference on the driver. */
 void zkl_resolver_end(struct zkl_driver *d);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Events: descriptors that are readable or not, for threads that sleep on descriptors. From any thread. */
+#include "driver.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+void zkl_event_set(int fd)
+{
+    uint64_t one = 1;
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+void zkl_event_clear(int fd)
+{
+    uint64_t n;
+    if (read(fd, &n, sizeof n) < 0 && errno != EAGAIN)
+        assert(errno == EINTR);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A child of a fork has its parent's memory and none of its threads: a client that it inherited is of no use.
+ * Each fork of this process since the first client was made is counted; whatever must not work in a child keeps the
+ * count of its birth. */
+#include "driver.h"
+
+static atomic_uint fork_generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&fork_generation, 1);
+}
+
+static void register_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+void zkl_fork_watch(void)
+{
+    pthread_once(&fork_once, register_fork_handler);
+}
+
+unsigned zkl_fork_generation(void)
+{
+    return atomic_load_explicit(&fork_generation, memory_order_relaxed);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The client's one mutex, and what is owed when it is given back: tasks run with it, then the service thread's timer is
+ * set, then those that wait are woken, without it. Whoever holds it may change the core; nobody else reads the core. */
+#include "driver.h"
+
+#include <zklock/zklock.h>
+
+#define MS INT64_C(1000000)
+#define WAKERS_AT_ONCE 32
+
+void zkl_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void zkl_waker_init(struct zkl_waker *waker, void (*woken)(struct zkl_waker *waker))
+{
+    waker->woken = woken;
+    waker->next = NULL;
+    waker->queued = false;
+    zkl_cond_init(&waker->cond);
+}
+
+void zkl_waker_fini(struct zkl_waker *waker)
+{
+    pthread_cond_destroy(&waker->cond);
+}
+
+void zkl_driver_lock(struct zkl_driver *d)
+{
+    pthread_mutex_lock(&d->mu);
+}
+
+void zkl_driver_kick(struct zkl_driver *d)
+{
+    d->service_until = 0; /* once is enough until it has looked */
+    zkl_event_set(d->wake_fd);
+}
+
+/* Some of those that are to be woken, off the list: once off it they may be put on it again. */
+static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t max)
+{
+    size_t n = 0;
+    for (; d->wakers && n < max; n++) {
+        taken[n] = d->wakers;
+        d->wakers = taken[n]->next;
+        taken[n]->queued = false;
+    }
+    return n;
+}
+
+/* Before the service thread's timer is looked at, as they may set it. */
+static void run_tasks(struct zkl_driver *d)
+{
+    while (d->tasks) {
+        struct zkl_task *task = d->tasks;
+        d->tasks = task->next;
+        if (!d->tasks)
+            d->tasks_end = &d->tasks;
+        task->queued = false;
+        task->run(task);
+    }
+}
+
+int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now)
+{
+    int64_t at = zkl_core_next_timeout(&d->core, now);
+    return d->due_ns < at ? d->due_ns : at;
+}
+
+/* Whenever the mutex is given back: what others read without it, and the service thread's timer. */
+static void publish(struct zkl_driver *d)
+{
+    atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
+                          memory_order_release);
+    /* Not for less than it sleeps by: the two clocks of one time are not read at one instant. */
+    if (d->service_until != 0 && zkl_driver_next_timeout(d, d->core.now) < d->service_until - MS)
+        zkl_driver_kick(d);
+}
+
+void zkl_driver_unlock(struct zkl_driver *d)
+{
+    struct zkl_waker *taken[WAKERS_AT_ONCE];
+    bool more;
+    do {
+        size_t n = take_wakers(d, taken, WAKERS_AT_ONCE);
+        run_tasks(d);
+        publish(d);
+        more = d->wakers != NULL;
+        pthread_mutex_unlock(&d->mu);
+        /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
+        for (size_t i = 0; i < n; i++) {
+            pthread_cond_signal(&taken[i]->cond);
+            if (taken[i]->woken)
+                taken[i]->woken(taken[i]);
+        }
+        if (more)
+            pthread_mutex_lock(&d->mu);
+    } while (more);
+}
+
+int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns)
+{
+    if (d->wakers || d->tasks) { /* others first: they are owed their wake-up */
+        zkl_driver_unlock(d);
+        zkl_driver_lock(d);
+        return 0;
+    }
+    publish(d);
+    if (deadline_mono_ns == INT64_MAX)
+        return pthread_cond_wait(&waker->cond, &d->mu);
+    struct timespec ts = zkl_clock_timespec(deadline_mono_ns);
+    return pthread_cond_timedwait(&waker->cond, &d->mu, &ts);
+}
+
+void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
+{
+    if (waker->queued)
+        return;
+    waker->queued = true;
+    waker->next = d->wakers;
+    d->wakers = waker;
+}
+
+void zkl_driver_defer(struct zkl_driver *d, struct zkl_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    task->next = NULL;
+    *d->tasks_end = task;
+    d->tasks_end = &task->next;
+}

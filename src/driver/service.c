@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The service thread: timers of the core and of operations, the opening of handles, new addresses. The undertaker, which
+ * closes handles as that can take seconds, is a thread of its own that the service thread starts and joins. */
+#include "driver.h"
+
+#define MS INT64_C(1000000)
+#define DRAIN_MS 200 /* for answers that are still due when a handle is closed */
+#define BUSY_MS 1000 /* a client that sent something so recently is busy */
+
+static void bury_all(struct zkl_driver *d)
+{
+    struct timespec until = zkl_clock_timespec(zkl_clock_mono_ns() + DRAIN_MS * MS);
+    if (d->graveyard) { /* whoever is to be woken does not wait for that */
+        zkl_driver_unlock(d);
+        zkl_driver_lock(d);
+    }
+    while (d->graveyard) {
+        struct zkl_handle *h = d->graveyard;
+        d->graveyard = zkl_handle_next(h);
+        /* libzookeeper drops completions that are due when it is closed: give them some time. */
+        while (zkl_handle_calls(h) > 0 && pthread_cond_timedwait(&d->changed, &d->mu, &until) == 0)
+            ;
+        zkl_driver_unlock(d);
+        zkl_handle_close(d, h);
+        zkl_driver_lock(d);
+    }
+}
+
+static void open_one(struct zkl_driver *d, bool probe)
+{
+    bool wanted = probe ? d->open_probe : d->open_current;
+    if (!wanted || d->closing || !d->resolver.addresses || zkl_clock_mono_ns() < d->open_not_before)
+        return;
+    zkl_driver_unlock(d);
+    int rc = zkl_handle_open(d, probe);
+    zkl_driver_lock(d);
+    if (rc != 0)
+        d->open_not_before = zkl_clock_mono_ns() + ZKL_OPEN_RETRY_MS * MS;
+}
+
+static int64_t next_wake(struct zkl_driver *d)
+{
+    struct zkl_time now = zkl_clock_now();
+    int64_t at = zkl_driver_next_timeout(d, now);
+    /* While requests come and go, each would set a timer and wake this thread for it: it rather
+     * looks up now and then by itself. */
+    if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS &&
+        now.mono_ns + ZKL_NUDGE_MS * MS < at)
+        at = now.mono_ns + ZKL_NUDGE_MS * MS;
+    if ((d->open_current || d->open_probe) && d->resolver.addresses && d->open_not_before < at)
+        at = d->open_not_before;
+    if (zkl_resolver_due(d) < at)
+        at = zkl_resolver_due(d);
+    if ((d->graveyard && !d->burying) || d->closing)
+        at = 0;
+    return at;
+}
+
+static void *undertaker_main(void *driver)
+{
+    struct zkl_driver *d = driver;
+    zkl_driver_lock(d);
+    bury_all(d);
+    d->burying = false;
+    pthread_cond_broadcast(&d->changed);
+    zkl_driver_unlock(d);
+    return NULL;
+}
+
+static void join_undertaker(struct zkl_driver *d)
+{
+    if (!d->undertaken)
+        return;
+    d->undertaken = false;
+    zkl_driver_unlock(d);
+    pthread_join(d->undertaker, NULL);
+    zkl_driver_lock(d);
+}
+
+/* Elsewhere, as it can take seconds; here if there is nothing else to do any more, or no thread. */
+static void bury(struct zkl_driver *d)
+{
+    if (d->graveyard && !d->burying && !d->closing) {
+        join_undertaker(d);
+        d->burying = d->undertaken = zkl_thread_start(&d->undertaker, undertaker_main, d) == 0;
+    }
+    if (!d->burying || d->closing)
+        bury_all(d);
+    if (d->burying && d->closing)
+        pthread_cond_wait(&d->changed, &d->mu);
+}
+
+static void follow_names(struct zkl_driver *d)
+{
+    zkl_resolver_publish(d, zkl_clock_mono_ns());
+    zkl_handle_follow(d, d->current);
+    zkl_handle_follow(d, d->probe);
+}
+
+void zkl_service_run(struct zkl_driver *d)
+{
+    zkl_driver_lock(d);
+    while (!d->closing || d->graveyard || d->burying) {
+        follow_names(d);
+        open_one(d, false);
+        open_one(d, true);
+        bury(d);
+        struct zkl_time now = zkl_clock_now();
+        if (!d->closing && zkl_core_next_timeout(&d->core, now) <= now.mono_ns)
+            zkl_core_timer(&d->core, now);
+        if (!d->closing && d->due_ns <= now.mono_ns)
+            d->config.due(d->config.arg, now.mono_ns);
+        if (!d->closing)
+            zkl_descriptors_sleep(d, next_wake(d));
+    }
+    join_undertaker(d);
+    if (d->config.closed)
+        d->config.closed(d->config.arg, !d->end_unconfirmed);
+    d->closed = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_cond_signal(&d->has_notes);
+    zkl_driver_unlock(d);
+}
