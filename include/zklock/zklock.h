@@ -68,7 +68,7 @@ enum zkl_error {
     /* The call itself is wrong: mend the program. */
     ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
     ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
-    ZKL_EBADTIMEOUT = -3, /* a negative timeout, or one above ZKL_TIMEOUT_MAX_MS */
+    ZKL_EBADTIMEOUT = -3, /* a negative timeout, one above ZKL_TIMEOUT_MAX_MS, too short a lease */
     ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */
     ZKL_EFORK = -6,       /* the client was opened by the parent process */
@@ -128,6 +128,7 @@ ZKL_API int zkl_error_is_lost(int code);
 
 #define ZKL_NO_DEADLINE INT64_MAX
 #define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
+#define ZKL_LEASE_MIN_MS 10 /* of a grant; a renewal can be shorter */
 
 /* CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
 ZKL_API int64_t zkl_now_ns(void);
@@ -155,13 +156,15 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
                             and not as old as the server's replication lag; one more request */
 
 /* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A lease begins with
- * the grant; if less than 1 ms of it is left when the caller gets the processor, the lock is asked for again. */
+ * the grant; if less than 2 ms of it are left when the caller gets the processor, the call asks for the lock again,
+ * and a try ends with ETIMEDOUT. */
 struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
     struct zkl_cancel *cancel; /* borrowed until the call returns; may be NULL */
     unsigned flags;            /* ZKL_WAIT_* */
-    int64_t lease_ms;          /* > 0: the hold is lost so long after its grant, unless renewed */
+    int64_t lease_ms;          /* ZKL_LEASE_MIN_MS or more: the hold is lost so long after its grant,
+                                  unless renewed; 0: none */
 };
 
 static inline struct zkl_wait zkl_wait_init(void)

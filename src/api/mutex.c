@@ -319,8 +319,10 @@ static int check_fields(const struct zkl_wait *wait, const char *call)
         return zkl_fail(ZKL_EINVAL, "%s: ZKL_WAIT_SYNC goes with ZKL_WAIT_TRY", call);
     if (wait->deadline_ns < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
-    if (wait->lease_ms < 0 || wait->lease_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: lease_ms is %lld", call, (long long)wait->lease_ms);
+    bool too_short = wait->lease_ms != 0 && wait->lease_ms < ZKL_LEASE_MIN_MS;
+    if (too_short || wait->lease_ms > ZKL_TIMEOUT_MAX_MS)
+        return zkl_fail(ZKL_EBADTIMEOUT, "%s: lease_ms is %lld: take 0 for none, or %d and more",
+                        call, (long long)wait->lease_ms, ZKL_LEASE_MIN_MS);
     return 0;
 }
 

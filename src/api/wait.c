@@ -16,6 +16,7 @@
 #define MS INT64_C(1000000)
 #define ASKED_MS 200 /* so long a try waits for a node to be given up that nobody may be in */
 #define LOOK_MS 100
+#define LAPSED_MS 2 /* a lease of which no more is left is over */
 
 /* --- cancel objects ----------------------------------------------------- */
 
@@ -291,16 +292,16 @@ static bool any_unchecked(struct zkl_hold *hold)
     return false;
 }
 
-/* CLOCK_BOOTTIME, in nanoseconds: of the session's window, or of a lease that ends earlier. */
-static int64_t window_end(struct zkl_hold *hold)
+/* So short a lease, or so long until the caller got the processor, that nothing worth a grant is left of it. */
+static bool is_lapsed(struct zkl_hold *hold)
 {
-    int64_t end = zkl_session_window_end(&hold->client->driver->core.session);
+    int64_t soon = zkl_clock_boot_ns() + LAPSED_MS * MS;
     for (size_t i = 0; i < hold_count(hold); i++) {
         int64_t lease = nth(hold, i)->contender.machine.lease_end_boot;
-        if (lease != 0 && lease < end)
-            end = lease;
+        if (lease != 0 && lease <= soon)
+            return true;
     }
-    return end;
+    return false;
 }
 
 /* Whoever waits may get the processor long after the grant: what he gets must be proved now. */
@@ -308,9 +309,9 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
 {
     struct zkl_driver *d = hold->client->driver;
     struct zkl_time now = zkl_clock_now();
-    if (any_lost(hold) || any_unchecked(hold))
+    if (any_lost(hold) || any_unchecked(hold) || is_lapsed(hold))
         return NOT_PROVED;
-    if (now.boot_ns + MS < window_end(hold)) {
+    if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
         for (size_t i = 0; i < hold_count(hold); i++)
             nth(hold, i)->got_ns = now.mono_ns;
         return PROVED;
@@ -318,7 +319,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     if (now.mono_ns >= deadline || is_canceled(hold))
         return NOT_PROVED;
     zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
-    /* In the last millisecond it is neither suspect nor lost yet, and nobody tells of a proof. */
+    /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
     *next_ns = now.mono_ns + 2 * MS;
     if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
@@ -373,17 +374,26 @@ static int fail_unchecked(struct zkl_hold *hold)
     return ZKL_EACCES;
 }
 
+static int fail_lapsed(struct zkl_hold *hold)
+{
+    strcpy(hold->detail, "the lease ended before the call could return");
+    return ZKL_ETIMEDOUT;
+}
+
 /* Lost between the grant and here, not to be checked, or out of time: the caller never had it. */
 static int back_out(struct zkl_acquisition *a)
 {
     bool lost = any_lost(a->hold), denied = !lost && any_unchecked(a->hold);
+    bool lapsed = is_lapsed(a->hold);
     zkl_hold_begin_release(a->hold);
     zkl_hold_put_given(a->hold);
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
+    if (lapsed && (a->wait.flags & ZKL_WAIT_TRY))
+        return fail_lapsed(a->hold);
     if (denied)
         return fail_unchecked(a->hold);
-    if (!lost)
+    if (!lost && !lapsed)
         return given_up(a->hold);
     a->stage = ZKL_ACQ_ENDS;
     return ZKL_GOES_ON;
@@ -589,7 +599,7 @@ static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t dead
     while (proved < count && wait_for_window(holds[proved], deadline))
         proved++;
     for (size_t i = 0; i < count; i++)
-        lost = lost || zkl_hold_is_lost(holds[i]);
+        lost = lost || zkl_hold_is_lost(holds[i]) || is_lapsed(holds[i]);
     if (proved == count && !lost) {
         for (size_t i = 0; i < count; i++)
             zkl_hold_returned(holds[i]);

@@ -4,6 +4,9 @@
 
 #include "notes.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,21 +49,50 @@ static void a_lease_ends_the_hold(void **state)
     cluster_free(other, waiter);
 }
 
-/* Goal: no grant comes with an empty window, though its lease is all but over when the caller gets it. Method: leases
- * of 1 ms, of which less is left by then. */
+static atomic_int stands_still; /* 1: in the handler; 2: go on */
+
+static void stand_still(int number)
+{
+    (void)number;
+    atomic_store(&stands_still, 1);
+    while (atomic_load(&stands_still) != 2)
+        net_nap_ms(1);
+}
+
+/* Goal: no grant comes with an empty window, though its lease is over when the caller gets the processor: the lock is
+ * asked for again. Method: a thread that waits stands still in a signal's handler, from before the grant until its
+ * lease has ended. */
 static void a_lease_that_is_over_is_no_grant(void **state)
 {
     const char *path = cluster_path("short");
-    struct zkl_client *client = cluster_client();
-    struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, path), *holder = cluster_mutex(other, path);
+    struct take take = take_of(mutex);
+    struct actor *actor = actor_new();
+    char first[160], second[160];
 
     (void)state;
-    wait.lease_ms = 1;
-    wait.deadline_ns = zkl_now_ns() + 50 * INT64_C(1000000);
-    check_num(zkl_mutex_acquire(mutex, &wait, NULL), ==, ZKL_ETIMEDOUT);
-    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    take.wait.lease_ms = ZKL_LEASE_MIN_MS - 1;
+    check_num(do_acquire(&take), ==, ZKL_EBADTIMEOUT);
+    check_ok(zkl_mutex_lock(holder));
+    cluster_child(path, 0, first, sizeof first);
+    take.wait.lease_ms = 1000;
+    atomic_store(&stands_still, 0);
+    signal(SIGUSR1, stand_still);
+    actor_begin(actor, do_acquire, &take);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_num(pthread_kill(actor_thread(actor), SIGUSR1), ==, 0);
+    check_wait(atomic_load(&stands_still) == 1, WAIT_MS);
+    check_ok(zkl_mutex_unlock(holder));
+    check_wait(cluster_children(path) <= 0, WAIT_MS); /* lapsed, and deleted */
+    atomic_store(&stands_still, 2);
+    check_ok(actor_result(actor));
+    cluster_child(path, 0, second, sizeof second);
+    check_num(take.grant.window_ms, >, 0);
+    check_num(actor_do(actor, do_unlock, mutex), ==, 0);
+    actor_end(actor);
     cluster_free(client, mutex);
+    cluster_free(other, holder);
 }
 
 /* Goal: a renewed lease lasts, also one that the hold had not to begin with; a re-entry keeps it.
@@ -107,7 +139,7 @@ static void a_leased_hold_can_be_unlocked_in_time(void **state)
     cluster_free(client, mutex);
 }
 
-static void revoke(struct zkl_mutex *mutex)
+static void revoke_all(struct zkl_mutex *mutex)
 {
     char node[700];
     check_true(zkl_mutex_node_path(mutex, node, sizeof node) > 0);
@@ -130,8 +162,8 @@ static void a_holder_is_asked_to_let_go(void **state)
     check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
     check_true(zkl_mutex_node_path(mutex, node, sizeof node) > 0);
     check_ok(wire_set(raw, cluster_at(node), "something else", -1));
-    revoke(mutex);
-    revoke(mutex);
+    revoke_all(mutex);
+    revoke_all(mutex);
     check_wait(zkl_mutex_revoke_requested(mutex) == 1, WAIT_MS);
     check_wait(noted(&notes) == 1, WAIT_MS);
     check_num(notes.list[0].state, ==, ZKL_REVOKED);
