@@ -293,11 +293,11 @@ static int do_dispatch(struct zkl_client *client, int max)
         rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
     if (rc != 0)
         return rc;
-    zkl_driver_lock(client->driver);
-    rc = client->driver->event_fd < 0 ? ZKL_EINVAL : zkl_driver_dispatch(client->driver, max);
-    zkl_driver_unlock(client->driver);
+    rc = zkl_driver_dispatch(client->driver, max);
     if (rc == ZKL_EINVAL)
         zkl_fail(rc, "%s: zkl_client_event_fd was not called", call);
+    else if (rc == ZKL_EFORK)
+        zkl_fail(rc, "%s: this is a child that a callback forked", call);
     else if (rc < 0)
         zkl_fail(rc, "%s: another thread is at it", call);
     return rc;

@@ -188,6 +188,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
     if (reply->answer == ZKL_ANSWER_OK) {
         watch->link = core->link;
         watch->node_session = reply->node_session;
+        watch->armed_version = zkl_watch_version(watch, reply);
         if (asks_to_let_go(reply)) {
             watch->revoked = true;
             feed_own(core, watch, ZKL_EV_REVOKED);
@@ -234,6 +235,8 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
         return;
     }
     watch->armed = true;
+    if (reply->answer == ZKL_ANSWER_OK)
+        watch->armed_version = zkl_watch_version(watch, reply);
     /* Subscribers may leave one by one as they are told: it stays ARMING until all are. */
     feed_rooted(core, watch, event);
     if (watch->request.id == 0)
@@ -321,12 +324,16 @@ static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
     core->port->session(core->port, ZKL_SA_HELLO);
 }
 
-/* An event comes before the answer that shows what it was for: the watch was used up in silence. */
-static void on_nudge(struct zkl_core *core, const struct zkl_reply *reply)
+/* An event comes before the answer that shows what it was for: else the watch was used up in silence. */
+static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
 {
-    struct zkl_watch *watch = zkl_watch_find(core, core->nudged);
-    bool hides = reply->answer == ZKL_ANSWER_NONODE || reply->answer == ZKL_ANSWER_NOAUTH;
-    if (hides && watch && watch->state == ZKL_WATCH_ARMED)
+    struct zkl_watch *watch = zkl_watch_find(core, core->looked_at);
+    if (!watch || watch->state != ZKL_WATCH_ARMED)
+        return;
+    bool hidden = reply->answer == ZKL_ANSWER_NONODE || reply->answer == ZKL_ANSWER_NOAUTH;
+    bool changed =
+        reply->answer == ZKL_ANSWER_OK && zkl_watch_version(watch, reply) != watch->armed_version;
+    if (hidden || changed)
         zkl_answer_fired(core, watch, ZKL_FIRED_OTHER);
 }
 
@@ -338,8 +345,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->hello)
         on_hello(core, reply);
-    else if (slot == &core->nudge)
-        on_nudge(core, reply);
+    else if (slot == &core->look)
+        on_look(core, reply);
     else if (slot->batch)
         zkl_batch_answer(core, slot, reply);
     else if (slot->watch)

@@ -72,6 +72,7 @@ struct zkl_reply {
     int64_t node_session; /* its owner's; 0: it is not ephemeral */
     int64_t ctime_ms;     /* since 1970, by the server's clock */
     int32_t version;
+    int32_t aversion;      /* how often its ACL was set */
     int32_t node_children; /* how many */
     int32_t cversion;      /* LIST: how often the node's children changed, */
     int64_t pzxid;         /* and by which transaction last */
@@ -329,8 +330,9 @@ struct zkl_core {
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending nudge, hello;
-    uint64_t nudged;        /* the watch whose node the last nudge asked for; 0: the top's */
-    int64_t nudged_mono_ns; /* when it was sent */
+    struct zkl_pending look; /* a nudge that asks for a watched node, */
+    uint64_t looked_at;      /* this watch's, */
+    int64_t looked_mono_ns;  /* and when it was sent */
     bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
     enum zkl_answer hello_answer;
     bool heartbeat_wanted;       /* at once, whatever the pace */

@@ -55,11 +55,12 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
 
 /* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an
  * event, and on those of one client alone. And they can use a watch up in silence, if the right to read its node is
- * taken meanwhile (ZOOKEEPER-4799): so each nudge asks for a node by which somebody waits, one after the other, and
- * one that is gone or denied without an event is looked at again. */
+ * taken meanwhile (ZOOKEEPER-4799): so nudges ask for the nodes by which somebody waits, one after the other, and
+ * one that is gone, denied or changed without an event is looked at again. */
 static int64_t nudge_interval(const struct zkl_core *core)
 {
-    bool is_awaiting = core->waiting > 0 || core->pending_count > (core->nudge.id != 0);
+    size_t own = (core->nudge.id != 0) + (core->look.id != 0);
+    bool is_awaiting = core->waiting > 0 || core->pending_count > own;
     int64_t interval = part_of_timeout(core, core->need_window > 0 ? 16 : 4);
     return is_awaiting ? earlier(interval, ZKL_NUDGE_MS * MS) : interval;
 }
@@ -71,24 +72,34 @@ static int64_t nudge_at(const struct zkl_core *core)
     enum zkl_session_state state = core->session.state;
     if (state == ZKL_SESSION_CONNECTED) {
         int64_t at = core->last_send_mono_ns + nudge_interval(core);
-        int64_t look = core->nudged_mono_ns + part_of_timeout(core, 1); /* however busy */
-        return core->waiting > 0 ? earlier(at, look) : at;
+        int64_t look = core->looked_mono_ns + part_of_timeout(core, 1); /* however busy */
+        return core->watch_count > 0 ? earlier(at, look) : at;
     }
     if (state == ZKL_SESSION_FAILED || state == ZKL_SESSION_CLOSED || core->nudge.id != 0)
         return INT64_MAX;
     return core->last_send_mono_ns + part_of_timeout(core, 16);
 }
 
+/* False: there is none, or the last one is not answered yet. */
+static bool send_look(struct zkl_core *core)
+{
+    bool may = zkl_session_connected(&core->session) && core->look.id == 0;
+    const struct zkl_watch *watch = may ? zkl_watch_next(core, core->looked_at) : NULL;
+    if (!watch)
+        return false;
+    core->looked_at = watch->id;
+    zkl_pending_send(core, &core->look,
+                     &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = watch->path});
+    return true;
+}
+
 static void send_nudge(struct zkl_core *core)
 {
-    bool up = zkl_session_connected(&core->session);
-    const struct zkl_watch *watch = up ? zkl_watch_next(core, core->nudged) : NULL;
-    core->nudged = watch ? watch->id : 0;
-    core->nudged_mono_ns = core->last_send_mono_ns =
-        core->now.mono_ns; /* sent or refused: not again at once */
-    zkl_pending_send(
-        core, &core->nudge,
-        &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = watch ? watch->path : "/"});
+    if (!send_look(core))
+        zkl_pending_send(core, &core->nudge,
+                         &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = "/"});
+    core->looked_mono_ns = core->now.mono_ns;
+    core->last_send_mono_ns = core->now.mono_ns; /* sent or refused: not again at once */
 }
 
 /* INT64_MAX: nothing is left to be sent again. */

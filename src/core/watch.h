@@ -24,10 +24,20 @@ struct zkl_watch {
     bool armed;           /* child watches: by an earlier list, and it has not fired */
     uint64_t link;        /* data watches: the number of the link that it was armed over */
     int64_t node_session; /* data watches: the session of what it was armed on */
+    uint64_t armed_version; /* of what it was armed on; see zkl_watch_version */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];
 };
+
+/* Another one after each event that this watch is for, and after what can take its event away: a new ACL. */
+static inline uint64_t zkl_watch_version(const struct zkl_watch *watch, const struct zkl_reply *reply)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    bool is_child = watch->type == ZKL_WATCH_CHILD;
+    uint64_t changes = is_child ? (uint64_t)reply->pzxid : (uint32_t)reply->version;
+    return ((uint64_t)reply->czxid * odd + changes) * odd + (uint32_t)reply->aversion;
+}
 
 /* Armed over the link that is up now: the server tells of it in order with everything else. */
 static inline bool zkl_watch_is_reliable(const struct zkl_core *core, const struct zkl_watch *watch)

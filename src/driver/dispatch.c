@@ -54,16 +54,20 @@ static void enter(const struct zkl_driver *d)
     generation = zkl_fork_generation();
 }
 
-static void run_first(struct zkl_driver *d)
+/* False: in a child that the callback forked, to which nothing of the parent's is due; without the mutex then. */
+static bool run_first(struct zkl_driver *d)
 {
     struct zkl_note *note = pop(d);
     d->running_owner = note->owner;
     d->running_quiesced = false;
     zkl_driver_unlock(d);
     note->run(note);
+    if (generation != zkl_fork_generation())
+        return false;
     zkl_driver_lock(d);
     d->running_owner = NULL;
     pthread_cond_broadcast(&d->changed);
+    return true;
 }
 
 static bool is_idle(const struct zkl_driver *d)
@@ -82,7 +86,8 @@ void zkl_dispatch_run(struct zkl_driver *d)
             pthread_cond_wait(&d->has_notes, &d->mu);
         if (!d->notes || d->event_fd >= 0)
             break;
-        run_first(d);
+        if (!run_first(d))
+            return;
     }
     d->dispatch_done = true;
     d->notes_refused = d->event_fd < 0;
@@ -108,18 +113,32 @@ int zkl_driver_use_events(struct zkl_driver *d, int *fd)
     return 0;
 }
 
-int zkl_driver_dispatch(struct zkl_driver *d, int max)
+/* With the mutex, but for EFORK. */
+static int run_some(struct zkl_driver *d, int max)
 {
     int count = 0;
+    if (d->event_fd < 0)
+        return ZKL_EINVAL;
     if (d->running_owner)
         return ZKL_EBUSY;
     enter(d);
-    for (; count < max && d->notes; count++)
-        run_first(d);
+    for (; count < max && d->notes; count++) {
+        if (!run_first(d))
+            return ZKL_EFORK;
+    }
     if (!d->notes)
         zkl_event_clear(d->event_fd);
     enter(NULL);
     return count;
+}
+
+int zkl_driver_dispatch(struct zkl_driver *d, int max)
+{
+    zkl_driver_lock(d);
+    int rc = run_some(d, max);
+    if (rc != ZKL_EFORK)
+        zkl_driver_unlock(d);
+    return rc;
 }
 
 void zkl_driver_drain(struct zkl_driver *d)
@@ -128,10 +147,10 @@ void zkl_driver_drain(struct zkl_driver *d)
     if (d->event_fd >= 0) {
         enter(d);
         while (d->notes || d->owed > 0) {
-            if (d->notes)
-                run_first(d);
-            else
+            if (!d->notes)
                 pthread_cond_wait(&d->changed, &d->mu);
+            else if (!run_first(d))
+                return;
         }
         enter(NULL);
         d->notes_refused = true;
@@ -152,7 +171,7 @@ void zkl_driver_hush(struct zkl_driver *d)
 
 bool zkl_driver_would_cross(const struct zkl_driver *d, const void *owner)
 {
-    return dispatching && dispatching != d && d->running_owner == owner;
+    return zkl_driver_in_callback() && dispatching != d && d->running_owner == owner;
 }
 
 struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner)

@@ -153,8 +153,8 @@ void zkl_driver_unref(struct zkl_driver *d);
 /* From now on notes are run by zkl_driver_dispatch alone, and none runs on the dispatch thread any more;
  * not from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
 int zkl_driver_use_events(struct zkl_driver *d, int *fd);
-/* Run as many of the notes that are due, on this thread; how many there were, or ZKL_EBUSY: another
- * thread is at it. */
+/* Without the mutex: run as many of the notes that are due, on this thread; how many there were. ZKL_EINVAL: without
+ * zkl_driver_use_events; ZKL_EBUSY: another thread is at it; ZKL_EFORK: in a child that one of them forked. */
 int zkl_driver_dispatch(struct zkl_driver *d, int max);
 /* After close, where zkl_driver_dispatch runs the notes: run all that are left, also those that are sure
  * to come. Without the mutex. */

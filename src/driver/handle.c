@@ -48,6 +48,7 @@ static void tell_stat(struct zkl_reply *reply, const struct Stat *stat)
     reply->node_session = stat->ephemeralOwner;
     reply->ctime_ms = stat->ctime;
     reply->version = stat->version;
+    reply->aversion = stat->aversion;
     reply->node_children = stat->numChildren;
     reply->cversion = stat->cversion;
     reply->pzxid = stat->pzxid;

@@ -12,6 +12,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include "addresses.h"
 #include "clock.h"
 #include "connect.h"
 #include "say.h"
@@ -73,15 +74,15 @@ static bool ask(struct raw *raw, bool (*is_so)(const struct raw *raw))
     return so;
 }
 
-/* False: not so in this time, or it was to stop. */
-static bool wait_until(struct raw *raw, bool (*is_so)(const struct raw *raw), int ms)
+/* False: not so by then, or it was to stop. */
+static bool wait_until(struct raw *raw, bool (*is_so)(const struct raw *raw), int64_t end_ns)
 {
-    int64_t end = zkl_now_ns() + ms * MS_NS, left;
+    int64_t left;
     uint64_t count;
     while (!ask(raw, is_so)) {
         struct pollfd from[] = {{.fd = raw->changed, .events = POLLIN},
                                 {.fd = raw->stop, .events = POLLIN}};
-        left = (end - zkl_now_ns() + MS_NS - 1) / MS_NS;
+        left = (end_ns - zkl_now_ns() + MS_NS - 1) / MS_NS;
         if (left <= 0 || is_stopped(raw))
             return false;
         poll(from, 2, (int)left);
@@ -120,24 +121,12 @@ static struct raw *new_raw(int stop)
     return NULL;
 }
 
-/* libzookeeper cuts an entry at its last colon and wants what is before it without brackets. */
-static void take_brackets_out(char *servers)
+/* Below the library's "host:port,.../chroot". False: no memory. */
+static bool take_chroot(struct raw *raw, const char *servers)
 {
-    char *to = servers;
-    for (const char *from = servers; *from; from++) {
-        if (*from != '[' && *from != ']')
-            *to++ = *from;
-    }
-    *to = '\0';
-}
-
-/* The servers alone, to be freed. NULL: no memory. */
-static char *split_chroot(struct raw *raw, const char *servers)
-{
-    size_t length = strcspn(servers, "/");
-    const char *chroot = servers + length;
+    const char *chroot = servers + strcspn(servers, "/");
     raw->chroot = strdup(strcmp(chroot, "/") == 0 ? "" : chroot);
-    return raw->chroot ? strndup(servers, length) : NULL;
+    return raw->chroot != NULL;
 }
 
 /* Its threads take no signals. */
@@ -151,26 +140,34 @@ static zhandle_t *open_handle(struct raw *raw, const char *servers, int session_
     return zh;
 }
 
-/* The library's own client has shown already that the credential is a good one. */
-static int connect_raw(struct raw *raw, const struct zkl_client_options *o, int connect_ms)
+static bool open_addresses(struct raw *raw, struct settings *settings, int session_ms, int64_t until)
 {
+    int left = (int)((until - zkl_now_ns()) / MS_NS);
+    const char *found = addresses_wait(settings->addresses, left > 0 ? left : 0, raw->stop);
+    raw->zh = found ? open_handle(raw, found, session_ms) : NULL;
+    if (raw->zh)
+        zoo_set_servers_resolution_delay(raw->zh, -1); /* else it asks before each wait for its socket */
+    return raw->zh != NULL;
+}
+
+/* The library's own client has shown already that the credential is a good one. */
+static int connect_raw(struct raw *raw, struct settings *settings,
+                       const struct zkl_client_options *o, int connect_ms)
+{
+    int64_t until = zkl_now_ns() + connect_ms * MS_NS;
     int session_ms = o->session_timeout_ms ? o->session_timeout_ms : SESSION_MS_DEFAULT;
-    char *servers = split_chroot(raw, o->servers);
-    if (!servers)
+    if (!take_chroot(raw, o->servers) || !settings_look_up(settings))
         return fail(EXIT_SYSTEM, "there is no memory left");
-    take_brackets_out(servers);
     raw->creator = o->acl == ZKL_ACL_CREATOR;
-    raw->zh = open_handle(raw, servers, session_ms);
-    free(servers);
-    if (!raw->zh)
-        return fail(EXIT_CONFIG, "no connection can be made to %s", o->servers);
-    if (o->auth_scheme)
+    bool opened = open_addresses(raw, settings, session_ms, until);
+    if (opened && o->auth_scheme)
         zoo_add_auth(raw->zh, o->auth_scheme, o->auth_credential, (int)strlen(o->auth_credential),
                      NULL, NULL);
-    if (wait_until(raw, is_decided, connect_ms) && ask(raw, is_linked))
+    if (opened && wait_until(raw, is_decided, until) && ask(raw, is_linked))
         return 0;
     if (is_stopped(raw))
         return EXIT_CONFLICT;
+    settings_forget_addresses(settings);
     return fail(EXIT_NO_SERVER, "no server of %s answered: see that one runs and can be reached",
                 o->servers);
 }
@@ -183,7 +180,7 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
         return fail(EXIT_SYSTEM, "there is no memory left");
     int rc = tool_options(&options, settings);
     if (rc == 0)
-        rc = connect_raw(raw, &options.client, connect_ms);
+        rc = connect_raw(raw, settings, &options.client, connect_ms);
     tool_options_fini(&options);
     if (rc == 0)
         *opened = raw;
@@ -337,7 +334,7 @@ static bool is_servers(int code)
 static int end_call(struct raw *raw, int rc)
 {
     if (rc == ZOK)
-        rc = wait_until(raw, is_answered, ANSWER_MS) ? raw->rc : ZOPERATIONTIMEOUT;
+        rc = wait_until(raw, is_answered, zkl_now_ns() + ANSWER_MS * MS_NS) ? raw->rc : ZOPERATIONTIMEOUT;
     if (is_servers(rc))
         return rc;
     hang_up(raw);

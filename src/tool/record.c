@@ -224,7 +224,8 @@ static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
     int rc;
-    while ((rc = try_begin(r)) == AGAIN && !is_stopped(r)) {
+    /* What may have been recorded is looked for as long as the lock can last. */
+    while (((rc = try_begin(r)) == AGAIN || (rc == EXIT_NO_SERVER && r->sent)) && !is_stopped(r)) {
         if (atomic_load(&r->claim->lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
         if (zkl_now_ns() >= until)
@@ -243,7 +244,7 @@ int record_begin(struct record *r)
     r->written = rc == 0;
     raw_close(r->raw); /* a run may be long */
     r->raw = NULL;
-    if (rc == RECORD_STOPPED && r->sent)
+    if (rc != 0 && rc != RECORD_EARLY && r->sent)
         record_end(r, RUN_NOT_STARTED, 0);
     return rc;
 }

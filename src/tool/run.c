@@ -283,11 +283,11 @@ static int say_not_acquired(const struct run *run, int code)
 static void release(struct run *run)
 {
     int code = claim_release(&run->claim);
-    if (code == ZKL_ELOST && !run->unproved)
+    if (code == ZKL_ELOST && !run->unproved && run->started)
         say("the lock was lost when the command ended, or just before");
     /* That is about the time until unlock, of which the command's is the part that counts. */
     bool doubted = code == ZKL_EDOUBT && run->overran;
-    if (doubted && !run->unproved)
+    if (doubted && !run->unproved && run->started)
         say("no server has confirmed that the lock was held until the command ended");
     if (code == ZKL_ELOST || doubted)
         run->unproved = true;
@@ -410,6 +410,8 @@ static int with_job(struct run *run)
     int rc = zkl_cancel_new(&cancel) == 0 ? 0 : EXIT_SYSTEM;
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
+    if (rc == 0 && run->options.not_within_ms)
+        settings_look_up(&run->options.settings); /* while the lock is not held yet */
     if (rc == 0) {
         rc = with_client(run, started_ns);
         tool_disconnect(run->client);

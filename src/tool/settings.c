@@ -9,6 +9,7 @@
 
 #include <zklock/zklock.h>
 
+#include "addresses.h"
 #include "say.h"
 
 #define SYSTEM_FILE "/etc/zklock.conf"
@@ -150,8 +151,22 @@ int settings_complete(struct settings *settings)
     return rc;
 }
 
+bool settings_look_up(struct settings *settings)
+{
+    if (!settings->addresses)
+        settings->addresses = addresses_look_up(settings->text[SETTING_SERVERS]);
+    return settings->addresses != NULL;
+}
+
+void settings_forget_addresses(struct settings *settings)
+{
+    addresses_drop(settings->addresses);
+    settings->addresses = NULL;
+}
+
 void settings_fini(struct settings *settings)
 {
+    settings_forget_addresses(settings);
     for (int i = 0; i < SETTINGS; i++)
         forget(settings, i);
 }

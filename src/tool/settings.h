@@ -47,12 +47,17 @@ enum { OPTION_SETTINGS = 1000 };
 struct settings {
     char *text[SETTINGS];  /* NULL: not said */
     char *place[SETTINGS]; /* where it was said, for a sentence that finds fault with it */
+    struct addresses *addresses; /* of the servers, or NULL; see settings_look_up */
 };
 
 /* True if code was one of SETTINGS_OPTIONS; its value is then kept. */
 bool settings_take(struct settings *settings, int code, const char *value);
 /* Fill in what the command line left out. 0, or the exit status after a sentence. */
 int settings_complete(struct settings *settings);
+/* Begin to look the servers up, if that is not under way: they are complete. False: no memory. */
+bool settings_look_up(struct settings *settings);
+/* What was found is of no use: the next settings_look_up begins anew. */
+void settings_forget_addresses(struct settings *settings);
 void settings_fini(struct settings *settings);
 
 /* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none, or

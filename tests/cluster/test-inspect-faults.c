@@ -21,7 +21,7 @@ static int do_inspect(void *arg)
 }
 
 /* Goal: two requests for the list and one for each child, all at once: three round trips would do for
- * any queue. */
+ * any queue. (On a slow machine the client nudges its server besides, and pings.) */
 static void a_look_is_two_requests_and_one_for_each_child(void **state)
 {
     const char *path = cluster_path("requests");
@@ -38,7 +38,9 @@ static void a_look_is_two_requests_and_one_for_each_child(void **state)
     check_num(proxy_counts(proxy, PROXY_SYNC), ==, 1);
     check_num(proxy_counts(proxy, PROXY_CHILDREN2), ==, 1);
     check_num(proxy_counts(proxy, PROXY_GET), ==, 3);
-    check_num(proxy_counts(proxy, PROXY_ANY), ==, 5);
+    check_num(proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
+                  proxy_counts(proxy, PROXY_PING),
+              ==, 5);
     check_num(all_watches(), ==, 0);
     cluster_free(client, NULL);
     proxy_stop(proxy);

@@ -349,8 +349,8 @@ static void times(const struct zkl_core *core)
     if (core->unchecked > 0)
         due_mono(core->recheck_mono_ns);
     mono(core->last_send_mono_ns);
-    if (core->waiting > 0)
-        mono(core->nudged_mono_ns);
+    if (core->watch_count > 0)
+        mono(core->looked_mono_ns);
     due_mono(core->put_off_mono_ns);
     mono(core->last_retry_mono_ns);
     due_mono(core->again_mono_ns);
@@ -435,7 +435,8 @@ static void core(const struct client *c)
         beat(&k->heartbeats[i]);
     beat(&k->recheck);
     pending(&k->nudge);
-    watch_ref(zkl_watch_next((struct zkl_core *)k, k->nudged));
+    pending(&k->look);
+    watch_ref(zkl_watch_next((struct zkl_core *)k, k->looked_at));
     group(c);
     turns(&c->turns);
     for (int i = 0; i < ROOTS; i++)

@@ -652,12 +652,23 @@ static void reply_changes(const struct fake *fake, const struct fake_node *node,
     }
 }
 
+static int32_t version_at(const struct fake *fake, const struct fake_node *node, int64_t view)
+{
+    int32_t version = node->version;
+    for (size_t i = 0; i < fake->change_count; i++) {
+        const struct fake_change *change = &fake->changes[i];
+        version -= change->what == FAKE_CHANGED && change->zxid > view &&
+                   change->zxid > node->czxid && strcmp(change->path, node->path) == 0;
+    }
+    return version;
+}
+
 static void reply_stat(struct fake_handle *h, const struct fake_node *node, int64_t view,
                        struct zkl_reply *reply)
 {
     reply->czxid = node->shown_czxid;
     reply->node_session = node->owner;
-    reply->version = node->version;
+    reply->version = version_at(h->fake, node, view);
     reply->node_children = count_children(h->fake, node->path, view);
 }
 
@@ -670,7 +681,8 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
     }
     if (r->kind != ZKL_REQ_LIST || r->flag)
         reply_stat(h, node, h->view, reply);
-    if (r->kind == ZKL_REQ_LIST && r->flag)
+    bool tells_changes = r->kind == ZKL_REQ_LIST_ROOT || r->kind == ZKL_REQ_NUDGE;
+    if (tells_changes || (r->kind == ZKL_REQ_LIST && r->flag))
         reply_changes(h->fake, node, h->view, reply);
     if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_ROOT)
         reply_children(h, reply, r->path);

@@ -470,11 +470,18 @@ void script_hang_up(struct script *s)
 
 /* --- time ----------------------------------------------------------------- */
 
+/* The czxid of a path's node is told by script_rooted; nothing else has one that a nudge may ask for. */
+static int64_t looked_at(struct script *s)
+{
+    const struct zkl_watch *watch = zkl_watch_find(&s->core, s->core.looked_at);
+    return watch && watch->type == ZKL_WATCH_CHILD ? s->rooted_czxid : 0;
+}
+
 static void answer_nudges(struct script *s)
 {
     for (size_t i = s->request_count; i-- > 0;) {
         if (s->requests[i].kind == ZKL_REQ_NUDGE && !s->nudges)
-            reply_to(s, i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK});
+            reply_to(s, i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK, .czxid = looked_at(s)});
     }
 }
 
@@ -589,6 +596,7 @@ void script_listed(struct script *s, const char *children)
 
 void script_rooted(struct script *s, int64_t czxid, const char *children)
 {
+    s->rooted_czxid = czxid;
     reply_children(s, ZKL_REQ_LIST_ROOT, czxid, children);
 }
 

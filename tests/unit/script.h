@@ -45,6 +45,7 @@ struct script {
     char text[32768];
     size_t length;
     bool quiet;  /* record nothing */
+    int64_t rooted_czxid; /* script_rooted's last one */
     bool nudges; /* they are recorded, and answered by the test; else they are answered at once */
     bool was_up;
     struct script_request requests[512];
