@@ -8,7 +8,9 @@
  * create. Everybody before n had gone: n was granted. And the path's node is still the one
  * that gave the number n, as one made anew counts from 0: a watch on it, armed over the link that is up
  * since before n was deleted, has not fired, and the server tells of that before it answers the
- * create. (Until n was deleted the path's node had a child, so that nobody could delete it.)
+ * create. (Until n was deleted the path's node had a child, so that nobody could delete it.) A client from which the
+ * right to READ that node is taken hears nothing (B22): the nudge finds that out by the ACL's version, a little
+ * later; guarantees.md excepts it.
  *
  * The watch is asked for after some acquisitions in a row that nobody came between. From then on the
  * grant does not wait for the list. While other requests of the client are under way the list is not

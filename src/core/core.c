@@ -561,16 +561,48 @@ static void send_hello(struct zkl_core *core)
         zkl_pending_send(core, &core->hello, &request);
 }
 
-void zkl_core_go_on(struct zkl_core *core)
+static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_machine *m))
 {
     send_hello(core);
     /* What is to go goes before anything new comes. */
     zkl_watch_retry(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
     zkl_share_begin(core);
-    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_not_leaving);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, who);
     zkl_share_end(core);
     zkl_query_link_up(core);
+}
+
+void zkl_core_go_on(struct zkl_core *core)
+{
+    go_on(core, is_not_leaving);
+}
+
+/* Whoever only waits or holds, with its watches armed, has had its answers. */
+static bool may_miss_an_answer(const struct zkl_contender_machine *m)
+{
+    const struct zkl_contender *c =
+        (const struct zkl_contender *)((const char *)m - offsetof(struct zkl_contender, machine));
+    bool rests = m->state == ZKL_WAITING || m->state == ZKL_HOLDING;
+    bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_WAITING,
+                            [ZKL_SUB_OWN] = m->watch_own,
+                            [ZKL_SUB_ROOT] = m->looks_out && !m->contended};
+    for (int i = 0; rests && i < ZKL_SUBS; i++) {
+        const struct zkl_watch *watch = c->subs[i].watch;
+        rests = watch ? watch->state == ZKL_WATCH_ARMED : !wants[i];
+    }
+    return m->state != ZKL_LEAVING && !rests;
+}
+
+void zkl_core_ask_again(struct zkl_core *core)
+{
+    go_on(core, may_miss_an_answer);
+}
+
+/* These come again by themselves. */
+static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot)
+{
+    return slot == &core->nudge || slot == &core->look || zkl_heartbeat_is(slot);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -696,9 +728,10 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
         return;
     }
     zkl_answer_stamp(core, reply);
-    if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session))
-        zkl_pace_ask_again(core);
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
+    if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session) &&
+        !(slot && is_paced(core, slot)))
+        zkl_pace_ask_again(core);
     if (reply->hung_up && !core->is_blamed) {
         core->is_blamed = true; /* libzookeeper hands them back in the order of their sending */
         zkl_opcode_hung_up(core, slot);

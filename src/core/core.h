@@ -317,7 +317,7 @@ struct zkl_core {
     unsigned alone_from;
     struct {
         unsigned hung_up; /* in a row */
-        bool unknown;
+        bool unknown, answered;
     } opcodes[ZKL_OPCODES];
     bool is_blamed;                /* of the last link that broke, what was out first is known */
     size_t chroot_length;          /* set by the driver: it is part of each path there */

@@ -22,6 +22,8 @@ void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace);
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);
 /* The link is up, or a server that would not do something is asked again: all that waited for that. */
 void zkl_core_go_on(struct zkl_core *core);
+/* A server would not do something: whoever may still want an answer asks again. */
+void zkl_core_ask_again(struct zkl_core *core);
 /* Its first step. */
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *c, const struct zkl_wish *wish);
 

@@ -7,6 +7,10 @@
 
 #define HUNG_UP_MAX 2
 
+/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: what was answered once in
+ * this session was not what a link broke by. Where there is another way than that operation a mistake costs little, and
+ * the next server may be one that does not know it. */
+
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
     [ZKL_OPCODE_CONTAINER] = "the server does not know containers: persistent parents instead",
@@ -56,7 +60,8 @@ void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
     if (opcode == ZKL_OPCODE_OTHER)
         return;
     slot->doubted |= 1u << opcode;
-    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
+    bool is_known = opcode == ZKL_OPCODE_MULTI && core->opcodes[opcode].answered;
+    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX && !is_known)
         learn(core, opcode);
 }
 
@@ -74,6 +79,7 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
 {
     enum zkl_opcode opcode = slot->opcode;
     core->opcodes[opcode].hung_up = 0;
+    core->opcodes[opcode].answered |= answer != ZKL_ANSWER_UNIMPLEMENTED;
     if (answer != ZKL_ANSWER_UNIMPLEMENTED || opcode == ZKL_OPCODE_OTHER)
         return false;
     learn(core, opcode);

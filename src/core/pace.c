@@ -142,7 +142,7 @@ static void ask_again(struct zkl_core *core)
     core->again_mono_ns = INT64_MAX;
     core->last_again_mono_ns = core->now.mono_ns;
     if (zkl_session_connected(&core->session))
-        zkl_core_go_on(core);
+        zkl_core_ask_again(core);
 }
 
 /* --- what waiters put off ----------------------------------------------- */

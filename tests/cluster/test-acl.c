@@ -166,6 +166,48 @@ static void a_waiter_that_may_not_read_any_more(void **state)
     }
 }
 
+static int do_take_permit(void *semaphore)
+{
+    struct zkl_permit *permit;
+    int rc = zkl_semaphore_acquire(semaphore, 1, NULL, &permit);
+    return rc == 0 ? zkl_permit_release(permit) : rc;
+}
+
+/* Goal: the same where the right is back before anybody looks: what changed in between is seen by its version.
+ * Method: READ of a semaphore's leases is taken for the moment in which its only permit is given back. */
+static void a_waiter_that_might_not_read_for_a_moment(void **state)
+{
+    const struct wire_acl hidden[2] = {
+        {WIRE_PERM_ALL, "auth", ""},
+        {WIRE_PERM_ALL & ~READ, "world", "anyone"},
+    };
+    const struct wire_acl everybody = {WIRE_PERM_ALL, "world", "anyone"};
+    const char *path = cluster_path("moment");
+    struct zkl_client *client = cluster_client(), *other = cluster_client();
+    struct zkl_semaphore *mine, *theirs;
+    struct zkl_permit *permit;
+    struct actor *waiter = actor_new();
+    char leases[160];
+
+    (void)state;
+    snprintf(leases, sizeof leases, "%s/leases", cluster_at(path));
+    check_ok(zkl_semaphore_new(&mine, client, path, 1, NULL));
+    check_ok(zkl_semaphore_new(&theirs, other, path, 1, NULL));
+    check_ok(zkl_semaphore_acquire(theirs, 1, NULL, &permit));
+    actor_begin(waiter, do_take_permit, mine);
+    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), leases) > 0, WAIT_MS);
+    check_ok(wire_auth(raw, "digest", "administrator:secret"));
+    check_ok(wire_set_acl(raw, leases, hidden, 2));
+    check_ok(zkl_permit_release(permit));
+    check_ok(wire_set_acl(raw, leases, &everybody, 1));
+    check_ok(actor_result(waiter));
+    actor_end(waiter);
+    zkl_semaphore_free(mine);
+    zkl_semaphore_free(theirs);
+    cluster_free(client, NULL);
+    cluster_free(other, NULL);
+}
+
 /* Goal: no DELETE: unlock gives the hold back, says that the node stays, and until when; the end of
  * the session takes it. Modes: F57. */
 static void without_delete_unlock_says_what_stays(void **state)
@@ -438,6 +480,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(without_read_on_the_path),
     cluster_test(without_read_on_the_predecessor),
     cluster_test(a_waiter_that_may_not_read_any_more),
+    cluster_test(a_waiter_that_might_not_read_for_a_moment),
     cluster_test(without_delete_unlock_says_what_stays),
     cluster_test(without_delete_a_wait_times_out),
     cluster_test(a_held_node_that_its_client_may_not_read),

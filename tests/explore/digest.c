@@ -428,7 +428,7 @@ static void core(const struct client *c)
     }
     watches(k);
     for (int i = 0; i < ZKL_OPCODES; i++)
-        raw(k->opcodes[i].hung_up * 2 + k->opcodes[i].unknown);
+        raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
     raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2);
     raw(k->heartbeat_failures);
     for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)

@@ -524,6 +524,33 @@ static void a_signal_ends_it_before_the_beginning(void **state)
     struck_end(&k);
 }
 
+/* Goal: a beginning that may have been recorded, and was not begun, is said not to have started; where nothing can be said
+ * to any server, zklock says so to whoever reads. Method: the answer is lost, and then the lock; or every server. */
+static void what_was_recorded_and_not_begun_does_not_count(void **state)
+{
+    struct struck k;
+    char node[300];
+
+    (void)state;
+    strike(&k, BEGINNING, STRIKE_LOSS);
+    cluster_child(k.scene.path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_num(tool_status(&k.tool), ==, 79);
+    check_record(&k.scene, "\nend=not-started\n");
+    run_and_check(&k.scene, 1, "--not-within", "60");
+    struck_end(&k);
+
+    strike(&k, BEGINNING, STRIKE_LOSS);
+    proxy_refuse(k.proxy, true);
+    proxy_cut(k.proxy);
+    int status = tool_status(&k.tool);
+    check_true(status == 69 || status == 79);
+    if (!strstr(tool_text(&k.tool), "may be recorded as begun"))
+        fail_msg("%s", tool_text(&k.tool));
+    check_num(begun(&k.scene), ==, 0);
+    struck_end(&k);
+}
+
 /* Goal: where the answer is lost the record is looked at: it is the own beginning, written once. */
 static void a_lost_answer_is_looked_for(void **state)
 {
@@ -763,6 +790,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_before_it_was_recorded),
         cmocka_unit_test(killed_when_it_was_recorded),
         cmocka_unit_test(a_signal_ends_it_before_the_beginning),
+        cmocka_unit_test(what_was_recorded_and_not_begun_does_not_count),
         cmocka_unit_test(a_lost_answer_is_looked_for),
         cmocka_unit_test(a_lock_that_is_lost_before_records_nothing),
         cmocka_unit_test(the_end_is_recorded_under_the_lock),

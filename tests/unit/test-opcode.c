@@ -262,6 +262,25 @@ static void a_server_without_transactions_is_told_of(void **state)
     }
 }
 
+/* Goal: a link that flaps is not taken for a server without transactions. Method: a heartbeat is answered; then each is
+ * the first that is lost with its link. */
+static void what_was_answered_once_is_known(void **state)
+{
+    struct script *s = script_connected();
+    (void)state;
+    script_hold(s, "/r", 7);
+    script_at(s, s->now_ms + 750);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    for (int i = 0; i < 3; i++) {
+        script_at(s, s->now_ms + 750);
+        hang_up(s);
+    }
+    assert_false(script_has(s, "does not know transactions"));
+    script_abandon(s, 1);
+    script_close(s);
+    script_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +294,7 @@ int main(void)
         cmocka_unit_test(watches_are_left_to_fire),
         cmocka_unit_test(a_watch_that_fired_is_not_left),
         cmocka_unit_test(a_server_without_transactions_is_told_of),
+        cmocka_unit_test(what_was_answered_once_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
