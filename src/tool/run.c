@@ -130,6 +130,21 @@ static bool was_signaled(const struct run *run)
     return caught != 0;
 }
 
+/* What came before the command began: it ends us or, but to be stopped, is nobody's. True: the command is to be
+ * stopped at once. */
+static bool take_early_signals(struct run *run)
+{
+    struct signalfd_siginfo info;
+    bool stop = false, go_on = false;
+    while (read(run->signals, &info, sizeof info) == sizeof info) {
+        if (ends_us((int)info.ssi_signo))
+            caught = (int)info.ssi_signo;
+        stop = stop || info.ssi_signo == SIGTSTP;
+        go_on = go_on || info.ssi_signo == SIGCONT;
+    }
+    return stop && !go_on;
+}
+
 /* As the command died: a caller that waits for us is to see the same. Without a second core file. */
 static void die_by(int number) __attribute__((noreturn));
 static void die_by(int number)
@@ -313,6 +328,12 @@ static int tell_first_window(struct run *run)
     return 0;
 }
 
+static void free_all(char *variables[LAUNCH_VARIABLES])
+{
+    for (int i = 0; i < LAUNCH_VARIABLES; i++)
+        free(variables[i]);
+}
+
 /* The lock is held. */
 static int run_command_under_lock(struct run *run)
 {
@@ -322,15 +343,19 @@ static int run_command_under_lock(struct run *run)
     int rc = tell_first_window(run);
     if (rc != 0)
         return rc;
-    if (was_signaled(run))
-        return EXIT_CONFLICT;
     if (!claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
+    bool stop = take_early_signals(run);
+    if (caught) {
+        free_all(variables);
+        return EXIT_CONFLICT; /* not what is seen: a signal is */
+    }
     job_go(&run->job, variables);
     run->started = true;
+    if (stop)
+        job_signal(&run->job, SIGTSTP);
     rc = watch(run);
-    for (int i = 0; i < LAUNCH_VARIABLES; i++)
-        free(variables[i]);
+    free_all(variables);
     return rc;
 }
 

@@ -514,6 +514,13 @@ static void a_signal_ends_it_before_the_beginning(void **state)
     run_and_check(&k.scene, 1, "--not-within", "60");
     struck_end(&k);
 
+    strike(&k, BEGINNING, STRIKE_ANSWER);
+    kill(k.tool.pid, SIGUSR1); /* the command's, had it begun */
+    atomic_store(&k.ambush.go_on, true);
+    check_num(tool_status(&k.tool), ==, 0);
+    check_record(&k.scene, "\nend=exit 0\n");
+    struck_end(&k);
+
     strike(&k, BEGINNING, STRIKE_REQUEST);
     kill(k.tool.pid, SIGTERM);
     check_num(tool_signal(&k.tool), ==, SIGTERM);
