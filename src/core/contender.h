@@ -109,6 +109,7 @@ struct zkl_event {
     int64_t window_end_boot;  /* of that session; 0: none yet */
     int64_t fresh_until_boot; /* while enough of its window is left for a grant */
     int64_t timeout_ns;       /* its timeout */
+    int64_t again_mono_ns;    /* when what a server would not do is asked again; INT64_MAX: never */
     enum zkl_answer answer;
     bool otherwise;              /* MADE, CREATED: refused, but asked again it goes another way */
     const char *name;            /* borrowed */

@@ -485,6 +485,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.window_end_boot = zkl_session_window_end(&core->session);
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
     event.timeout_ns = zkl_session_timeout_ns(&core->session);
+    event.again_mono_ns = core->again_mono_ns;
     count(core, c, (size_t)-1);
     bool was_there = c->machine.on_server;
     event.unlisted =
@@ -712,6 +713,7 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         core->port->session(core->port, actions);
     if (actions & ZKL_SA_LINK_UP) {
         core->is_blamed = false;
+        zkl_opcode_link_up(core);
         core->heartbeat_hold_off = 0;
         core->again_mono_ns = INT64_MAX;
         zkl_core_go_on(core);
@@ -732,10 +734,8 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session) &&
         !(slot && is_paced(core, slot)))
         zkl_pace_ask_again(core);
-    if (reply->hung_up && !core->is_blamed) {
-        core->is_blamed = true; /* libzookeeper hands them back in the order of their sending */
-        zkl_opcode_hung_up(core, slot);
-    }
+    if (reply->hung_up && !core->is_blamed) /* they are handed back in the order of their sending */
+        core->is_blamed = zkl_opcode_hung_up(core, slot);
     struct zkl_reply refusal;
     if (slot && reply->answer != ZKL_ANSWER_LINK &&
         zkl_opcode_answered(core, slot, reply->answer)) {

@@ -317,8 +317,10 @@ struct zkl_core {
     unsigned alone_from;
     struct {
         unsigned hung_up; /* in a row */
-        bool unknown, answered;
+        bool unknown;
+        bool answered; /* over this link */
     } opcodes[ZKL_OPCODES];
+    bool knows_transactions;       /* one was answered in this session */
     bool is_blamed;                /* of the last link that broke, what was out first is known */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
     struct zkl_batch *due_batches; /* to be looked at when the event is over */

@@ -334,11 +334,13 @@ static void unconfirmed(struct zkl_step *s, const char *why)
     zkl_step_leave(s, why);
 }
 
-/* A server that would not do it now is asked again, as long as a window of then can last: the link is up. */
+/* A server that would not do it now is asked again, if that is while a window of then can last: the link is up. */
 static bool waits_to_ask_again(const struct zkl_step *s)
 {
-    return s->ev->connected && zkl_step_window_open(s->ev) &&
-           s->ev->now.boot_ns < s->m->unlocked_boot + s->ev->timeout_ns;
+    const struct zkl_event *ev = s->ev;
+    int64_t since = ev->now.boot_ns - s->m->unlocked_boot;
+    return ev->connected && zkl_step_window_open(ev) && ev->again_mono_ns != INT64_MAX &&
+           since + ev->again_mono_ns - ev->now.mono_ns < ev->timeout_ns;
 }
 
 static void on_unlock_answered(struct zkl_step *s)

@@ -7,9 +7,9 @@
 
 #define HUNG_UP_MAX 2
 
-/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: what was answered once in
- * this session was not what a link broke by. Where there is another way than that operation a mistake costs little, and
- * the next server may be one that does not know it. */
+/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one that was answered
+ * in this session clears transactions for good. Where there is another way than an operation a mistake costs little, and
+ * the next server may be one that does not know it: those are cleared for a link. */
 
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",
@@ -54,15 +54,29 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
                                             .why = unknown_why[opcode]});
 }
 
-void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
+/* What was answered over this link is not what broke it. */
+static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
+{
+    bool is_known = opcode == ZKL_OPCODE_MULTI && core->knows_transactions;
+    return opcode != ZKL_OPCODE_OTHER && !is_known && !core->opcodes[opcode].answered &&
+           !core->opcodes[opcode].unknown;
+}
+
+bool zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot)
 {
     enum zkl_opcode opcode = slot ? slot->opcode : ZKL_OPCODE_OTHER;
-    if (opcode == ZKL_OPCODE_OTHER)
-        return;
+    if (!is_doubtful(core, opcode))
+        return false;
     slot->doubted |= 1u << opcode;
-    bool is_known = opcode == ZKL_OPCODE_MULTI && core->opcodes[opcode].answered;
-    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX && !is_known)
+    if (++core->opcodes[opcode].hung_up >= HUNG_UP_MAX)
         learn(core, opcode);
+    return true;
+}
+
+void zkl_opcode_link_up(struct zkl_core *core)
+{
+    for (int opcode = 0; opcode < ZKL_OPCODES; opcode++)
+        core->opcodes[opcode].answered = false;
 }
 
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot)
@@ -80,6 +94,7 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
     enum zkl_opcode opcode = slot->opcode;
     core->opcodes[opcode].hung_up = 0;
     core->opcodes[opcode].answered |= answer != ZKL_ANSWER_UNIMPLEMENTED;
+    core->knows_transactions |= core->opcodes[ZKL_OPCODE_MULTI].answered;
     if (answer != ZKL_ANSWER_UNIMPLEMENTED || opcode == ZKL_OPCODE_OTHER)
         return false;
     learn(core, opcode);
@@ -89,4 +104,5 @@ bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
 void zkl_opcode_reset(struct zkl_core *core)
 {
     memset(core->opcodes, 0, sizeof core->opcodes);
+    core->knows_transactions = false;
 }

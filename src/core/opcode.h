@@ -10,14 +10,16 @@
 
 /* Let the request go another way where that is known to be needed; which operation it is then. */
 enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_request *request);
-/* A link broke, and this is of the first request that has no answer because of that; NULL: it is not known any
- * more. */
-void zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot);
+/* A link broke, and this is of a request that has no answer because of that; NULL: it is not known any more. True:
+ * that may be why. Those that were sent after it then are not asked. */
+bool zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot);
 /* What it was to do is seen to be done, so it knew it. */
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot);
 /* The server has answered; true: that it does not know the request, and the next one goes another way. */
 bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer);
+/* Perhaps to another server. */
+void zkl_opcode_link_up(struct zkl_core *core);
 /* A new session: its servers may be others. */
 void zkl_opcode_reset(struct zkl_core *core);
 

@@ -3,6 +3,7 @@
  * */
 #include "every.h"
 
+#include <zklock/async.h>
 #include <zklock/inspect.h>
 
 #include <stdatomic.h>
@@ -291,7 +292,59 @@ static void a_fork_amid_calls_leaves_no_lock_taken(void **state)
     cluster_free(client, mutex, held);
 }
 
+/* --- forks in callbacks ---------------------------------------------------------------------- */
+
+static pid_t forked; /* 0: in the child */
+static int callbacks;
+
+static void fork_at_first(int code, void *arg)
+{
+    (void)code;
+    (void)arg;
+    if (callbacks++ == 0 && (forked = fork()) == 0)
+        alarm(30);
+}
+
+/* Goal: a child that a callback forks has nothing more of its parent's to run: not on the parent's event loop, which the
+ * callback returns into. Method: two operations are done; the first one's callback forks, and the child returns. */
+static void a_fork_in_a_callback_ends_the_childs_dispatch(void **state)
+{
+    skip_under_gcc_tsan();
+    struct zkl_client *client = cluster_client();
+    const char *const paths[] = {cluster_path("first"), cluster_path("second")};
+    struct zkl_mutex *mutexes[2];
+    struct zkl_owner *owner;
+    int status, fd = zkl_client_event_fd(client), ran = 0;
+
+    (void)state;
+    check_num(fd, >=, 0);
+    check_ok(zkl_owner_new(&owner));
+    callbacks = 0;
+    for (int i = 0; i < 2; i++) {
+        mutexes[i] = cluster_mutex(client, paths[i]);
+        check_ok(zkl_mutex_acquire_async(owner, mutexes[i], NULL, NULL, fork_at_first, NULL, NULL));
+    }
+    check_wait(cluster_children(paths[0]) == 1 && cluster_children(paths[1]) == 1, WAIT_MS);
+    for (int64_t end = net_now_ms() + WAIT_MS; callbacks < 2 && net_now_ms() < end;) {
+        int rc = zkl_client_dispatch(client, 10);
+        if (forked == 0 && callbacks > 0) /* whatever was done before the fork is not the child's */
+            _exit(rc == ZKL_EFORK && callbacks == 1 ? 0 : 1);
+        check_num(rc, >=, 0);
+        ran += rc;
+    }
+    check_num(ran, ==, 2);
+    check_num(waitpid(forked, &status, 0), ==, forked);
+    check_num(status, ==, 0);
+    zkl_owner_use(owner);
+    for (int i = 0; i < 2; i++)
+        check_ok(zkl_mutex_unlock(mutexes[i]));
+    zkl_owner_use(NULL);
+    check_ok(zkl_owner_free(owner));
+    cluster_free(client, mutexes[0], mutexes[1]);
+}
+
 static const struct CMUnitTest tests[] = {
+    cluster_test(a_fork_in_a_callback_ends_the_childs_dispatch),
     cluster_test(what_a_child_inherits_refuses_to_work),
     cluster_test(a_fork_amid_waits_disturbs_nobody),
     cluster_test(a_child_can_open_its_own),
