@@ -169,6 +169,8 @@ static void add_faults(struct list *l)
         }
         if (!c->deaf)
             add_fault(l, FAULT_DEAF, i);
+        if (client_is_served(c) && !c->muted && !c->current->isolated)
+            add_fault(l, FAULT_REFUSE, i);
         add_fault(l, FAULT_KILL, i);
     }
     if (!w->raised)
@@ -302,6 +304,10 @@ static void take_fault(struct world *w, enum fault fault, int whom)
     case FAULT_RAISE:
         w->raised = true;
         break;
+    case FAULT_REFUSE:
+        c->current->too_busy = true;
+        client_serve(c);
+        break;
     case FAULTS:
         break;
     }
@@ -393,7 +399,9 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
                                                [FAULT_EXIT] = "exits: owner",
                                                [FAULT_DENY] = "denied to its owner:",
                                                [FAULT_RENEW] = "renews: owner",
-                                               [FAULT_RAISE] = "timeouts are raised from now on:"};
+                                               [FAULT_RAISE] = "timeouts are raised from now on:",
+                                               [FAULT_REFUSE] =
+                                                   "too busy for a request: the server of client"};
     int i = choice.client;
     if (choice.act == ACT_FAULT) {
         bool node =

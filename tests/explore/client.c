@@ -393,8 +393,9 @@ void client_kill(struct client *c)
 static bool is_background(const struct client *c)
 {
     enum zkl_request_kind kind = c->current->out.first->request.kind;
-    return (kind == ZKL_REQ_NUDGE || kind == ZKL_REQ_HEARTBEAT) && !c->behind && !c->muted &&
-           !c->current->isolated;
+    bool first = c->world->bounds->scenario->unlinked && !c->core.session.proof.is_known;
+    return (kind == ZKL_REQ_NUDGE || kind == ZKL_REQ_HEARTBEAT) && !first && !c->behind &&
+           !c->muted && !c->current->isolated;
 }
 
 static bool settle_handles(struct client *c)
@@ -579,8 +580,9 @@ void world_begin(const struct bounds *bounds)
     make_paths(w);
     for (int i = 0; i < bounds->clients; i++)
         client_init(w, &w->clients[i]);
+    w->fake.unknown[ZKL_OPCODE_REMOVE_WATCHES] = bounds->scenario->unremoving;
     owners_begin(w);
-    for (int i = 0; i < bounds->clients; i++) {
+    for (int i = 0; i < bounds->clients && !bounds->scenario->unlinked; i++) {
         client_connect(&w->clients[i], false);
         world_settle(w);
     }

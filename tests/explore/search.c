@@ -17,14 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "arena.h"
 
 #define CALM_STEPS_MAX 4000
 #define CALM_MS 60000
-#define CALM_PATH 512 /* digests of one run that are remembered */
-#define STUCK_SECONDS 20
+#define CALM_PATH 512    /* digests of one run that are remembered */
+#define STUCK_SECONDS 60 /* of the processor, for some steps */
 
 bool saying;
 static sigjmp_buf went_wrong;
@@ -54,18 +55,25 @@ void wrong(const char *format, ...)
 static void on_signal(int number)
 {
     snprintf(sentence, sizeof sentence, "%s",
-             number == SIGABRT   ? "an assertion of the core failed"
-             : number == SIGALRM ? "it does not end"
-                                 : "it crashed");
+             number == SIGABRT     ? "an assertion of the core failed"
+             : number == SIGVTALRM ? "it does not end"
+                                   : "it crashed");
     siglongjmp(went_wrong, 1);
 }
 
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
-    static const int numbers[] = {SIGABRT, SIGSEGV, SIGFPE, SIGALRM};
+    static const int numbers[] = {SIGABRT, SIGSEGV, SIGFPE, SIGVTALRM};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
+}
+
+/* From here on an endless loop is one after so many seconds. */
+static void begin_steps(void)
+{
+    struct itimerval most = {.it_value.tv_sec = STUCK_SECONDS};
+    setitimer(ITIMER_VIRTUAL, &most, NULL);
 }
 
 /* Of the processor: machines are busy. */
@@ -255,7 +263,8 @@ static void step(struct frame *f)
     f->next++;
     arena_load(f->arena);
     choice_take(world, choice);
-    s.result->steps++;
+    if (s.result->steps++ % 1024 == 0)
+        begin_steps();
     struct digest key = digest_of(world);
     f->successors = mix(f->successors, key.a);
     if (f->audited)
@@ -319,6 +328,7 @@ static void begin(const struct bounds *bounds, const struct limits *limits, stru
     table_init(&s.met);
     table_init(&s.calm);
     catch_signals();
+    begin_steps();
 }
 
 void search(const struct bounds *bounds, const struct limits *limits, struct result *result)
