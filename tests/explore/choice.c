@@ -244,7 +244,7 @@ static bool is_reached(const struct client *c, int64_t session, int64_t timer_ns
     case UNTILS:
         break;
     }
-    return now_of(w).mono_ns >= timer_ns;
+    return now_of(w).mono_ns >= timer_ns || c->core.session.timer_mono_ns != timer_ns;
 }
 
 static void wait_until(struct world *w, struct client *c, enum until until)

@@ -22,6 +22,7 @@
 
 #include "arena.h"
 
+#define DEEP 500 /* choices, where no run is expected to be */
 #define CALM_STEPS_MAX 4000
 #define CALM_MS 60000
 #define CALM_PATH 512    /* digests of one run that are remembered */
@@ -183,20 +184,6 @@ static void save(struct frame *f, int depth)
     arena_save(f->arena);
 }
 
-/* What the world is now, to be tried in all ways. */
-static void push(struct digest key, bool audited)
-{
-    struct frame *f = &s.frames[s.depth];
-    *f = (struct frame){.key = key, .audited = audited};
-    f->count = choices_of(world, f->choices);
-    f->quiet = world_is_quiet(world);
-    save(f, s.depth++);
-    if (s.depth > s.result->depth)
-        s.result->depth = s.depth;
-    if (s.depth >= PATH_MAX_LENGTH)
-        wrong("too deep");
-}
-
 /* Without faults from here on. */
 static void run_calm(const struct frame *f)
 {
@@ -225,6 +212,22 @@ static void run_calm(const struct frame *f)
         bool is_new;
         (void)meet(&s.calm, path[i], &is_new);
     }
+}
+
+/* What the world is now, to be tried in all ways. */
+static void push(struct digest key, bool audited)
+{
+    struct frame *f = &s.frames[s.depth];
+    *f = (struct frame){.key = key, .audited = audited};
+    f->count = choices_of(world, f->choices);
+    f->quiet = world_is_quiet(world);
+    save(f, s.depth++);
+    if (s.depth > s.result->depth)
+        s.result->depth = s.depth;
+    if (s.depth >= PATH_MAX_LENGTH)
+        wrong("too deep");
+    if (s.depth % DEEP == 0) /* it may go on for ever */
+        run_calm(f);
 }
 
 static uint64_t mix(uint64_t h, uint64_t value)
