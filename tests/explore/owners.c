@@ -6,7 +6,16 @@
 #include <zklock/zklock.h>
 
 #include "core/alone.h"
+#include "core/batch.h"
 #include "world.h"
+
+struct zkl_batch *__real_zkl_batch_new(size_t size);
+struct zkl_batch *__wrap_zkl_batch_new(size_t size);
+
+struct zkl_batch *__wrap_zkl_batch_new(size_t size)
+{
+    return world->bounds->scenario->scarce ? NULL : __real_zkl_batch_new(size);
+}
 
 static struct place *place_of(struct zkl_contender *contender)
 {
