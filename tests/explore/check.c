@@ -259,7 +259,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
 static void check_lease(const struct client *c, const struct zkl_contender_machine *m)
 {
     bool over = m->lease_end_boot != 0 && now_of(c->world).boot_ns >= m->lease_end_boot;
-    must(!over || m->state != ZKL_HOLDING || c->deaf);
+    must(!over || m->state != ZKL_HOLDING || c->deaf || c->starved);
 }
 
 static void check_contenders(const struct client *c)

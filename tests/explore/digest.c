@@ -535,7 +535,7 @@ static void handle(const struct fake_handle *h)
 static void client(const struct client *c)
 {
     d.client = name_of(c);
-    raw(c->dead | c->freed << 1 | c->muted << 2 | c->deaf << 3 | c->behind << 4);
+    raw(c->dead | c->freed << 1 | c->muted << 2 | c->deaf << 3 | c->behind << 4 | c->starved << 5);
     if (c->dead)
         return;
     if (c->muted)

@@ -44,9 +44,9 @@ static const struct line shorts[] = {
     {"posted", 2, 1, 1, 0},     {"unlisted", 2, 1, 1, 0},   {"readers", 2, 1, 1, 0},
     {"crowd", 2, 1, 0, 3},      {"posted", 1, 2, ANY, 0},   {"multi", 1, 2, ANY, 0},
     {"rwlock", 1, 2, ANY, 0},   {"lease", 1, 2, ANY, 4},    {"multi2", 2, 1, 1, 1},
-    {"readers", 2, 2, 0, 0},    {"permits", 2, 2, 0, 0},    {"worn", 2, 2, 0, 0},
-    {"multi2", 2, 2, 0, 0},     {"mutex", 2, 1, ANY, 0},    {"window", 1, 2, ANY, 2},
-    {"window", 1, 3, 0, 3},
+    {"starved", 1, 3, 0, 2},    {"readers", 2, 2, 0, 0},    {"permits", 2, 2, 0, 0},
+    {"worn", 2, 2, 0, 0},       {"multi2", 2, 2, 0, 0},     {"mutex", 2, 1, ANY, 0},
+    {"window", 1, 2, ANY, 2},   {"window", 1, 3, 0, 3},
 };
 
 /* For each scenario larger and larger ones, until one is not complete in its time: the line before that is the

@@ -63,6 +63,7 @@ enum fault {
     FAULT_RENEW,   /* a lease is renewed */
     FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
     FAULT_REFUSE,  /* a server is too busy for a request */
+    FAULT_STARVE,  /* a client's service thread stands still: timers run late */
     FAULTS
 };
 #define BIT(fault) (1u << (fault))
@@ -148,7 +149,7 @@ struct client {
     bool open_current, open_probe;
     bool dead;  /* it was killed */
     bool freed; /* its handles were: nothing more is wanted */
-    bool muted, deaf, behind;
+    bool muted, deaf, starved, behind;
     int sessions; /* it has had */
     int64_t muted_ms, alone_ms;
 };
