@@ -1,8 +1,8 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "coverage", "proofs", "explore", "linear", "fleet", "mutants" and "long", and with sanitizers only unit, sim
-#                           (that of threads: without sim) and cluster without its slow tests, with
-#                           valgrind only unit and sim
+#                           "sanitize", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
+#                           sanitizers only unit, sim (that of threads: without sim) and cluster without its slow
+#                           tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
@@ -55,7 +55,7 @@ mutants      3600  each planted bug, and 200 random changes of src/core: which s
 long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, and the proofs
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize coverage proofs explore linear fleet mutants long'
+not_in_all='gcc-thread clang-address sanitize coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.

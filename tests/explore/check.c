@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/opcode.h"
 #include "core/watch.h"
 #include "world.h"
 
@@ -87,6 +88,8 @@ void check_loss(struct world *w, const struct place *place, int reason)
     if (reason == ZKL_REASON_EXPIRED)
         must(!fake_alive(&w->fake, place->session) ||
              is_back_unheard(place->client, place->session));
+    if (reason == ZKL_REASON_LEASE_ENDED)
+        must(now_of(w).boot_ns >= place->contender.machine.lease_end_boot);
 }
 
 struct unlocked check_unlock(const struct place *place)
@@ -252,6 +255,13 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     must(between <= (m->next[0] != '\0'));
 }
 
+/* One that is over is so at once for whoever hears. */
+static void check_lease(const struct client *c, const struct zkl_contender_machine *m)
+{
+    bool over = m->lease_end_boot != 0 && now_of(c->world).boot_ns >= m->lease_end_boot;
+    must(!over || m->state != ZKL_HOLDING || c->deaf || c->starved);
+}
+
 static void check_contenders(const struct client *c)
 {
     size_t contenders = 0, window = 0, waiting = 0, unchecked = 0;
@@ -262,6 +272,7 @@ static void check_contenders(const struct client *c)
         waiting += zkl_contender_waits(&o->machine);
         must(o->machine.state != ZKL_ENDED);
         check_predecessor(c, o);
+        check_lease(c, &o->machine);
         const struct zkl_watch *watch = o->subs[ZKL_SUB_PRED].watch;
         must(!watch || o->machine.state == ZKL_WAITING || o->machine.state == ZKL_LISTING ||
              !fake_find(&c->world->fake, watch->path)); /* that ends it */
@@ -301,6 +312,12 @@ static bool is_known(const struct zkl_core *core, const char *path)
     return is_among(core->removing, path);
 }
 
+/* Where the server removes none, they stay until they fire. */
+static bool leaves_watches(const struct zkl_core *core)
+{
+    return zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
+}
+
 /* Every watch on the server is one that the core knows of, and of those each that is armed is somebody's. */
 static void check_watches(const struct client *c)
 {
@@ -309,7 +326,7 @@ static void check_watches(const struct client *c)
         must(is_known(&c->core, h->armed.list[i].path));
     for (int i = 0; c->core.watch_count > 0 && i < ZKL_WATCH_BUCKETS; i++) {
         for (const struct zkl_watch *watch = c->core.watches[i]; watch; watch = watch->next)
-            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED);
+            must(watch->subscribers || watch->state != ZKL_WATCH_ARMED || leaves_watches(&c->core));
     }
 }
 
@@ -345,9 +362,10 @@ void check_world(struct world *w)
 static bool is_done(const struct client *c)
 {
     const struct zkl_core *core = &c->core;
-    return c->dead || (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
-                       !core->removing && core->watch_count == 0 && !core->due_groups &&
-                       !core->due_batches && !core->due_permits && !core->due_turns);
+    return c->dead ||
+           (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
+            !core->removing && (core->watch_count == 0 || leaves_watches(core)) &&
+            !core->due_groups && !core->due_batches && !core->due_permits && !core->due_turns);
 }
 
 bool check_done(const struct world *w)
@@ -359,10 +377,12 @@ bool check_done(const struct world *w)
     return true;
 }
 
-static void check_left(const struct fake_watches *watches)
+static void check_left(const struct zkl_core *core, const struct fake_watches *watches)
 {
-    if (watches->count > 0)
-        wrong("a watch is left behind");
+    for (size_t i = 0; i < watches->count; i++) {
+        if (!leaves_watches(core) || !is_known(core, watches->list[i].path))
+            wrong("a watch is left behind");
+    }
 }
 
 /* No node of a session that lives, and no watch. */
@@ -382,7 +402,7 @@ void check_nothing_left(struct world *w)
         const struct client *c = &w->clients[i];
         if (c->dead || !c->current || c->current->in.first)
             continue;
-        check_left(&c->current->known);
-        check_left(&c->current->armed);
+        check_left(&c->core, &c->current->known);
+        check_left(&c->core, &c->current->armed);
     }
 }

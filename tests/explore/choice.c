@@ -88,7 +88,7 @@ static void add_link(struct list *l, struct client *c)
         add(l, ACT_SERVE, i, 0);
     if (c->deaf && client_may_hear(c))
         add(l, ACT_HEAR, i, 0);
-    if (c->deaf && client_timer_is_due(c))
+    if ((c->deaf || c->starved) && client_timer_is_due(c))
         add(l, ACT_TIMER, i, 0);
     if (h && !h->linked && !h->expired) {
         add(l, ACT_CONNECT, i, 0);
@@ -127,7 +127,7 @@ static void add_until(struct list *l, const struct client *c)
         if (touches_of(l->w, c->core.session.id)->close_ms == 0)
             add(l, ACT_UNTIL, i, UNTIL_GIVEN_UP);
     }
-    if (!c->deaf && c->core.session.timer_mono_ns != INT64_MAX)
+    if (!c->deaf && !c->starved && c->core.session.timer_mono_ns != INT64_MAX)
         add(l, ACT_UNTIL, i, UNTIL_TIMER);
 }
 
@@ -169,6 +169,10 @@ static void add_faults(struct list *l)
         }
         if (!c->deaf)
             add_fault(l, FAULT_DEAF, i);
+        if (!c->starved)
+            add_fault(l, FAULT_STARVE, i);
+        if (client_is_served(c) && !c->muted && !c->current->isolated)
+            add_fault(l, FAULT_REFUSE, i);
         add_fault(l, FAULT_KILL, i);
     }
     if (!w->raised)
@@ -242,7 +246,7 @@ static bool is_reached(const struct client *c, int64_t session, int64_t timer_ns
     case UNTILS:
         break;
     }
-    return now_of(w).mono_ns >= timer_ns;
+    return now_of(w).mono_ns >= timer_ns || c->core.session.timer_mono_ns != timer_ns;
 }
 
 static void wait_until(struct world *w, struct client *c, enum until until)
@@ -251,6 +255,8 @@ static void wait_until(struct world *w, struct client *c, enum until until)
     for (int i = 0; !is_reached(c, session, timer_ns, until); i++) {
         must(i < UNTIL_STEPS_MAX);
         int64_t next_ms = time_next_ms(w);
+        if (next_ms == INT64_MAX)
+            return; /* nothing is due any more */
         struct touches *t = touches_of(w, session);
         time_pass(w, next_ms, until == UNTIL_GIVEN_UP && t && t->close_ms == 0);
         check_world(w);
@@ -301,6 +307,13 @@ static void take_fault(struct world *w, enum fault fault, int whom)
         break;
     case FAULT_RAISE:
         w->raised = true;
+        break;
+    case FAULT_STARVE:
+        c->starved = true;
+        break;
+    case FAULT_REFUSE:
+        c->current->too_busy = true;
+        client_serve(c);
         break;
     case FAULTS:
         break;
@@ -393,7 +406,10 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
                                                [FAULT_EXIT] = "exits: owner",
                                                [FAULT_DENY] = "denied to its owner:",
                                                [FAULT_RENEW] = "renews: owner",
-                                               [FAULT_RAISE] = "timeouts are raised from now on:"};
+                                               [FAULT_RAISE] = "timeouts are raised from now on:",
+                                               [FAULT_STARVE] = "its timers stand still: client",
+                                               [FAULT_REFUSE] =
+                                                   "too busy for a request: the server of client"};
     int i = choice.client;
     if (choice.act == ACT_FAULT) {
         bool node =
@@ -427,6 +443,8 @@ static bool calm_client(struct world *w, struct client *c)
     struct fake_handle *h = c->current;
     if (c->deaf)
         client_hear(c);
+    else if (c->starved)
+        client_timer(c);
     else if (client_is_linked(c) && (c->muted || h->isolated))
         client_break(c);
     else if (h && !h->linked && !h->expired)

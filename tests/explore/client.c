@@ -279,6 +279,7 @@ void client_hear(struct client *c)
 
 void client_timer(struct client *c)
 {
+    c->starved = false;
     zkl_core_timer(&c->core, now_of(c->world));
 }
 
@@ -384,7 +385,7 @@ void client_kill(struct client *c)
     while (c->core.first)
         zkl_core_abandon(&c->core, now, c->core.first, ZKL_REASON_OWNER_EXITED);
     zkl_core_fini(&c->core);
-    c->open_current = c->open_probe = c->deaf = c->muted = c->behind = false;
+    c->open_current = c->open_probe = c->deaf = c->starved = c->muted = c->behind = false;
     owners_forget(c);
 }
 
@@ -393,8 +394,9 @@ void client_kill(struct client *c)
 static bool is_background(const struct client *c)
 {
     enum zkl_request_kind kind = c->current->out.first->request.kind;
-    return (kind == ZKL_REQ_NUDGE || kind == ZKL_REQ_HEARTBEAT) && !c->behind && !c->muted &&
-           !c->current->isolated;
+    bool first = c->world->bounds->scenario->unlinked && !c->core.session.proof.is_known;
+    return (kind == ZKL_REQ_NUDGE || kind == ZKL_REQ_HEARTBEAT) && !first && !c->behind &&
+           !c->muted && !c->current->isolated;
 }
 
 static bool settle_handles(struct client *c)
@@ -429,7 +431,7 @@ static bool settle_client(struct client *c)
     } else {
         while ((!c->muted && tell(c, c->current)) || tell(c, c->probe))
             busy = true;
-        for (int spins = 0; client_timer_is_due(c); spins++) {
+        for (int spins = 0; !c->starved && client_timer_is_due(c); spins++) {
             must(spins < SPINS_MAX); /* the service thread would spin */
             client_timer(c);
             busy = true;
@@ -463,6 +465,20 @@ static int64_t first_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* When the leader has surely been told of something that was answered. */
+static int64_t told_next_ms(const struct client *c)
+{
+    const struct zkl_proof *proof = &c->core.session.proof;
+    int64_t next = INT64_MAX, now = now_of(c->world).boot_ns;
+    for (unsigned i = 0; i < proof->count; i++) {
+        int64_t at = proof->answered[(proof->first + i) % ZKL_ANSWERED_MAX].at_boot +
+                     (ROUND_MS + 2 * LATE_MS) * MS;
+        if (at > now)
+            next = first_of(next, c->world->fake.now_ms + (at - now + MS - 1) / MS);
+    }
+    return next;
+}
+
 int64_t time_next_ms(const struct world *w)
 {
     int64_t next = INT64_MAX, now_ms = w->fake.now_ms;
@@ -473,6 +489,8 @@ int64_t time_next_ms(const struct world *w)
         int64_t timer = zkl_core_next_timeout(&c->core, now_of(w));
         if (timer != INT64_MAX && timer > now_ms * MS)
             next = first_of(next, (timer + MS - 1) / MS);
+        if (c->starved)
+            next = first_of(next, told_next_ms(c));
         if (c->muted)
             next = first_of(next, c->muted_ms + SILENCE_MS);
         if (client_is_linked(c) && c->current->isolated)
@@ -579,8 +597,9 @@ void world_begin(const struct bounds *bounds)
     make_paths(w);
     for (int i = 0; i < bounds->clients; i++)
         client_init(w, &w->clients[i]);
+    w->fake.unknown[ZKL_OPCODE_REMOVE_WATCHES] = bounds->scenario->unremoving;
     owners_begin(w);
-    for (int i = 0; i < bounds->clients; i++) {
+    for (int i = 0; i < bounds->clients && !bounds->scenario->unlinked; i++) {
         client_connect(&w->clients[i], false);
         world_settle(w);
     }

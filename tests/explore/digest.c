@@ -27,7 +27,8 @@ enum kind {
     OF_CLIENT,
     ZXID = OF_CLIENT * CLIENTS,
     SESSION,
-    SEQUENCE,
+    SEQUENCE, /* of locks, */
+    LEASE,    /* and of permits, which nobody compares with those */
     KINDS
 };
 #define VALUE (-1) /* it counts itself */
@@ -120,7 +121,8 @@ static void name(const char *text)
         bool numbered = length > 10 && rest[length - 1] <= '9' && !d.absolute;
         raw((int64_t)bytes_hash(rest, numbered ? length - 10 : length));
         if (numbered)
-            word(__LINE__, SEQUENCE, 1 + atoi(rest + length - 10));
+            word(__LINE__, strncmp(rest, "-lease-", 7) == 0 ? LEASE : SEQUENCE,
+                 1 + atoi(rest + length - 10));
     }
 }
 
@@ -539,7 +541,7 @@ static void handle(const struct fake_handle *h)
 static void client(const struct client *c)
 {
     d.client = name_of(c);
-    raw(c->dead | c->freed << 1 | c->muted << 2 | c->deaf << 3 | c->behind << 4);
+    raw(c->dead | c->freed << 1 | c->muted << 2 | c->deaf << 3 | c->behind << 4 | c->starved << 5);
     if (c->dead)
         return;
     if (c->muted)
@@ -646,12 +648,22 @@ static void ensemble(const struct fake *fake)
     }
 }
 
-static void touches(const struct world *w)
+/* The one after this session; NULL: there is none. Which place one has depends on those that are dead. */
+static const struct touches *touches_after(const struct world *w, int64_t session)
 {
+    const struct touches *found = NULL;
     for (int i = 0; i < w->touches_count; i++) {
         const struct touches *t = &w->touches[i];
-        if (!fake_alive(&w->fake, t->session))
-            continue;
+        if (t->session > session && fake_alive(&w->fake, t->session) &&
+            (!found || t->session < found->session))
+            found = t;
+    }
+    return found;
+}
+
+static void touches(const struct world *w)
+{
+    for (const struct touches *t = touches_after(w, 0); t; t = touches_after(w, t->session)) {
         session(t->session);
         ms(t->last_ms);
         ms(t->close_ms);

@@ -6,7 +6,16 @@
 #include <zklock/zklock.h>
 
 #include "core/alone.h"
+#include "core/batch.h"
 #include "world.h"
+
+struct zkl_batch *__real_zkl_batch_new(size_t size);
+struct zkl_batch *__wrap_zkl_batch_new(size_t size);
+
+struct zkl_batch *__wrap_zkl_batch_new(size_t size)
+{
+    return world->bounds->scenario->scarce ? NULL : __real_zkl_batch_new(size);
+}
 
 static struct place *place_of(struct zkl_contender *contender)
 {
@@ -291,8 +300,11 @@ static void permits_told(struct zkl_permits *permits, const struct zkl_news *new
     bool granted = news->type == ZKL_NEWS_GRANTED;
     must(granted || news->code == ZKL_ETIMEDOUT || (o->part->try_only && news->code == ZKL_EBUSY));
     o->phase = granted ? GRANTED : ANSWERED;
-    for (int i = 0; granted && i < o->part->count; i++)
+    for (int i = 0; granted && i < o->part->count; i++) {
         o->place[i].phase = GRANTED;
+        o->place[i].in_core = true; /* by itself, from here on */
+        o->place[i].suspect = o->place[i].contender.machine.suspect;
+    }
     if (granted && !o->part->try_only) {
         must(o->permits->gate.machine.czxid > o->client->world->last_gate);
         o->client->world->last_gate = o->permits->gate.machine.czxid;
@@ -306,6 +318,7 @@ static void permits_start(struct owner *o, const struct zkl_wish *wish)
     o->over = false;
     for (int i = 0; i < o->part->count; i++) {
         place_begin(&o->place[i], o);
+        o->place[i].in_core = false;
         o->members[i] = &o->place[i].contender;
     }
     c->view.permits = c->world->bounds->scenario->permits;
@@ -438,7 +451,7 @@ void owner_start(struct owner *o)
                             .posted = part->posted,
                             .watch_own = part->watch_own,
                             .lookahead = part->lookahead,
-                            .lease_ns = part->leases ? w->bounds->scenario->lease_ms * MS : 0,
+                            .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
                             .alone = part->alone ? &c->alone[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
@@ -561,7 +574,7 @@ void owner_renew(struct owner *o)
 {
     struct world *w = o->client->world;
     (void)zkl_core_renew(&o->client->core, now_of(w), &o->place->contender,
-                         w->bounds->scenario->lease_ms * MS);
+                         o->part->leases * w->bounds->scenario->lease_ms * MS);
 }
 
 /* --- and on --------------------------------------------------------------- */

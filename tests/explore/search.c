@@ -17,14 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "arena.h"
 
+#define DEEP 500 /* choices, where no run is expected to be */
 #define CALM_STEPS_MAX 4000
 #define CALM_MS 60000
-#define CALM_PATH 512 /* digests of one run that are remembered */
-#define STUCK_SECONDS 20
+#define CALM_PATH 512    /* digests of one run that are remembered */
+#define STUCK_SECONDS 60 /* of the processor, for some steps */
 
 bool saying;
 static sigjmp_buf went_wrong;
@@ -54,18 +56,25 @@ void wrong(const char *format, ...)
 static void on_signal(int number)
 {
     snprintf(sentence, sizeof sentence, "%s",
-             number == SIGABRT   ? "an assertion of the core failed"
-             : number == SIGALRM ? "it does not end"
-                                 : "it crashed");
+             number == SIGABRT     ? "an assertion of the core failed"
+             : number == SIGVTALRM ? "it does not end"
+                                   : "it crashed");
     siglongjmp(went_wrong, 1);
 }
 
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
-    static const int numbers[] = {SIGABRT, SIGSEGV, SIGFPE, SIGALRM};
+    static const int numbers[] = {SIGABRT, SIGSEGV, SIGFPE, SIGVTALRM};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
+}
+
+/* From here on an endless loop is one after so many seconds. */
+static void begin_steps(void)
+{
+    struct itimerval most = {.it_value.tv_sec = STUCK_SECONDS};
+    setitimer(ITIMER_VIRTUAL, &most, NULL);
 }
 
 /* Of the processor: machines are busy. */
@@ -175,20 +184,6 @@ static void save(struct frame *f, int depth)
     arena_save(f->arena);
 }
 
-/* What the world is now, to be tried in all ways. */
-static void push(struct digest key, bool audited)
-{
-    struct frame *f = &s.frames[s.depth];
-    *f = (struct frame){.key = key, .audited = audited};
-    f->count = choices_of(world, f->choices);
-    f->quiet = world_is_quiet(world);
-    save(f, s.depth++);
-    if (s.depth > s.result->depth)
-        s.result->depth = s.depth;
-    if (s.depth >= PATH_MAX_LENGTH)
-        wrong("too deep");
-}
-
 /* Without faults from here on. */
 static void run_calm(const struct frame *f)
 {
@@ -217,6 +212,22 @@ static void run_calm(const struct frame *f)
         bool is_new;
         (void)meet(&s.calm, path[i], &is_new);
     }
+}
+
+/* What the world is now, to be tried in all ways. */
+static void push(struct digest key, bool audited)
+{
+    struct frame *f = &s.frames[s.depth];
+    *f = (struct frame){.key = key, .audited = audited};
+    f->count = choices_of(world, f->choices);
+    f->quiet = world_is_quiet(world);
+    save(f, s.depth++);
+    if (s.depth > s.result->depth)
+        s.result->depth = s.depth;
+    if (s.depth >= PATH_MAX_LENGTH)
+        wrong("too deep");
+    if (s.depth % DEEP == 0) /* it may go on for ever */
+        run_calm(f);
 }
 
 static uint64_t mix(uint64_t h, uint64_t value)
@@ -255,7 +266,8 @@ static void step(struct frame *f)
     f->next++;
     arena_load(f->arena);
     choice_take(world, choice);
-    s.result->steps++;
+    if (s.result->steps++ % 1024 == 0)
+        begin_steps();
     struct digest key = digest_of(world);
     f->successors = mix(f->successors, key.a);
     if (f->audited)
@@ -319,6 +331,7 @@ static void begin(const struct bounds *bounds, const struct limits *limits, stru
     table_init(&s.met);
     table_init(&s.calm);
     catch_signals();
+    begin_steps();
 }
 
 void search(const struct bounds *bounds, const struct limits *limits, struct result *result)

@@ -43,7 +43,8 @@ struct part {
     int count;
     enum zkl_role role;
     int under; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
-    bool try_only, try_sync, posted, watch_own, lookahead, alone, leases;
+    bool try_only, try_sync, posted, watch_own, lookahead, alone;
+    int leases; /* so many times the scenario's; 0: none */
     enum zkl_request_kind query;
 };
 
@@ -61,6 +62,8 @@ enum fault {
     FAULT_DENY,    /* a node's owner may not check it any more */
     FAULT_RENEW,   /* a lease is renewed */
     FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
+    FAULT_REFUSE,  /* a server is too busy for a request */
+    FAULT_STARVE,  /* a client's service thread stands still: timers run late */
     FAULTS
 };
 #define BIT(fault) (1u << (fault))
@@ -72,6 +75,9 @@ struct scenario {
     struct part parts[OWNERS];
     unsigned faults; /* which may come: a set of enum fault */
     bool rootless;   /* the paths are made on the way */
+    bool unlinked;   /* the first link is on the way, too, and the first answer over it */
+    bool scarce;     /* no memory for what is made at once: one by one */
+    bool unremoving; /* servers do not know how to remove watches */
     int32_t counter; /* of the paths' nodes at the begin */
     int handoffs_max, retain_ms;
     int permits;
@@ -143,7 +149,7 @@ struct client {
     bool open_current, open_probe;
     bool dead;  /* it was killed */
     bool freed; /* its handles were: nothing more is wanted */
-    bool muted, deaf, behind;
+    bool muted, deaf, starved, behind;
     int sessions; /* it has had */
     int64_t muted_ms, alone_ms;
 };

@@ -1036,6 +1036,12 @@ static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
                                               ZKL_ANSWER_UNIMPLEMENTED, ZKL_ANSWER_BADPATH};
     const struct zkl_request *r = &h->out.first->request;
     unsigned once_in = h->fake->would_not_once_in;
+    if (h->too_busy) {
+        h->too_busy = false;
+        reply->answer = ZKL_ANSWER_LINK;
+        reply->failed_check = r->check_count;
+        return true;
+    }
     if (once_in == 0 || r->kind == ZKL_REQ_NUDGE || !fake_chance(h->fake->prng, once_in))
         return false;
     reply->answer = answers[fake_random(h->fake->prng, sizeof answers / sizeof *answers)];

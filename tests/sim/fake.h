@@ -119,6 +119,7 @@ struct fake_handle {
     bool linked;     /* TCP */
     bool hung_up;    /* by the server; or the link broke in some other way that is noticed at once */
     bool serves_no_more; /* it is about to hang up */
+    bool too_busy;       /* for the next request, which is not carried out */
     bool stuck;      /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;
     bool stalled;  /* the server sits on its answers until any request reaches it */
