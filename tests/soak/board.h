@@ -24,12 +24,24 @@ enum tally {
     MEMBERS,    /* members of those multi-locks, those entered again included */
     AGAIN,      /* what was held already when its multi-lock was granted */
     DOWNGRADED, /* visits that went on as a reader */
+    GUESTS,     /* visits with a client of their own */
     REFUSED,    /* multi-locks that would have made a reader a writer */
     TIMED_OUT,
     CANCELED,
     BUSY,
     UNPROVED, /* grants whose window was over before the thread ran */
     TALLIES
+};
+
+/* What one thread does not give back, for the soak's own test. */
+enum leak {
+    LEAK_NOTHING,
+    LEAK_MEMORY,
+    LEAK_DESCRIPTORS,
+    LEAK_THREADS,
+    LEAK_NODES,
+    LEAK_SESSIONS,
+    LEAKS
 };
 
 /* One thread. It alone writes here. */
@@ -51,14 +63,19 @@ struct witness_path {
 struct board {
     char servers[64];
     uint64_t seed;
-    int trespassers;            /* so many threads do not lock */
+    int trespassers; /* so many threads do not lock */
+    enum leak leak;
     atomic_bool open;           /* the server is there */
     atomic_bool go, stop, quit; /* lock; come to an end; close and exit */
     atomic_int ready, rested;   /* processes */
     atomic_int failed;          /* 1: why is being written; 2: it is there */
-    atomic_bool overlap;        /* that is why */
+    atomic_bool overlap, grown; /* that is why */
     char why[400];              /* the first failure */
     atomic_long asked, started; /* places in queues, in one process: wanted, and begun */
+    /* A look at what may not grow (gauge.h), by its number: all stand still for it while pause is that; a process
+     * tells its heap when weigh is. How many threads, and processes, have done so, for all looks together. */
+    atomic_int pause, weigh, still, weighed;
+    atomic_long heap[SOAK_PROCESSES];
     struct witness_path path[SOAK_PATHS];
     struct seat seat[SOAK_SEATS];
 };

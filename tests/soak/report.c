@@ -16,6 +16,7 @@ const char *tally_name(enum tally tally)
         "members of those multi-locks",
         "held before and entered again",
         "downgrades",
+        "visits with a client of their own",
         "upgrades refused",
         "timeouts",
         "cancels",
