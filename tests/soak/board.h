@@ -11,6 +11,8 @@
 
 #define SOAK_MUTEXES 4 /* the first paths */
 #define SOAK_PATHS 6   /* the others are read-write locks */
+#define SOAK_SEMAPHORE "/soak/permits"
+#define SOAK_PERMITS 3
 #define SOAK_PROCESSES 8
 #define SOAK_SINGLES 2 /* the last processes lock one by one */
 #define SOAK_THREADS 3 /* of each process */
@@ -25,6 +27,7 @@ enum tally {
     AGAIN,      /* what was held already when its multi-lock was granted */
     DOWNGRADED, /* visits that went on as a reader */
     GUESTS,     /* visits with a client of their own */
+    PERMITS,    /* requests for permits that were granted */
     REFUSED,    /* multi-locks that would have made a reader a writer */
     TIMED_OUT,
     CANCELED,
@@ -77,6 +80,7 @@ struct board {
     atomic_int pause, weigh, still, weighed;
     atomic_long heap[SOAK_PROCESSES];
     struct witness_path path[SOAK_PATHS];
+    atomic_int permits; /* that are out */
     struct seat seat[SOAK_SEATS];
 };
 
@@ -96,5 +100,7 @@ const char *half_name(int path, enum access access);
 /* From what its access is to another: in, out, or from WRITING to READING. False, and a failure: not
  * alone. The token counts for who comes in; under_write: a reader that has the writer's. */
 bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token);
+/* So many permits have come, or go (below 0). */
+void witness_permits(struct board *b, int seat, int change);
 
 #endif

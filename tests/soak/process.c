@@ -59,7 +59,9 @@ static int make_handles(struct process *p)
         rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_read(p->rwlocks[i]));
         rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_write(p->rwlocks[i]));
     }
-    return rc;
+    return rc != 0
+               ? rc
+               : zkl_semaphore_new(&p->semaphore, p->client, SOAK_SEMAPHORE, SOAK_PERMITS, NULL);
 }
 
 static int free_handles(struct process *p)
@@ -70,7 +72,7 @@ static int free_handles(struct process *p)
         rc = zkl_mutex_free(p->mutexes[i]);
     for (int i = 0; rc == 0 && i < SOAK_PATHS - SOAK_MUTEXES; i++)
         rc = zkl_rwlock_free(p->rwlocks[i]);
-    return rc;
+    return rc != 0 ? rc : zkl_semaphore_free(p->semaphore);
 }
 
 static int open_client(struct process *p)

@@ -5,9 +5,10 @@
  * cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for each other
  * in a circle, are never inside together, leave nothing behind and do not grow. Method: six
  * processes take random sets of paths by multi-locks, two take them singly in the order of the
- * paths, now and then with a client of their own; a witness in shared memory knows who is inside, a
- * watchdog how long each call takes; now and then, and at the end, all stand still while their
- * sessions live: the server then has no contender and no watch, and no process more than at first. */
+ * paths, now and then with a client of their own; all take permits. A witness in shared memory
+ * knows who is inside, a watchdog how long each call takes. Now and then, and at the end, all stand
+ * still while their sessions live: the server then has no contender and no watch, and no process
+ * more than at first. */
 #include "worker.h"
 
 #include <getopt.h>
@@ -268,10 +269,27 @@ static void lock_and_look(struct soak *soak)
     }
 }
 
+/* A semaphore that stays, so that a watch on it does not go with it. */
+static void make_semaphore(struct soak *soak)
+{
+    static const char *const nodes[] = {"/soak", SOAK_SEMAPHORE, SOAK_SEMAPHORE "/locks",
+                                        SOAK_SEMAPHORE "/leases"};
+    struct wire *wire;
+    int rc = wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS);
+
+    for (size_t i = 0; rc == 0 && i < sizeof nodes / sizeof *nodes; i++)
+        rc = wire_create(wire, nodes[i], "", WIRE_PERSISTENT, NULL, 0);
+    if (rc != 0)
+        board_fail(soak->board, "the semaphore is not made: %d", rc);
+    else
+        wire_close(wire);
+}
+
 static void let_go(struct soak *soak)
 {
     struct board *b = soak->board;
 
+    make_semaphore(soak);
     if (gauge_begin(&soak->gauge, zks_host(), zks_port(soak->server, 0)) != 0)
         board_fail(b, "the server does not answer");
     snprintf(b->servers, sizeof b->servers, "%s", zks_connect_string(soak->server));

@@ -7,7 +7,9 @@
 #include "net.h"
 
 #define UNITS_MAX (2 * SOAK_PATHS + 2)
-#define GUEST_EACH 20 /* visits of a thread */
+/* Visits of a thread. */
+#define GUEST_EACH 20
+#define PERMITS_EACH 7
 
 /* What was acquired by one call and is given back by one: a multi-lock, or (NULL) one place. */
 struct unit {
@@ -285,7 +287,27 @@ static void one_by_one(struct worker *w)
     leave(w, &v);
 }
 
-/* The same with a client of its own: connections, threads and sessions come and go. Nobody cancels. */
+/* What waits for permits watches the children of a path, which stay when others are done. */
+static void some_permits(struct worker *w)
+{
+    struct zkl_permit *permits[SOAK_PERMITS];
+    int count = chance_between(&w->chance, 1, SOAK_PERMITS);
+    const struct set none = {0};
+    struct zkl_wait wait = call_begin(w, "permits", &none, draw_patience(&w->chance));
+    int rc = zkl_semaphore_acquire(w->process->semaphore, count, &wait, permits);
+
+    if (!call_end(w, &wait, rc, PERMITS))
+        return;
+    witness_permits(w->board, w->number, count);
+    work(w);
+    witness_permits(w->board, w->number, -count);
+    for (int i = 0; i < count; i++) {
+        call_say(w, "release of a permit", &none, "");
+        call_check(w, zkl_permit_release(permits[i]), 0);
+    }
+}
+
+/* One by one, with a client of its own: connections, threads and sessions come and go. Nobody cancels. */
 static void one_as_guest(struct worker *w)
 {
     struct process *home = w->process;
@@ -339,6 +361,8 @@ static void visit(struct worker *w, long number)
 {
     if (is_trespasser(w))
         trespass(w);
+    else if (number % PERMITS_EACH == 1)
+        some_permits(w);
     else if (w->process->number < SOAK_PROCESSES - SOAK_SINGLES)
         one_multi(w);
     else if (number % GUEST_EACH == 0)

@@ -17,6 +17,7 @@ struct process {
     struct zkl_client *client;
     struct zkl_mutex *mutexes[SOAK_MUTEXES];
     struct zkl_rwlock *rwlocks[SOAK_PATHS - SOAK_MUTEXES];
+    struct zkl_semaphore *semaphore;
     atomic_bool through;
     pthread_mutex_t mu; /* protects cancels */
     struct zkl_cancel *cancels[SOAK_THREADS];
