@@ -52,12 +52,8 @@ static void log_path(char *path, size_t size, int i)
 static _Noreturn void become(const struct fleet *f, int i, const char *rounds)
 {
     const char *program = name_of(i)[0] == 'o' ? getenv("FLEET_OLD") : FLEET_NEW;
-    const char *argv[8 + WORKERS_MAX] = {program,
-                                         zks_connect_string(server),
-                                         journal,
-                                         name_of(i),
-                                         f->credential != NULL ? f->credential : "",
-                                         rounds};
+    const char *argv[8 + WORKERS_MAX] = {program,    zks_connect_string(server),         journal,
+                                         name_of(i), f->creators_only ? CREDENTIAL : "", rounds};
     int n = 6;
 
     for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++)
@@ -128,6 +124,13 @@ static const char *last_words(int i)
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
+static int open_raw(void)
+{
+    int rc = wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+
+    return rc == 0 ? wire_auth(raw, "digest", CREDENTIAL) : rc;
+}
+
 /* Nothing keeps its session in the background, and a server that stands still for long breaks it. */
 void fleet_keep_raw(void)
 {
@@ -136,7 +139,7 @@ void fleet_keep_raw(void)
     if (raw != NULL)
         wire_abandon(raw);
     raw = NULL;
-    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS));
+    check_ok(open_raw());
 }
 
 /* Take what they say for a moment; false: one has ended without a "done". */
@@ -351,7 +354,7 @@ static int start_server(void **state)
         return -1;
     }
     snprintf(journal, sizeof journal, "%s/journal", zks_dir(server));
-    return wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+    return open_raw();
 }
 
 static int stop_server(void **state)

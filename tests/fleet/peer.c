@@ -174,7 +174,7 @@ static void *thread_main(void *arg)
 
     for (int i = 0; i < rounds; i++) {
         struct hold hold = {0};
-        if (t->handle->settings.ends_late && i % LATE_EACH == LATE_EACH - 1)
+        if (t->handle->settings.ends_late && i % LATE_EACH == 0)
             do
                 lock(t, true, &hold);
             while (!stay_too_long(t, &hold));
