@@ -148,6 +148,7 @@ static bool stay_too_long(struct thread *t, struct hold *hold)
     }
     while (zkl_mutex_still_held(hold->mutex, 0) == 1)
         nap_ns(10000000);
+    nap_ns(2000000); /* "no" is said in the last millisecond, too, in which unlock is in time */
     unlock(t, hold, ZKL_ELOST);
     return in_time;
 }
