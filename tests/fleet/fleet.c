@@ -16,6 +16,7 @@
 #define START_MS 120000
 #define QUIET_MS 120000 /* so long nobody came in: they hang */
 #define GONE_MS 10000
+#define EXPIRED_MS 60000 /* for those of a run that failed, whose processes were killed */
 #define HEAD_START_MS 300 /* for who is to queue behind the guard */
 #define RAW_SESSION_MS 60000
 #define CONTAINER_CHECK_MS 300
@@ -322,6 +323,7 @@ void fleet_check(const struct fleet *f)
     int visits = 0;
 
     fleet_keep_raw();
+    check_wait(count_ephemerals("/") == 0, EXPIRED_MS);
     for (int i = 0; i < PATHS_MAX && f->renewed[i] != NULL; i++)
         before[i] = birth(f->renewed[i]);
     const char *fault = fleet_run(f);
