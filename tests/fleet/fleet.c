@@ -16,7 +16,7 @@
 #define START_MS 120000
 #define QUIET_MS 120000 /* so long nobody came in: they hang */
 #define GONE_MS 10000
-#define EXPIRED_MS 60000 /* for those of a run that failed, whose processes were killed */
+#define EXPIRED_MS 60000  /* for those of a run that failed, whose processes were killed */
 #define HEAD_START_MS 300 /* for who is to queue behind the guard */
 #define RAW_SESSION_MS 60000
 #define CONTAINER_CHECK_MS 300

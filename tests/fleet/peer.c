@@ -94,7 +94,7 @@ static struct zkl_wait wait_of(struct thread *t, bool late, int passed)
     return wait;
 }
 
-/* Again and again, where a try or a short deadline is what is wanted. */
+/* Again and again, where a try, a short deadline or what others say is what is wanted. */
 static void lock(struct thread *t, bool late, struct hold *hold)
 {
     const struct settings *s = &t->handle->settings;
@@ -105,7 +105,8 @@ static void lock(struct thread *t, bool late, struct hold *hold)
         if (rc == 0)
             return;
         bool again = (s->tries && (rc == ZKL_EBUSY || rc == ZKL_EUNPROVED)) ||
-                     (s->timed && rc == ZKL_ETIMEDOUT);
+                     (s->timed && rc == ZKL_ETIMEDOUT) ||
+                     (s->permits == 0 && rc == ZKL_EMISMATCH); /* nobody has said how many, yet */
         if (!again)
             give_up(t, "lock", rc);
         nap_ns(200000 + below(t, 1800000));
