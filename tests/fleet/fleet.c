@@ -16,6 +16,7 @@
 #define START_MS 120000
 #define QUIET_MS 120000 /* so long nobody came in: they hang */
 #define GONE_MS 10000
+#define EXPIRED_MS 60000  /* for those of a run that failed, whose processes were killed */
 #define HEAD_START_MS 300 /* for who is to queue behind the guard */
 #define RAW_SESSION_MS 60000
 #define CONTAINER_CHECK_MS 300
@@ -52,12 +53,8 @@ static void log_path(char *path, size_t size, int i)
 static _Noreturn void become(const struct fleet *f, int i, const char *rounds)
 {
     const char *program = name_of(i)[0] == 'o' ? getenv("FLEET_OLD") : FLEET_NEW;
-    const char *argv[8 + WORKERS_MAX] = {program,
-                                         zks_connect_string(server),
-                                         journal,
-                                         name_of(i),
-                                         f->credential != NULL ? f->credential : "",
-                                         rounds};
+    const char *argv[8 + WORKERS_MAX] = {program,    zks_connect_string(server),         journal,
+                                         name_of(i), f->creators_only ? CREDENTIAL : "", rounds};
     int n = 6;
 
     for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++)
@@ -128,6 +125,13 @@ static const char *last_words(int i)
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
+static int open_raw(void)
+{
+    int rc = wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+
+    return rc == 0 ? wire_auth(raw, "digest", CREDENTIAL) : rc;
+}
+
 /* Nothing keeps its session in the background, and a server that stands still for long breaks it. */
 void fleet_keep_raw(void)
 {
@@ -136,7 +140,7 @@ void fleet_keep_raw(void)
     if (raw != NULL)
         wire_abandon(raw);
     raw = NULL;
-    check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS));
+    check_ok(open_raw());
 }
 
 /* Take what they say for a moment; false: one has ended without a "done". */
@@ -319,6 +323,7 @@ void fleet_check(const struct fleet *f)
     int visits = 0;
 
     fleet_keep_raw();
+    check_wait(count_ephemerals("/") == 0, EXPIRED_MS);
     for (int i = 0; i < PATHS_MAX && f->renewed[i] != NULL; i++)
         before[i] = birth(f->renewed[i]);
     const char *fault = fleet_run(f);
@@ -351,7 +356,7 @@ static int start_server(void **state)
         return -1;
     }
     snprintf(journal, sizeof journal, "%s/journal", zks_dir(server));
-    return wire_open(&raw, zks_host(), zks_port(server, 0), RAW_SESSION_MS);
+    return open_raw();
 }
 
 static int stop_server(void **state)

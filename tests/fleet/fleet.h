@@ -20,7 +20,7 @@ struct fleet {
         *workers[WORKERS_MAX]; /* of each process; NULL: no more. As peer-handle.c reads them */
     const char *trespasser;    /* another worker, of the first new process */
     int permits;               /* of each place; 0: one */
-    const char *credential;    /* NULL: none, and open to anybody */
+    bool creators_only;        /* nodes open only to CREDENTIAL; else to anybody */
     double share_min;          /* percent of visits that follow one of the other library */
     const char *renewed[PATHS_MAX]; /* paths that are to be made anew by this run */
     const char *guarded;            /* a contender that keeps this path from being collected before
@@ -30,7 +30,9 @@ struct fleet {
 extern struct zks *server;
 extern struct wire *raw;
 
-/* It has a session that lives. */
+#define CREDENTIAL "fleet:secret"
+
+/* It has a session that lives, and sees everything. */
 void fleet_keep_raw(void);
 
 #define GUARD "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"

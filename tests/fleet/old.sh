@@ -34,6 +34,7 @@ peer()
         $here/peer.c $here/peer-handle.c "$old/build/src/libzklock.a" -lzookeeper_mt -lpthread
 }
 
+mkdir -p "$folder" || exit 1
 if [ ! -f "$old/build/src/libzklock.a" ]; then
     if ! command -v git >/dev/null || ! has_commit; then
         echo "git, or commit $commit of a whole checkout, is not here"

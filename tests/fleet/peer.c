@@ -94,7 +94,7 @@ static struct zkl_wait wait_of(struct thread *t, bool late, int passed)
     return wait;
 }
 
-/* Again and again, where a try or a short deadline is what is wanted. */
+/* Again and again, where a try, a short deadline or what others say is what is wanted. */
 static void lock(struct thread *t, bool late, struct hold *hold)
 {
     const struct settings *s = &t->handle->settings;
@@ -105,7 +105,8 @@ static void lock(struct thread *t, bool late, struct hold *hold)
         if (rc == 0)
             return;
         bool again = (s->tries && (rc == ZKL_EBUSY || rc == ZKL_EUNPROVED)) ||
-                     (s->timed && rc == ZKL_ETIMEDOUT);
+                     (s->timed && rc == ZKL_ETIMEDOUT) ||
+                     (s->permits == 0 && rc == ZKL_EMISMATCH); /* nobody has said how many, yet */
         if (!again)
             give_up(t, "lock", rc);
         nap_ns(200000 + below(t, 1800000));
@@ -148,6 +149,7 @@ static bool stay_too_long(struct thread *t, struct hold *hold)
     }
     while (zkl_mutex_still_held(hold->mutex, 0) == 1)
         nap_ns(10000000);
+    nap_ns(2000000); /* "no" is said in the last millisecond, too, in which unlock is in time */
     unlock(t, hold, ZKL_ELOST);
     return in_time;
 }
@@ -174,7 +176,7 @@ static void *thread_main(void *arg)
 
     for (int i = 0; i < rounds; i++) {
         struct hold hold = {0};
-        if (t->handle->settings.ends_late && i % LATE_EACH == LATE_EACH - 1)
+        if (t->handle->settings.ends_late && i % LATE_EACH == 0)
             do
                 lock(t, true, &hold);
             while (!stay_too_long(t, &hold));

@@ -166,3 +166,14 @@ bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t 
     b->seat[seat].access[path] = (int)to;
     return true;
 }
+
+void witness_permits(struct board *b, int seat, int change)
+{
+    int out = atomic_fetch_add(&b->permits, change) + change;
+
+    if (out <= SOAK_PERMITS)
+        return;
+    b->overlap = true;
+    board_fail(b, "overlap: %d permits of %d are out since process %d came in", out, SOAK_PERMITS,
+               seat / SOAK_THREADS);
+}

@@ -11,6 +11,8 @@
 
 #define SOAK_MUTEXES 4 /* the first paths */
 #define SOAK_PATHS 6   /* the others are read-write locks */
+#define SOAK_SEMAPHORE "/soak/permits"
+#define SOAK_PERMITS 3
 #define SOAK_PROCESSES 8
 #define SOAK_SINGLES 2 /* the last processes lock one by one */
 #define SOAK_THREADS 3 /* of each process */
@@ -24,12 +26,25 @@ enum tally {
     MEMBERS,    /* members of those multi-locks, those entered again included */
     AGAIN,      /* what was held already when its multi-lock was granted */
     DOWNGRADED, /* visits that went on as a reader */
+    GUESTS,     /* visits with a client of their own */
+    PERMITS,    /* requests for permits that were granted */
     REFUSED,    /* multi-locks that would have made a reader a writer */
     TIMED_OUT,
     CANCELED,
     BUSY,
     UNPROVED, /* grants whose window was over before the thread ran */
     TALLIES
+};
+
+/* What one thread does not give back, for the soak's own test. */
+enum leak {
+    LEAK_NOTHING,
+    LEAK_MEMORY,
+    LEAK_DESCRIPTORS,
+    LEAK_THREADS,
+    LEAK_NODES,
+    LEAK_SESSIONS,
+    LEAKS
 };
 
 /* One thread. It alone writes here. */
@@ -51,15 +66,21 @@ struct witness_path {
 struct board {
     char servers[64];
     uint64_t seed;
-    int trespassers;            /* so many threads do not lock */
+    int trespassers; /* so many threads do not lock */
+    enum leak leak;
     atomic_bool open;           /* the server is there */
     atomic_bool go, stop, quit; /* lock; come to an end; close and exit */
     atomic_int ready, rested;   /* processes */
     atomic_int failed;          /* 1: why is being written; 2: it is there */
-    atomic_bool overlap;        /* that is why */
+    atomic_bool overlap, grown; /* that is why */
     char why[400];              /* the first failure */
     atomic_long asked, started; /* places in queues, in one process: wanted, and begun */
+    /* A look at what may not grow (gauge.h), by its number: all stand still for it while pause is that; a process
+     * tells its heap when weigh is. How many threads, and processes, have done so, for all looks together. */
+    atomic_int pause, weigh, still, weighed;
+    atomic_long heap[SOAK_PROCESSES];
     struct witness_path path[SOAK_PATHS];
+    atomic_int permits; /* that are out */
     struct seat seat[SOAK_SEATS];
 };
 
@@ -79,5 +100,7 @@ const char *half_name(int path, enum access access);
 /* From what its access is to another: in, out, or from WRITING to READING. False, and a failure: not
  * alone. The token counts for who comes in; under_write: a reader that has the writer's. */
 bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token);
+/* So many permits have come, or go (below 0). */
+void witness_permits(struct board *b, int seat, int change);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -58,7 +59,9 @@ static int make_handles(struct process *p)
         rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_read(p->rwlocks[i]));
         rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_write(p->rwlocks[i]));
     }
-    return rc;
+    return rc != 0
+               ? rc
+               : zkl_semaphore_new(&p->semaphore, p->client, SOAK_SEMAPHORE, SOAK_PERMITS, NULL);
 }
 
 static int free_handles(struct process *p)
@@ -69,7 +72,7 @@ static int free_handles(struct process *p)
         rc = zkl_mutex_free(p->mutexes[i]);
     for (int i = 0; rc == 0 && i < SOAK_PATHS - SOAK_MUTEXES; i++)
         rc = zkl_rwlock_free(p->rwlocks[i]);
-    return rc;
+    return rc != 0 ? rc : zkl_semaphore_free(p->semaphore);
 }
 
 static int open_client(struct process *p)
@@ -86,15 +89,43 @@ static int open_client(struct process *p)
     return zkl_client_open(&p->client, &options);
 }
 
+/* All is released by now. */
+int process_part(struct process *p)
+{
+    bool wrong = went_wrong(p, "free", free_handles(p));
+
+    wrong = went_wrong(p, "close", zkl_client_close(p->client, OPEN_MS)) || wrong;
+    wrong = went_wrong(p, "free", zkl_client_free(p->client)) || wrong;
+    return wrong ? 1 : 0;
+}
+
+int process_join(struct process *p)
+{
+    return went_wrong(p, "open", open_client(p)) || went_wrong(p, "new", make_handles(p)) ? 1 : 0;
+}
+
 /* --- the threads ------------------------------------------------------------------------------ */
+
+/* Tell the heap in use, once for each time that it is asked for. */
+static void weigh(struct process *p, int *told)
+{
+    struct mallinfo2 heap = mallinfo2();
+
+    *told = p->board->weigh;
+    p->board->heap[p->number] = (long)(heap.uordblks + heap.hblkhd);
+    p->board->weighed++;
+}
 
 /* Sets the cancel object of one of the threads, if its call has one, now and then. */
 static void *canceller_main(void *arg)
 {
     struct process *p = arg;
     uint64_t chance = p->board->seed + 1000 + (uint64_t)p->number;
+    int told = 0;
 
     while (!p->through) {
+        if (p->board->weigh != told)
+            weigh(p, &told);
         net_nap_ms(chance_between(&chance, 1, 12));
         pthread_mutex_lock(&p->mu);
         zkl_cancel_set(p->cancels[chance_between(&chance, 0, SOAK_THREADS - 1)]);
@@ -132,28 +163,18 @@ static void wait_for(atomic_bool *sign)
         net_nap_ms(2);
 }
 
-/* All is released by now, and looked at by the parent while the session lives. */
-static int close_client(struct process *p)
-{
-    bool wrong = went_wrong(p, "free", free_handles(p));
-
-    wrong = went_wrong(p, "close", zkl_client_close(p->client, OPEN_MS)) || wrong;
-    wrong = went_wrong(p, "free", zkl_client_free(p->client)) || wrong;
-    return wrong ? 1 : 0;
-}
-
 int process_run(struct board *board, int number)
 {
     struct process p = {.board = board, .number = number, .mu = PTHREAD_MUTEX_INITIALIZER};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     wait_for(&board->open);
-    if (went_wrong(&p, "open", open_client(&p)) || went_wrong(&p, "new", make_handles(&p)))
+    if (process_join(&p) != 0)
         return 1;
     board->ready++;
     wait_for(&board->go);
     run_threads(&p);
     board->rested++;
-    wait_for(&board->quit);
-    return close_client(&p);
+    wait_for(&board->quit); /* the parent looks meanwhile, and all is released */
+    return process_part(&p);
 }

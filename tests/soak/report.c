@@ -16,6 +16,8 @@ const char *tally_name(enum tally tally)
         "members of those multi-locks",
         "held before and entered again",
         "downgrades",
+        "visits with a client of their own",
+        "requests for permits granted",
         "upgrades refused",
         "timeouts",
         "cancels",
@@ -61,7 +63,8 @@ static void report_fairness(FILE *to, const struct board *b, const char *kind, i
 
 void report_figures(FILE *to, const struct board *b, double seconds, double requests)
 {
-    long all = board_sum(b, 0, SOAK_SEATS, MULTI) + board_sum(b, 0, SOAK_SEATS, SINGLE);
+    long all = board_sum(b, 0, SOAK_SEATS, MULTI) + board_sum(b, 0, SOAK_SEATS, SINGLE) +
+               board_sum(b, 0, SOAK_SEATS, PERMITS);
 
     fprintf(to, "soak: %.1f s, seed %llu\n", seconds, (unsigned long long)b->seed);
     for (int i = 0; i < TALLIES; i++)

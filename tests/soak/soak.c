@@ -3,10 +3,12 @@
  *
  * Goal: many processes that lock the same paths all at once, in whatever order they name them, with
  * cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for each other
- * in a circle, are never inside together, and leave nothing behind. Method: six processes take
- * random sets of paths by multi-locks, two take them singly in the order of the paths; a witness in
- * shared memory knows who is inside, a watchdog how long each call takes; at the end, while all
- * sessions live, the server has no contender and no watch. */
+ * in a circle, are never inside together, leave nothing behind and do not grow. Method: six
+ * processes take random sets of paths by multi-locks, two take them singly in the order of the
+ * paths, now and then with a client of their own; all take permits. A witness in shared memory
+ * knows who is inside, a watchdog how long each call takes. Now and then, and at the end, all stand
+ * still while their sessions live: the server then has no contender and no watch, and no process
+ * more than at first. */
 #include "worker.h"
 
 #include <getopt.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "fourlw.h"
+#include "gauge.h"
 #include "length.h"
 #include "net.h"
 #include "option.h"
@@ -26,7 +29,6 @@
 #include "zkserver.h"
 
 #define READY_MS 60000
-#define REST_MS 10000 /* for deletes that go on behind the back of who timed out */
 #define LOOK_MS 20
 
 struct soak {
@@ -34,7 +36,8 @@ struct soak {
     struct zks *server;
     pid_t pids[SOAK_PROCESSES];
     int seconds, bound_s;
-    double ran_s, requests;
+    double ran_s, requests; /* what they are at rest left out */
+    struct gauge gauge;
 };
 
 static const char usage_text[] =
@@ -44,9 +47,24 @@ static const char usage_text[] =
     "  --seed N      of all random choices (the clock)\n"
     "  --no-lock N   so many threads (1 to 7) do not lock: the witness must see it, or the soak "
     "fails\n"
+    "  --leak WHAT   one thread keeps memory, descriptors, threads, nodes or sessions: to be seen, "
+    "too\n"
     "  --help        this text\n";
 
 /* --- options ---------------------------------------------------------------------------------- */
+
+static enum leak leak_named(const char *name)
+{
+    static const char *const names[LEAKS] = {"",        "memory", "descriptors",
+                                             "threads", "nodes",  "sessions"};
+
+    for (int i = LEAK_MEMORY; i < LEAKS; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return (enum leak)i;
+    }
+    fprintf(stderr, "soak: --leak %s: not known\n", name);
+    exit(2);
+}
 
 static void set_option(struct soak *soak, int option, const char *value)
 {
@@ -63,6 +81,9 @@ static void set_option(struct soak *soak, int option, const char *value)
     case 'n':
         soak->board->trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
         break;
+    case 'l':
+        soak->board->leak = leak_named(value);
+        break;
     case 'h':
         fputs(usage_text, stdout);
         exit(0);
@@ -75,9 +96,13 @@ static void set_option(struct soak *soak, int option, const char *value)
 static void parse(struct soak *soak, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seconds", required_argument, NULL, 's'}, {"bound", required_argument, NULL, 'b'},
-        {"seed", required_argument, NULL, 'r'},    {"no-lock", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"seconds", required_argument, NULL, 's'},
+        {"bound", required_argument, NULL, 'b'},
+        {"seed", required_argument, NULL, 'r'},
+        {"no-lock", required_argument, NULL, 'n'},
+        {"leak", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -172,35 +197,48 @@ static bool watch(struct soak *soak, const atomic_int *sign, int n, int ms)
 
 /* --- at rest ---------------------------------------------------------------------------------- */
 
-static int children(struct wire *wire)
+static void grows(struct soak *soak, const char *why)
 {
-    int all = 0;
-
-    for (int i = 0; i < SOAK_PATHS; i++) {
-        int n = wire_count(wire, soak_path(i));
-        if (n < 0 && n != WIRE_NONODE)
-            return n;
-        all += n > 0 ? n : 0;
-    }
-    return all;
+    soak->board->grown = !board_failed(soak->board);
+    board_fail(soak->board, "%s", why);
 }
 
 /* All sessions live still, so it was the library that removed everything. */
-static void check_rest(struct soak *soak, struct wire *wire)
+static void check_rest(struct soak *soak)
 {
-    int port = zks_port(soak->server, 0), nodes, watches, sessions;
-    int64_t end_ms = net_now_ms() + REST_MS;
+    char why[300];
 
-    do {
-        net_nap_ms(LOOK_MS);
-        nodes = children(wire);
-        watches = flw_watch_count(zks_host(), port, NULL);
-    } while ((nodes != 0 || watches != 0) && net_now_ms() < end_ms);
-    sessions = flw_connections(zks_host(), port);
-    if (nodes != 0 || watches != 0)
-        board_fail(soak->board, "left behind: %d nodes and %d watches", nodes, watches);
-    else if (sessions != SOAK_PROCESSES + 1)
-        board_fail(soak->board, "%d sessions instead of %d", sessions, SOAK_PROCESSES + 1);
+    if (gauge_look(&soak->gauge, soak->pids, why, sizeof why) != 0)
+        grows(soak, why);
+}
+
+/* All stand still for it. */
+static void look(struct soak *soak, double at_s)
+{
+    struct board *b = soak->board;
+    int number = soak->gauge.count + 1, patience_ms = 2000 * soak->bound_s;
+
+    b->pause = number;
+    if (!watch(soak, &b->still, SOAK_SEATS * number, patience_ms))
+        board_fail(b, "not all threads stand still for a look");
+    else
+        check_rest(soak);
+    if (!board_failed(b)) {
+        b->weigh = number;
+        if (watch(soak, &b->weighed, SOAK_PROCESSES * number, patience_ms))
+            gauge_weigh(&soak->gauge, soak->pids, b, at_s);
+        else
+            board_fail(b, "not all processes have told their heaps");
+    }
+    b->pause = 0;
+}
+
+static void check_trend(struct soak *soak)
+{
+    char why[300];
+
+    if (gauge_trend(&soak->gauge, why, sizeof why) != 0)
+        grows(soak, why);
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */
@@ -213,21 +251,55 @@ static int64_t requests(const struct soak *soak)
     return n;
 }
 
+/* A short run has fewer looks, but enough for the trend. */
+static void lock_and_look(struct soak *soak)
+{
+    int64_t begun_ms = net_now_ms(), end_ms = begun_ms + INT64_C(1000) * soak->seconds;
+    int each_ms = 1000 * soak->seconds / GAUGE_LOOKS;
+
+    each_ms = each_ms < 1000 ? 1000 : each_ms;
+    while ((net_now_ms() < end_ms || soak->gauge.count < GAUGE_LOOKS_MIN) &&
+           !board_failed(soak->board)) {
+        int64_t from_ms = net_now_ms(), before = requests(soak);
+        watch(soak, NULL, 0, each_ms);
+        soak->ran_s += (double)(net_now_ms() - from_ms) / 1000;
+        soak->requests += (double)(requests(soak) - before);
+        if (!board_failed(soak->board))
+            look(soak, (double)(net_now_ms() - begun_ms) / 1000);
+    }
+}
+
+/* A semaphore that stays, so that a watch on it does not go with it. */
+static void make_semaphore(struct soak *soak)
+{
+    static const char *const nodes[] = {"/soak", SOAK_SEMAPHORE, SOAK_SEMAPHORE "/locks",
+                                        SOAK_SEMAPHORE "/leases"};
+    struct wire *wire;
+    int rc = wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS);
+
+    for (size_t i = 0; rc == 0 && i < sizeof nodes / sizeof *nodes; i++)
+        rc = wire_create(wire, nodes[i], "", WIRE_PERSISTENT, NULL, 0);
+    if (rc != 0)
+        board_fail(soak->board, "the semaphore is not made: %d", rc);
+    else
+        wire_close(wire);
+}
+
 static void let_go(struct soak *soak)
 {
     struct board *b = soak->board;
 
+    make_semaphore(soak);
+    if (gauge_begin(&soak->gauge, zks_host(), zks_port(soak->server, 0)) != 0)
+        board_fail(b, "the server does not answer");
     snprintf(b->servers, sizeof b->servers, "%s", zks_connect_string(soak->server));
     b->open = true;
     if (!watch(soak, &b->ready, SOAK_PROCESSES, READY_MS)) {
         board_fail(b, "%d of %d processes are ready", b->ready, SOAK_PROCESSES);
         return;
     }
-    int64_t before = requests(soak), begun_ms = net_now_ms();
     b->go = true;
-    watch(soak, NULL, 0, 1000 * soak->seconds);
-    soak->ran_s = (double)(net_now_ms() - begun_ms) / 1000;
-    soak->requests = (double)(requests(soak) - before);
+    lock_and_look(soak);
     b->stop = true;
     if (!watch(soak, &b->rested, SOAK_PROCESSES, 2000 * soak->bound_s))
         board_fail(b, "%d of %d processes have come to an end", b->rested, SOAK_PROCESSES);
@@ -244,10 +316,18 @@ static void close_all(struct soak *soak)
         board_fail(soak->board, "not all processes have closed and exited");
 }
 
-/* All stand still, so what is said fits together. Their sessions live on meanwhile. */
-static void report_failure(struct soak *soak, struct wire *wire)
+/* It failed as it was told to. */
+static bool is_meant(const struct board *b)
 {
-    if (soak->board->trespassers > 0 && soak->board->overlap) {
+    return (b->trespassers > 0 && b->overlap) || (b->leak != LEAK_NOTHING && b->grown);
+}
+
+/* All stand still, so what is said fits together. Their sessions live on meanwhile. */
+static void report_failure(struct soak *soak)
+{
+    struct wire *wire = NULL;
+
+    if (is_meant(soak->board)) {
         printf("soak: the witness says: %s\n", soak->board->why);
         kill_all(soak);
         return;
@@ -255,7 +335,9 @@ static void report_failure(struct soak *soak, struct wire *wire)
     printf("soak: FAILED: %s\n", soak->board->why);
     signal_all(soak, SIGSTOP);
     report_threads(stdout, soak->board);
-    report_queues(stdout, wire);
+    if (wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS) == 0)
+        report_queues(stdout, wire);
+    wire_close(wire);
     kill_all(soak);
 }
 
@@ -276,35 +358,48 @@ static void check_figures(struct soak *soak)
 
 static void run(struct soak *soak)
 {
-    struct wire *wire = NULL;
-
     let_go(soak);
-    if (wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS) != 0)
-        board_fail(soak->board, "the server does not answer");
     if (!board_failed(soak->board))
-        check_rest(soak, wire);
+        check_rest(soak);
+    if (!board_failed(soak->board))
+        check_trend(soak);
     if (!board_failed(soak->board))
         check_figures(soak);
     if (!board_failed(soak->board))
         close_all(soak);
     if (board_failed(soak->board))
-        report_failure(soak, wire);
+        report_failure(soak);
     if (soak->ran_s > 0)
         report_figures(stdout, soak->board, soak->ran_s, soak->requests);
-    wire_close(wire);
+    gauge_report(stdout, &soak->gauge);
 }
 
 static int verdict(const struct board *b)
 {
-    if (b->trespassers == 0)
+    if (b->trespassers == 0 && b->leak == LEAK_NOTHING)
         return board_failed(b) ? 1 : 0;
-    printf("soak: who did not lock was %s\n", b->overlap ? "seen, as is right" : "NOT SEEN");
-    return b->overlap ? 0 : 1;
+    printf("soak: %s was %s\n", b->leak ? "what grew" : "who did not lock",
+           is_meant(b) ? "seen, as is right" : "NOT SEEN");
+    return is_meant(b) ? 0 : 1;
+}
+
+/* Begin again without what glibc's malloc keeps for each thread, which counts as in use: without it a heap at rest is
+ * the same to a few KB. It is read before main. */
+static void without_caches(char **argv)
+{
+    static const char tunables[] = "GLIBC_TUNABLES";
+
+    if (getenv(tunables) == NULL && setenv(tunables, "glibc.malloc.tcache_count=0", 1) == 0)
+        execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv)
 {
-    struct zks_options options = {.container_check_ms = 300}; /* so that paths go and come again */
+    without_caches(argv);
+    /* Paths go and come again; the server's own files don't pile up. */
+    struct zks_options options = {.container_check_ms = 300,
+                                  .cfg_extra =
+                                      "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};
     struct soak soak = {.board = board_new()};
     char err[512];
     int rc = zks_available(err, sizeof err);

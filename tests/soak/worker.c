@@ -7,6 +7,9 @@
 #include "net.h"
 
 #define UNITS_MAX (2 * SOAK_PATHS + 2)
+/* Visits of a thread. */
+#define GUEST_EACH 20
+#define PERMITS_EACH 7
 
 /* What was acquired by one call and is given back by one: a multi-lock, or (NULL) one place. */
 struct unit {
@@ -284,6 +287,42 @@ static void one_by_one(struct worker *w)
     leave(w, &v);
 }
 
+/* What waits for permits watches the children of a path, which stay when others are done. */
+static void some_permits(struct worker *w)
+{
+    struct zkl_permit *permits[SOAK_PERMITS];
+    int count = chance_between(&w->chance, 1, SOAK_PERMITS);
+    const struct set none = {0};
+    struct zkl_wait wait = call_begin(w, "permits", &none, draw_patience(&w->chance));
+    int rc = zkl_semaphore_acquire(w->process->semaphore, count, &wait, permits);
+
+    if (!call_end(w, &wait, rc, PERMITS))
+        return;
+    witness_permits(w->board, w->number, count);
+    work(w);
+    witness_permits(w->board, w->number, -count);
+    for (int i = 0; i < count; i++) {
+        call_say(w, "release of a permit", &none, "");
+        call_check(w, zkl_permit_release(permits[i]), 0);
+    }
+}
+
+/* One by one, with a client of its own: connections, threads and sessions come and go. Nobody cancels. */
+static void one_as_guest(struct worker *w)
+{
+    struct process *home = w->process;
+    struct process guest = {
+        .board = w->board, .number = home->number, .mu = PTHREAD_MUTEX_INITIALIZER};
+
+    if (process_join(&guest) != 0)
+        return;
+    w->process = &guest;
+    one_by_one(w);
+    w->process = home;
+    process_part(&guest);
+    count_in(w, GUESTS);
+}
+
 /* Who does not lock, for the witness's own test. */
 static void trespass(struct worker *w)
 {
@@ -306,19 +345,43 @@ static bool is_trespasser(const struct worker *w)
     return w->number % SOAK_THREADS == 0 && process >= 1 && process <= w->board->trespassers;
 }
 
+/* While the parent looks. Between two looks each thread has at least one visit. */
+static void stand_still(struct worker *w)
+{
+    int look = w->board->pause;
+
+    if (look == 0)
+        return;
+    w->board->still++;
+    while (w->board->pause == look && goes_on(w))
+        net_nap_ms(2);
+}
+
+static void visit(struct worker *w, long number)
+{
+    if (is_trespasser(w))
+        trespass(w);
+    else if (number % PERMITS_EACH == 1)
+        some_permits(w);
+    else if (w->process->number < SOAK_PROCESSES - SOAK_SINGLES)
+        one_multi(w);
+    else if (number % GUEST_EACH == 0)
+        one_as_guest(w);
+    else
+        one_by_one(w);
+}
+
 void *worker_main(void *arg)
 {
     struct worker *w = arg;
 
     w->seat->pid = getpid();
     w->seat->tid = gettid();
-    while (goes_on(w)) {
-        if (is_trespasser(w))
-            trespass(w);
-        else if (w->process->number < SOAK_PROCESSES - SOAK_SINGLES)
-            one_multi(w);
-        else
-            one_by_one(w);
+    for (long number = 0; goes_on(w); number++) {
+        visit(w, number);
+        if (w->number == SOAK_THREADS)
+            leak_some(w->board);
+        stand_still(w);
     }
     return NULL;
 }

@@ -17,6 +17,7 @@ struct process {
     struct zkl_client *client;
     struct zkl_mutex *mutexes[SOAK_MUTEXES];
     struct zkl_rwlock *rwlocks[SOAK_PATHS - SOAK_MUTEXES];
+    struct zkl_semaphore *semaphore;
     atomic_bool through;
     pthread_mutex_t mu; /* protects cancels */
     struct zkl_cancel *cancels[SOAK_THREADS];
@@ -35,8 +36,15 @@ struct worker {
 /* What the forked process does; returns its exit status. */
 int process_run(struct board *board, int number);
 
+/* A client and its handles; the board and the number are set. 0, or 1 and a failure. */
+int process_join(struct process *p);
+int process_part(struct process *p);
+
 /* One thread, until the board says stop. arg: a struct worker. */
 void *worker_main(void *arg);
+
+/* Not to give back what the board says. */
+void leak_some(struct board *board);
 
 /* --- one call --------------------------------------------------------------------------------- */
 
