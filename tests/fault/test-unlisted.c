@@ -196,7 +196,7 @@ static void nobody_slips_in_as_paths_come_and_go(void **state)
     pthread_t threads[3];
 
     (void)state;
-    r.rounds = (int)test_length(100000, 4000);
+    r.rounds = (int)test_length(100000, 2000);
     r.often = user_at(zks_connect_string(server), r.path);
     r.rarely = user_at(zks_connect_string(server), r.path);
     atomic_store(&r.turnstile->go, true);
