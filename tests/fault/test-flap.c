@@ -110,7 +110,8 @@ static void *work(void *arg)
         int rc = wish(w, w->mutex[which]);
         if (rc == 0)
             visit(w, which);
-        else if (rc == ZKL_EBUSY || rc == ZKL_ETIMEDOUT || rc == ZKL_ECANCELED)
+        else if (rc == ZKL_EBUSY || rc == ZKL_ETIMEDOUT || rc == ZKL_ECANCELED ||
+                 rc == ZKL_EUNPROVED) /* a try over a link that is too new */
             w->ended++;
         else
             w->odd = rc;
@@ -166,7 +167,7 @@ static void check_witness(struct witness *witness, int64_t connects)
     check_num(v.disorder, ==, 0);
     check_num(v.lost + v.other, ==, 0);
     check_num(v.unconfirmed, <=, connects);
-    check_num(v.given_back, >, 20);
+    check_num(v.given_back, >, 5); /* a busy machine gets no further in that time */
     witness_fini(witness);
 }
 
