@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/clock.h"
 #include "hold.h"
 
 #define MS INT64_C(1000000)
@@ -238,7 +239,7 @@ static void deliver_dropped(const struct zkl_log *log, uint64_t dropped)
 {
     struct zkl_log_record record = {.event = new_event(ZKL_LOG_DROPPED, ZKL_LOG_WARNING)};
     record.event.size = sizeof record.event;
-    record.event.time_ns = zkl_now_ns();
+    record.event.time_ns = zkl_clock_mono_ns();
     record.event.dropped = dropped;
     deliver(log, &record);
 }
