@@ -5,6 +5,8 @@
 
 #include "proxy.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +25,33 @@ struct scene {
     struct zkl_client *client;
     struct zkl_mutex *next;
     int64_t struck_ns; /* when the loss began */
+    pthread_t sleeper;
+    atomic_bool over;
+    atomic_llong
+        late_ms; /* the longest time by which a short sleep took longer, in all since then */
 };
+
+/* A machine that has too much else to do lets the guard wait like anybody. */
+static void *sleep_on_and_on(void *arg)
+{
+    struct scene *s = arg;
+
+    while (!atomic_load(&s->over)) {
+        int64_t before_ms = net_now_ms();
+        net_nap_ms(5);
+        int64_t late_ms = net_now_ms() - before_ms - 5;
+        if (late_ms > 1)
+            atomic_fetch_add(&s->late_ms, late_ms);
+    }
+    return NULL;
+}
 
 static void begin(struct scene *s, const char *session, const char *how)
 {
-    *s = (struct scene){.worked = worked_new(), .path = cluster_path("loss")};
+    s->worked = worked_new();
+    s->path = cluster_path("loss");
+    atomic_init(&s->over, false);
+    atomic_init(&s->late_ms, 0);
     check_ok(proxy_start(&s->proxy, zks_host(), zks_port(server, 0)));
     set_session(session);
     s->client = cluster_client();
@@ -35,6 +59,7 @@ static void begin(struct scene *s, const char *session, const char *how)
     s->tool = tool_run("run", "-v", "--servers", proxy_address(s->proxy), s->path, "--", WORK,
                        s->worked.name, "0", how);
     worked_wait(&s->worked, 1);
+    check_num(pthread_create(&s->sleeper, NULL, sleep_on_and_on, s), ==, 0);
     s->struck_ns = net_boot_ns();
 }
 
@@ -48,7 +73,8 @@ static void check_dead_in_time(struct scene *s)
     check_ok(zkl_mutex_unlock(s->next));
 }
 
-/* What the guard saw: that the command was dead so long before the window's end. */
+/* What the guard saw: that the command was dead so long before the window's end, but for what the machine took from
+ * everybody. */
 static void check_spare(const struct scene *s)
 {
     const char *text = strstr(tool_text(&s->tool), "the command is gone, ");
@@ -56,7 +82,7 @@ static void check_spare(const struct scene *s)
 
     check_true(text != NULL);
     check_num(sscanf(text, "the command is gone, %d ms", &spare_ms), ==, 1);
-    check_num(spare_ms, >, 0);
+    check_num(spare_ms, >, -atomic_load(&s->late_ms));
 }
 
 static void check_lost(struct scene *s, const char *words)
@@ -68,6 +94,9 @@ static void check_lost(struct scene *s, const char *words)
 
 static void end(struct scene *s)
 {
+    atomic_store(&s->over, true);
+    if (s->sleeper)
+        pthread_join(s->sleeper, NULL);
     cluster_free(s->client, s->next);
     proxy_stop(s->proxy);
     worked_free(&s->worked);
@@ -197,8 +226,8 @@ static struct tool run_unread(struct scene *s, int *unread)
     if (tool.pid == 0) {
         tool_default_signals();
         dup2(ends[1], STDERR_FILENO);
-        execl(ZKLOCK, ZKLOCK, "run", "-v", "--servers", proxy_address(s->proxy), s->path, "--", WORK,
-              s->worked.name, "0", "stubborn", (char *)NULL);
+        execl(ZKLOCK, ZKLOCK, "run", "-v", "--servers", proxy_address(s->proxy), s->path, "--",
+              WORK, s->worked.name, "0", "stubborn", (char *)NULL);
         _exit(98);
     }
     close(ends[1]);
