@@ -8,8 +8,8 @@
 const char *known_text;
 size_t known_length;
 
-/* What a harness knows of a text is proved here, and spares all that follows from any other length. The size tells CBMC
- * at once which texts are others. */
+/* What a harness knows of a text is proved here, and spares all that follows from any other length. The
+ * size tells CBMC at once which texts are others. */
 size_t strlen(const char *text)
 {
     size_t length = 0;
@@ -26,7 +26,7 @@ size_t strlen(const char *text)
     return length;
 }
 
-/* Byte by byte: CBMC's own, for a size that is left open, takes hours. */
+/* Byte by byte: CBMC's own makes an array of a size that is left open. */
 void *memcpy(void *to, const void *from, size_t size)
 {
     for (size_t i = 0; i < size; i++)
