@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the C library that CBMC has no body for, or none that it gets to the end with, as the standards define them. */
+/* Functions of the C library that CBMC has no body for, or one that takes it too long, as the standards define
+ * them. */
 #include "proof.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of nodes: what is written is what is read, by all who meet; and nothing is read or written beside the
- * bytes that are given. Lengths are constants, one run of CBMC for each (run.py): so all places in a text are known, and
- * only its bytes are left open. */
+ * bytes that are given. Lengths are constants, one run of CBMC for each (run.py): so all places in a text are
+ * known, and only its bytes are left open. */
 #include "proof.h"
 
 #include <stdlib.h>
