@@ -27,7 +27,9 @@ struct zkl_answered {
     int64_t sent_boot, at_boot;
 };
 
+#ifndef ZKL_ANSWERED_MAX    /* the proofs have a smaller one */
 #define ZKL_ANSWERED_MAX 32 /* remembered: they lie at least (P + 2 D) / 30 apart */
+#endif
 
 struct zkl_proof {
     int64_t tick_ns; /* of the servers that may lead; 0: unknown, but at most half a timeout */

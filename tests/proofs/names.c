@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of nodes: what is written is what is read, by all who meet; and nothing is read or written beside the
- * bytes that are given. */
+ * bytes that are given. Lengths are constants, one run of CBMC for each (run.py): so all places in a text are
+ * known, and only its bytes are left open. */
 #include "proof.h"
 
 #include <stdlib.h>
@@ -8,172 +9,306 @@
 
 #include "core/name.h"
 
-/* As the server appends it, in Java: "%010d", a minus sign counted. */
-static size_t append_number(char *out, int32_t number)
-{
-    char digits[12];
-    int64_t rest = number < 0 ? -(int64_t)number : number;
-    size_t count = 0, at = 0;
-
-    for (int i = 0; i < 10; i++) {
-        if (rest > 0 || (size_t)i < (number < 0 ? 9 : 10))
-            digits[count++] = (char)('0' + rest % 10);
-        rest /= 10;
-    }
-    if (number < 0)
-        out[at++] = '-';
-    while (count > 0)
-        out[at++] = digits[--count];
-    out[at] = '\0';
-    return at;
-}
-
+#ifndef LENGTH
+#define LENGTH 1 /* of what is read: bytes, without the NUL */
+#endif
 #ifndef NAME_BYTES
-#define NAME_BYTES 6
+#define NAME_BYTES 1 /* of a named lock's name */
+#endif
+#ifndef NAMES
+#define NAMES ZKL_NAMES_CURATOR /* who writes */
+#endif
+#ifndef ROLE
+#define ROLE ZKL_ROLE_LOCK
 #endif
 
-/* Every role; the name of a named lock has no fault and at most NAME_BYTES bytes. */
-static struct zkl_naming any_naming(void)
+/* Any bytes but NUL, as many as that, and then a NUL that ends the memory. */
+static char *any_text(size_t length)
 {
-    struct zkl_naming naming = {.role = (enum zkl_role)any_between(0, ZKL_ROLES - 1),
-                                .names = (enum zkl_names)any_between(0, 2)};
+    char *text = malloc(length + 1);
 
-    if (naming.names == ZKL_NAMES_NAMED) {
-        assume(naming.role == ZKL_ROLE_LOCK);
-        for (size_t i = 0; i < NAME_BYTES; i++)
-            naming.name[i] = nondet_char();
-        assume(zkl_lock_name_fault(naming.name) == NULL);
+    assume(text != NULL);
+    for (size_t i = 0; i < length; i++) {
+        text[i] = nondet_char();
+        assume(text[i] != '\0');
+    }
+    text[length] = '\0';
+    known_text = text;
+    known_length = length;
+    return text;
+}
+
+/* The longest name of these is 4 + 36 + 9 + 11 bytes long, but for the name of a named lock. */
+#define CHILD_ROOM (3 + ZKL_GUID_LEN + 1 + NAME_BYTES + 8 + 11 + 1)
+
+/* --- the specification of a name ---------------------------------------------------------------- */
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool is_dash_at(int i)
+{
+    return i == 8 || i == 13 || i == 18 || i == 23;
+}
+
+/* Any UUID; those of nodes that may stay are marked. */
+static void any_guid(char guid[ZKL_GUID_LEN + 1], bool retained)
+{
+    for (int i = 0; i < ZKL_GUID_LEN; i++) {
+        guid[i] = is_dash_at(i) ? '-' : nondet_char();
+        assume(is_dash_at(i) || is_hex(guid[i]));
+    }
+    guid[14] = retained ? '8' : '4';
+    guid[ZKL_GUID_LEN] = '\0';
+}
+
+static struct zkl_naming naming_of(enum zkl_names names, enum zkl_role role)
+{
+    struct zkl_naming naming = {.role = role, .names = names};
+
+    for (size_t i = 0; names == ZKL_NAMES_NAMED && i < NAME_BYTES; i++) {
+        naming.name[i] = nondet_char();
+        assume(naming.name[i] != '\0');
     }
     return naming;
 }
 
-static bool any_guid(char *guid)
+static size_t append(char *out, size_t at, const char *text)
+{
+    for (size_t i = 0; text[i] != '\0'; i++)
+        out[at++] = text[i];
+    return at;
+}
+
+/* What stands before the number, and how long it is. */
+static size_t specified_prefix(const struct zkl_naming *naming, const char *guid, char *out)
+{
+    static const char *const curator[] = {"lock-", "__READ__", "__WRIT__", "lease-"};
+    static const char *const kazoo[] = {"__lock__", "__rlock__", "__lock__", "lease-"};
+    size_t at = 0;
+
+    if (naming->names != ZKL_NAMES_KAZOO)
+        at = append(out, at, "_c_");
+    for (int i = 0; i < ZKL_GUID_LEN; i++) {
+        if (naming->names != ZKL_NAMES_KAZOO || !is_dash_at(i))
+            out[at++] = guid[i];
+    }
+    if (naming->names == ZKL_NAMES_KAZOO)
+        return append(out, at, kazoo[naming->role]);
+    out[at++] = '-';
+    if (naming->names == ZKL_NAMES_CURATOR)
+        return append(out, at, curator[naming->role]);
+    for (size_t i = 0; i < NAME_BYTES; i++)
+        out[at++] = naming->name[i];
+    return append(out, at, "_lock_");
+}
+
+/* As the server appends it, in Java, "%010d", a minus sign counted: ten digits, a minus and nine, or a minus and
+ * ten. Each of the 2^32 numbers is written so in one way. */
+#ifndef DIGITS
+#define DIGITS 10
+#endif
+#ifndef MINUS
+#define MINUS 0
+#endif
+#define NUMBER_BYTES (MINUS + DIGITS)
+static int32_t append_any_number(char *out)
+{
+    int64_t number = 0;
+
+    if (MINUS)
+        *out++ = '-';
+    for (int i = 0; i < DIGITS; i++) {
+        out[i] = nondet_char();
+        assume(out[i] >= '0' && out[i] <= '9');
+        number = 10 * number + (out[i] - '0');
+    }
+    out[DIGITS] = '\0';
+    assume(number <= (MINUS ? -(int64_t)INT32_MIN : INT32_MAX));
+    assume(!MINUS || number >= (DIGITS == 10 ? INT64_C(1000000000) : 1));
+    return (int32_t)(MINUS ? -number : number);
+}
+
+/* --- format and parse ----------------------------------------------------------------------------- */
+
+/* All 2^122 GUIDs are UUIDs of version 4, or 8 if they are marked. */
+void a_formatted_guid_is_a_uuid(void)
 {
     unsigned char random[16];
+    char guid[ZKL_GUID_LEN + 1];
     bool retained = nondet_bool();
 
     for (int i = 0; i < 16; i++)
-        random[i] = (unsigned char)nondet_char();
+        random[i] = nondet_byte();
     zkl_guid_format(random, guid);
     if (retained)
         zkl_guid_mark_retained(guid);
-    return retained;
+    for (int i = 0; i < ZKL_GUID_LEN; i++)
+        prove(is_dash_at(i) ? guid[i] == '-' : is_hex(guid[i]));
+    prove(guid[14] == (retained ? '8' : '4') && guid[ZKL_GUID_LEN] == '\0');
+    prove(guid[19] == '8' || guid[19] == '9' || guid[19] == 'a' || guid[19] == 'b');
+}
+
+/* The longest one, too, which fits. */
+void a_prefix_is_as_specified(void)
+{
+    char guid[ZKL_GUID_LEN + 1], expected[ZKL_NODE_NAME_MAX + 1] = {0};
+    char *out = malloc(ZKL_NODE_NAME_MAX + 1);
+
+    assume(out != NULL);
+    any_guid(guid, nondet_bool());
+    struct zkl_naming naming = naming_of(NAMES, ROLE);
+    size_t length = specified_prefix(&naming, guid, expected);
+    prove(length + 11 <= ZKL_NODE_NAME_MAX);
+    zkl_name_prefix(&naming, guid, out);
+    for (size_t i = 0; i <= length; i++)
+        prove(out[i] == expected[i]);
 }
 
 /* Kazoo calls writers as it calls mutexes. */
-static enum zkl_role role_read(const struct zkl_naming *naming)
+static enum zkl_role role_read(void)
 {
-    return naming->names == ZKL_NAMES_KAZOO && naming->role == ZKL_ROLE_WRITE ? ZKL_ROLE_LOCK
-                                                                              : naming->role;
+    return NAMES == ZKL_NAMES_KAZOO && ROLE == ZKL_ROLE_WRITE ? ZKL_ROLE_LOCK : ROLE;
 }
 
-static void check_reader(const char *child, const struct zkl_naming *reader,
-                         const struct zkl_naming *writer, int32_t number)
+/* A name of that naming with any GUID and any number. */
+static int32_t any_child(const struct zkl_naming *naming, bool retained, char *child)
 {
+    char guid[ZKL_GUID_LEN + 1];
+
+    any_guid(guid, retained);
+    known_text = child;
+    known_length = specified_prefix(naming, guid, child) + NUMBER_BYTES;
+    return append_any_number(child + known_length - NUMBER_BYTES);
+}
+
+/* All 2^32 numbers, behind the shortest text that is a name. */
+void each_number_is_read(void)
+{
+    char child[6 + NUMBER_BYTES + 1];
+    struct zkl_naming reader = {.role = ZKL_ROLE_PERMIT};
     struct zkl_place place;
 
-    prove(zkl_name_parse(child, reader, &place));
+    append(child, 0, "lease-");
+    known_text = child;
+    known_length = 6 + NUMBER_BYTES;
+    int32_t number = append_any_number(child + 6);
+    prove(zkl_name_parse(child, &reader, &place));
     prove(place.sequence == number);
-    prove(place.role == role_read(writer));
 }
 
-/* Who wrote it, and who meets him, reads the number, the role and the mark that were written. */
+/* Who wrote it, and who meets him, finds the number where it was written, and the role; what is read there is
+ * proved above. */
 void parse_of_format_is_the_identity(void)
 {
-    struct zkl_naming writer = any_naming(), reader = any_naming(), seen;
-    char guid[ZKL_GUID_LEN + 1], child[ZKL_NODE_NAME_MAX + 1];
+    char child[CHILD_ROOM];
+    struct zkl_naming writer = naming_of(NAMES, ROLE), reader = writer;
     struct zkl_place place;
-    int32_t number = nondet_int32();
 
-    bool retained = any_guid(guid);
-    zkl_name_prefix(&writer, guid, child);
-    size_t length = strlen(child);
-    append_number(child + length, number);
-    check_reader(child, &writer, &writer, number);
-    if (zkl_naming_meets(&writer, &reader))
-        check_reader(child, &reader, &writer, number);
-    prove(zkl_name_digits(child, &writer) == child + length);
-    prove(zkl_name_is_retained(child) == retained);
-    if (writer.role != ZKL_ROLE_PERMIT) {
-        prove(zkl_name_recognise(child, &seen, &place));
-        prove(place.sequence == number && zkl_naming_meets(&seen, &writer));
-    }
+    /* Who meets a named lock is one of its name. */
+    if (NAMES != ZKL_NAMES_NAMED)
+        reader = (struct zkl_naming){.names = (enum zkl_names)any_between(0, ZKL_NAMES_KAZOO),
+                                     .role = (enum zkl_role)any_between(0, ZKL_ROLES - 1)};
+    assume(zkl_naming_meets(&writer, &reader));
+    any_child(&writer, nondet_bool(), child);
+    prove(zkl_name_digits(child, &reader) == child + known_length - NUMBER_BYTES);
+    prove(zkl_name_parse(child, &reader, &place) && place.role == role_read());
 }
 
-/* The longest name there is fits, and is read. */
-void the_longest_name_fits(void)
+void a_mark_is_read(void)
 {
-    struct zkl_naming naming = {.names = ZKL_NAMES_NAMED};
-    char guid[ZKL_GUID_LEN + 1];
-    struct zkl_place place;
-    int32_t number = nondet_int32();
+    char child[CHILD_ROOM];
+    struct zkl_naming writer = naming_of(NAMES, ROLE);
+    bool retained = nondet_bool();
 
-    for (size_t i = 0; i < ZKL_LOCK_NAME_MAX; i++) {
-        naming.name[i] = nondet_char();
-        assume(naming.name[i] >= '0' && naming.name[i] <= 'z' && naming.name[i] != '_');
-    }
-    prove(zkl_lock_name_fault(naming.name) == NULL);
-    any_guid(guid);
-    char *child = malloc(ZKL_NODE_NAME_MAX + 1);
-    assume(child != NULL);
-    zkl_name_prefix(&naming, guid, child);
-    append_number(child + strlen(child), number);
-    prove(zkl_name_parse(child, &naming, &place) && place.sequence == number);
+    any_child(&writer, retained, child);
+    prove(zkl_name_is_retained(child) == retained);
+}
+
+/* So does who does not know yet what he meets; the name of a named lock has to be one. */
+void what_was_written_is_recognised(void)
+{
+    char child[CHILD_ROOM];
+    struct zkl_naming writer = naming_of(NAMES, ROLE), seen;
+    struct zkl_place place;
+
+    assume(NAMES != ZKL_NAMES_NAMED || zkl_lock_name_fault(writer.name) == NULL);
+    int32_t number = any_child(&writer, nondet_bool(), child);
+    prove(zkl_name_recognise(child, &seen, &place));
+    prove(place.sequence == number && zkl_naming_meets(&seen, &writer));
 }
 
 /* --- any bytes -------------------------------------------------------------------------------- */
 
-#ifndef CHILD_BYTES
-#define CHILD_BYTES 16
-#endif
-
 void any_child_is_parsed_without_an_overrun(void)
 {
-    struct zkl_naming naming = any_naming();
+    struct zkl_naming naming = naming_of(NAMES, ROLE);
     struct zkl_place place;
-    char *child = any_text(CHILD_BYTES);
+    char *child = any_text(LENGTH);
 
     bool is_one = zkl_name_parse(child, &naming, &place);
     const char *digits = zkl_name_digits(child, &naming);
     prove(is_one == (digits != NULL));
-    prove(!is_one || (digits > child && digits < child + strlen(child)));
+    prove(!is_one || (digits > child && digits < child + LENGTH));
     prove(!is_one || place.role < ZKL_ROLES);
     zkl_name_is_retained(child);
 }
 
-/* The shape of a named lock's, with any bytes in it. */
+/* Long enough for a named lock's. */
 void any_named_child_is_recognised_without_an_overrun(void)
 {
     struct zkl_naming naming;
     struct zkl_place place;
-    char *child = any_text(3 + ZKL_GUID_LEN + 1 + CHILD_BYTES);
+    char *child = any_text(LENGTH);
 
     bool is_one = zkl_name_recognise(child, &naming, &place);
-    prove(!is_one || zkl_name_parse(child, &naming, &place));
     prove(!is_one || naming.names != ZKL_NAMES_NAMED || zkl_lock_name_fault(naming.name) == NULL);
 }
 
 void any_path_is_judged_without_an_overrun(void)
 {
-    char *path = any_text(CHILD_BYTES);
+    char *path = any_text(LENGTH);
     const char *fault = zkl_path_fault(path);
 
-    prove(fault != NULL || (path[0] == '/' && path[1] != '\0' && path[strlen(path) - 1] != '/'));
-    zkl_lock_name_fault(path);
+    prove(fault != NULL || (path[0] == '/' && LENGTH > 1 && path[LENGTH - 1] != '/'));
 }
 
+void any_lock_name_is_judged_without_an_overrun(void)
+{
+    char *name = any_text(LENGTH);
+    const char *fault = zkl_lock_name_fault(name);
+
+    prove(fault != NULL || LENGTH > 0);
+    for (size_t i = 0; i < LENGTH; i++)
+        prove(fault != NULL || name[i] != '/');
+}
+
+/* Texts and rooms of each size up to LENGTH. */
 void any_text_is_copied_without_an_overrun(void)
 {
-    char *text = any_text(CHILD_BYTES);
-    size_t size = (size_t)any_between(1, CHILD_BYTES + 2), length = strlen(text);
-    char *out = malloc(size);
+    for (size_t length = 0; length <= LENGTH; length++) {
+        char *text = any_text(length);
+        for (size_t size = 1; size <= LENGTH + 2; size++) {
+            size_t copied = length < size ? length : size - 1;
+            char *out = malloc(size);
+            assume(out != NULL);
+            zkl_text_copy(out, size, text);
+            prove(strlen(out) == copied && memcmp(out, text, copied) == 0);
+            zkl_text_copy(out, size, NULL);
+            prove(out[0] == '\0');
+        }
+    }
+}
 
-    assume(out != NULL);
-    zkl_text_copy(out, size, nondet_bool() ? text : NULL);
-    prove(strlen(out) < size && strlen(out) <= length);
+void any_text_is_looked_at_without_an_overrun(void)
+{
+    char *text = any_text(LENGTH);
+
     zkl_text_hash(text);
-    zkl_text_is_printable(text, length);
-    zkl_is_revocation(text, length);
+    zkl_text_is_printable(text, LENGTH);
+    zkl_is_revocation(text, LENGTH);
 }
 
 /* Data need not end with a NUL. */

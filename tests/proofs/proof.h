@@ -11,6 +11,7 @@
 /* To CBMC a function of this prefix gives any value. */
 bool nondet_bool(void);
 char nondet_char(void);
+unsigned char nondet_byte(void);
 int32_t nondet_int32(void);
 int64_t nondet_int64(void);
 size_t nondet_size(void);
@@ -26,7 +27,8 @@ static inline int64_t any_between(int64_t low, int64_t high)
     return n;
 }
 
-/* Any text of at most max bytes, in memory that ends with its NUL, and if it has max begins with it. */
-char *any_text(size_t max);
+/* To strlen() this text is so long; that it is, is proved wherever it is asked. */
+extern const char *known_text;
+extern size_t known_length;
 
 #endif

@@ -22,15 +22,14 @@ static int64_t round_of(const struct zkl_proof *p)
 /* What was answered, oldest first: sent before it was answered, each later than the one before. */
 static void any_answered(struct zkl_proof *p, int64_t now)
 {
-    int64_t earlier = 0;
+    int64_t earlier = 1;
 
     p->first = ZKL_ANSWERED_MAX - 1; /* round the end; the ring is the same from anywhere */
     p->count = (unsigned)any_between(0, ANSWERED);
     for (unsigned i = 0; i < ANSWERED; i++) {
         struct zkl_answered *a = &p->answered[(p->first + i) % ZKL_ANSWERED_MAX];
-        a->at_boot = any_between(1, now);
+        a->at_boot = any_between(earlier, now);
         a->sent_boot = any_between(1, a->at_boot);
-        assume(i >= p->count || a->at_boot >= earlier);
         earlier = a->at_boot;
     }
 }
@@ -75,13 +74,26 @@ void an_answer_moves_the_window_forward_only(void)
     bool succeeded = nondet_bool();
 
     bool proved = zkl_proof_answered(&p, now, stamp, succeeded);
-    prove(zkl_proof_window_end(&p) >= zkl_proof_window_end(&before));
-    prove(zkl_proof_fresh_until(&p) >= zkl_proof_fresh_until(&before));
+    prove(p.touched_boot >= before.touched_boot);
     prove(p.beat_boot >= before.beat_boot && p.ended_boot >= before.ended_boot);
     prove(p.timeout_ns == before.timeout_ns && p.link == before.link);
     prove(p.touched_boot == before.touched_boot || p.touched_boot == stamp.proves_boot);
     prove(!proved || (succeeded && stamp.writes && before.up && stamp.link == before.link));
     prove(proved || p.touched_boot == before.touched_boot);
+}
+
+/* With that the window's end and that of what is fresh move forward only, and neither overflows. */
+void a_later_touch_has_a_later_end(void)
+{
+    struct zkl_proof p = {.timeout_ns = any_between(MS, INT32_MAX * MS),
+                          .touched_boot = any_between(0, TIME_MAX)}, before = p;
+
+    before.touched_boot = any_between(0, p.touched_boot);
+    prove(zkl_proof_window_end(&p) >= zkl_proof_window_end(&before));
+    prove(zkl_proof_fresh_until(&p) >= zkl_proof_fresh_until(&before));
+    prove(zkl_proof_window_end(&p) >= zkl_proof_fresh_until(&p));
+    prove(p.touched_boot == 0 || zkl_proof_fresh_until(&p) > p.touched_boot);
+    prove(p.touched_boot == 0 || zkl_proof_window_end(&p) <= p.touched_boot + p.timeout_ns - p.timeout_ns / 16);
 }
 
 /* No window is wider than T - R, from the sending of the request that proves it. */
