@@ -9,7 +9,8 @@ run.py NAME...    some only
 run.py --missing  whether CBMC 6 is here: else the reason, and exit status 1
 
 A line for each: "proved" or what failed, the number of properties, the seconds of the processor, the bounds. Every
-loop is unwound as often as its bound says, and that no loop could go on is one of the properties (--unwinding-assertions); so are
+loop is unwound as often as its bound says, and that no loop could go on is one of the properties
+(--unwinding-assertions); so are
 accesses beside an object, null and dangling pointers, overflow of signed numbers and pointers, shifts out of
 range, division by zero, conversions that change a value, and the code's own asserts. Exit status 1 if
 anything is not as expected. The last line: "proofs: N passed, N failed"."""
@@ -39,7 +40,8 @@ MEANING = "--unwinding-assertions --no-standard-checks --slice-formula".split()
 
 class Proof:
     """function of harness, for each of the cases (macros): every loop unwound so often, but for those in sets;
-    bounds in words; a change of source, or of the header planted, that the last case has to see. With z3, it is the solver.
+    bounds in words; a change of source, or of the header planted, that the last case has to see. With z3, it is the
+    solver.
     Apart: each assertion of the harness is a run of its own, another one is all else; together they take far longer
     than one by one. Without checks accesses to memory are left to other proofs."""
 
