@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alone.h"
 
-#include "feed.h"
 #include "watch.h"
 
 /* Of the watch on the path's node; 0: what it would tell may have been missed. */
@@ -71,13 +70,4 @@ void zkl_alone_left(struct zkl_contender *c)
 void zkl_alone_unsure(struct zkl_alone *alone)
 {
     alone->row = 0;
-}
-
-void zkl_alone_end(struct zkl_core *core, struct zkl_time now, struct zkl_alone *alone)
-{
-    if (!alone->root.watch)
-        return;
-    zkl_core_enter(core, now);
-    zkl_watch_unsubscribe(core, &alone->root);
-    zkl_core_settle(core, now);
 }

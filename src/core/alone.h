@@ -33,7 +33,7 @@ void zkl_alone_leaves(const struct zkl_core *core, struct zkl_contender *c);
 void zkl_alone_left(struct zkl_contender *c);
 /* The path's node was changed or deleted, or could not be watched. */
 void zkl_alone_unsure(struct zkl_alone *alone);
-/* The owner gives it up: no contender uses it any more. */
+/* The owner gives it up: no contender uses it any more. In core.c. */
 void zkl_alone_end(struct zkl_core *core, struct zkl_time now, struct zkl_alone *alone);
 
 #endif

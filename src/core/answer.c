@@ -22,29 +22,6 @@ static bool is_contenders(const struct zkl_subscription *sub, int which)
     return sub->contender && sub == &sub->contender->subs[which];
 }
 
-/* Its answer is under way, behind everything that the server has told so far. */
-static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
-{
-    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
-}
-
-/* A list is not needed where it could show nothing else. The predecessor's node was deleted; gone: in a
- * session that lives. */
-static void feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
-                           bool gone)
-{
-    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    event.gone = gone && zkl_watch_is_reliable(core, own);
-    event.asked = is_asked(core, own);
-    zkl_core_feed(core, c, event);
-}
-
-void zkl_answer_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
-{
-    feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .held = true},
-                   given_back);
-}
-
 /* One of ours that had the lock and whose node, which the watch is on, is being deleted. */
 static struct zkl_contender *departing_holder(const struct zkl_watch *watch)
 {
@@ -68,7 +45,7 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
         return;
     }
     bool others = watch->node_session != core->session.id && zkl_watch_is_reliable(core, watch);
-    feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED}, others);
+    zkl_feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED}, others);
 }
 
 /* What a watch that is over tells each of its subscribers. */
@@ -89,7 +66,7 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
-        feed_pred_gone(core, c, fate.pred, true); /* it was in the list */
+        zkl_feed_pred_gone(core, c, fate.pred, true); /* it was in the list */
     } else if (is_contenders(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {
@@ -271,6 +248,15 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
                       .type = ZKL_EV_LISTED, .answer = reply->answer, .number = reply->number});
 }
 
+static void feed_sharers(struct zkl_core *core, struct zkl_contender *owner,
+                         struct zkl_event event)
+{
+    struct zkl_contender *other;
+    zkl_share_answered(core, owner);
+    while ((other = zkl_share_next(owner)))
+        zkl_core_feed(core, other, event);
+}
+
 static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                                 const struct zkl_reply *reply)
 {
@@ -303,7 +289,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
                               .data_size = reply->data_size,
                               .version = reply->version};
     if (slot->kind == ZKL_REQ_LIST)
-        zkl_share_answer(core, c, event); /* first: c may end by it */
+        feed_sharers(core, c, event); /* first: c may end by it */
     /* A SET may have taken the GET's place. */
     if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET)
         zkl_permits_share_limit(core, c, event);

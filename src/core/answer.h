@@ -10,7 +10,4 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
 void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply);
 /* The watch has fired and is over: each subscriber is told. */
 void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what);
-/* The delete that the contender waited for has ended; given_back: by its answer the node is gone. */
-void zkl_answer_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back);
-
 #endif

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What members of a batch ask for, put together: creates in one transaction, with the lists that can go along, and
+ * deletes in one. Called by feed.c for each request of a member, and by group.c and permits.c, which make batches
+ * and say when deletes are complete. What the server answers is dealt out by batch_reply.c. */
 #include "batch.h"
 
 #include <assert.h>
@@ -6,8 +10,9 @@
 #include <string.h>
 
 #include "alone.h"
-#include "feed.h"
+#include "due.h"
 #include "pending.h"
+#include "requests.h"
 #include "share.h"
 
 struct zkl_batch *zkl_batch_new(size_t size)
@@ -30,11 +35,7 @@ void zkl_batch_unref(struct zkl_core *core, struct zkl_batch *batch)
 {
     if (--batch->refs > 0)
         return;
-    struct zkl_batch **at = &core->due_batches;
-    while (*at && *at != batch)
-        at = &(*at)->next_due;
-    if (*at)
-        *at = batch->next_due;
+    zkl_due_forget(core, &batch->due, ZKL_DUE_BATCH);
     zkl_pending_forget(core, &batch->create);
     zkl_pending_forget(core, &batch->stat);
     zkl_pending_forget(core, &batch->remove);
@@ -84,11 +85,7 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender)
 
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch)
 {
-    if (batch->due)
-        return;
-    batch->due = true;
-    batch->next_due = core->due_batches;
-    core->due_batches = batch;
+    zkl_due_add(core, &batch->due, ZKL_DUE_BATCH);
 }
 
 void zkl_batch_reset(struct zkl_batch *batch)
@@ -108,7 +105,7 @@ static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
     return c->view && c->view->calm && c->view->link == core->link;
 }
 
-static void count_own(struct zkl_contender *c)
+void zkl_batch_count_own(struct zkl_contender *c)
 {
     if (c->view)
         c->view->own++;
@@ -125,7 +122,7 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
            (uint32_t)view->cversion + view->own == (uint32_t)reply->cversion; /* both wrap round */
 }
 
-static void look_at(const struct zkl_core *core, struct zkl_contender *c,
+void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                     const struct zkl_reply *reply)
 {
     *c->view = (struct zkl_children_view){.link = core->link,
@@ -159,7 +156,7 @@ static bool is_coming(const struct zkl_contender *c)
 }
 
 /* Some nodes may have been made, and an answer tells. */
-static bool is_creating(const struct zkl_batch *batch)
+bool zkl_batch_is_creating(const struct zkl_batch *batch)
 {
     return batch->create.id != 0 || batch->stat.id != 0 || batch->ahead;
 }
@@ -167,7 +164,7 @@ static bool is_creating(const struct zkl_batch *batch)
 static bool creates_are_due(const struct zkl_batch *batch)
 {
     size_t wanted = 0;
-    if (is_creating(batch))
+    if (zkl_batch_is_creating(batch))
         return false;
     for (size_t i = 0; i < batch->count; i++) {
         if (is_coming(batch->members[i]))
@@ -217,7 +214,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
 }
 
 /* Without another list: those who share one first. */
-static void forget_lists(struct zkl_core *core, struct zkl_batch *batch)
+void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch)
 {
     for (size_t i = batch->made_count; i-- > 0;) {
         zkl_pending_forget(core, &batch->made[i]->slots[ZKL_SLOT_LIST]);
@@ -269,153 +266,15 @@ void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch)
         send_creates(core, batch);
 }
 
-void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
-{
-    if (is_creating(batch))
-        return; /* who asked since is made and deleted */
-    for (size_t i = batch->count; i-- > 0;) {
-        struct zkl_contender *c = batch->members[i];
-        if (!c->wants_create || c->machine.state != ZKL_LEAVING)
-            continue;
-        c->wants_create = c->wants_list = false;
-        zkl_core_feed(core, c,
-                      (struct zkl_event){.type = ZKL_EV_CREATED, /* may end it */
-                                         .answer = ZKL_ANSWER_ROLLED_BACK});
-    }
-}
-
-static void feed_created(struct zkl_core *core, struct zkl_batch *batch, size_t i,
-                         struct zkl_event event)
-{
-    struct zkl_contender *c = batch->made[i];
-    assert(c); /* until its create is answered it stays */
-    event.type = ZKL_EV_CREATED;
-    batch->made[i] = NULL;
-    c->wants_create = c->wants_list = false;
-    zkl_core_feed(core, c, event);
-}
-
-/* Its list was to follow and does not: it counts on that, too, and as the janitor's waits for it. */
-static void feed_unsent_list(struct zkl_core *core, struct zkl_contender *c)
-{
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_LISTED, .answer = ZKL_ANSWER_LINK});
-}
-
-/* The transaction failed as a whole: the one to blame hears why, the others that they are to ask
- * again. */
-static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
-                          const struct zkl_reply *reply)
-{
-    bool blame_one = reply->answer != ZKL_ANSWER_LINK && reply->answer != ZKL_ANSWER_NOMEM &&
-                     reply->failed_check < batch->made_count;
-    if (batch->ahead)
-        forget_lists(core, batch);
-    batch->ahead = false;
-    for (size_t i = 0; i < batch->made_count; i++) {
-        bool other = blame_one && i != reply->failed_check;
-        if (batch->made[i]->machine.list_out)
-            feed_unsent_list(core, batch->made[i]);
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = other ? ZKL_ANSWER_ROLLED_BACK : reply->answer,
-                                        .number = other ? 0 : reply->number});
-    }
-}
-
 /* The answer names the nodes but not their zxid, which they all share: one of them is asked. The
  * lists, one for each root, go along. */
-static void ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
+void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
 {
     char path[ZKL_NODE_PATH_MAX + 1];
     zkl_core_node_path(batch->made[batch->stat_member], batch->names[batch->stat_member], path);
     struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = path};
     zkl_pending_send(core, &batch->stat, &request);
     send_lists(core, batch);
-}
-
-static void on_created(struct zkl_core *core, struct zkl_batch *batch,
-                       const struct zkl_reply *reply)
-{
-    if (reply->answer != ZKL_ANSWER_OK) {
-        create_failed(core, batch, reply);
-        return;
-    }
-    for (size_t i = 0; i < batch->made_count && i < reply->child_count; i++)
-        zkl_text_copy(batch->names[i], sizeof batch->names[i], reply->children[i]);
-    for (size_t i = 0; i < batch->made_count; i++)
-        count_own(batch->made[i]);
-    batch->stat_member = 0;
-    batch->named = true;
-    if (!batch->ahead)
-        ask_for_zxid(core, batch);
-}
-
-static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
-{
-    for (size_t i = 0; i < batch->made_count; i++) {
-        bool next = zkl_alone_created(core, batch->made[i], batch->names[i]);
-        bool gone = i < batch->stat_member;
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = ZKL_ANSWER_OK,
-                                        .name = batch->names[i],
-                                        .czxid = zxid,
-                                        .first = next && !gone});
-    }
-}
-
-/* Its create is among those that are out. */
-static bool is_being_made(const struct zkl_batch *batch, const struct zkl_contender *c)
-{
-    for (size_t i = 0; i < batch->made_count; i++) {
-        if (batch->made[i] == c)
-            return true;
-    }
-    return false;
-}
-
-bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
-{
-    struct zkl_batch *batch = c->batch;
-    bool known = c->view && reply->answer == ZKL_ANSWER_OK;
-    if (known)
-        look_at(core, c, reply);
-    bool waited = c->machine.list_out && !c->looks_only;
-    if (!batch || !batch->ahead || !is_being_made(batch, c))
-        return batch && !waited;
-    batch->ahead = false;
-    known = known && c->view->calm && batch->named;
-    if (known) {
-        all_created(core, batch, reply->pzxid);
-    } else {
-        forget_lists(core, batch);
-        if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
-            ask_for_zxid(core, batch);
-    }
-    /* Nobody waited for it, or nobody does any more: who is not the first after all has asked for another. */
-    return !known || !waited || !c->machine.list_out;
-}
-
-static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct zkl_reply *reply)
-{
-    if (reply->answer == ZKL_ANSWER_NONODE && batch->stat_member + 1 < batch->made_count) {
-        batch->stat_member++; /* somebody deleted that one: another, and lists that show it */
-        ask_for_zxid(core, batch);
-        return;
-    }
-    if (reply->answer == ZKL_ANSWER_OK) {
-        all_created(core, batch, reply->czxid);
-        return;
-    }
-    bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
-    bool failed = known && reply->answer != ZKL_ANSWER_NONODE;
-    for (size_t i = 0; i < batch->made_count; i++) {
-        struct zkl_contender *c = batch->made[i];
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,
-                                        .name = batch->names[i],
-                                        .czxid = reply->czxid});
-        if (c && failed) /* its node is known, to be deleted */
-            zkl_core_feed_stop(core, c, zkl_answer_code(reply->answer));
-    }
 }
 
 /* --- deleting ----------------------------------------------------------- */
@@ -437,7 +296,7 @@ bool zkl_batch_delete(struct zkl_contender *contender)
     return true;
 }
 
-static void delete_singly(struct zkl_core *core, struct zkl_batch *batch)
+void zkl_batch_delete_singly(struct zkl_core *core, struct zkl_batch *batch)
 {
     for (size_t i = 0; i < batch->gone_count; i++) {
         if (batch->gone[i])
@@ -463,44 +322,8 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch)
         struct zkl_request request = {.kind = ZKL_REQ_DELETE_ALL, .checks = list, .check_count = n};
         zkl_pending_send(core, &batch->remove, &request);
     } else {
-        delete_singly(core, batch);
+        zkl_batch_delete_singly(core, batch);
     }
     free(paths);
     free(list);
-}
-
-static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
-                       const struct zkl_reply *reply)
-{
-    bool all = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
-    if (!all) { /* one of them is gone, or denied: that must not keep the others */
-        delete_singly(core, batch);
-        return;
-    }
-    for (size_t i = 0; i < batch->gone_count; i++) {
-        struct zkl_contender *c = batch->gone[i];
-        batch->gone[i] = NULL;
-        if (c && reply->answer == ZKL_ANSWER_OK) {
-            count_own(c);
-            zkl_alone_left(c);
-        }
-        if (c)
-            zkl_core_feed(core, c,
-                          (struct zkl_event){.type = ZKL_EV_DELETED, .answer = reply->answer});
-    }
-}
-
-void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
-                      const struct zkl_reply *reply)
-{
-    struct zkl_batch *batch = slot->batch;
-    batch->refs++; /* the last member may end in here */
-    if (slot == &batch->create)
-        on_created(core, batch, reply);
-    else if (slot == &batch->stat)
-        on_zxid(core, batch, reply);
-    else
-        on_deleted(core, batch, reply);
-    zkl_batch_touch(core, batch);
-    zkl_batch_unref(core, batch);
 }

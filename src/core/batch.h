@@ -5,11 +5,10 @@
 #ifndef ZKL_CORE_BATCH_H
 #define ZKL_CORE_BATCH_H
 
-#include "core.h"
+#include "requests.h"
 
 struct zkl_batch {
-    struct zkl_batch *next_due;
-    bool due;
+    struct zkl_due due; /* first, see due.h */
     size_t refs; /* its members, and who made it */
     size_t size, count;
     bool ahead;         /* lists went out with the creates, whose zxid is still to be found */
@@ -31,7 +30,7 @@ void zkl_batch_unref(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender);
 void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
 
-/* --- from core.c -------------------------------------------------------- */
+/* --- from feed.c -------------------------------------------------------- */
 
 /* A member asks for its create, its list, or its delete; false: it is to be sent singly. */
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
@@ -41,12 +40,6 @@ bool zkl_batch_delete(struct zkl_contender *contender);
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */
 void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
-void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
-                      const struct zkl_reply *reply);
-/* A list of a member was answered. True: that is not to be fed. Nobody waits for it, or all is asked for once
- * more. */
-bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
-                      const struct zkl_reply *reply);
 /* The session ended, and with it all that was asked for. */
 void zkl_batch_reset(struct zkl_batch *batch);
 
@@ -55,7 +48,30 @@ void zkl_batch_reset(struct zkl_batch *batch);
 /* Deletes from here on go out together, in the order asked, by zkl_batch_send_deletes. */
 void zkl_batch_collect(struct zkl_batch *batch);
 void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch);
+/* --- batch_reply.c --------------------------------------------------------- */
+
+void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
+                      const struct zkl_reply *reply);
+/* A list of a member was answered. True: that is not to be fed. Nobody waits for it, or all is asked for once
+ * more. */
+bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
+                      const struct zkl_reply *reply);
 /* The members that were stopped while their creates had not been sent hear that they won't be. */
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
+
+/* --- for that -------------------------------------------------------------- */
+
+/* Some nodes may have been made, and an answer tells. */
+bool zkl_batch_is_creating(const struct zkl_batch *batch);
+/* This client changed the children of the contender's path. */
+void zkl_batch_count_own(struct zkl_contender *c);
+void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
+                       const struct zkl_reply *reply);
+/* Without another list: those who share one first. */
+void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch);
+/* The answer names the nodes but not their zxid, which they all share: one of them is asked. The
+ * lists, one for each root, go along. */
+void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch);
+void zkl_batch_delete_singly(struct zkl_core *core, struct zkl_batch *batch);
 
 #endif

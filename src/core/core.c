@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The entry points, each of which is one event: the time is set, the event goes to those whom it is about, and the one
+ * loop below drains what is due. The caller (the driver, or a simulation) holds the lock of the client around each of
+ * them; no part of the core calls back in here. */
 #include "core.h"
 
 #include <assert.h>
@@ -11,9 +15,12 @@
 #include "alone.h"
 #include "answer.h"
 #include "batch.h"
+#include "composite.h"
+#include "due.h"
 #include "feed.h"
 #include "group.h"
 #include "heartbeat.h"
+#include "link.h"
 #include "opcode.h"
 #include "pace.h"
 #include "pending.h"
@@ -57,13 +64,6 @@ void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX])
              zkl_trace_state_name(trace->kind, trace->to), trace->why);
 }
 
-void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
-{
-    trace.mono_ns = core->now.mono_ns;
-    if (core->port->trace)
-        core->port->trace(core->port, &trace);
-}
-
 static void contender_moved(void *arg, const struct zkl_contender_machine *m,
                             enum zkl_contender_state from, const char *why)
 {
@@ -100,6 +100,10 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces go from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
+    _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
+                       offsetof(struct zkl_turns, due) == 0 &&
+                       offsetof(struct zkl_batch, due) == 0,
+                   "what is due comes first");
 }
 
 void zkl_core_fini(struct zkl_core *core)
@@ -110,494 +114,9 @@ void zkl_core_fini(struct zkl_core *core)
     assert(core->watch_bytes == 0);
 }
 
-/* --- sending for a contender -------------------------------------------- */
-
-static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
-                     struct zkl_request request)
-{
-    zkl_pending_send(core, &c->slots[slot], &request);
-}
-
-void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
-{
-    memcpy(out, c->machine.root, c->machine.root_length);
-    out[c->machine.root_length] = '/';
-    strcpy(out + c->machine.root_length + 1, name);
-}
-
-static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
-{
-    unsigned char random[16];
-    core->port->random(core->port, random);
-    zkl_guid_format(random, c->machine.guid);
-    if (c->machine.retained)
-        zkl_guid_mark_retained(c->machine.guid);
-    c->beat = 0; /* an older heartbeat says nothing of the new node */
-}
-
-void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path)
-{
-    char prefix[ZKL_NODE_NAME_MAX + 1];
-    draw_guid(core, c);
-    zkl_name_prefix(&c->machine.naming, c->machine.guid, prefix);
-    zkl_core_node_path(c, prefix, path);
-}
-
-void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c)
-{
-    char path[ZKL_NODE_PATH_MAX + 1];
-    zkl_core_new_name(core, c, path);
-    send_for(core, c, ZKL_SLOT_CREATE,
-             (struct zkl_request){.kind = ZKL_REQ_CREATE, .path = path, .data = c->data});
-}
-
-static void send_create_under(struct zkl_core *core, struct zkl_contender *c)
-{
-    char name[ZKL_NODE_NAME_MAX + 1], path[ZKL_NODE_PATH_MAX + 1], under[ZKL_NODE_PATH_MAX + 1];
-    const char *check = under;
-    draw_guid(core, c);
-    zkl_contender_name_under(&c->machine, name);
-    zkl_core_node_path(c, name, path);
-    zkl_core_node_path(c, c->machine.under, under);
-    send_for(core, c, ZKL_SLOT_CREATE,
-             (struct zkl_request){.kind = ZKL_REQ_CREATE,
-                                  .path = path,
-                                  .data = c->data,
-                                  .checks = &check,
-                                  .check_count = 1});
-}
-
-static void send_make(struct zkl_core *core, struct zkl_contender *c)
-{
-    const struct zkl_contender_machine *m = &c->machine;
-    char path[ZKL_PATH_MAX + 1], text[16];
-    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->root);
-    int permits = m->quota.view ? m->quota.view->permits : 0;
-    bool numbered = permits > 0 && m->make_length == m->root_length;
-    snprintf(text, sizeof text, "%d", permits);
-    send_for(core, c, ZKL_SLOT_CREATE,
-             (struct zkl_request){.kind = ZKL_REQ_MAKE,
-                                  .path = path,
-                                  .data = numbered ? text : NULL});
-}
-
-static void send_set_limit(struct zkl_core *core, struct zkl_contender *c)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", c->machine.quota.view->permits);
-    send_for(core, c, ZKL_SLOT_LIMIT,
-             (struct zkl_request){.kind = ZKL_REQ_SET,
-                                  .path = c->machine.root,
-                                  .data = text,
-                                  .flag = true,
-                                  .version = c->machine.quota.version});
-}
-
-static void send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
-                      enum zkl_request_kind kind)
-{
-    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.root});
-}
-
-void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
-{
-    c->looks_only = false;
-    send_for(core, c, ZKL_SLOT_LIST,
-             (struct zkl_request){
-                 .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});
-}
-
-/* A check is a transaction even where it fails, because the root is gone. */
-static void send_barrier(struct zkl_core *core, struct zkl_contender *c)
-{
-    const char *check = c->machine.root;
-    send_for(core, c, ZKL_SLOT_SYNC,
-             (struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
-}
-
-static void send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
-                      enum zkl_request_kind kind)
-{
-    char path[ZKL_NODE_PATH_MAX + 1];
-    zkl_core_node_path(c, c->machine.node, path);
-    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = path});
-}
-
-void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
-{
-    zkl_alone_leaves(core, c);
-    send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
-}
-
-/* Of a child, or of the root itself if name is "". A stranger's name may be long: small if it has the
- * room, else to be freed; NULL: no memory. */
-static char *child_path(const struct zkl_contender *c, const char *name,
-                        char small[ZKL_NODE_PATH_MAX + 1])
-{
-    size_t size = c->machine.root_length + 1 + strlen(name) + 1;
-    char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
-    if (path)
-        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
-    return path;
-}
-
-/* No answer is waited for: whoever is asked goes, or the root is looked at again. */
-static void ask_to_go(struct zkl_core *core, struct zkl_contender *c, const char *name)
-{
-    char small[ZKL_NODE_PATH_MAX + 1], *path = child_path(c, name, small);
-    if (path)
-        send_for(core, c, ZKL_SLOT_LIMIT,
-                 (struct zkl_request){.kind = ZKL_REQ_SET, .path = path, .data = ZKL_REVOCATION});
-    if (path != small)
-        free(path);
-}
-
-/* --- watches ------------------------------------------------------------ */
-
-/* name: a child's, "" for the root itself. */
-static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int which,
-                           const char *name)
-{
-    char small[ZKL_NODE_PATH_MAX + 1], *path = child_path(c, name, small);
-    enum zkl_subscribed result = ZKL_SUBSCRIBED_REFUSED;
-    enum zkl_answer why = ZKL_ANSWER_NOMEM;
-    if (path)
-        result = zkl_watch_data(core, &c->subs[which], c, path, &why);
-    if (result == ZKL_SUBSCRIBED_SHARED && which == ZKL_SUB_OWN && c->subs[which].watch->revoked) {
-        zkl_core_feed_type(core, c, ZKL_EV_REVOKED); /* armed by a waiter, who does not care */
-    } else if (result == ZKL_SUBSCRIBED_REFUSED && which != ZKL_SUB_OWN) {
-        /* Waiting without a watch would be for ever: end the wish. Told when this step is over. */
-        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_SYNC], ZKL_REQ_WATCH, why);
-    }
-    if (path != small)
-        free(path);
-}
-
-/* A successor of the same client may ask for it sooner, to watch its predecessor. */
-static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
-{
-    char path[ZKL_NODE_PATH_MAX + 1];
-    zkl_core_node_path(c, c->machine.node, path);
-    zkl_watch_plan(core, &c->subs[ZKL_SUB_OWN], c, path, ZKL_WATCH_DATA);
-    zkl_pace_put_off(core);
-}
-
-/* The list and the child watch are one request, shared by all contenders that look at this root:
- * whoever joins while it is out is served by its answer, because any later change fires the watch.
- */
-static void list_root(struct zkl_core *core, struct zkl_contender *c)
-{
-    struct zkl_subscription *sub = &c->subs[ZKL_SUB_ROOT];
-    enum zkl_answer why;
-    if (zkl_watch_subscribe(core, sub, c, c->machine.root, ZKL_WATCH_CHILD, &why) ==
-        ZKL_SUBSCRIBED_REFUSED) {
-        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_ROOT, why);
-        return;
-    }
-    if (sub->watch->request.id != 0)
-        return;
-    struct zkl_request request = {
-        .kind = ZKL_REQ_LIST_ROOT, .path = c->machine.root, .watch_id = sub->watch->id};
-    sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
-    zkl_pending_send(core, &sub->watch->request, &request);
-}
-
-/* --- doing what a contender asks ---------------------------------------- */
-
-static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
-                 const struct zkl_action *action)
-{
-    struct zkl_news news = {.type = type,
-                            .code = action->code,
-                            .state = action->state,
-                            .reason = action->reason,
-                            .number = action->number,
-                            .detail = action->detail};
-    if (c->turns)
-        zkl_turns_news(core, c, &news);
-    if (!zkl_group_news(core, c, &news) && !zkl_permits_news(core, c, &news))
-        core->port->news(core->port, c, &news);
-}
-
-static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
-{
-    *(c->prev ? &c->prev->next : &core->first) = c->next;
-    *(c->next ? &c->next->prev : &core->last) = c->prev;
-    core->contenders--;
-}
-
-static void forget_list(struct zkl_core *core, struct zkl_contender *c)
-{
-    zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
-    c->wants_list = false;
-    zkl_share_leave(core, c);
-}
-
-static void finish(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
-{
-    for (int i = 0; i < ZKL_SLOTS; i++)
-        zkl_pending_forget(core, &c->slots[i]);
-    forget_list(core, c);
-    zkl_batch_detach(core, c);
-    unlink_contender(core, c);
-    tell(core, c, ZKL_NEWS_ENDED, action);
-}
-
-static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too)
-{
-    for (int i = 0; i < ZKL_SUBS; i++) {
-        if (i != ZKL_SUB_OWN || own_too)
-            zkl_watch_unsubscribe(core, &c->subs[i]);
-    }
-}
-
-static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
-{
-    switch (action->type) {
-    case ZKL_DO_MAKE:
-        send_make(core, c);
-        break;
-    case ZKL_DO_CREATE:
-        if (!zkl_batch_create(core, c))
-            zkl_core_send_create(core, c);
-        break;
-    case ZKL_DO_CREATE_UNDER:
-        send_create_under(core, c);
-        break;
-    case ZKL_DO_LIST:
-        if (!zkl_batch_list(c) && !zkl_share_list(core, c))
-            zkl_core_send_list(core, c);
-        break;
-    case ZKL_DO_SYNC:
-        send_root(core, c, ZKL_SLOT_SYNC, ZKL_REQ_SYNC);
-        break;
-    case ZKL_DO_BARRIER:
-        send_barrier(core, c);
-        break;
-    case ZKL_DO_LIST_ROOT:
-        list_root(core, c);
-        break;
-    case ZKL_DO_STAT:
-        send_node(core, c, ZKL_SLOT_STAT, ZKL_REQ_STAT);
-        break;
-    case ZKL_DO_RENEW:
-        send_root(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
-        break;
-    case ZKL_DO_ASK:
-        ask_to_go(core, c, action->name);
-        break;
-    case ZKL_DO_DELETE:
-        if (!zkl_batch_delete(c))
-            zkl_core_send_delete(core, c);
-        break;
-    case ZKL_DO_FORGET_LIST:
-        forget_list(core, c);
-        break;
-    case ZKL_DO_WATCH_PRED:
-        arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
-        break;
-    case ZKL_DO_WATCH_OWN:
-        arm_data_watch(core, c, ZKL_SUB_OWN, c->machine.node);
-        break;
-    case ZKL_DO_WATCH_OWN_LATER:
-        watch_own_later(core, c);
-        break;
-    case ZKL_DO_GET_LIMIT:
-        if (!zkl_permits_shares_limit(c))
-            send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
-        break;
-    case ZKL_DO_SET_LIMIT:
-        send_set_limit(core, c);
-        break;
-    case ZKL_DO_WATCH_LIMIT:
-        arm_data_watch(core, c, ZKL_SUB_LIMIT, "");
-        break;
-    case ZKL_DO_UNWATCH:
-        unwatch(core, c, true);
-        break;
-    case ZKL_DO_UNWATCH_OTHERS:
-        unwatch(core, c, false);
-        break;
-    case ZKL_DO_HEARTBEAT:
-        core->heartbeat_wanted = true;
-        break;
-    case ZKL_DO_GRANT:
-        zkl_pace_note_lease(core, c);
-        tell(core, c, ZKL_NEWS_GRANTED, action);
-        break;
-    case ZKL_DO_FAIL:
-        tell(core, c, ZKL_NEWS_FAILED, action);
-        break;
-    case ZKL_DO_RELEASED:
-        tell(core, c, ZKL_NEWS_RELEASED, action);
-        break;
-    case ZKL_DO_CONTENDED:
-        if (c->turns)
-            zkl_turns_touch(core, c->turns);
-        break;
-    case ZKL_DO_TELL:
-    case ZKL_DO_LOST:
-        tell(core, c, ZKL_NEWS_STATE, action);
-        break;
-    case ZKL_DO_END:
-        finish(core, c, action);
-        break;
-    }
-}
-
-/* by: 1 or (size_t)-1. */
-static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
-{
-    const struct zkl_contender_machine *m = &c->machine;
-    if (c->alone)
-        c->alone->here += by * zkl_contender_is_here(m);
-    core->need_window += by * zkl_contender_needs_window(m);
-    core->unchecked += by * zkl_contender_is_unchecked(m);
-    core->waiting += by * zkl_contender_waits(m);
-    core->hopeful += by * zkl_contender_is_hopeful(m);
-    core->bounded += by * zkl_contender_is_bounded(m);
-    core->stranded += by * zkl_contender_is_stranded(m);
-}
-
-static void no_heir_of(struct zkl_contender *c)
-{
-    if (c->heir_of)
-        c->heir_of->heir = NULL;
-    c->heir_of = NULL;
-}
-
-/* Who waits to hear how this one's delete ended, once it has. */
-static struct zkl_contender *take_heir(struct zkl_contender *c)
-{
-    struct zkl_contender *heir = c->heir;
-    if (!heir || (c->machine.delete_out && c->machine.state != ZKL_ENDED))
-        return NULL;
-    no_heir_of(heir);
-    return heir;
-}
-
-void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
-{
-    struct zkl_actions actions;
-    event.now = core->now;
-    event.connected = zkl_session_connected(&core->session);
-    event.session = core->session.id;
-    event.window_end_boot = zkl_session_window_end(&core->session);
-    event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
-    event.timeout_ns = zkl_session_timeout_ns(&core->session);
-    event.again_mono_ns = core->again_mono_ns;
-    count(core, c, (size_t)-1);
-    bool was_there = c->machine.on_server;
-    event.unlisted =
-        zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
-    zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
-    count(core, c, 1);
-    if (!was_there && c->machine.on_server)
-        zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
-    if (c->machine.state != ZKL_WAITING)
-        no_heir_of(c);
-    struct zkl_contender *heir = take_heir(c);
-    if (c->batch)
-        zkl_batch_touch(core, c->batch);
-    if (c->group)
-        zkl_group_touch(core, c->group);
-    for (size_t i = 0; i < actions.count; i++)
-        execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
-    if (heir)
-        zkl_answer_heir(core, heir, event.type == ZKL_EV_DELETED && event.answer == ZKL_ANSWER_OK);
-}
-
-void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code)
-{
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_STOP, .code = code});
-}
-
-void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c)
-{
-    enum zkl_contender_state state = c->machine.state;
-    if (state == ZKL_LEAVING || state == ZKL_RELEASING)
-        return;
-    if (state == ZKL_HOLDING || state == ZKL_LOSTHOLD)
-        zkl_core_feed_type(core, c, ZKL_EV_RELEASE);
-    else
-        zkl_core_feed_stop(core, c, ZKL_ECANCELED);
-}
-
-void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type)
-{
-    zkl_core_feed(core, c, (struct zkl_event){.type = type});
-}
-
-/* To all for which want says yes, oldest first. A step ends at most the contender it is for. */
-void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
-                       bool (*want)(const struct zkl_contender_machine *m))
-{
-    struct zkl_contender *next;
-    for (struct zkl_contender *c = core->first; c; c = next) {
-        next = c->next;
-        if (!want || want(&c->machine))
-            zkl_core_feed(core, c, event);
-    }
-}
-
-static bool is_leaving(const struct zkl_contender_machine *m)
-{
-    return m->state == ZKL_LEAVING;
-}
-
-static bool is_not_leaving(const struct zkl_contender_machine *m)
-{
-    return m->state != ZKL_LEAVING;
-}
-
 static bool is_held(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_HOLDING || m->state == ZKL_RELEASING;
-}
-
-static void send_hello(struct zkl_core *core)
-{
-    struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = "/"};
-    if (core->hello_wanted && core->hello.id == 0)
-        zkl_pending_send(core, &core->hello, &request);
-}
-
-static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_machine *m))
-{
-    send_hello(core);
-    /* What is to go goes before anything new comes. */
-    zkl_watch_retry(core);
-    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
-    zkl_share_begin(core);
-    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, who);
-    zkl_share_end(core);
-    zkl_query_link_up(core);
-}
-
-void zkl_core_go_on(struct zkl_core *core)
-{
-    go_on(core, is_not_leaving);
-}
-
-/* Whoever only waits or holds, with its watches armed, has had its answers. */
-static bool may_miss_an_answer(const struct zkl_contender_machine *m)
-{
-    const struct zkl_contender *c =
-        (const struct zkl_contender *)((const char *)m - offsetof(struct zkl_contender, machine));
-    bool rests = m->state == ZKL_WAITING || m->state == ZKL_HOLDING;
-    bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_WAITING,
-                            [ZKL_SUB_OWN] = m->watch_own,
-                            [ZKL_SUB_ROOT] = m->looks_out && !m->contended};
-    for (int i = 0; rests && i < ZKL_SUBS; i++) {
-        const struct zkl_watch *watch = c->subs[i].watch;
-        rests = watch ? watch->state == ZKL_WATCH_ARMED : !wants[i];
-    }
-    return m->state != ZKL_LEAVING && !rests;
-}
-
-void zkl_core_ask_again(struct zkl_core *core)
-{
-    go_on(core, may_miss_an_answer);
 }
 
 /* These come again by themselves. */
@@ -608,76 +127,49 @@ static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot
 
 /* --- entry points ------------------------------------------------------- */
 
-void zkl_core_enter(struct zkl_core *core, struct zkl_time now)
+static void enter(struct zkl_core *core, struct zkl_time now)
 {
     core->now = now;
 }
 
-static bool settle_group(struct zkl_core *core)
+static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kind kind)
 {
-    struct zkl_group *group = core->due_groups;
-    if (!group)
-        return false;
-    core->due_groups = group->next_due;
-    group->due = false;
-    zkl_group_settle(core, group);
-    return true;
-}
-
-static bool settle_permits(struct zkl_core *core)
-{
-    struct zkl_permits *permits = core->due_permits;
-    if (!permits)
-        return false;
-    core->due_permits = permits->next_due;
-    permits->due = false;
-    zkl_permits_settle(core, permits);
-    return true;
-}
-
-static bool settle_turns(struct zkl_core *core)
-{
-    struct zkl_turns *turns = core->due_turns;
-    if (!turns)
-        return false;
-    core->due_turns = turns->next_due;
-    turns->due = false;
-    zkl_turns_settle(core, turns);
-    return true;
-}
-
-static bool settle_batch(struct zkl_core *core)
-{
-    struct zkl_batch *batch = core->due_batches;
-    if (!batch)
-        return false;
-    core->due_batches = batch->next_due;
-    batch->due = false;
-    zkl_batch_settle(core, batch);
-    return true;
-}
-
-/* What the event set off beyond the contender it was for: requests that could not be sent are
- * answered, and a heartbeat that was asked for goes out. Bounded: a refused request is answered
- * once, and what it leads to is refused by a link that the contender then waits for. */
-static void settle(struct zkl_core *core)
-{
-    enum zkl_answer refusal;
-    struct zkl_pending *slot;
-    for (;;) {
-        while ((slot = zkl_pending_take_refused(core, &refusal)))
-            zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal});
-        if (settle_group(core) || settle_permits(core) || settle_turns(core) || settle_batch(core))
-            continue;
-        if (!zkl_heartbeat_if_wanted(core)) /* refused, it is held off */
-            break;
+    switch (kind) {
+    case ZKL_DUE_GROUP:
+        zkl_group_settle(core, (struct zkl_group *)due);
+        break;
+    case ZKL_DUE_PERMITS:
+        zkl_permits_settle(core, (struct zkl_permits *)due);
+        break;
+    case ZKL_DUE_TURNS:
+        zkl_turns_settle(core, (struct zkl_turns *)due);
+        break;
+    case ZKL_DUE_BATCH:
+        zkl_batch_settle(core, (struct zkl_batch *)due);
+        break;
+    case ZKL_DUE_KINDS:
+        break;
     }
 }
 
-void zkl_core_settle(struct zkl_core *core, struct zkl_time now)
+/* The one loop: what the event set off beyond the contender it was for. In this order: requests that could not be
+ * sent are answered; then groups, requests for permits, turns and batches are looked at, one at a time and the
+ * refused again after each, so that a batch is looked at when all its members have asked; and a heartbeat that was
+ * asked for goes out last. Bounded: a refused request is answered once, and what it leads to is
+ * refused by a link that the contender then waits for. */
+static void settle(struct zkl_core *core)
 {
-    zkl_core_enter(core, now);
-    settle(core);
+    enum zkl_answer refusal;
+    enum zkl_due_kind kind;
+    struct zkl_pending *slot;
+    struct zkl_due *due;
+    do {
+        while ((slot = zkl_pending_take_refused(core, &refusal)))
+            zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal});
+        due = zkl_due_take(core, &kind);
+        if (due)
+            look_at(core, due, kind);
+    } while (due || zkl_heartbeat_if_wanted(core)); /* refused, it is held off */
 }
 
 /* The session is over: nothing is awaited, no watch is left. */
@@ -697,7 +189,7 @@ static void forget_session(struct zkl_core *core)
 
 void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_event *event)
 {
-    zkl_core_enter(core, event->now);
+    enter(core, event->now);
     unsigned actions = zkl_session_step(&core->session, event, session_moved, core);
     core->link += actions != 0;
     /* An expiry says all that a lost link could, and more. */
@@ -716,14 +208,14 @@ void zkl_core_session_event(struct zkl_core *core, const struct zkl_session_even
         zkl_opcode_link_up(core);
         core->heartbeat_hold_off = 0;
         core->again_mono_ns = INT64_MAX;
-        zkl_core_go_on(core);
+        zkl_link_go_on(core);
     }
     settle(core);
 }
 
 void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl_reply *reply)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     if (reply->answer == ZKL_ANSWER_AUTH) {
         zkl_core_session_event(core,
                                &(struct zkl_session_event){.type = ZKL_SE_AUTH_FAILED, .now = now});
@@ -751,7 +243,7 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
 void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_id,
                     enum zkl_fired what)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     struct zkl_watch *watch = zkl_watch_fired(core, watch_id);
     if (watch && watch->type == ZKL_WATCH_CHILD && watch->request.id != 0)
         watch->armed = false; /* the list that is out was made after this and arms it again */
@@ -762,7 +254,7 @@ void zkl_core_fired(struct zkl_core *core, struct zkl_time now, uint64_t watch_i
 
 void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     if (now.mono_ns >= core->session.timer_mono_ns)
         zkl_core_session_event(core, &(struct zkl_session_event){.type = ZKL_SE_TIMER, .now = now});
     zkl_pace_timer(core);
@@ -775,60 +267,10 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
     return core->session.timer_mono_ns < at ? core->session.timer_mono_ns : at;
 }
 
-static void append_contender(struct zkl_core *core, struct zkl_contender *c)
-{
-    c->number = ++core->last_number;
-    c->next = NULL;
-    c->prev = core->last;
-    *(core->last ? &core->last->next : &core->first) = c;
-    core->last = c;
-    core->contenders++;
-}
-
-void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
-                    const struct zkl_wish *wish)
-{
-    *contender = (struct zkl_contender){.machine = {.state = ZKL_NEW,
-                                                    .try_only = wish->try_only,
-                                                    .try_sync = wish->try_sync,
-                                                    .try_asks = wish->try_asks,
-                                                    .watch_own = wish->watch_own,
-                                                    .retained = wish->retained,
-                                                    .posted = wish->posted,
-                                                    .lookahead = wish->lookahead,
-                                                    .naming = wish->naming,
-                                                    .lease_ns = wish->lease_ns,
-                                                    .quota = wish->quota,
-                                                    .root = wish->root,
-                                                    .root_length = strlen(wish->root)},
-                                        .data = wish->data,
-                                        .view = wish->view,
-                                        .alone = wish->alone,
-                                        .group = wish->group,
-                                        .permits = wish->permits,
-                                        .turns = wish->turns};
-    zkl_share_setup(core, contender);
-    for (int i = 0; i < ZKL_SLOTS; i++)
-        contender->slots[i].contender = contender;
-    if (wish->under) {
-        const struct zkl_contender_machine *writer = &wish->under->machine;
-        zkl_text_copy(contender->machine.under, sizeof contender->machine.under, writer->node);
-        contender->machine.under_czxid = writer->czxid;
-    }
-    if (wish->batch)
-        zkl_batch_attach(wish->batch, contender);
-    append_contender(core, contender);
-    zkl_core_feed_type(core, contender, ZKL_EV_START);
-    if (core->session.state == ZKL_SESSION_FAILED)
-        zkl_core_feed_stop(core, contender, ZKL_EAUTH);
-    else if (core->session.state == ZKL_SESSION_CLOSED)
-        zkl_core_feed_stop(core, contender, ZKL_ECLOSED);
-}
-
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       const struct zkl_wish *wish)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_core_start(core, contender, wish);
     settle(core);
 }
@@ -836,14 +278,14 @@ void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_con
 void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                    int code)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_core_feed_stop(core, contender, code);
     settle(core);
 }
 
 void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_core_feed_type(core, contender, ZKL_EV_RELEASE);
     settle(core);
 }
@@ -851,7 +293,7 @@ void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_con
 void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       int reason)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_core_feed(core, contender, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = reason});
     settle(core);
 }
@@ -859,27 +301,27 @@ void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_con
 bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                     int64_t lease_ns)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     return zkl_pace_begin_lease(core, contender, lease_ns);
 }
 
 void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_query_begin(core, query);
     settle(core);
 }
 
 void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_query_withdraw(core, query);
     settle(core);
 }
 
 void zkl_core_close(struct zkl_core *core, struct zkl_time now)
 {
-    zkl_core_enter(core, now);
+    enter(core, now);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_ABANDON, .reason = ZKL_REASON_CLOSED},
                       is_held);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_STOP, .code = ZKL_ECLOSED}, NULL);
@@ -887,5 +329,101 @@ void zkl_core_close(struct zkl_core *core, struct zkl_time now)
     /* The session is about to end, and every node with it. */
     zkl_query_end_all(core, ZKL_ECLOSED);
     forget_session(core);
+    settle(core);
+}
+
+/* --- several contenders ---------------------------------------------------- */
+
+int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group)
+{
+    enter(core, now);
+    int rc = zkl_group_begin(core, group);
+    if (rc == 0)
+        settle(core);
+    return rc;
+}
+
+void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code)
+{
+    enter(core, now);
+    zkl_group_end(core, group, code);
+    settle(core);
+}
+
+void zkl_group_release(struct zkl_core *core, struct zkl_time now,
+                       struct zkl_contender *const *contenders, size_t count)
+{
+    enter(core, now);
+    zkl_group_unlock(core, contenders, count);
+    settle(core);
+}
+
+void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p)
+{
+    enter(core, now);
+    zkl_permits_begin(core, p);
+    settle(core);
+}
+
+void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p, int code)
+{
+    enter(core, now);
+    zkl_permits_end(core, p, code);
+    settle(core);
+}
+
+/* --- turns ------------------------------------------------------------------- */
+
+enum zkl_turns_answer zkl_turns_join(struct zkl_core *core, struct zkl_time now,
+                                     struct zkl_turns *turns, struct zkl_turn *turn, bool ahead)
+{
+    enter(core, now);
+    /* A grant wants more: whoever queues waits for a proof. */
+    if (!zkl_turns_is_fresh(core) && zkl_turns_give_up(core, turns))
+        settle(core);
+    enum zkl_turns_answer answer = zkl_turns_ask(core, turns, turn, ahead);
+    if (answer == ZKL_TURNS_QUEUES)
+        settle(core);
+    return answer;
+}
+
+bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns,
+                    struct zkl_contender *c)
+{
+    enter(core, now);
+    if (zkl_turns_look(core, turns, c))
+        settle(core);
+    if (zkl_turns_hand_on(core, turns, c))
+        return true;
+    if (zkl_turns_keep(core, turns, c)) {
+        settle(core);
+        return true;
+    }
+    if (turns->holder == c)
+        zkl_turns_forget_holder(core, turns, "unlocked");
+    return false;
+}
+
+void zkl_turns_drop(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns)
+{
+    enter(core, now);
+    if (zkl_turns_give_up(core, turns))
+        settle(core);
+}
+
+void zkl_turns_fini(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns)
+{
+    zkl_turns_drop(core, now, turns);
+    zkl_turns_forget(core, turns);
+}
+
+/* --- grants without a list --------------------------------------------------- */
+
+void zkl_alone_end(struct zkl_core *core, struct zkl_time now, struct zkl_alone *alone)
+{
+    if (!alone->root.watch)
+        return;
+    enter(core, now);
+    zkl_watch_unsubscribe(core, &alone->root);
     settle(core);
 }

@@ -253,6 +253,14 @@ struct zkl_query {
     struct zkl_subscription sub;
 };
 
+/* What is due, in the order in which it is looked at; see due.h. */
+enum zkl_due_kind { ZKL_DUE_GROUP, ZKL_DUE_PERMITS, ZKL_DUE_TURNS, ZKL_DUE_BATCH, ZKL_DUE_KINDS };
+
+struct zkl_due {
+    struct zkl_due *next;
+    bool listed;
+};
+
 #define ZKL_HEARTBEAT_CHECKS_MAX 128
 #define ZKL_HEARTBEATS_MAX 16  /* under way together */
 #define ZKL_TRANSACTION_MAX 64 /* nodes made or deleted in one; ZKL_MULTI_MEMBERS_MAX at least */
@@ -323,10 +331,7 @@ struct zkl_core {
     bool knows_transactions;       /* one was answered in this session */
     bool is_blamed;                /* of the last link that broke, what was out first is known */
     size_t chroot_length;          /* set by the driver: it is part of each path there */
-    struct zkl_batch *due_batches; /* to be looked at when the event is over */
-    struct zkl_group *due_groups;
-    struct zkl_permits *due_permits;
-    struct zkl_turns *due_turns;
+    struct zkl_due *due[ZKL_DUE_KINDS]; /* to be looked at when the event is over */
     struct zkl_turns *timed_turns; /* those with a time to be looked at, */
     int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */

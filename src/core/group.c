@@ -1,58 +1,15 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decisions of a group: which members begin, which are backed out, and when the owner is told. They follow from
+ * the members' states alone, looked at by core.c's loop whenever something was heard of one of them. */
 #include "group.h"
 
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "composite.h"
 #include "feed.h"
 #include "pace.h"
-
-void zkl_group_touch(struct zkl_core *core, struct zkl_group *group)
-{
-    if (group->due)
-        return;
-    group->due = true;
-    group->next_due = core->due_groups;
-    core->due_groups = group;
-}
-
-static void fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news)
-{
-    if (group->code != 0)
-        return;
-    group->code = code;
-    group->culprit = culprit;
-    group->number = news ? news->number : 0;
-    zkl_text_copy(group->detail, sizeof group->detail, news ? news->detail : NULL);
-}
-
-static bool is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
-{
-    return member->contender->group == group;
-}
-
-bool zkl_group_news(struct zkl_core *core, struct zkl_contender *contender,
-                    const struct zkl_news *news)
-{
-    struct zkl_group *group = contender->group;
-    if (!group)
-        return contender->quiet && news->type != ZKL_NEWS_ENDED;
-    size_t i = 0;
-    while (group->members[i].contender != contender)
-        i++;
-    struct zkl_group_member *member = &group->members[i];
-    if (news->type == ZKL_NEWS_ENDED) {
-        member->backs_out = false;
-        contender->group = NULL; /* until it is started again */
-    } else if (news->type == ZKL_NEWS_FAILED && !member->backs_out) {
-        fail(group, news->code, i, news);
-    } else if (news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST && !member->backs_out) {
-        group->lost = true;
-        fail(group, ZKL_ELOST, i, news);
-    }
-    zkl_group_touch(core, group);
-    return true;
-}
 
 /* --- backing out -------------------------------------------------------- */
 
@@ -62,7 +19,7 @@ static void back_out(struct zkl_core *core, struct zkl_group *group, size_t firs
     zkl_batch_collect(group->batch);
     for (size_t i = group->count; i-- > first;) {
         struct zkl_group_member *member = &group->members[i];
-        member->backs_out = member->backs_out || is_in_core(group, member);
+        member->backs_out = member->backs_out || zkl_group_is_in_core(group, member);
         if (member->backs_out)
             zkl_core_back_out(core, member->contender);
     }
@@ -82,7 +39,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
                                 .detail = group->detail,
                                 .type = state == ZKL_GROUP_GRANTED ? ZKL_NEWS_GRANTED
                                                                    : ZKL_NEWS_FAILED};
-        bool ended = !is_in_core(group, &group->members[i]);
+        bool ended = !zkl_group_is_in_core(group, &group->members[i]);
         c->group = NULL;
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
             (void)zkl_pace_begin_lease(core, c, group->lease_ns);
@@ -99,7 +56,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
 static bool is_contended(const struct zkl_group *group, const struct zkl_group_member *member)
 {
     enum zkl_contender_state state = member->contender->machine.state;
-    return is_in_core(group, member) && (state == ZKL_WAITING || state == ZKL_EXHAUSTED);
+    return zkl_group_is_in_core(group, member) && (state == ZKL_WAITING || state == ZKL_EXHAUSTED);
 }
 
 static size_t first_contended(const struct zkl_group *group)
@@ -113,7 +70,7 @@ static size_t first_contended(const struct zkl_group *group)
 static size_t first_not_held(const struct zkl_group *group)
 {
     size_t i = 0;
-    while (i < group->count && is_in_core(group, &group->members[i]) &&
+    while (i < group->count && zkl_group_is_in_core(group, &group->members[i]) &&
            !group->members[i].backs_out &&
            group->members[i].contender->machine.state == ZKL_HOLDING)
         i++;
@@ -123,7 +80,7 @@ static size_t first_not_held(const struct zkl_group *group)
 static bool any_in_core(const struct zkl_group *group, size_t first)
 {
     for (size_t i = first; i < group->count; i++) {
-        if (is_in_core(group, &group->members[i]))
+        if (zkl_group_is_in_core(group, &group->members[i]))
             return true;
     }
     return false;
@@ -159,37 +116,37 @@ void zkl_group_settle(struct zkl_core *core, struct zkl_group *group)
 
 /* --- what the owner wants ----------------------------------------------- */
 
-int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group)
+/* --- what the owner wants ----------------------------------------------- */
+
+int zkl_group_begin(struct zkl_core *core, struct zkl_group *group)
 {
     group->state = ZKL_GROUP_ACQUIRING;
     group->code = group->number = 0;
     group->detail[0] = '\0';
     group->culprit = group->count;
-    group->due = group->lost = false;
+    group->due = (struct zkl_due){0};
+    group->lost = false;
     group->batch = zkl_batch_new(group->count);
     if (!group->batch)
         return ZKL_ENOMEM;
     for (size_t i = 0; i < group->count; i++)
         group->members[i].backs_out = false;
     zkl_group_touch(core, group);
-    zkl_core_settle(core, now);
     return 0;
 }
 
-void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code)
+void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code)
 {
     if (group->state != ZKL_GROUP_ACQUIRING)
         return;
-    fail(group, code, group->count, NULL);
+    zkl_group_fail(group, code, group->count, NULL);
     zkl_group_touch(core, group);
-    zkl_core_settle(core, now);
 }
 
-void zkl_group_release(struct zkl_core *core, struct zkl_time now,
-                       struct zkl_contender *const *contenders, size_t count)
+void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
+                      size_t count)
 {
     struct zkl_batch *batch = count > 1 ? zkl_batch_new(count) : NULL;
-    zkl_core_enter(core, now);
     for (size_t i = 0; batch && i < count; i++) {
         zkl_batch_detach(core, contenders[i]);
         zkl_batch_attach(batch, contenders[i]);
@@ -202,5 +159,4 @@ void zkl_group_release(struct zkl_core *core, struct zkl_time now,
         zkl_batch_send_deletes(core, batch);
         zkl_batch_unref(core, batch);
     }
-    zkl_core_settle(core, now);
 }

@@ -24,8 +24,7 @@ struct zkl_group_member {
 };
 
 struct zkl_group {
-    struct zkl_group *next_due;
-    bool due;
+    struct zkl_due due; /* first, see due.h */
     enum zkl_group_state state;
     int code; /* why it fails; 0: it does not */
     int number;
@@ -48,12 +47,12 @@ void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group
 void zkl_group_release(struct zkl_core *core, struct zkl_time now,
                        struct zkl_contender *const *contenders, size_t count);
 
-/* --- for core.c --------------------------------------------------------- */
+/* --- the steps of these, for core.c, which settles after them ------------- */
 
-/* News of a member while its group is under way, or after it failed; false: they are to be told. */
-bool zkl_group_news(struct zkl_core *core, struct zkl_contender *contender,
-                    const struct zkl_news *news);
-void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
+int zkl_group_begin(struct zkl_core *core, struct zkl_group *group);
+void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code);
+void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
+                      size_t count);
 /* When the event is over: decide. */
 void zkl_group_settle(struct zkl_core *core, struct zkl_group *group);
 

@@ -3,6 +3,7 @@
 
 #include "feed.h"
 #include "heartbeat.h"
+#include "link.h"
 #include "pending.h"
 #include "query.h"
 #include "turns.h"
@@ -20,13 +21,6 @@ static int64_t earlier(int64_t a, int64_t b)
 static bool is_holding(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_HOLDING;
-}
-
-void zkl_pace_note_lease(struct zkl_core *core, const struct zkl_contender *c)
-{
-    int64_t end = c->machine.lease_end_boot;
-    if (end != 0 && end < core->lease_boot)
-        core->lease_boot = end;
 }
 
 bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns)
@@ -142,17 +136,10 @@ static void ask_again(struct zkl_core *core)
     core->again_mono_ns = INT64_MAX;
     core->last_again_mono_ns = core->now.mono_ns;
     if (zkl_session_connected(&core->session))
-        zkl_core_ask_again(core);
+        zkl_link_ask_again(core);
 }
 
 /* --- what waiters put off ----------------------------------------------- */
-
-/* One time for all: who came last waits the shortest. */
-void zkl_pace_put_off(struct zkl_core *core)
-{
-    if (core->put_off_mono_ns == INT64_MAX)
-        core->put_off_mono_ns = core->now.mono_ns + ZKL_PUT_OFF_MS * MS;
-}
 
 static void do_what_was_put_off(struct zkl_core *core)
 {

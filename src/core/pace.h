@@ -14,9 +14,20 @@ int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now);
 void zkl_pace_ask_again(struct zkl_core *core);
 /* From now on its hold lasts lease_ns more; false: it has ended. */
 bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
-/* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. */
-void zkl_pace_put_off(struct zkl_core *core);
+/* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. One time for all: who came last waits the
+ * shortest. */
+static inline void zkl_pace_put_off(struct zkl_core *core)
+{
+    if (core->put_off_mono_ns == INT64_MAX)
+        core->put_off_mono_ns = core->now.mono_ns + ZKL_PUT_OFF_MS * INT64_C(1000000);
+}
+
 /* The contender's hold may have a lease that ends before all others. */
-void zkl_pace_note_lease(struct zkl_core *core, const struct zkl_contender *c);
+static inline void zkl_pace_note_lease(struct zkl_core *core, const struct zkl_contender *c)
+{
+    int64_t end = c->machine.lease_end_boot;
+    if (end != 0 && end < core->lease_boot)
+        core->lease_boot = end;
+}
 
 #endif

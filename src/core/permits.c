@@ -5,85 +5,26 @@
  * states of the parts alone, looked at whenever something was heard of one of them. */
 #include "permits.h"
 
-#include <assert.h>
-
 #include <zklock/zklock.h>
 
 #include "batch.h"
+#include "composite.h"
 #include "feed.h"
 #include "pace.h"
 
-#define BIT(state) (1u << (state))
-
-static const unsigned allowed[ZKL_PERMITS_STATES] = {
-    [ZKL_PERMITS_IDLE] = BIT(ZKL_PERMITS_LOOKING) | BIT(ZKL_PERMITS_ENTERING),
-    [ZKL_PERMITS_LOOKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
-    [ZKL_PERMITS_ENTERING] = BIT(ZKL_PERMITS_TAKING) | BIT(ZKL_PERMITS_FAILED),
-    [ZKL_PERMITS_TAKING] =
-        BIT(ZKL_PERMITS_GRANTED) | BIT(ZKL_PERMITS_BACKING) | BIT(ZKL_PERMITS_FAILED),
-    [ZKL_PERMITS_BACKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
-    [ZKL_PERMITS_GRANTED] = BIT(ZKL_PERMITS_IDLE),
-    [ZKL_PERMITS_FAILED] = BIT(ZKL_PERMITS_IDLE),
-};
-
-const char *zkl_permits_state_name(enum zkl_permits_state state)
-{
-    static const char *const names[ZKL_PERMITS_STATES] = {
-        [ZKL_PERMITS_IDLE] = "IDLE",         [ZKL_PERMITS_LOOKING] = "LOOKING",
-        [ZKL_PERMITS_ENTERING] = "ENTERING", [ZKL_PERMITS_TAKING] = "TAKING",
-        [ZKL_PERMITS_BACKING] = "BACKING",   [ZKL_PERMITS_GRANTED] = "GRANTED",
-        [ZKL_PERMITS_FAILED] = "FAILED",
-    };
-    return names[state];
-}
-
-bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to)
-{
-    return (allowed[from] & BIT(to)) != 0;
-}
-
-static void touch(struct zkl_core *core, struct zkl_permits *p)
-{
-    if (p->due)
-        return;
-    p->due = true;
-    p->next_due = core->due_permits;
-    core->due_permits = p;
-}
-
-/* The only place that assigns a state. What follows from it is looked at before the event is over. */
-static void move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
-                 const char *why)
-{
-    enum zkl_permits_state from = p->state;
-    assert(zkl_permits_may_move(from, to));
-    p->state = to;
-    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_PERMITS,
-                                            .from = from,
-                                            .to = to,
-                                            .why = why,
-                                            .contender = p->members[0]});
-    touch(core, p);
-}
-
 /* --- the parts ---------------------------------------------------------- */
-
-static bool is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
-{
-    return c->permits == p;
-}
 
 static bool is_in(const struct zkl_permits *p, const struct zkl_contender *c,
                   enum zkl_contender_state state)
 {
-    return is_in_core(p, c) && c->machine.state == state;
+    return zkl_permits_is_in_core(p, c) && c->machine.state == state;
 }
 
 static bool any_in_core(const struct zkl_permits *p)
 {
-    bool any = is_in_core(p, &p->gate);
+    bool any = zkl_permits_is_in_core(p, &p->gate);
     for (size_t i = 0; i < p->count; i++)
-        any |= is_in_core(p, p->members[i]);
+        any |= zkl_permits_is_in_core(p, p->members[i]);
     return any;
 }
 
@@ -103,32 +44,9 @@ static bool all_held(const struct zkl_permits *p)
     return held == p->count;
 }
 
-static void note_failure(struct zkl_permits *p, int code, int number, const char *detail)
-{
-    p->code = code;
-    p->number = number;
-    zkl_text_copy(p->detail, sizeof p->detail, detail);
-}
-
-bool zkl_permits_news(struct zkl_core *core, struct zkl_contender *contender,
-                      const struct zkl_news *news)
-{
-    struct zkl_permits *p = contender->permits;
-    if (!p)
-        return false;
-    bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
-                  p->state == ZKL_PERMITS_TAKING;
-    if (news->type == ZKL_NEWS_FAILED && wanted && p->code == 0)
-        note_failure(p, news->code, news->number, news->detail);
-    if (news->type == ZKL_NEWS_ENDED)
-        contender->permits = NULL;
-    touch(core, p);
-    return true;
-}
-
 static void leave(struct zkl_core *core, struct zkl_permits *p, struct zkl_contender *c)
 {
-    if (is_in_core(p, c))
+    if (zkl_permits_is_in_core(p, c))
         zkl_core_back_out(core, c);
 }
 
@@ -168,25 +86,13 @@ static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
 
 /* --- one question for all ------------------------------------------------ */
 
-static bool asks_for_limit(const struct zkl_contender *c)
-{
-    return c->slots[ZKL_SLOT_LIMIT].id != 0 && c->slots[ZKL_SLOT_LIMIT].kind == ZKL_REQ_GET;
-}
-
-bool zkl_permits_shares_limit(const struct zkl_contender *contender)
-{
-    const struct zkl_permits *p = contender->permits;
-    const struct zkl_contender *first = p ? p->members[0] : contender;
-    return first != contender && is_in_core(p, first) && asks_for_limit(first);
-}
-
 void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
                              struct zkl_event event)
 {
     struct zkl_permits *p = contender->permits;
     for (size_t i = 1; p && contender == p->members[0] && i < p->count; i++) {
         struct zkl_contender *other = p->members[i];
-        if (is_in_core(p, other) && other->machine.quota.out &&
+        if (zkl_permits_is_in_core(p, other) && other->machine.quota.out &&
             other->slots[ZKL_SLOT_LIMIT].id == 0)
             zkl_core_feed(core, other, event);
     }
@@ -196,20 +102,20 @@ void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *conten
 
 static void look(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_LOOKING, "is there room");
+    zkl_permits_move(core, p, ZKL_PERMITS_LOOKING, "is there room");
     start_member(core, p, 0);
 }
 
 static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
 {
     struct zkl_wish wish = {.root = p->gate_root, .data = p->wish.data, .permits = p};
-    move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
+    zkl_permits_move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
     zkl_core_start(core, &p->gate, &wish);
 }
 
 static void take(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_TAKING, "has the gate");
+    zkl_permits_move(core, p, ZKL_PERMITS_TAKING, "has the gate");
     p->batch = p->count > 1 ? zkl_batch_new(p->count) : NULL; /* no memory: one by one */
     for (size_t i = 0; i < p->count; i++)
         start_member(core, p, i);
@@ -224,20 +130,20 @@ static void tell(struct zkl_permits *p, enum zkl_news_type type)
 
 static void fail(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_FAILED, "failed");
+    zkl_permits_move(core, p, ZKL_PERMITS_FAILED, "failed");
     leave_all(core, p);
     tell(p, ZKL_NEWS_FAILED);
 }
 
 static void start_over(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_BACKING, "a part was lost");
+    zkl_permits_move(core, p, ZKL_PERMITS_BACKING, "a part was lost");
     leave_all(core, p);
 }
 
 static void grant(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_GRANTED, "all are there");
+    zkl_permits_move(core, p, ZKL_PERMITS_GRANTED, "all are there");
     for (size_t i = 0; i < p->count; i++) {
         p->members[i]->permits = NULL;
         if (p->wish.lease_ns > 0)
@@ -250,7 +156,7 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
 
 static void end(struct zkl_core *core, struct zkl_permits *p)
 {
-    move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
+    zkl_permits_move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
     tell(p, ZKL_NEWS_ENDED);
 }
 
@@ -296,26 +202,23 @@ void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
 
 /* --- what the owner wants ----------------------------------------------- */
 
-void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p)
+void zkl_permits_begin(struct zkl_core *core, struct zkl_permits *p)
 {
-    zkl_core_enter(core, now);
-    note_failure(p, 0, 0, NULL);
+    zkl_permits_fail(p, 0, 0, NULL);
     if (p->wish.try_only)
         look(core, p);
     else
         enter_gate(core, p);
-    zkl_core_settle(core, now);
 }
 
-void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *p, int code)
+void zkl_permits_end(struct zkl_core *core, struct zkl_permits *p, int code)
 {
     if (p->state == ZKL_PERMITS_IDLE || p->state == ZKL_PERMITS_GRANTED ||
         p->state == ZKL_PERMITS_FAILED)
         return;
     if (p->code == 0)
-        note_failure(p, code, 0, NULL);
-    touch(core, p);
-    zkl_core_settle(core, now);
+        zkl_permits_fail(p, code, 0, NULL);
+    zkl_permits_touch(core, p);
 }
 
 bool zkl_permits_is_behind(const struct zkl_permits *p)

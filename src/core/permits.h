@@ -19,6 +19,7 @@ enum zkl_permits_state {
 };
 
 struct zkl_permits {
+    struct zkl_due due; /* first, see due.h */
     /* The asker's, unchanged until ENDED. */
     const char *gate_root; /* path of the inner mutex */
     struct zkl_wish wish;  /* of each lease */
@@ -31,8 +32,6 @@ struct zkl_permits {
     void (*told)(struct zkl_permits *permits, const struct zkl_news *news);
 
     /* The core's. */
-    struct zkl_permits *next_due;
-    bool due;
     enum zkl_permits_state state;
     struct zkl_contender gate;
     struct zkl_batch *batch; /* several leases are made, and backed out, in one transaction */
@@ -52,15 +51,12 @@ bool zkl_permits_is_behind(const struct zkl_permits *permits);
 const char *zkl_permits_state_name(enum zkl_permits_state state);
 bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to);
 
-/* --- for core.c --------------------------------------------------------- */
+/* --- the steps of these, for core.c, which settles after them ------------- */
 
-/* News of a part of a request that is under way; false: they are to be told. */
-bool zkl_permits_news(struct zkl_core *core, struct zkl_contender *contender,
-                      const struct zkl_news *news);
+void zkl_permits_begin(struct zkl_core *core, struct zkl_permits *permits);
+void zkl_permits_end(struct zkl_core *core, struct zkl_permits *permits, int code);
 /* When the event is over: decide. */
 void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *permits);
-/* A lease asks for the number of permits; true: another one of the request has, and shares it. */
-bool zkl_permits_shares_limit(const struct zkl_contender *contender);
 /* The number that a contender asked for. */
 void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
                              struct zkl_event event);

@@ -1,10 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who waits for whose list. Called by feed.c when a contender wants a list or wants none any more, by batch.c for
+ * members of one path, and by answer.c, which deals an answer out. */
 #include "share.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "feed.h"
+#include "requests.h"
 
 static void unlink_sharer(struct zkl_contender *c)
 {
@@ -90,15 +93,18 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
     list_anew(core, c, true);
 }
 
-void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
+void zkl_share_answered(struct zkl_core *core, struct zkl_contender *owner)
 {
-    struct zkl_contender *other;
     leave(owner);
     list_anew(core, owner, false);
-    while ((other = owner->sharers)) {
+}
+
+struct zkl_contender *zkl_share_next(struct zkl_contender *owner)
+{
+    struct zkl_contender *other = owner->sharers;
+    if (other)
         unlink_sharer(other);
-        zkl_core_feed(core, other, event);
-    }
+    return other;
 }
 
 void zkl_share_reset(struct zkl_core *core)

@@ -14,8 +14,10 @@ void zkl_share_setup(struct zkl_core *core, struct zkl_contender *contender);
 void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender);
 /* It awaits no list any more; those that shared its own get another one. */
 void zkl_share_leave(struct zkl_core *core, struct zkl_contender *contender);
-/* Its list was answered. */
-void zkl_share_answer(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event);
+/* Its list was answered: who followed it gets another one. */
+void zkl_share_answered(struct zkl_core *core, struct zkl_contender *owner);
+/* One for whom that answer is too, and who is told; NULL: there is none left. */
+struct zkl_contender *zkl_share_next(struct zkl_contender *owner);
 /* The session ended: nobody awaits anything. */
 void zkl_share_reset(struct zkl_core *core);
 

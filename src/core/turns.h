@@ -29,6 +29,7 @@ struct zkl_turn {
 };
 
 struct zkl_turns {
+    struct zkl_due due; /* first, see due.h */
     /* The handle's. */
     unsigned
         handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
@@ -46,8 +47,8 @@ struct zkl_turns {
     size_t asking;                 /* how many queue */
     unsigned handoffs;             /* how many there were in a row */
     int64_t idle_until;            /* CLOCK_MONOTONIC */
-    struct zkl_turns *next_due, *next_timed;
-    bool due, timed;
+    struct zkl_turns *next_timed;
+    bool timed;
 };
 
 enum zkl_turns_answer {
@@ -76,12 +77,21 @@ void zkl_turns_fini(struct zkl_core *core, struct zkl_time now, struct zkl_turns
 const char *zkl_turns_state_name(enum zkl_turns_state state);
 bool zkl_turns_may_move(enum zkl_turns_state from, enum zkl_turns_state to);
 
-/* --- for the rest of the core ------------------------------------------- */
+/* --- the steps of these, for core.c, which settles after them ------------- */
 
-/* News of a contender that has turns; they are told to its owner too. */
-void zkl_turns_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news);
-/* To be looked at when the event is over. */
-void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns);
+/* The session is proved well enough for a grant. */
+bool zkl_turns_is_fresh(const struct zkl_core *core);
+/* As zkl_turns_join; true of this one: the idle one was given up. */
+bool zkl_turns_give_up(struct zkl_core *core, struct zkl_turns *turns);
+enum zkl_turns_answer zkl_turns_ask(struct zkl_core *core, struct zkl_turns *turns,
+                                    struct zkl_turn *turn, bool ahead);
+/* Before it is handed on: whether others queue is asked for now, if that is to be known. */
+bool zkl_turns_look(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c);
+/* False: nobody waits for it, or he can't have it. */
+bool zkl_turns_hand_on(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c);
+/* False: it is not kept. */
+bool zkl_turns_keep(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c);
+void zkl_turns_forget(struct zkl_core *core, struct zkl_turns *turns);
 void zkl_turns_settle(struct zkl_core *core, struct zkl_turns *turns);
 /* core->turns_mono_ns has come. */
 void zkl_turns_timer(struct zkl_core *core);

@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/due.h"
 #include "core/opcode.h"
 #include "core/watch.h"
 #include "world.h"
@@ -365,7 +366,7 @@ static bool is_done(const struct client *c)
     return c->dead ||
            (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
             !core->removing && (core->watch_count == 0 || leaves_watches(core)) &&
-            !core->due_groups && !core->due_batches && !core->due_permits && !core->due_turns);
+            !zkl_due_any(core));
 }
 
 bool check_done(const struct world *w)

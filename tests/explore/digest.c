@@ -215,7 +215,7 @@ static void machine(const struct zkl_contender_machine *m)
 static void batch(const struct zkl_core *core, const struct zkl_batch *b)
 {
     raw(b->refs);
-    raw(b->ahead | b->named << 1 | b->collecting << 2 | b->due << 3);
+    raw(b->ahead | b->named << 1 | b->collecting << 2 | b->due.listed << 3);
     raw((int64_t)b->stat_member);
     raw((int64_t)b->size);
     pending(&b->create);
@@ -374,7 +374,7 @@ static void turns(const struct zkl_turns *t)
         raw(1 + (const struct owner *)turn - d.w->owners);
     raw((int64_t)t->asking);
     raw(t->handoffs);
-    raw(t->timed | t->due << 1);
+    raw(t->timed | t->due.listed << 1);
     if (t->timed)
         due_mono(t->idle_until);
 }
@@ -385,7 +385,7 @@ static void group(const struct client *c)
     raw(g->state);
     raw((int64_t)g->count);
     raw(g->code);
-    raw(g->lost | g->due << 1);
+    raw(g->lost | g->due.listed << 1);
     raw((int64_t)g->culprit);
     for (size_t i = 0; i < g->count; i++)
         raw(c->members[i].backs_out | (c->members[i].contender->group == g) << 1);
@@ -584,7 +584,7 @@ static void owner(const struct owner *o)
     d.client = name_of(o->client);
     raw(o->permits->state);
     raw(o->permits->code);
-    raw(o->permits->due);
+    raw(o->permits->due.listed);
     raw(o->permits->gate.machine.state);
     zxid(o->permits->gate.machine.czxid);
     raw(o->permits->batch != NULL);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/due.h"
 #include "core/opcode.h"
 #include "core/watch.h"
 #include "stream.h"
@@ -167,7 +168,7 @@ static void check_all(struct stream *s)
     must(count_awaited(core) == core->pending_count);
     must(count_watches(core) == core->watch_count);
     must(core->watch_bytes <= core->watch_bytes_max);
-    must(!core->refused && !core->due_batches && !core->due_groups && !core->due_permits);
+    must(!core->refused && !zkl_due_any(core));
     owners_check(s);
 }
 

@@ -6,6 +6,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/due.h"
 #include "core/opcode.h"
 #include "core/watch.h"
 #include "world.h"
@@ -428,8 +429,7 @@ static bool is_done(const struct proc *p)
 {
     if (p->dead_until_ms != 0)
         return false;
-    if (p->core.due_groups || p->core.due_batches || p->core.due_permits || !permits_done(p) ||
-        p->core.due_turns || !turns_done(p))
+    if (zkl_due_any(&p->core) || !permits_done(p) || !turns_done(p))
         return false;
     if (p->core.first || p->core.queries || p->core.pending_count || p->core.removing ||
         (p->core.watch_count > 0 && !leaves_watches(&p->core)))

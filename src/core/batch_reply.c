@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The answer to a transaction, dealt out to the members of the batch, each as if it had asked alone. A failure names
+ * one of them, and the others ask again. The zxid, which they all share, is told by the list that went along where
+ * nobody else changes the path's children, or by a look at one of the nodes. Called by answer.c, and by
+ * group.c and permits.c for creates that will not be sent. */
+#include <assert.h>
+
+#include "alone.h"
+#include "batch.h"
+#include "feed.h"
+#include "pending.h"
+
+void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
+{
+    if (zkl_batch_is_creating(batch))
+        return; /* who asked since is made and deleted */
+    for (size_t i = batch->count; i-- > 0;) {
+        struct zkl_contender *c = batch->members[i];
+        if (!c->wants_create || c->machine.state != ZKL_LEAVING)
+            continue;
+        c->wants_create = c->wants_list = false;
+        zkl_core_feed(core, c,
+                      (struct zkl_event){.type = ZKL_EV_CREATED, /* may end it */
+                                         .answer = ZKL_ANSWER_ROLLED_BACK});
+    }
+}
+
+static void feed_created(struct zkl_core *core, struct zkl_batch *batch, size_t i,
+                         struct zkl_event event)
+{
+    struct zkl_contender *c = batch->made[i];
+    assert(c); /* until its create is answered it stays */
+    event.type = ZKL_EV_CREATED;
+    batch->made[i] = NULL;
+    c->wants_create = c->wants_list = false;
+    zkl_core_feed(core, c, event);
+}
+
+/* Its list was to follow and does not: it counts on that, too, and as the janitor's waits for it. */
+static void feed_unsent_list(struct zkl_core *core, struct zkl_contender *c)
+{
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_LISTED, .answer = ZKL_ANSWER_LINK});
+}
+
+/* The transaction failed as a whole: the one to blame hears why, the others that they are to ask
+ * again. */
+static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
+                          const struct zkl_reply *reply)
+{
+    bool blame_one = reply->answer != ZKL_ANSWER_LINK && reply->answer != ZKL_ANSWER_NOMEM &&
+                     reply->failed_check < batch->made_count;
+    if (batch->ahead)
+        zkl_batch_forget_lists(core, batch);
+    batch->ahead = false;
+    for (size_t i = 0; i < batch->made_count; i++) {
+        bool other = blame_one && i != reply->failed_check;
+        if (batch->made[i]->machine.list_out)
+            feed_unsent_list(core, batch->made[i]);
+        feed_created(core, batch, i,
+                     (struct zkl_event){.answer = other ? ZKL_ANSWER_ROLLED_BACK : reply->answer,
+                                        .number = other ? 0 : reply->number});
+    }
+}
+
+static void on_created(struct zkl_core *core, struct zkl_batch *batch,
+                       const struct zkl_reply *reply)
+{
+    if (reply->answer != ZKL_ANSWER_OK) {
+        create_failed(core, batch, reply);
+        return;
+    }
+    for (size_t i = 0; i < batch->made_count && i < reply->child_count; i++)
+        zkl_text_copy(batch->names[i], sizeof batch->names[i], reply->children[i]);
+    for (size_t i = 0; i < batch->made_count; i++)
+        zkl_batch_count_own(batch->made[i]);
+    batch->stat_member = 0;
+    batch->named = true;
+    if (!batch->ahead)
+        zkl_batch_ask_for_zxid(core, batch);
+}
+
+static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
+{
+    for (size_t i = 0; i < batch->made_count; i++) {
+        bool next = zkl_alone_created(core, batch->made[i], batch->names[i]);
+        bool gone = i < batch->stat_member;
+        feed_created(core, batch, i,
+                     (struct zkl_event){.answer = ZKL_ANSWER_OK,
+                                        .name = batch->names[i],
+                                        .czxid = zxid,
+                                        .first = next && !gone});
+    }
+}
+
+/* Its create is among those that are out. */
+static bool is_being_made(const struct zkl_batch *batch, const struct zkl_contender *c)
+{
+    for (size_t i = 0; i < batch->made_count; i++) {
+        if (batch->made[i] == c)
+            return true;
+    }
+    return false;
+}
+
+bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
+{
+    struct zkl_batch *batch = c->batch;
+    bool known = c->view && reply->answer == ZKL_ANSWER_OK;
+    if (known)
+        zkl_batch_look_at(core, c, reply);
+    bool waited = c->machine.list_out && !c->looks_only;
+    if (!batch || !batch->ahead || !is_being_made(batch, c))
+        return batch && !waited;
+    batch->ahead = false;
+    known = known && c->view->calm && batch->named;
+    if (known) {
+        all_created(core, batch, reply->pzxid);
+    } else {
+        zkl_batch_forget_lists(core, batch);
+        if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
+            zkl_batch_ask_for_zxid(core, batch);
+    }
+    /* Nobody waited for it, or nobody does any more: who is not the first after all has asked for another. */
+    return !known || !waited || !c->machine.list_out;
+}
+
+static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct zkl_reply *reply)
+{
+    if (reply->answer == ZKL_ANSWER_NONODE && batch->stat_member + 1 < batch->made_count) {
+        batch->stat_member++; /* somebody deleted that one: another, and lists that show it */
+        zkl_batch_ask_for_zxid(core, batch);
+        return;
+    }
+    if (reply->answer == ZKL_ANSWER_OK) {
+        all_created(core, batch, reply->czxid);
+        return;
+    }
+    bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
+    bool failed = known && reply->answer != ZKL_ANSWER_NONODE;
+    for (size_t i = 0; i < batch->made_count; i++) {
+        struct zkl_contender *c = batch->made[i];
+        feed_created(core, batch, i,
+                     (struct zkl_event){.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,
+                                        .name = batch->names[i],
+                                        .czxid = reply->czxid});
+        if (c && failed) /* its node is known, to be deleted */
+            zkl_core_feed_stop(core, c, zkl_answer_code(reply->answer));
+    }
+}
+
+static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
+                       const struct zkl_reply *reply)
+{
+    bool all = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
+    if (!all) { /* one of them is gone, or denied: that must not keep the others */
+        zkl_batch_delete_singly(core, batch);
+        return;
+    }
+    for (size_t i = 0; i < batch->gone_count; i++) {
+        struct zkl_contender *c = batch->gone[i];
+        batch->gone[i] = NULL;
+        if (c && reply->answer == ZKL_ANSWER_OK) {
+            zkl_batch_count_own(c);
+            zkl_alone_left(c);
+        }
+        if (c)
+            zkl_core_feed(core, c,
+                          (struct zkl_event){.type = ZKL_EV_DELETED, .answer = reply->answer});
+    }
+}
+
+void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
+                      const struct zkl_reply *reply)
+{
+    struct zkl_batch *batch = slot->batch;
+    batch->refs++; /* the last member may end in here */
+    if (slot == &batch->create)
+        on_created(core, batch, reply);
+    else if (slot == &batch->stat)
+        on_zxid(core, batch, reply);
+    else
+        on_deleted(core, batch, reply);
+    zkl_batch_touch(core, batch);
+    zkl_batch_unref(core, batch);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What groups, requests for permits and turns note of their members, and the states of the latter two. Called by
+ * feed.c, which has news of a contender, and by group.c, permits.c and turns.c, which decide what follows, later:
+ * nothing here feeds a contender or sends a request. */
+#include "composite.h"
+
+#include <assert.h>
+
+#include <zklock/zklock.h>
+
+#include "due.h"
+#include "feed.h"
+
+#define BIT(state) (1u << (state))
+
+void zkl_group_touch(struct zkl_core *core, struct zkl_group *group)
+{
+    zkl_due_add(core, &group->due, ZKL_DUE_GROUP);
+}
+
+void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits)
+{
+    zkl_due_add(core, &permits->due, ZKL_DUE_PERMITS);
+}
+
+void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns)
+{
+    zkl_due_add(core, &turns->due, ZKL_DUE_TURNS);
+}
+
+/* --- groups --------------------------------------------------------------- */
+
+void zkl_group_fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news)
+{
+    if (group->code != 0)
+        return;
+    group->code = code;
+    group->culprit = culprit;
+    group->number = news ? news->number : 0;
+    zkl_text_copy(group->detail, sizeof group->detail, news ? news->detail : NULL);
+}
+
+bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
+{
+    return member->contender->group == group;
+}
+
+static bool group_news(struct zkl_core *core, struct zkl_contender *contender,
+                    const struct zkl_news *news)
+{
+    struct zkl_group *group = contender->group;
+    if (!group)
+        return contender->quiet && news->type != ZKL_NEWS_ENDED;
+    size_t i = 0;
+    while (group->members[i].contender != contender)
+        i++;
+    struct zkl_group_member *member = &group->members[i];
+    if (news->type == ZKL_NEWS_ENDED) {
+        member->backs_out = false;
+        contender->group = NULL; /* until it is started again */
+    } else if (news->type == ZKL_NEWS_FAILED && !member->backs_out) {
+        zkl_group_fail(group, news->code, i, news);
+    } else if (news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST && !member->backs_out) {
+        group->lost = true;
+        zkl_group_fail(group, ZKL_ELOST, i, news);
+    }
+    zkl_group_touch(core, group);
+    return true;
+}
+
+/* --- requests for permits -------------------------------------------------- */
+
+static const unsigned permits_allowed[ZKL_PERMITS_STATES] = {
+    [ZKL_PERMITS_IDLE] = BIT(ZKL_PERMITS_LOOKING) | BIT(ZKL_PERMITS_ENTERING),
+    [ZKL_PERMITS_LOOKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_ENTERING] = BIT(ZKL_PERMITS_TAKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_TAKING] =
+        BIT(ZKL_PERMITS_GRANTED) | BIT(ZKL_PERMITS_BACKING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_BACKING] = BIT(ZKL_PERMITS_ENTERING) | BIT(ZKL_PERMITS_FAILED),
+    [ZKL_PERMITS_GRANTED] = BIT(ZKL_PERMITS_IDLE),
+    [ZKL_PERMITS_FAILED] = BIT(ZKL_PERMITS_IDLE),
+};
+
+const char *zkl_permits_state_name(enum zkl_permits_state state)
+{
+    static const char *const names[ZKL_PERMITS_STATES] = {
+        [ZKL_PERMITS_IDLE] = "IDLE",         [ZKL_PERMITS_LOOKING] = "LOOKING",
+        [ZKL_PERMITS_ENTERING] = "ENTERING", [ZKL_PERMITS_TAKING] = "TAKING",
+        [ZKL_PERMITS_BACKING] = "BACKING",   [ZKL_PERMITS_GRANTED] = "GRANTED",
+        [ZKL_PERMITS_FAILED] = "FAILED",
+    };
+    return names[state];
+}
+
+bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to)
+{
+    return (permits_allowed[from] & BIT(to)) != 0;
+}
+
+/* The only place that assigns a state. What follows from it is looked at before the event is over. */
+void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
+                 const char *why)
+{
+    enum zkl_permits_state from = p->state;
+    assert(zkl_permits_may_move(from, to));
+    p->state = to;
+    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_PERMITS,
+                                            .from = from,
+                                            .to = to,
+                                            .why = why,
+                                            .contender = p->members[0]});
+    zkl_permits_touch(core, p);
+}
+
+bool zkl_permits_is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
+{
+    return c->permits == p;
+}
+
+void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *detail)
+{
+    p->code = code;
+    p->number = number;
+    zkl_text_copy(p->detail, sizeof p->detail, detail);
+}
+
+static bool permits_news(struct zkl_core *core, struct zkl_contender *contender,
+                      const struct zkl_news *news)
+{
+    struct zkl_permits *p = contender->permits;
+    if (!p)
+        return false;
+    bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
+                  p->state == ZKL_PERMITS_TAKING;
+    if (news->type == ZKL_NEWS_FAILED && wanted && p->code == 0)
+        zkl_permits_fail(p, news->code, news->number, news->detail);
+    if (news->type == ZKL_NEWS_ENDED)
+        contender->permits = NULL;
+    zkl_permits_touch(core, p);
+    return true;
+}
+
+static bool asks_for_limit(const struct zkl_contender *c)
+{
+    return c->slots[ZKL_SLOT_LIMIT].id != 0 && c->slots[ZKL_SLOT_LIMIT].kind == ZKL_REQ_GET;
+}
+
+bool zkl_permits_shares_limit(const struct zkl_contender *contender)
+{
+    const struct zkl_permits *p = contender->permits;
+    const struct zkl_contender *first = p ? p->members[0] : contender;
+    return first != contender && zkl_permits_is_in_core(p, first) && asks_for_limit(first);
+}
+
+/* --- turns ------------------------------------------------------------------ */
+
+static const unsigned turns_allowed[ZKL_TURNS_STATES] = {
+    [ZKL_TURNS_FREE] = BIT(ZKL_TURNS_ASKING) | BIT(ZKL_TURNS_IDLE),
+    [ZKL_TURNS_ASKING] = BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_FREE),
+    [ZKL_TURNS_TAKEN] =
+        BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_IDLE) | BIT(ZKL_TURNS_FREE) | BIT(ZKL_TURNS_ASKING),
+    [ZKL_TURNS_IDLE] = BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_FREE),
+};
+
+const char *zkl_turns_state_name(enum zkl_turns_state state)
+{
+    static const char *const names[ZKL_TURNS_STATES] = {
+        [ZKL_TURNS_FREE] = "FREE",
+        [ZKL_TURNS_ASKING] = "ASKING",
+        [ZKL_TURNS_TAKEN] = "TAKEN",
+        [ZKL_TURNS_IDLE] = "IDLE",
+    };
+    return names[state];
+}
+
+bool zkl_turns_may_move(enum zkl_turns_state from, enum zkl_turns_state to)
+{
+    return (turns_allowed[from] & BIT(to)) != 0;
+}
+
+/* The only place that assigns a state. */
+void zkl_turns_move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_state to,
+                 const char *why)
+{
+    enum zkl_turns_state from = turns->state;
+    assert(zkl_turns_may_move(from, to));
+    turns->state = to;
+    zkl_core_trace(core,
+                   (struct zkl_trace){.kind = ZKL_TRACE_TURNS, .from = from, .to = to, .why = why});
+}
+
+void zkl_turns_set_holder(struct zkl_turns *turns, struct zkl_contender *c)
+{
+    turns->holder = c;
+    c->turns = turns;
+    turns->handoffs = 0;
+}
+
+/* What becomes of its node does not concern the others any more. */
+void zkl_turns_forget_holder(struct zkl_core *core, struct zkl_turns *turns, const char *why)
+{
+    turns->holder->turns = NULL;
+    turns->holder = NULL;
+    zkl_turns_move(core, turns, turns->asking > 0 ? ZKL_TURNS_ASKING : ZKL_TURNS_FREE, why);
+    zkl_turns_touch(core, turns);
+}
+
+static void on_granted(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c)
+{
+    turns->asking--;
+    if (turns->holder) { /* whose node somebody deleted, unknown to us yet */
+        c->turns = NULL;
+        return;
+    }
+    zkl_turns_set_holder(turns, c);
+    zkl_turns_move(core, turns, ZKL_TURNS_TAKEN, "granted");
+}
+
+static void on_failed(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c)
+{
+    c->turns = NULL;
+    turns->asking--;
+    if (turns->state == ZKL_TURNS_ASKING && turns->asking == 0)
+        zkl_turns_move(core, turns, ZKL_TURNS_FREE, "in vain");
+    zkl_turns_touch(core, turns);
+}
+
+static void turns_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news)
+{
+    struct zkl_turns *turns = c->turns;
+    bool lost = news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST;
+    if (news->type == ZKL_NEWS_GRANTED)
+        on_granted(core, turns, c);
+    else if (news->type == ZKL_NEWS_FAILED)
+        on_failed(core, turns, c);
+    else if (turns->state == ZKL_TURNS_TAKEN && (lost || news->type == ZKL_NEWS_RELEASED))
+        zkl_turns_forget_holder(core, turns, lost ? "lost" : "released");
+    else
+        zkl_turns_touch(core, turns);
+}
+
+/* --- all of them -------------------------------------------------------------- */
+
+bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c,
+                        const struct zkl_news *news)
+{
+    if (c->turns)
+        turns_news(core, c, news);
+    return group_news(core, c, news) || permits_news(core, c, news);
+}

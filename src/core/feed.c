@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One event to one contender: its machine takes a step (contender.c), and what that asks for is done here, one
+ * action after the other. Requests go to batch.c or share.c first, which may put them together with others', or
+ * else to requests.c; what the owner is to hear goes to composite.c first, which may keep it.
+ *
+ * Called by everything that has an answer, an event or a moment to tell, with the client's lock held. It calls down
+ * only: what follows for a group, a request for permits, turns or a batch is put into the list of what is due, which
+ * core.c drains. It calls itself for one contender more in two places: a watch that was armed with the owner's
+ * revocation in it, and the heir of a delete that has ended. */
+#include "feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "alone.h"
+#include "batch.h"
+#include "composite.h"
+#include "opcode.h"
+#include "pace.h"
+#include "pending.h"
+#include "share.h"
+#include "watch.h"
+
+/* --- watches ------------------------------------------------------------ */
+
+/* name: a child's, "" for the root itself. */
+static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int which,
+                           const char *name)
+{
+    char small[ZKL_NODE_PATH_MAX + 1], *path = zkl_core_child_path(c, name, small);
+    enum zkl_subscribed result = ZKL_SUBSCRIBED_REFUSED;
+    enum zkl_answer why = ZKL_ANSWER_NOMEM;
+    if (path)
+        result = zkl_watch_data(core, &c->subs[which], c, path, &why);
+    if (result == ZKL_SUBSCRIBED_SHARED && which == ZKL_SUB_OWN && c->subs[which].watch->revoked) {
+        zkl_core_feed_type(core, c, ZKL_EV_REVOKED); /* armed by a waiter, who does not care */
+    } else if (result == ZKL_SUBSCRIBED_REFUSED && which != ZKL_SUB_OWN) {
+        /* Waiting without a watch would be for ever: end the wish. Told when this step is over. */
+        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_SYNC], ZKL_REQ_WATCH, why);
+    }
+    if (path != small)
+        free(path);
+}
+
+/* A successor of the same client may ask for it sooner, to watch its predecessor. */
+static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
+{
+    char path[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_node_path(c, c->machine.node, path);
+    zkl_watch_plan(core, &c->subs[ZKL_SUB_OWN], c, path, ZKL_WATCH_DATA);
+    zkl_pace_put_off(core);
+}
+
+/* The list and the child watch are one request, shared by all contenders that look at this root:
+ * whoever joins while it is out is served by its answer, because any later change fires the watch.
+ */
+static void list_root(struct zkl_core *core, struct zkl_contender *c)
+{
+    struct zkl_subscription *sub = &c->subs[ZKL_SUB_ROOT];
+    enum zkl_answer why;
+    if (zkl_watch_subscribe(core, sub, c, c->machine.root, ZKL_WATCH_CHILD, &why) ==
+        ZKL_SUBSCRIBED_REFUSED) {
+        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_ROOT, why);
+        return;
+    }
+    if (sub->watch->request.id != 0)
+        return;
+    struct zkl_request request = {
+        .kind = ZKL_REQ_LIST_ROOT, .path = c->machine.root, .watch_id = sub->watch->id};
+    sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
+    zkl_pending_send(core, &sub->watch->request, &request);
+}
+
+/* --- doing what a contender asks ---------------------------------------- */
+
+
+static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
+                 const struct zkl_action *action)
+{
+    struct zkl_news news = {.type = type,
+                            .code = action->code,
+                            .state = action->state,
+                            .reason = action->reason,
+                            .number = action->number,
+                            .detail = action->detail};
+    if (!zkl_composite_news(core, c, &news))
+        core->port->news(core->port, c, &news);
+}
+
+static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
+{
+    *(c->prev ? &c->prev->next : &core->first) = c->next;
+    *(c->next ? &c->next->prev : &core->last) = c->prev;
+    core->contenders--;
+}
+
+static void forget_list(struct zkl_core *core, struct zkl_contender *c)
+{
+    zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
+    c->wants_list = false;
+    zkl_share_leave(core, c);
+}
+
+static void finish(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+{
+    for (int i = 0; i < ZKL_SLOTS; i++)
+        zkl_pending_forget(core, &c->slots[i]);
+    forget_list(core, c);
+    zkl_batch_detach(core, c);
+    unlink_contender(core, c);
+    tell(core, c, ZKL_NEWS_ENDED, action);
+}
+
+static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too)
+{
+    for (int i = 0; i < ZKL_SUBS; i++) {
+        if (i != ZKL_SUB_OWN || own_too)
+            zkl_watch_unsubscribe(core, &c->subs[i]);
+    }
+}
+
+static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+{
+    switch (action->type) {
+    case ZKL_DO_MAKE:
+        zkl_core_send_make(core, c);
+        break;
+    case ZKL_DO_CREATE:
+        if (!zkl_batch_create(core, c))
+            zkl_core_send_create(core, c);
+        break;
+    case ZKL_DO_CREATE_UNDER:
+        zkl_core_send_create_under(core, c);
+        break;
+    case ZKL_DO_LIST:
+        if (!zkl_batch_list(c) && !zkl_share_list(core, c))
+            zkl_core_send_list(core, c);
+        break;
+    case ZKL_DO_SYNC:
+        zkl_core_send_root(core, c, ZKL_SLOT_SYNC, ZKL_REQ_SYNC);
+        break;
+    case ZKL_DO_BARRIER:
+        zkl_core_send_barrier(core, c);
+        break;
+    case ZKL_DO_LIST_ROOT:
+        list_root(core, c);
+        break;
+    case ZKL_DO_STAT:
+        zkl_core_send_node(core, c, ZKL_SLOT_STAT, ZKL_REQ_STAT);
+        break;
+    case ZKL_DO_RENEW:
+        zkl_core_send_root(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
+        break;
+    case ZKL_DO_ASK:
+        zkl_core_send_revocation(core, c, action->name);
+        break;
+    case ZKL_DO_DELETE:
+        if (!zkl_batch_delete(c))
+            zkl_core_send_delete(core, c);
+        break;
+    case ZKL_DO_FORGET_LIST:
+        forget_list(core, c);
+        break;
+    case ZKL_DO_WATCH_PRED:
+        arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
+        break;
+    case ZKL_DO_WATCH_OWN:
+        arm_data_watch(core, c, ZKL_SUB_OWN, c->machine.node);
+        break;
+    case ZKL_DO_WATCH_OWN_LATER:
+        watch_own_later(core, c);
+        break;
+    case ZKL_DO_GET_LIMIT:
+        if (!zkl_permits_shares_limit(c))
+            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
+        break;
+    case ZKL_DO_SET_LIMIT:
+        zkl_core_send_limit(core, c);
+        break;
+    case ZKL_DO_WATCH_LIMIT:
+        arm_data_watch(core, c, ZKL_SUB_LIMIT, "");
+        break;
+    case ZKL_DO_UNWATCH:
+        unwatch(core, c, true);
+        break;
+    case ZKL_DO_UNWATCH_OTHERS:
+        unwatch(core, c, false);
+        break;
+    case ZKL_DO_HEARTBEAT:
+        core->heartbeat_wanted = true;
+        break;
+    case ZKL_DO_GRANT:
+        zkl_pace_note_lease(core, c);
+        tell(core, c, ZKL_NEWS_GRANTED, action);
+        break;
+    case ZKL_DO_FAIL:
+        tell(core, c, ZKL_NEWS_FAILED, action);
+        break;
+    case ZKL_DO_RELEASED:
+        tell(core, c, ZKL_NEWS_RELEASED, action);
+        break;
+    case ZKL_DO_CONTENDED:
+        if (c->turns)
+            zkl_turns_touch(core, c->turns);
+        break;
+    case ZKL_DO_TELL:
+    case ZKL_DO_LOST:
+        tell(core, c, ZKL_NEWS_STATE, action);
+        break;
+    case ZKL_DO_END:
+        finish(core, c, action);
+        break;
+    }
+}
+
+/* --- an heir ------------------------------------------------------------- */
+
+/* Its answer is under way, behind everything that the server has told so far. */
+static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
+}
+
+/* A list is not needed where it could show nothing else. The predecessor's node was deleted; gone: in a
+ * session that lives. */
+void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
+                           bool gone)
+{
+    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
+    event.gone = gone && zkl_watch_is_reliable(core, own);
+    event.asked = is_asked(core, own);
+    zkl_core_feed(core, c, event);
+}
+
+/* The delete that the contender waited for has ended; given_back: by its answer the node is gone. */
+static void feed_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
+{
+    zkl_feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .held = true},
+                   given_back);
+}
+
+static void no_heir_of(struct zkl_contender *c)
+{
+    if (c->heir_of)
+        c->heir_of->heir = NULL;
+    c->heir_of = NULL;
+}
+
+/* Who waits to hear how this one's delete ended, once it has. */
+static struct zkl_contender *take_heir(struct zkl_contender *c)
+{
+    struct zkl_contender *heir = c->heir;
+    if (!heir || (c->machine.delete_out && c->machine.state != ZKL_ENDED))
+        return NULL;
+    no_heir_of(heir);
+    return heir;
+}
+
+/* --- feeding ------------------------------------------------------------- */
+
+/* by: 1 or (size_t)-1. */
+static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
+{
+    const struct zkl_contender_machine *m = &c->machine;
+    if (c->alone)
+        c->alone->here += by * zkl_contender_is_here(m);
+    core->need_window += by * zkl_contender_needs_window(m);
+    core->unchecked += by * zkl_contender_is_unchecked(m);
+    core->waiting += by * zkl_contender_waits(m);
+    core->hopeful += by * zkl_contender_is_hopeful(m);
+    core->bounded += by * zkl_contender_is_bounded(m);
+    core->stranded += by * zkl_contender_is_stranded(m);
+}
+
+void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
+{
+    struct zkl_actions actions;
+    event.now = core->now;
+    event.connected = zkl_session_connected(&core->session);
+    event.session = core->session.id;
+    event.window_end_boot = zkl_session_window_end(&core->session);
+    event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
+    event.timeout_ns = zkl_session_timeout_ns(&core->session);
+    event.again_mono_ns = core->again_mono_ns;
+    count(core, c, (size_t)-1);
+    bool was_there = c->machine.on_server;
+    event.unlisted =
+        zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
+    zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
+    count(core, c, 1);
+    if (!was_there && c->machine.on_server)
+        zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
+    if (c->machine.state != ZKL_WAITING)
+        no_heir_of(c);
+    struct zkl_contender *heir = take_heir(c);
+    if (c->batch)
+        zkl_batch_touch(core, c->batch);
+    if (c->group)
+        zkl_group_touch(core, c->group);
+    for (size_t i = 0; i < actions.count; i++)
+        execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
+    if (heir)
+        feed_heir(core, heir, event.type == ZKL_EV_DELETED && event.answer == ZKL_ANSWER_OK);
+}
+
+void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type)
+{
+    zkl_core_feed(core, c, (struct zkl_event){.type = type});
+}
+
+void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code)
+{
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_STOP, .code = code});
+}
+
+void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c)
+{
+    enum zkl_contender_state state = c->machine.state;
+    if (state == ZKL_LEAVING || state == ZKL_RELEASING)
+        return;
+    if (state == ZKL_HOLDING || state == ZKL_LOSTHOLD)
+        zkl_core_feed_type(core, c, ZKL_EV_RELEASE);
+    else
+        zkl_core_feed_stop(core, c, ZKL_ECANCELED);
+}
+
+/* To all for which want says yes, oldest first. A step ends at most the contender it is for. */
+void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
+                       bool (*want)(const struct zkl_contender_machine *m))
+{
+    struct zkl_contender *next;
+    for (struct zkl_contender *c = core->first; c; c = next) {
+        next = c->next;
+        if (!want || want(&c->machine))
+            zkl_core_feed(core, c, event);
+    }
+}
+
+/* --- beginning ----------------------------------------------------------- */
+
+static void append_contender(struct zkl_core *core, struct zkl_contender *c)
+{
+    c->number = ++core->last_number;
+    c->next = NULL;
+    c->prev = core->last;
+    *(core->last ? &core->last->next : &core->first) = c;
+    core->last = c;
+    core->contenders++;
+}
+
+void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
+                    const struct zkl_wish *wish)
+{
+    *contender = (struct zkl_contender){.machine = {.state = ZKL_NEW,
+                                                    .try_only = wish->try_only,
+                                                    .try_sync = wish->try_sync,
+                                                    .try_asks = wish->try_asks,
+                                                    .watch_own = wish->watch_own,
+                                                    .retained = wish->retained,
+                                                    .posted = wish->posted,
+                                                    .lookahead = wish->lookahead,
+                                                    .naming = wish->naming,
+                                                    .lease_ns = wish->lease_ns,
+                                                    .quota = wish->quota,
+                                                    .root = wish->root,
+                                                    .root_length = strlen(wish->root)},
+                                        .data = wish->data,
+                                        .view = wish->view,
+                                        .alone = wish->alone,
+                                        .group = wish->group,
+                                        .permits = wish->permits,
+                                        .turns = wish->turns};
+    zkl_share_setup(core, contender);
+    for (int i = 0; i < ZKL_SLOTS; i++)
+        contender->slots[i].contender = contender;
+    if (wish->under) {
+        const struct zkl_contender_machine *writer = &wish->under->machine;
+        zkl_text_copy(contender->machine.under, sizeof contender->machine.under, writer->node);
+        contender->machine.under_czxid = writer->czxid;
+    }
+    if (wish->batch)
+        zkl_batch_attach(wish->batch, contender);
+    append_contender(core, contender);
+    zkl_core_feed_type(core, contender, ZKL_EV_START);
+    if (core->session.state == ZKL_SESSION_FAILED)
+        zkl_core_feed_stop(core, contender, ZKL_EAUTH);
+    else if (core->session.state == ZKL_SESSION_CLOSED)
+        zkl_core_feed_stop(core, contender, ZKL_ECLOSED);
+}

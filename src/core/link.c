@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The order in which all that waited for a link goes on: the first read of a new client, watches to be removed, nodes
+ * to be deleted, and only then whatever is new. Called by core.c when a link comes up, and by pace.c
+ * when a server that would not do something is asked again. */
+#include "link.h"
+
+#include "feed.h"
+#include "pending.h"
+#include "query.h"
+#include "share.h"
+#include "watch.h"
+
+static bool is_leaving(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_LEAVING;
+}
+
+static bool is_not_leaving(const struct zkl_contender_machine *m)
+{
+    return m->state != ZKL_LEAVING;
+}
+
+static void send_hello(struct zkl_core *core)
+{
+    struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = "/"};
+    if (core->hello_wanted && core->hello.id == 0)
+        zkl_pending_send(core, &core->hello, &request);
+}
+
+static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_machine *m))
+{
+    send_hello(core);
+    /* What is to go goes before anything new comes. */
+    zkl_watch_retry(core);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
+    zkl_share_begin(core);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, who);
+    zkl_share_end(core);
+    zkl_query_link_up(core);
+}
+
+void zkl_link_go_on(struct zkl_core *core)
+{
+    go_on(core, is_not_leaving);
+}
+
+/* Whoever only waits or holds, with its watches armed, has had its answers. */
+static bool may_miss_an_answer(const struct zkl_contender_machine *m)
+{
+    const struct zkl_contender *c =
+        (const struct zkl_contender *)((const char *)m - offsetof(struct zkl_contender, machine));
+    bool rests = m->state == ZKL_WAITING || m->state == ZKL_HOLDING;
+    bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_WAITING,
+                            [ZKL_SUB_OWN] = m->watch_own,
+                            [ZKL_SUB_ROOT] = m->looks_out && !m->contended};
+    for (int i = 0; rests && i < ZKL_SUBS; i++) {
+        const struct zkl_watch *watch = c->subs[i].watch;
+        rests = watch ? watch->state == ZKL_WATCH_ARMED : !wants[i];
+    }
+    return m->state != ZKL_LEAVING && !rests;
+}
+
+void zkl_link_ask_again(struct zkl_core *core)
+{
+    go_on(core, may_miss_an_answer);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The requests of contenders, built and handed to pending.c, and the only place where a node gets its name: a new
+ * GUID for each create. Called by feed.c for a single contender, and by batch.c and share.c, which send for
+ * several. It never feeds a contender: what could not be sent is answered when the event is over. */
+#include "requests.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alone.h"
+#include "pending.h"
+
+static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
+                     struct zkl_request request)
+{
+    zkl_pending_send(core, &c->slots[slot], &request);
+}
+
+void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
+{
+    memcpy(out, c->machine.root, c->machine.root_length);
+    out[c->machine.root_length] = '/';
+    strcpy(out + c->machine.root_length + 1, name);
+}
+
+static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
+{
+    unsigned char random[16];
+    core->port->random(core->port, random);
+    zkl_guid_format(random, c->machine.guid);
+    if (c->machine.retained)
+        zkl_guid_mark_retained(c->machine.guid);
+    c->beat = 0; /* an older heartbeat says nothing of the new node */
+}
+
+void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path)
+{
+    char prefix[ZKL_NODE_NAME_MAX + 1];
+    draw_guid(core, c);
+    zkl_name_prefix(&c->machine.naming, c->machine.guid, prefix);
+    zkl_core_node_path(c, prefix, path);
+}
+
+void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c)
+{
+    char path[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_new_name(core, c, path);
+    send_for(core, c, ZKL_SLOT_CREATE,
+             (struct zkl_request){.kind = ZKL_REQ_CREATE, .path = path, .data = c->data});
+}
+
+void zkl_core_send_create_under(struct zkl_core *core, struct zkl_contender *c)
+{
+    char name[ZKL_NODE_NAME_MAX + 1], path[ZKL_NODE_PATH_MAX + 1], under[ZKL_NODE_PATH_MAX + 1];
+    const char *check = under;
+    draw_guid(core, c);
+    zkl_contender_name_under(&c->machine, name);
+    zkl_core_node_path(c, name, path);
+    zkl_core_node_path(c, c->machine.under, under);
+    send_for(core, c, ZKL_SLOT_CREATE,
+             (struct zkl_request){.kind = ZKL_REQ_CREATE,
+                                  .path = path,
+                                  .data = c->data,
+                                  .checks = &check,
+                                  .check_count = 1});
+}
+
+void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
+{
+    const struct zkl_contender_machine *m = &c->machine;
+    char path[ZKL_PATH_MAX + 1], text[16];
+    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->root);
+    int permits = m->quota.view ? m->quota.view->permits : 0;
+    bool numbered = permits > 0 && m->make_length == m->root_length;
+    snprintf(text, sizeof text, "%d", permits);
+    send_for(core, c, ZKL_SLOT_CREATE,
+             (struct zkl_request){.kind = ZKL_REQ_MAKE,
+                                  .path = path,
+                                  .data = numbered ? text : NULL});
+}
+
+void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", c->machine.quota.view->permits);
+    send_for(core, c, ZKL_SLOT_LIMIT,
+             (struct zkl_request){.kind = ZKL_REQ_SET,
+                                  .path = c->machine.root,
+                                  .data = text,
+                                  .flag = true,
+                                  .version = c->machine.quota.version});
+}
+
+void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
+                      enum zkl_request_kind kind)
+{
+    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.root});
+}
+
+void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
+{
+    c->looks_only = false;
+    send_for(core, c, ZKL_SLOT_LIST,
+             (struct zkl_request){
+                 .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});
+}
+
+/* A check is a transaction even where it fails, because the root is gone. */
+void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
+{
+    const char *check = c->machine.root;
+    send_for(core, c, ZKL_SLOT_SYNC,
+             (struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
+}
+
+void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
+                      enum zkl_request_kind kind)
+{
+    char path[ZKL_NODE_PATH_MAX + 1];
+    zkl_core_node_path(c, c->machine.node, path);
+    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = path});
+}
+
+void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
+{
+    zkl_alone_leaves(core, c);
+    zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
+}
+
+char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
+                        char small[ZKL_NODE_PATH_MAX + 1])
+{
+    size_t size = c->machine.root_length + 1 + strlen(name) + 1;
+    char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
+    if (path)
+        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
+    return path;
+}
+
+/* No answer is waited for: whoever is asked goes, or the root is looked at again. */
+void zkl_core_send_revocation(struct zkl_core *core, struct zkl_contender *c, const char *name)
+{
+    char small[ZKL_NODE_PATH_MAX + 1], *path = zkl_core_child_path(c, name, small);
+    if (path)
+        send_for(core, c, ZKL_SLOT_LIMIT,
+                 (struct zkl_request){.kind = ZKL_REQ_SET, .path = path, .data = ZKL_REVOCATION});
+    if (path != small)
+        free(path);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a contender sends for itself, put into requests: paths, names and data of nodes. Nothing is decided
+ * here. */
+#ifndef ZKL_CORE_REQUESTS_H
+#define ZKL_CORE_REQUESTS_H
+
+#include "core.h"
+
+#define ZKL_NODE_PATH_MAX (ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX)
+
+/* Of a child of the contender's root. */
+void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out);
+/* Likewise, or of the root itself if name is "". A stranger's name may be long: small if it has the
+ * room, else to be freed; NULL: no memory. */
+char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
+                          char small[ZKL_NODE_PATH_MAX + 1]);
+/* Under a new GUID: the path that a sequential create is asked with. */
+void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path);
+
+void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c);
+/* A read lock's, under its owner's write lock. */
+void zkl_core_send_create_under(struct zkl_core *core, struct zkl_contender *c);
+/* The path or a parent of it. */
+void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c);
+void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c);
+void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c);
+/* About the path's node; or about the contender's own. */
+void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
+                        enum zkl_request_kind kind);
+void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
+                        enum zkl_request_kind kind);
+void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c);
+/* The semaphore's number of permits. */
+void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c);
+/* Ask the owner of this child to let go. */
+void zkl_core_send_revocation(struct zkl_core *core, struct zkl_contender *c, const char *name);
+
+#endif
