@@ -185,7 +185,7 @@ struct zkl_semaphore_view {
     bool agreed; /* it was once what stands there: from then on that counts, whatever it is */
 };
 
-/* What a contender for a permit knows of its semaphore: see limit.c. */
+/* What a contender for a permit knows of its semaphore: see permit_limit.c. */
 struct zkl_quota {
     /* set before START */
     struct zkl_semaphore_view *view; /* the handle's; until the grant or the failure */

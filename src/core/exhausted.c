@@ -8,27 +8,6 @@
 
 /* --- the exhausted counter ---------------------------------------------- */
 
-static void look_at_root(struct zkl_step *s)
-{
-    if (s->ev->connected && !s->m->list_out) {
-        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
-        s->m->list_out = true;
-    }
-}
-
-/* Our number is one that everybody may get: never granted. Withdraw and wait for a new root. */
-void zkl_step_exhaust(struct zkl_step *s, const char *why)
-{
-    zkl_step_forget_list(s);
-    zkl_step_move(s, ZKL_EXHAUSTED, why);
-    if (s->m->on_server) {
-        s->m->exhausted_at = s->m->czxid;
-        zkl_step_send_delete(s);
-    } else {
-        look_at_root(s);
-    }
-}
-
 static void fail_blocked(struct zkl_step *s, const char *detail)
 {
     zkl_step_fail(s, ZKL_EEXHAUSTED, detail, "root can't be renewed");
@@ -113,7 +92,7 @@ static void on_renewed(struct zkl_step *s)
              s->ev->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
-        look_at_root(s); /* done, or somebody came in between: the root tells */
+        zkl_step_look_at_root(s); /* done, or somebody came in between: the root tells */
 }
 
 static void on_withdrawn(struct zkl_step *s)
@@ -124,7 +103,7 @@ static void on_withdrawn(struct zkl_step *s)
         fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
     } else if (s->ev->answer == ZKL_ANSWER_OK || s->ev->answer == ZKL_ANSWER_NONODE) {
         s->m->on_server = false;
-        look_at_root(s);
+        zkl_step_look_at_root(s);
     } else if (s->ev->answer != ZKL_ANSWER_LINK) {
         zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
     }
@@ -140,11 +119,11 @@ void zkl_in_exhausted(struct zkl_step *s)
     else if (ev->type == ZKL_EV_RENEWED)
         on_renewed(s);
     else if (ev->type == ZKL_EV_ROOT_FIRED)
-        look_at_root(s);
+        zkl_step_look_at_root(s);
     else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server)
         zkl_step_send_delete(s);
     else if (ev->type == ZKL_EV_LINK_UP)
-        look_at_root(s);
+        zkl_step_look_at_root(s);
     else
         zkl_step_common_wish(s);
 }

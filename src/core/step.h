@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step of a contender: what its parts share. place.c has the states before the grant,
- * exhausted.c the one of the used-up counter, held.c those from the grant on. */
+ * One step of a contender: what its parts share. Each calls only those above it here. */
 #ifndef ZKL_CORE_STEP_H
 #define ZKL_CORE_STEP_H
 
@@ -13,7 +12,7 @@ struct zkl_step {
     const struct zkl_tracer *tracer;
 };
 
-/* --- contender.c -------------------------------------------------------- */
+/* --- step.c ------------------------------------------------------------- */
 
 /* The only place that assigns a state. */
 void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *why);
@@ -22,45 +21,73 @@ void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code,
                         const char *detail);
 void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason);
 bool zkl_step_window_open(const struct zkl_event *ev);
+/* Proved well enough for a grant. */
+bool zkl_step_window_fresh(const struct zkl_event *ev);
 /* True if the answer leaves open whether the request was carried out. */
 bool zkl_step_outcome_unknown(enum zkl_answer answer);
-
-/* --- place.c ------------------------------------------------------------ */
-
-void zkl_step_begin(struct zkl_step *s, const char *why);
-/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
-void zkl_step_requeue(struct zkl_step *s, const char *why);
-void zkl_step_forget_list(struct zkl_step *s);
+bool zkl_step_is_permit(const struct zkl_step *s);
+/* A read lock of who has the write lock already: it gets a node with the write node's number, so
+ * that giving the write lock back leaves it the same place (CURATOR-621). */
+bool zkl_step_is_under(const struct zkl_contender_machine *m);
+/* name NULL: the one that was asked for, under the write node. */
+void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
 /* The list of this event, seen from the place of own (NULL: from the end of the queue). */
 struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own);
 /* Our node in the list of this event, by its GUID; NULL: it is not there. */
 const char *zkl_step_find_own(const struct zkl_step *s);
-/* name NULL: the one that was asked for, under the write node. */
-void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
+void zkl_step_forget_list(struct zkl_step *s);
+
+/* --- leaving.c ---------------------------------------------------------- */
+
+/* Nothing is left to do about the node: it is gone, or stays whatever we do. Any other answer may be another one
+ * after a while. */
+bool zkl_step_is_deleted(enum zkl_answer answer);
+void zkl_step_send_delete(struct zkl_step *s);
+void zkl_step_look_for_leftover(struct zkl_step *s);
+/* Nothing is left. */
+void zkl_step_end(struct zkl_step *s, const char *why);
+/* The owner has its answer; what may be on the server is the janitor's from here on. */
+void zkl_step_leave(struct zkl_step *s, const char *why);
+/* Tell the owner that there will be no grant, and leave. */
+void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why);
+void zkl_step_fail_denied(struct zkl_step *s, const char *detail);
+/* An answer that nothing else accounts for. */
+void zkl_step_fail_odd(struct zkl_step *s, const char *what);
+void zkl_in_leaving(struct zkl_step *s);
+
+/* --- holding.c ---------------------------------------------------------- */
+
+void zkl_in_holding(struct zkl_step *s);
+void zkl_in_losthold(struct zkl_step *s);
+void zkl_in_releasing(struct zkl_step *s);
+
+/* --- wish.c ------------------------------------------------------------- */
+
+/* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed unseen. */
+void zkl_step_get_limit(struct zkl_step *s);
+void zkl_step_need_limit(struct zkl_step *s);
+void zkl_step_doubt_limit(struct zkl_step *s);
+/* Ask for a new place at the end of the queue. */
+void zkl_step_enqueue(struct zkl_step *s, const char *why);
+/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+void zkl_step_requeue(struct zkl_step *s, const char *why);
+void zkl_step_begin(struct zkl_step *s, const char *why);
+/* Our number is one that everybody may get. */
+void zkl_step_exhaust(struct zkl_step *s, const char *why);
+void zkl_step_look_at_root(struct zkl_step *s);
+/* It is ours; the session is proved. */
+void zkl_step_hold(struct zkl_step *s, const char *why);
+/* It is ours, if the session is. */
+void zkl_step_grant(struct zkl_step *s, const char *why);
+/* A list, and then the predicate. */
+void zkl_step_list_again(struct zkl_step *s, const char *why);
+/* A list was asked for, and none came. */
+void zkl_step_on_unlisted(struct zkl_step *s);
 /* What every state with a wish for the lock does with an event that it does not treat itself. */
 void zkl_step_common_wish(struct zkl_step *s);
 
-void zkl_in_parked(struct zkl_step *s);
-void zkl_in_looking(struct zkl_step *s);
-void zkl_in_making(struct zkl_step *s);
-void zkl_in_queueing(struct zkl_step *s);
-void zkl_in_recovering(struct zkl_step *s);
-void zkl_in_listing(struct zkl_step *s);
-void zkl_in_waiting(struct zkl_step *s);
-void zkl_in_confirming(struct zkl_step *s);
+/* --- permit_limit.c ----------------------------------------------------- */
 
-/* A list, and then the predicate. */
-void zkl_step_list_again(struct zkl_step *s, const char *why);
-void zkl_step_on_listed(struct zkl_step *s);
-void zkl_step_grant(struct zkl_step *s, const char *why);
-
-/* --- limit.c ------------------------------------------------------------ */
-
-bool zkl_step_is_permit(const struct zkl_step *s);
-/* The semaphore's number, unless it is known or asked for. */
-void zkl_step_need_limit(struct zkl_step *s);
-/* What it was may have changed unseen. */
-void zkl_step_doubt_limit(struct zkl_step *s);
 /* True: the event was about the number and is done with. */
 bool zkl_step_limit(struct zkl_step *s);
 /* A try's look at this list. */
@@ -71,24 +98,17 @@ void zkl_in_waiting_for_permit(struct zkl_step *s);
 
 /* --- exhausted.c -------------------------------------------------------- */
 
-void zkl_step_exhaust(struct zkl_step *s, const char *why);
 void zkl_in_exhausted(struct zkl_step *s);
 
-/* --- held.c ------------------------------------------------------------- */
+/* --- queueing.c --------------------------------------------------------- */
 
-void zkl_step_send_delete(struct zkl_step *s);
-void zkl_step_look_for_leftover(struct zkl_step *s);
-/* The owner has its answer; what may be on the server is the janitor's from here on. */
-void zkl_step_leave(struct zkl_step *s, const char *why);
-/* Tell the owner that there will be no grant, and leave. */
-void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why);
-void zkl_step_fail_denied(struct zkl_step *s, const char *detail);
-/* An answer that nothing else accounts for. */
-void zkl_step_fail_odd(struct zkl_step *s, const char *what);
-
-void zkl_in_holding(struct zkl_step *s);
-void zkl_in_losthold(struct zkl_step *s);
-void zkl_in_releasing(struct zkl_step *s);
-void zkl_in_leaving(struct zkl_step *s);
+void zkl_in_parked(struct zkl_step *s);
+void zkl_in_looking(struct zkl_step *s);
+void zkl_in_making(struct zkl_step *s);
+void zkl_in_queueing(struct zkl_step *s);
+void zkl_in_recovering(struct zkl_step *s);
+void zkl_in_listing(struct zkl_step *s);
+void zkl_in_waiting(struct zkl_step *s);
+void zkl_in_confirming(struct zkl_step *s);
 
 #endif

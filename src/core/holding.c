@@ -4,78 +4,6 @@
 
 #include "step.h"
 
-/* Nothing is left to do about the node: it is gone, or stays whatever we do. Any other answer may be another one
- * after a while. */
-static bool is_deleted(enum zkl_answer answer)
-{
-    return answer == ZKL_ANSWER_OK || answer == ZKL_ANSWER_NONODE || answer == ZKL_ANSWER_NOAUTH ||
-           answer == ZKL_ANSWER_NOTEMPTY;
-}
-
-/* --- leaving ------------------------------------------------------------ */
-
-void zkl_step_send_delete(struct zkl_step *s)
-{
-    if (s->ev->connected && !s->m->delete_out) {
-        s->m->delete_out = true;
-        zkl_step_emit(s, ZKL_DO_DELETE);
-    }
-}
-
-void zkl_step_look_for_leftover(struct zkl_step *s)
-{
-    /* The server we are now connected to may lag behind the one that carried the create out, and a
-     * sync does not help if it is a leader that was deposed and does not know. */
-    zkl_step_emit(s, ZKL_DO_BARRIER);
-    zkl_step_emit(s, ZKL_DO_LIST);
-    s->m->list_out = true;
-}
-
-static void end(struct zkl_step *s, const char *why)
-{
-    zkl_step_forget_list(s);
-    zkl_step_emit(s, ZKL_DO_UNWATCH);
-    zkl_step_move(s, ZKL_ENDED, why);
-    zkl_step_emit(s, ZKL_DO_END);
-}
-
-/* The owner has its answer; what may be on the server is the janitor's from here on. */
-void zkl_step_leave(struct zkl_step *s, const char *why)
-{
-    if (s->m->on_server)
-        zkl_step_forget_list(s); /* else the list that is out may tell where the node is */
-    if (!s->m->create_out && !s->m->on_server && !s->m->maybe_on_server) {
-        end(s, why);
-        return;
-    }
-    zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
-    zkl_step_move(s, ZKL_LEAVING, why);
-    if (s->m->on_server)
-        zkl_step_send_delete(s);
-    else if (!s->m->create_out && !s->m->list_out && s->ev->connected)
-        zkl_step_look_for_leftover(s);
-}
-
-void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why)
-{
-    zkl_step_emit_code(s, ZKL_DO_FAIL, code, detail);
-    zkl_step_leave(s, why);
-}
-
-void zkl_step_fail_denied(struct zkl_step *s, const char *detail)
-{
-    zkl_step_fail(s, ZKL_EACCES, detail, "denied");
-}
-
-/* An answer that nothing else accounts for. */
-void zkl_step_fail_odd(struct zkl_step *s, const char *what)
-{
-    const char *why = s->ev->answer == ZKL_ANSWER_NOMEM  ? "no memory"
-                      : s->ev->answer == ZKL_ANSWER_FULL ? "too many watches"
-                                                         : "odd answer";
-    zkl_step_fail(s, zkl_answer_code(s->ev->answer), what, why);
-}
-
 /* --- holding ------------------------------------------------------------ */
 
 static void lose(struct zkl_step *s, int reason, const char *why)
@@ -311,7 +239,7 @@ void zkl_in_losthold(struct zkl_step *s)
         s->m->on_server = s->m->delete_out = false;
     } else if (ev->type == ZKL_EV_DELETED) {
         s->m->delete_out = false;
-        s->m->on_server = !is_deleted(ev->answer);
+        s->m->on_server = !zkl_step_is_deleted(ev->answer);
     } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
         zkl_step_send_delete(s);
     } else if (ev->type == ZKL_EV_RELEASE ||
@@ -325,7 +253,7 @@ void zkl_in_losthold(struct zkl_step *s)
 static void released(struct zkl_step *s, int code, const char *detail, const char *why)
 {
     zkl_step_emit_code(s, ZKL_DO_RELEASED, code, detail);
-    end(s, why);
+    zkl_step_end(s, why);
 }
 
 static void unconfirmed(struct zkl_step *s, const char *why)
@@ -397,57 +325,5 @@ void zkl_in_releasing(struct zkl_step *s)
         s->m->on_server = false;
         zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_EXPIRED);
         released(s, ZKL_ELOST, NULL, "expired");
-    }
-}
-
-/* --- the janitor -------------------------------------------------------- */
-
-/* The janitor. Every branch either ends or waits for an answer or for the link. */
-static void on_leftover_listed(struct zkl_step *s)
-{
-    const struct zkl_event *ev = s->ev;
-    const char *found = NULL;
-    bool answered = ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE ||
-                    ev->answer == ZKL_ANSWER_NOAUTH;
-    if (!answered || s->m->create_out || s->m->on_server)
-        return;
-    if (ev->answer == ZKL_ANSWER_OK)
-        found = zkl_step_find_own(s);
-    if (!found) {
-        end(s, ev->answer == ZKL_ANSWER_OK ? "nothing was left" : "can't be looked for");
-        return;
-    }
-    zkl_step_know_node(s, found, 0);
-    zkl_step_send_delete(s);
-}
-
-void zkl_in_leaving(struct zkl_step *s)
-{
-    const struct zkl_event *ev = s->ev;
-    if (ev->type == ZKL_EV_EXPIRED) {
-        s->m->list_out = false;
-        end(s, "expired");
-    } else if (ev->type == ZKL_EV_CREATED) {
-        s->m->create_out = false;
-        if (ev->answer == ZKL_ANSWER_OK) {
-            zkl_step_know_node(s, ev->name, ev->czxid);
-            zkl_step_send_delete(s);
-        } else if (zkl_step_outcome_unknown(ev->answer)) {
-            s->m->maybe_on_server = true; /* looked for with the link, or after a while */
-            /* A list that is out may have gone over the next link already, to a server that lags. */
-            zkl_step_forget_list(s);
-        } else {
-            end(s, "never created");
-        }
-    } else if (ev->type == ZKL_EV_DELETED) {
-        s->m->delete_out = false;
-        if (is_deleted(ev->answer))
-            end(s, ev->answer == ZKL_ANSWER_NOAUTH ? "delete denied" : "deleted");
-    } else if (ev->type == ZKL_EV_LISTED) {
-        on_leftover_listed(s);
-    } else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server) {
-        zkl_step_send_delete(s);
-    } else if (ev->type == ZKL_EV_LINK_UP && !s->m->create_out && !s->m->list_out) {
-        zkl_step_look_for_leftover(s);
     }
 }

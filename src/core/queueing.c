@@ -7,117 +7,6 @@
 
 #include "step.h"
 
-/* --- getting a place ---------------------------------------------------- */
-
-static void forget_node(struct zkl_step *s)
-{
-    s->m->on_server = false;
-    s->m->maybe_on_server = false;
-    s->m->pred_is_next = false;
-    s->m->was_first = false;
-    s->m->unchecked = false;
-    s->m->revoked = false;
-    s->m->looks_out = false;
-    s->m->contended = false;
-    s->m->quota.limit = 0;
-    s->m->quota.watched = false;
-    s->m->node[0] = '\0';
-    s->m->czxid = 0;
-}
-
-/* A read lock of who has the write lock already: it gets a node with the write node's number, so
- * that giving the write lock back leaves it the same place (CURATOR-621). */
-static bool is_under(const struct zkl_contender_machine *m)
-{
-    return m->under[0] != '\0';
-}
-
-/* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers
- * one client in order, so the list shows the node that the create made. */
-static void enqueue(struct zkl_step *s, const char *why)
-{
-    forget_node(s);
-    if (!s->ev->connected) {
-        zkl_step_move(s, ZKL_PARKED, why);
-        return;
-    }
-    zkl_step_move(s, ZKL_QUEUEING, why);
-    s->m->create_out = true;
-    if (is_under(s->m)) {
-        /* Nobody can be between us and our own write node: nothing to look at. */
-        zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
-        return;
-    }
-    if (zkl_step_is_permit(s))
-        zkl_step_need_limit(s); /* first: it is known when the list comes */
-    zkl_step_emit(s, ZKL_DO_CREATE);
-    s->m->list_out = !s->ev->unlisted;
-    if (s->m->list_out)
-        zkl_step_emit(s, ZKL_DO_LIST);
-}
-
-void zkl_step_forget_list(struct zkl_step *s)
-{
-    if (s->m->list_out)
-        zkl_step_emit(s, ZKL_DO_FORGET_LIST);
-    s->m->list_out = false;
-}
-
-/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
-void zkl_step_requeue(struct zkl_step *s, const char *why)
-{
-    zkl_step_forget_list(s);
-    s->m->renew_out = false; /* its answer, if it still comes, is about another root */
-    zkl_step_emit(s, ZKL_DO_UNWATCH);
-    enqueue(s, why);
-}
-
-void zkl_step_begin(struct zkl_step *s, const char *why)
-{
-    if (!s->ev->connected) {
-        if (s->m->state != ZKL_PARKED)
-            zkl_step_move(s, ZKL_PARKED, why);
-        return;
-    }
-    if (!s->m->try_only || is_under(s->m) || s->m->quota.looked) {
-        enqueue(s, why);
-        return;
-    }
-    /* A try reads first: a busy lock then costs one read and no write. */
-    zkl_step_move(s, ZKL_LOOKING, why);
-    if (s->m->try_sync)
-        zkl_step_emit(s, ZKL_DO_SYNC);
-    if (zkl_step_is_permit(s)) {
-        s->m->quota.limit = 0;
-        zkl_step_need_limit(s);
-    }
-    zkl_step_emit(s, ZKL_DO_LIST);
-    s->m->list_out = true;
-}
-
-void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
-{
-    if (name)
-        zkl_text_copy(s->m->node, sizeof s->m->node, name);
-    else
-        zkl_contender_name_under(s->m, s->m->node);
-    s->m->czxid = is_under(s->m) ? s->m->under_czxid : czxid;
-    s->m->on_server = true;
-    s->m->maybe_on_server = false;
-}
-
-struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
-{
-    return zkl_queue_look(&s->m->naming, s->ev->children, s->ev->child_count, own);
-}
-
-const char *zkl_step_find_own(const struct zkl_step *s)
-{
-    char prefix[ZKL_NODE_NAME_MAX + 1];
-    zkl_name_prefix(&s->m->naming, s->m->guid, prefix);
-    return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
-}
-
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
     struct zkl_place place;
@@ -126,43 +15,7 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
     return m->naming.role != ZKL_ROLE_PERMIT && zkl_sequence_exhausted(place.sequence);
 }
 
-/* --- the predicate and its consequences --------------------------------- */
-
-static void hold(struct zkl_step *s, const char *why)
-{
-    s->m->suspect = s->m->unchecked = false;
-    s->m->was_first = true;
-    s->m->unlocked_boot = 0;
-    s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
-    zkl_step_move(s, ZKL_HOLDING, why);
-    zkl_step_emit(s, ZKL_DO_GRANT);
-    if (s->m->revoked)
-        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
-    if (s->m->watch_own)
-        zkl_step_emit(s, ZKL_DO_WATCH_OWN);
-}
-
-static bool window_fresh(const struct zkl_event *ev)
-{
-    return ev->now.boot_ns < ev->fresh_until_boot;
-}
-
-void zkl_step_grant(struct zkl_step *s, const char *why)
-{
-    s->m->pred_is_next = false;
-    s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
-    if (window_fresh(s->ev)) {
-        hold(s, why);
-        return;
-    }
-    if (s->m->try_only) {
-        zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
-        return;
-    }
-    /* First in the queue, but of a session that nobody has vouched for lately. */
-    zkl_step_move(s, ZKL_CONFIRMING, why);
-    zkl_step_emit(s, ZKL_DO_HEARTBEAT);
-}
+/* --- the predicate ------------------------------------------------------- */
 
 static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
 {
@@ -198,24 +51,12 @@ static void decide(struct zkl_step *s)
     struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present)
         zkl_step_requeue(s, "own node not in the list");
-    else if (!look.predecessor || is_under(s->m))
+    else if (!look.predecessor || zkl_step_is_under(s->m))
         zkl_step_grant(s, "first");
     else if (s->m->try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else
         wait_behind(s, &look);
-}
-
-void zkl_step_list_again(struct zkl_step *s, const char *why)
-{
-    if (s->m->state != ZKL_LISTING)
-        zkl_step_move(s, ZKL_LISTING, why);
-    if (s->ev->connected && !s->m->list_out) {
-        if (zkl_step_is_permit(s))
-            zkl_step_need_limit(s);
-        zkl_step_emit(s, ZKL_DO_LIST);
-        s->m->list_out = true;
-    }
 }
 
 /* --- one function for each state ---------------------------------------- */
@@ -234,7 +75,7 @@ static void look_busy(struct zkl_step *s)
     struct zkl_look look = zkl_step_look(s, NULL);
     s->m->asks = s->m->try_asks && may_be_given_up(&look);
     if (s->m->asks)
-        enqueue(s, "nobody may be in it");
+        zkl_step_enqueue(s, "nobody may be in it");
     else
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
 }
@@ -261,7 +102,7 @@ void zkl_in_looking(struct zkl_step *s)
         look_busy(s);
     } else if (ev->type == ZKL_EV_LISTED &&
                (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
-        enqueue(s, "nobody is there");
+        zkl_step_enqueue(s, "nobody is there");
     } else if (ev->type == ZKL_EV_LISTED) {
         zkl_step_fail_odd(s, "listing the path");
     }
@@ -292,7 +133,7 @@ static void make(struct zkl_step *s, size_t length)
 static void made_one(struct zkl_step *s)
 {
     if (s->m->make_length == s->m->root_length)
-        enqueue(s, "root made");
+        zkl_step_enqueue(s, "root made");
     else
         make(s, child_length(s->m, s->m->make_length));
 }
@@ -352,7 +193,7 @@ static void on_create_refused(struct zkl_step *s)
 {
     switch (s->ev->answer) {
     case ZKL_ANSWER_NONODE:
-        if (is_under(s->m)) {
+        if (zkl_step_is_under(s->m)) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
             break;
         }
@@ -376,12 +217,12 @@ static void on_create_refused(struct zkl_step *s)
         break;
     case ZKL_ANSWER_ROLLED_BACK:
         zkl_step_forget_list(s);
-        enqueue(s, "another one's create failed");
+        zkl_step_enqueue(s, "another one's create failed");
         break;
     case ZKL_ANSWER_UNIMPLEMENTED:
         if (s->ev->otherwise) {
             zkl_step_forget_list(s);
-            enqueue(s, "create2 is not known");
+            zkl_step_enqueue(s, "create2 is not known");
             break;
         }
         zkl_step_fail_odd(s, "creating the node");
@@ -434,7 +275,7 @@ static void on_created(struct zkl_step *s)
         zkl_step_exhaust(s, "number exhausted");
     else
         s->m->exhausted_at = 0;
-    if (s->m->state == ZKL_QUEUEING && is_under(s->m))
+    if (s->m->state == ZKL_QUEUEING && zkl_step_is_under(s->m))
         zkl_step_grant(s, "under the write lock");
     else if (s->m->state == ZKL_QUEUEING && s->ev->first)
         grant_unlisted(s);
@@ -442,80 +283,12 @@ static void on_created(struct zkl_step *s)
         zkl_step_list_again(s, "not listed yet");
 }
 
-void zkl_step_on_listed(struct zkl_step *s)
+static void on_listed(struct zkl_step *s)
 {
-    switch (s->ev->answer) {
-    case ZKL_ANSWER_OK:
+    if (s->ev->answer == ZKL_ANSWER_OK)
         decide(s);
-        break;
-    case ZKL_ANSWER_LINK:
-        if (s->m->state != ZKL_LISTING && !s->m->create_out)
-            zkl_step_move(s, ZKL_LISTING, "list unanswered");
-        break;
-    case ZKL_ANSWER_NONODE:
-        zkl_step_requeue(s, "root is gone");
-        break;
-    case ZKL_ANSWER_NOAUTH:
-        zkl_step_fail_denied(s, "READ");
-        break;
-    case ZKL_ANSWER_EXISTS:
-    case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_UNIMPLEMENTED:
-    case ZKL_ANSWER_NOWATCHER:
-    case ZKL_ANSWER_QUOTA:
-    case ZKL_ANSWER_READONLY:
-    case ZKL_ANSWER_BADPATH:
-    case ZKL_ANSWER_AUTH:
-    case ZKL_ANSWER_NOMEM:
-    case ZKL_ANSWER_FULL:
-    case ZKL_ANSWER_ROLLED_BACK:
-    case ZKL_ANSWER_OTHER:
-        zkl_step_fail_odd(s, "listing the path");
-        break;
-    }
-}
-
-void zkl_step_common_wish(struct zkl_step *s)
-{
-    switch ((int)s->ev->type) {
-    case ZKL_EV_STOP:
-        zkl_step_fail(s, s->ev->code, NULL, "stopped");
-        break;
-    case ZKL_EV_EXPIRED:
-        /* Whatever was there is gone with the session, whatever is out is forgotten. */
-        s->m->create_out = s->m->list_out = s->m->delete_out = s->m->quota.out = false;
-        s->m->stat_out = s->m->renew_out = false;
-        s->m->exhausted_at = 0;
-        forget_node(s);
-        if (is_under(s->m)) {
-            zkl_step_fail(s, ZKL_ELOST, NULL, "expired with the write lock");
-            break;
-        }
-        zkl_step_emit(s, ZKL_DO_UNWATCH);
-        zkl_step_move(s, ZKL_PARKED, "expired");
-        break;
-    case ZKL_EV_OWN_DELETED:
-    case ZKL_EV_NODE_GONE:
-        if (!s->m->on_server || s->m->state == ZKL_EXHAUSTED)
-            break;
-        zkl_step_requeue(s, "own node deleted");
-        break;
-    case ZKL_EV_OWN_CHANGED:
-        if (s->m->state == ZKL_WAITING)
-            zkl_step_emit(s, ZKL_DO_WATCH_OWN);
-        break;
-    case ZKL_EV_UNCHECKED:
-        s->m->unchecked = true;
-        break;
-    case ZKL_EV_CHECKED:
-        s->m->unchecked = false;
-        break;
-    case ZKL_EV_REVOKED:
-        s->m->revoked = true; /* told with the grant */
-        break;
-    default:
-        break;
-    }
+    else
+        zkl_step_on_unlisted(s);
 }
 
 void zkl_in_queueing(struct zkl_step *s)
@@ -525,7 +298,7 @@ void zkl_in_queueing(struct zkl_step *s)
     else if (zkl_step_limit(s))
         ;
     else if (s->ev->type == ZKL_EV_LISTED)
-        zkl_step_on_listed(s);
+        on_listed(s);
     else
         zkl_step_common_wish(s);
 }
@@ -537,16 +310,16 @@ static void on_found(struct zkl_step *s, const char *name)
         zkl_step_know_node(s, name, 0);
         look_at_own(s, NULL);
     } else {
-        enqueue(s, "create was not carried out");
+        zkl_step_enqueue(s, "create was not carried out");
     }
 }
 
 static void adopt(struct zkl_step *s)
 {
-    s->m->czxid = is_under(s->m) ? s->m->under_czxid : s->ev->czxid;
+    s->m->czxid = zkl_step_is_under(s->m) ? s->m->under_czxid : s->ev->czxid;
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
-    else if (is_under(s->m))
+    else if (zkl_step_is_under(s->m))
         zkl_step_grant(s, "adopted under the write lock");
     else
         zkl_step_list_again(s, "adopted");
@@ -572,9 +345,9 @@ void zkl_in_recovering(struct zkl_step *s)
         if (ev->node_session == ev->session)
             adopt(s);
         else
-            enqueue(s, "node of an old session");
+            zkl_step_enqueue(s, "node of an old session");
     } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_NONODE) {
-        enqueue(s, "node is gone");
+        zkl_step_enqueue(s, "node is gone");
     } else if ((ev->type == ZKL_EV_LISTED || ev->type == ZKL_EV_STATTED) &&
                ev->answer != ZKL_ANSWER_LINK) {
         zkl_step_fail_odd(s, "looking for the node");
@@ -593,7 +366,7 @@ void zkl_in_listing(struct zkl_step *s)
     if (zkl_step_limit(s))
         ;
     else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_ROOTED)
-        zkl_step_on_listed(s);
+        on_listed(s);
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");
     else
@@ -606,7 +379,7 @@ void zkl_in_listing(struct zkl_step *s)
 static bool is_our_turn(const struct zkl_step *s)
 {
     return s->ev->gone && (s->m->pred_is_next || s->ev->held) && s->m->pred_is_plain &&
-           window_fresh(s->ev);
+           zkl_step_window_fresh(s->ev);
 }
 
 /* Likewise, but for the word that our own node is there: that is under way, and a look would take longer. */
@@ -643,7 +416,7 @@ void zkl_in_waiting(struct zkl_step *s)
         zkl_step_grant(s, "predecessor deleted");
     else if (told && is_our_turn_next(s))
         s->m->pred_is_gone = true;
-    else if (ev->type == ZKL_EV_OWN_ARMED && s->m->pred_is_gone && window_fresh(ev))
+    else if (ev->type == ZKL_EV_OWN_ARMED && s->m->pred_is_gone && zkl_step_window_fresh(ev))
         zkl_step_grant(s, "predecessor deleted");
     else if ((ev->type == ZKL_EV_OWN_ARMED || ev->type == ZKL_EV_WATCHED) && s->m->pred_is_gone)
         zkl_step_list_again(s, "predecessor deleted");
@@ -671,11 +444,11 @@ void zkl_in_confirming(struct zkl_step *s)
 {
     if (zkl_step_is_permit(s) && s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_doubt_limit(s);
-    if (s->ev->type == ZKL_EV_PROVED && window_fresh(s->ev))
-        hold(s, "proved");
+    if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s->ev))
+        zkl_step_hold(s, "proved");
     else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
-    else if (s->ev->type == ZKL_EV_LINK_UP && is_under(s->m))
+    else if (s->ev->type == ZKL_EV_LINK_UP && zkl_step_is_under(s->m))
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

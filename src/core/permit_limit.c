@@ -7,32 +7,7 @@
 
 #include "step.h"
 
-bool zkl_step_is_permit(const struct zkl_step *s)
-{
-    return s->m->naming.role == ZKL_ROLE_PERMIT;
-}
-
 /* --- the number --------------------------------------------------------- */
-
-static void get_limit(struct zkl_step *s)
-{
-    if (s->m->quota.out || !s->ev->connected)
-        return;
-    s->m->quota.out = true;
-    zkl_step_emit(s, ZKL_DO_GET_LIMIT);
-}
-
-void zkl_step_need_limit(struct zkl_step *s)
-{
-    if (s->m->quota.limit == 0)
-        get_limit(s);
-}
-
-void zkl_step_doubt_limit(struct zkl_step *s)
-{
-    if (!s->m->quota.watched)
-        s->m->quota.limit = 0;
-}
 
 /* number: the one that stands there, for the message. */
 static void refuse(struct zkl_step *s, int code, int number, const char *why)
@@ -120,7 +95,7 @@ static void on_limit_set(struct zkl_step *s)
     case ZKL_ANSWER_LINK:
         break;
     case ZKL_ANSWER_NOTEMPTY: /* somebody was faster */
-        get_limit(s);
+        zkl_step_get_limit(s);
         break;
     case ZKL_ANSWER_NONODE:
         look_again(s, false);
@@ -199,7 +174,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
         zkl_step_requeue(s, "own node not in the list");
     } else if (s->m->quota.limit == 0) {
         to_listing(s, "number of permits not known");
-        get_limit(s); /* and then the list again */
+        zkl_step_get_limit(s); /* and then the list again */
     } else if (look.contenders <= (size_t)s->m->quota.limit) {
         s->m->quota.watched = false;
         zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
@@ -211,6 +186,14 @@ void zkl_step_decide_permit(struct zkl_step *s)
     } else {
         watch_root(s);
     }
+}
+
+static void on_listed(struct zkl_step *s)
+{
+    if (s->ev->answer == ZKL_ANSWER_OK)
+        zkl_step_decide_permit(s);
+    else
+        zkl_step_on_unlisted(s);
 }
 
 void zkl_in_waiting_for_permit(struct zkl_step *s)
@@ -228,7 +211,7 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_list_again(s, "link up");
     else if (ev->type == ZKL_EV_ROOTED) { /* another one of this root had it listed */
         to_listing(s, "listed");
-        zkl_step_on_listed(s);
+        on_listed(s);
     } else
         zkl_step_common_wish(s);
 }

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every part of a contender's machine uses: the table of its states and the only place that assigns one, the
+ * actions of a step, and what the machine knows of its own node. Nothing here decides. Called by all files above;
+ * it has no memory of its own, as the machine is the caller's.
+ *
+ * The queue protocol is the lock recipe of the ZooKeeper documentation with Curator's names: an
+ * ephemeral sequential child for each contender, the smallest number holds, each waiter watches the
+ * child just before its own. What is added: create and list in one round trip, recovery of a create
+ * whose answer was lost, the validity window, the renewal of an exhausted counter, and a way out of
+ * every state. */
+#include "step.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#define BIT(state) (1u << (state))
+
+/* state -> the states it may be followed by. ENDED and LEAVING are listed where they can really
+ * come. */
+static const unsigned allowed[ZKL_CONTENDER_STATES] = {
+    [ZKL_NEW] = BIT(ZKL_PARKED) | BIT(ZKL_LOOKING) | BIT(ZKL_QUEUEING),
+    [ZKL_PARKED] = BIT(ZKL_LOOKING) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
+    [ZKL_LOOKING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
+    [ZKL_MAKING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_ENDED),
+    [ZKL_QUEUEING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_MAKING) | BIT(ZKL_RECOVERING) |
+                     BIT(ZKL_LISTING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
+                     BIT(ZKL_EXHAUSTED) | BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
+    [ZKL_RECOVERING] = BIT(ZKL_HOLDING) | BIT(ZKL_CONFIRMING) | BIT(ZKL_ENDED) | BIT(ZKL_PARKED) |
+                       BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_EXHAUSTED) | BIT(ZKL_LEAVING),
+    [ZKL_LISTING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_WAITING) | BIT(ZKL_CONFIRMING) |
+                    BIT(ZKL_HOLDING) | BIT(ZKL_LEAVING),
+    [ZKL_WAITING] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LISTING) | BIT(ZKL_HOLDING) |
+                    BIT(ZKL_LEAVING),
+    [ZKL_CONFIRMING] = BIT(ZKL_ENDED) | BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_HOLDING) |
+                       BIT(ZKL_LISTING) | BIT(ZKL_LEAVING),
+    [ZKL_EXHAUSTED] = BIT(ZKL_PARKED) | BIT(ZKL_QUEUEING) | BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
+    [ZKL_HOLDING] = BIT(ZKL_LOSTHOLD) | BIT(ZKL_RELEASING) | BIT(ZKL_LEAVING),
+    [ZKL_LOSTHOLD] = BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
+    [ZKL_RELEASING] = BIT(ZKL_LEAVING) | BIT(ZKL_ENDED),
+    [ZKL_LEAVING] = BIT(ZKL_ENDED),
+};
+
+const char *zkl_contender_state_name(enum zkl_contender_state state)
+{
+    static const char *const names[ZKL_CONTENDER_STATES] = {
+        [ZKL_NEW] = "NEW",
+        [ZKL_PARKED] = "PARKED",
+        [ZKL_LOOKING] = "LOOKING",
+        [ZKL_MAKING] = "MAKING",
+        [ZKL_QUEUEING] = "QUEUEING",
+        [ZKL_RECOVERING] = "RECOVERING",
+        [ZKL_LISTING] = "LISTING",
+        [ZKL_WAITING] = "WAITING",
+        [ZKL_CONFIRMING] = "CONFIRMING",
+        [ZKL_EXHAUSTED] = "EXHAUSTED",
+        [ZKL_HOLDING] = "HOLDING",
+        [ZKL_LOSTHOLD] = "LOSTHOLD",
+        [ZKL_RELEASING] = "RELEASING",
+        [ZKL_LEAVING] = "LEAVING",
+        [ZKL_ENDED] = "ENDED",
+    };
+    return names[state];
+}
+
+bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_state to)
+{
+    return (allowed[from] & BIT(to)) != 0;
+}
+
+/* --- the only place that assigns a state -------------------------------- */
+
+void zkl_step_move(struct zkl_step *s, enum zkl_contender_state to, const char *why)
+{
+    enum zkl_contender_state from = s->m->state;
+    assert(zkl_contender_may_move(from, to));
+    s->m->state = to;
+    if (s->tracer && s->tracer->moved)
+        s->tracer->moved(s->tracer->arg, s->m, from, why);
+}
+
+struct zkl_action *zkl_step_emit(struct zkl_step *s, enum zkl_action_type type)
+{
+    assert(s->out->count < ZKL_ACTIONS_MAX);
+    struct zkl_action *action = &s->out->list[s->out->count++];
+    *action = (struct zkl_action){.type = type, .number = s->ev->number};
+    return action;
+}
+
+void zkl_step_emit_code(struct zkl_step *s, enum zkl_action_type type, int code, const char *detail)
+{
+    struct zkl_action *action = zkl_step_emit(s, type);
+    action->code = code;
+    action->detail = detail;
+}
+
+void zkl_step_emit_reason(struct zkl_step *s, enum zkl_action_type type, int state, int reason)
+{
+    struct zkl_action *action = zkl_step_emit(s, type);
+    action->state = state;
+    action->reason = reason;
+}
+
+bool zkl_step_outcome_unknown(enum zkl_answer answer)
+{
+    return answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_OTHER;
+}
+
+/* What ZooKeeper has a code for is never "not understood". */
+int zkl_answer_code(enum zkl_answer answer)
+{
+    switch (answer) {
+    case ZKL_ANSWER_NOMEM:
+        return ZKL_ENOMEM;
+    case ZKL_ANSWER_FULL:
+        return ZKL_ESYSTEM;
+    case ZKL_ANSWER_NOAUTH:
+        return ZKL_EACCES;
+    case ZKL_ANSWER_QUOTA:
+        return ZKL_EQUOTA;
+    case ZKL_ANSWER_READONLY:
+        return ZKL_EREADONLY;
+    case ZKL_ANSWER_BADPATH:
+        return ZKL_EBADPATH;
+    case ZKL_ANSWER_AUTH:
+        return ZKL_EAUTH;
+    case ZKL_ANSWER_OK:
+    case ZKL_ANSWER_LINK:
+    case ZKL_ANSWER_NONODE:
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_ROLLED_BACK:
+        return ZKL_EUNIMPLEMENTED;
+    case ZKL_ANSWER_OTHER:
+        break;
+    }
+    return ZKL_EPROTO;
+}
+
+bool zkl_step_window_open(const struct zkl_event *ev)
+{
+    return ev->now.boot_ns < ev->window_end_boot;
+}
+
+bool zkl_step_window_fresh(const struct zkl_event *ev)
+{
+    return ev->now.boot_ns < ev->fresh_until_boot;
+}
+
+/* --- our own node -------------------------------------------------------- */
+
+/* A read lock of who has the write lock already: it gets a node with the write node's number, so
+ * that giving the write lock back leaves it the same place (CURATOR-621). */
+bool zkl_step_is_under(const struct zkl_contender_machine *m)
+{
+    return m->under[0] != '\0';
+}
+
+bool zkl_step_is_permit(const struct zkl_step *s)
+{
+    return s->m->naming.role == ZKL_ROLE_PERMIT;
+}
+
+void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out)
+{
+    struct zkl_naming writer = m->naming;
+    writer.role = ZKL_ROLE_WRITE;
+    const char *digits = zkl_name_digits(m->under, &writer);
+    zkl_name_prefix(&m->naming, m->guid, out);
+    if (digits)
+        strcat(out, digits);
+}
+
+void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
+{
+    if (name)
+        zkl_text_copy(s->m->node, sizeof s->m->node, name);
+    else
+        zkl_contender_name_under(s->m, s->m->node);
+    s->m->czxid = zkl_step_is_under(s->m) ? s->m->under_czxid : czxid;
+    s->m->on_server = true;
+    s->m->maybe_on_server = false;
+}
+
+struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
+{
+    return zkl_queue_look(&s->m->naming, s->ev->children, s->ev->child_count, own);
+}
+
+const char *zkl_step_find_own(const struct zkl_step *s)
+{
+    char prefix[ZKL_NODE_NAME_MAX + 1];
+    zkl_name_prefix(&s->m->naming, s->m->guid, prefix);
+    return zkl_queue_find(s->ev->children, s->ev->child_count, prefix);
+}
+
+void zkl_step_forget_list(struct zkl_step *s)
+{
+    if (s->m->list_out)
+        zkl_step_emit(s, ZKL_DO_FORGET_LIST);
+    s->m->list_out = false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the states with a wish for the lock have in common: asking for a place, looking at the queue again, being
+ * granted, and what an event means that a state does not treat itself. Called by queueing.c, permit_limit.c
+ * and exhausted.c, which have the states. */
+#include <string.h>
+
+#include <zklock/zklock.h>
+
+#include "step.h"
+
+/* --- a permit's number ----------------------------------------------------- */
+
+void zkl_step_get_limit(struct zkl_step *s)
+{
+    if (s->m->quota.out || !s->ev->connected)
+        return;
+    s->m->quota.out = true;
+    zkl_step_emit(s, ZKL_DO_GET_LIMIT);
+}
+
+void zkl_step_need_limit(struct zkl_step *s)
+{
+    if (s->m->quota.limit == 0)
+        zkl_step_get_limit(s);
+}
+
+void zkl_step_doubt_limit(struct zkl_step *s)
+{
+    if (!s->m->quota.watched)
+        s->m->quota.limit = 0;
+}
+
+/* --- asking for a place ------------------------------------------------- */
+
+static void forget_node(struct zkl_step *s)
+{
+    s->m->on_server = false;
+    s->m->maybe_on_server = false;
+    s->m->pred_is_next = false;
+    s->m->was_first = false;
+    s->m->unchecked = false;
+    s->m->revoked = false;
+    s->m->looks_out = false;
+    s->m->contended = false;
+    s->m->quota.limit = 0;
+    s->m->quota.watched = false;
+    s->m->node[0] = '\0';
+    s->m->czxid = 0;
+}
+
+/* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers
+ * one client in order, so the list shows the node that the create made. */
+void zkl_step_enqueue(struct zkl_step *s, const char *why)
+{
+    forget_node(s);
+    if (!s->ev->connected) {
+        zkl_step_move(s, ZKL_PARKED, why);
+        return;
+    }
+    zkl_step_move(s, ZKL_QUEUEING, why);
+    s->m->create_out = true;
+    if (zkl_step_is_under(s->m)) {
+        /* Nobody can be between us and our own write node: nothing to look at. */
+        zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
+        return;
+    }
+    if (zkl_step_is_permit(s))
+        zkl_step_need_limit(s); /* first: it is known when the list comes */
+    zkl_step_emit(s, ZKL_DO_CREATE);
+    s->m->list_out = !s->ev->unlisted;
+    if (s->m->list_out)
+        zkl_step_emit(s, ZKL_DO_LIST);
+}
+
+/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+void zkl_step_requeue(struct zkl_step *s, const char *why)
+{
+    zkl_step_forget_list(s);
+    s->m->renew_out = false; /* its answer, if it still comes, is about another root */
+    zkl_step_emit(s, ZKL_DO_UNWATCH);
+    zkl_step_enqueue(s, why);
+}
+
+void zkl_step_begin(struct zkl_step *s, const char *why)
+{
+    if (!s->ev->connected) {
+        if (s->m->state != ZKL_PARKED)
+            zkl_step_move(s, ZKL_PARKED, why);
+        return;
+    }
+    if (!s->m->try_only || zkl_step_is_under(s->m) || s->m->quota.looked) {
+        zkl_step_enqueue(s, why);
+        return;
+    }
+    /* A try reads first: a busy lock then costs one read and no write. */
+    zkl_step_move(s, ZKL_LOOKING, why);
+    if (s->m->try_sync)
+        zkl_step_emit(s, ZKL_DO_SYNC);
+    if (zkl_step_is_permit(s)) {
+        s->m->quota.limit = 0;
+        zkl_step_need_limit(s);
+    }
+    zkl_step_emit(s, ZKL_DO_LIST);
+    s->m->list_out = true;
+}
+
+/* --- the exhausted counter ---------------------------------------------- */
+
+void zkl_step_look_at_root(struct zkl_step *s)
+{
+    if (s->ev->connected && !s->m->list_out) {
+        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+        s->m->list_out = true;
+    }
+}
+
+/* Our number is one that everybody may get: never granted. Withdraw and wait for a new root. */
+void zkl_step_exhaust(struct zkl_step *s, const char *why)
+{
+    zkl_step_forget_list(s);
+    zkl_step_move(s, ZKL_EXHAUSTED, why);
+    if (s->m->on_server) {
+        s->m->exhausted_at = s->m->czxid;
+        zkl_step_send_delete(s);
+    } else {
+        zkl_step_look_at_root(s);
+    }
+}
+
+/* --- being granted ------------------------------------------------------- */
+
+void zkl_step_hold(struct zkl_step *s, const char *why)
+{
+    s->m->suspect = s->m->unchecked = false;
+    s->m->was_first = true;
+    s->m->unlocked_boot = 0;
+    s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
+    zkl_step_move(s, ZKL_HOLDING, why);
+    zkl_step_emit(s, ZKL_DO_GRANT);
+    if (s->m->revoked)
+        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
+    if (s->m->watch_own)
+        zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
+void zkl_step_grant(struct zkl_step *s, const char *why)
+{
+    s->m->pred_is_next = false;
+    s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
+    if (zkl_step_window_fresh(s->ev)) {
+        zkl_step_hold(s, why);
+        return;
+    }
+    if (s->m->try_only) {
+        zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
+        return;
+    }
+    /* First in the queue, but of a session that nobody has vouched for lately. */
+    zkl_step_move(s, ZKL_CONFIRMING, why);
+    zkl_step_emit(s, ZKL_DO_HEARTBEAT);
+}
+
+/* --- looking again ------------------------------------------------------- */
+
+void zkl_step_list_again(struct zkl_step *s, const char *why)
+{
+    if (s->m->state != ZKL_LISTING)
+        zkl_step_move(s, ZKL_LISTING, why);
+    if (s->ev->connected && !s->m->list_out) {
+        if (zkl_step_is_permit(s))
+            zkl_step_need_limit(s);
+        zkl_step_emit(s, ZKL_DO_LIST);
+        s->m->list_out = true;
+    }
+}
+
+void zkl_step_on_unlisted(struct zkl_step *s)
+{
+    switch (s->ev->answer) {
+    case ZKL_ANSWER_LINK:
+        if (s->m->state != ZKL_LISTING && !s->m->create_out)
+            zkl_step_move(s, ZKL_LISTING, "list unanswered");
+        break;
+    case ZKL_ANSWER_NONODE:
+        zkl_step_requeue(s, "root is gone");
+        break;
+    case ZKL_ANSWER_NOAUTH:
+        zkl_step_fail_denied(s, "READ");
+        break;
+    case ZKL_ANSWER_OK: /* not reached: the caller decides by such a list */
+    case ZKL_ANSWER_EXISTS:
+    case ZKL_ANSWER_NOTEMPTY:
+    case ZKL_ANSWER_UNIMPLEMENTED:
+    case ZKL_ANSWER_NOWATCHER:
+    case ZKL_ANSWER_QUOTA:
+    case ZKL_ANSWER_READONLY:
+    case ZKL_ANSWER_BADPATH:
+    case ZKL_ANSWER_AUTH:
+    case ZKL_ANSWER_NOMEM:
+    case ZKL_ANSWER_FULL:
+    case ZKL_ANSWER_ROLLED_BACK:
+    case ZKL_ANSWER_OTHER:
+        zkl_step_fail_odd(s, "listing the path");
+        break;
+    }
+}
+
+/* --- whatever else happens ------------------------------------------------ */
+
+void zkl_step_common_wish(struct zkl_step *s)
+{
+    switch ((int)s->ev->type) {
+    case ZKL_EV_STOP:
+        zkl_step_fail(s, s->ev->code, NULL, "stopped");
+        break;
+    case ZKL_EV_EXPIRED:
+        /* Whatever was there is gone with the session, whatever is out is forgotten. */
+        s->m->create_out = s->m->list_out = s->m->delete_out = s->m->quota.out = false;
+        s->m->stat_out = s->m->renew_out = false;
+        s->m->exhausted_at = 0;
+        forget_node(s);
+        if (zkl_step_is_under(s->m)) {
+            zkl_step_fail(s, ZKL_ELOST, NULL, "expired with the write lock");
+            break;
+        }
+        zkl_step_emit(s, ZKL_DO_UNWATCH);
+        zkl_step_move(s, ZKL_PARKED, "expired");
+        break;
+    case ZKL_EV_OWN_DELETED:
+    case ZKL_EV_NODE_GONE:
+        if (!s->m->on_server || s->m->state == ZKL_EXHAUSTED)
+            break;
+        zkl_step_requeue(s, "own node deleted");
+        break;
+    case ZKL_EV_OWN_CHANGED:
+        if (s->m->state == ZKL_WAITING)
+            zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+        break;
+    case ZKL_EV_UNCHECKED:
+        s->m->unchecked = true;
+        break;
+    case ZKL_EV_CHECKED:
+        s->m->unchecked = false;
+        break;
+    case ZKL_EV_REVOKED:
+        s->m->revoked = true; /* told with the grant */
+        break;
+    default:
+        break;
+    }
+}
