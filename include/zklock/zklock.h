@@ -359,9 +359,6 @@ struct zkl_lock_options {
     int revocable;     /* 1: ask the server to tell of requests to let go (see
                           zkl_mutex_revoke_requested); a lock with a callback always does */
     int posted_unlock; /* 1: unlock does not wait for the server's answer (see zkl_mutex_unlock) */
-    int lookahead;     /* 1: third in the queue or later, watch the node two places ahead, and
-                          look at the queue when that goes: the hand-off itself then needs no look. A
-                          release wakes two waiters instead of one. For mutexes only */
     int metrics;       /* 1: figures are kept of this path, in some 1.5 kB (see metrics.h) */
     /* The last two, for mutexes only, change what "first come, first served" means: see
      * docs/guarantees.md. */
@@ -547,8 +544,7 @@ ZKL_API int zkl_mutex_revoke_requested(struct zkl_mutex *mutex);
  * that has only the read lock and asks for the write lock gets ZKL_EDEADLK at once. */
 struct zkl_rwlock;
 
-/* As zkl_mutex_new. ZKL_NAMES_NAMED, lookahead, local_handoffs_max and retain_ms are refused
- * (EINVAL). */
+/* As zkl_mutex_new. ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused (EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
 /* As zkl_mutex_free, for both halves. */
@@ -575,7 +571,7 @@ struct zkl_semaphore;
 /* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
  * stands there (an acquire returns EMISMATCH if none does). After the first acquire the handle
  * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO,
- * ZKL_NAMES_NAMED, lookahead, local_handoffs_max and retain_ms are refused. No request is sent. 0,
+ * ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused. No request is sent. 0,
  * EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,

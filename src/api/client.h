@@ -84,7 +84,7 @@ struct zkl_mutex {
     struct zkl_rwlock *rwlock;       /* whose half it is, or NULL */
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
     char *owner;                     /* NULL: the client's */
-    bool revocable, posted_unlock, lookahead;
+    bool revocable, posted_unlock;
     bool takes_turns; /* turns are used */
     /* under the driver's mutex */
     struct zkl_turns turns;

@@ -57,8 +57,6 @@ int zkl_lock_check_no_mutex(const struct zkl_lock_options *o, const char *call)
     const char *what = NULL;
     if (o && o->names == ZKL_NAMES_NAMED)
         what = "ZKL_NAMES_NAMED";
-    else if (o && o->lookahead)
-        what = "lookahead";
     else if (o && o->local_handoffs_max != 0)
         what = "local_handoffs_max";
     else if (o && o->retain_ms != 0)
@@ -74,7 +72,6 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
         strcpy(mutex->naming.name, o->name);
     mutex->revocable = o && o->revocable;
     mutex->posted_unlock = o && o->posted_unlock;
-    mutex->lookahead = o && o->lookahead;
     mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
     bool copied = !o || !o->owner == !mutex->owner;
     mutex->root = copied ? zkl_root_get(client, path) : NULL;

@@ -205,7 +205,6 @@ static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wai
                              .watch_own = hold->fn != NULL || hold->mutex->revocable,
                              .retained = hold->mutex->turns.retain_ns > 0,
                              .posted = hold->mutex->posted_unlock,
-                             .lookahead = hold->mutex->lookahead,
                              .lease_ns = wait->lease_ms * MS,
                              .under = hold->under ? &hold->under->contender : NULL};
 }

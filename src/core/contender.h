@@ -236,10 +236,8 @@ struct zkl_contender_machine {
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     bool posted;    /* unlock does not wait for the answer: set before START */
-    bool lookahead; /* third or later, watch two places ahead: set before START; a mutex only */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
-    char next[ZKL_NODE_NAME_MAX + 1]; /* WAITING for the one two places ahead: our predecessor; or "" */
     int64_t czxid;                    /* the token */
     int64_t lease_end_boot;           /* of the hold; 0: it has no lease */
     int64_t unlocked_boot;            /* its owner unlocked it then; 0: it has not */

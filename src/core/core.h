@@ -402,7 +402,6 @@ struct zkl_wish {
     bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
     bool retained; /* the node may stay while nobody is in it */
     bool posted;   /* unlock does not wait for the answer */
-    bool lookahead;
 };
 
 /* contender is the caller's memory, which the core uses until ZKL_NEWS_ENDED. */

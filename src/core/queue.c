@@ -46,7 +46,7 @@ struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *cons
                                size_t count, const char *own)
 {
     struct zkl_look look = {0};
-    struct zkl_place us, nearest = {0}, second = {0};
+    struct zkl_place us, nearest = {0};
     bool last = !own || !zkl_name_parse(own, naming, &us);
 
     for (size_t i = 0; i < count; i++) {
@@ -67,13 +67,8 @@ struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *cons
             continue;
         look.before++;
         if (is_nearer(&place, name, &nearest, look.predecessor)) {
-            look.ahead = look.predecessor;
-            second = nearest;
             look.predecessor = name;
             nearest = place;
-        } else if (is_nearer(&place, name, &second, look.ahead)) {
-            look.ahead = name;
-            second = place;
         }
     }
     look.plain = look.predecessor && naming->role == ZKL_ROLE_LOCK && is_plain(&nearest);

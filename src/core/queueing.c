@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted
  * counter. */
-#include <string.h>
-
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -19,16 +17,13 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
 
 static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
 {
-    bool ahead = s->m->lookahead && look->plain && look->ahead &&
-                 strlen(look->predecessor) < sizeof s->m->next;
-    strcpy(s->m->next, ahead ? look->predecessor : "");
     s->m->contended = true; /* most likely they will be back */
     s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
-    s->m->pred_is_plain = look->plain && !ahead;
+    s->m->pred_is_plain = look->plain;
     s->m->pred_is_gone = false;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
-    zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = ahead ? look->ahead : look->predecessor;
+    zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
      * its predecessor leaves. Only who may be granted by that needs it now: for others, who will
      * have moved on in a moment, it would be a request for nothing. */
@@ -388,15 +383,6 @@ static bool is_our_turn_next(const struct zkl_step *s)
     return s->ev->asked && s->m->pred_is_next && s->m->pred_is_plain;
 }
 
-/* With lookahead: our predecessor holds now, most likely, so all that lets us go on by the event of its
- * deletion is asked for at once. The list comes first: it tells whether that is so. */
-static void look_ahead(struct zkl_step *s)
-{
-    zkl_step_list_again(s, "next but one fired");
-    zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = s->m->next;
-    zkl_step_emit(s, ZKL_DO_WATCH_OWN);
-}
-
 static void stop_putting_off(struct zkl_step *s)
 {
     s->m->own_is_put_off = false;
@@ -420,8 +406,6 @@ void zkl_in_waiting(struct zkl_step *s)
         zkl_step_grant(s, "predecessor deleted");
     else if ((ev->type == ZKL_EV_OWN_ARMED || ev->type == ZKL_EV_WATCHED) && s->m->pred_is_gone)
         zkl_step_list_again(s, "predecessor deleted");
-    else if (ev->type == ZKL_EV_PRED_FIRED && s->m->next[0] != '\0' && ev->connected)
-        look_ahead(s);
     else if (ev->type == ZKL_EV_PRED_FIRED)
         zkl_step_list_again(s, "predecessor fired");
     else if (ev->type == ZKL_EV_LINK_UP)

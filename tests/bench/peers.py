@@ -25,7 +25,6 @@ class Peer:
 ALL = [
     Peer('zklock', 'zklock'),
     Peer('zklock-posted', 'zklock', 'posted'),
-    Peer('zklock-lookahead', 'zklock', 'lookahead'),
     Peer('zklock-local', 'zklock', 'local', 20000),
     Peer('zklock-retained', 'zklock', 'retained', 20000),
     Peer('floor-local', 'local', warm_cycles=20000),

@@ -63,7 +63,6 @@ ALL = [
     Target('W2-8', 'zklock', 1.15, 'floor-1rt', 'p99_us', True),
     Target('W2-8', 'zklock-posted', 0.95, 'floor-1rt'),
     Target('W2-8', 'zklock-posted', 1.15, 'floor-1rt', 'p99_us', True),
-    Target('W2-8', 'zklock-lookahead', 1.25, 'zklock'),
     Target('W3-32', 'zklock', 7, 'curator'),
     Target('W3-32', 'zklock', 1.2, 'curator-own'),
     Target('W3-32', 'zklock-local', 0.8, 'floor-local'),

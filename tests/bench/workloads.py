@@ -77,7 +77,7 @@ ALL = [
              LIBRARIES + ['zklock-retained'] + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
              [GRANTS, REQUESTS, CPU] + HAND_OFFS, processes=2, sample='handoff'),
     Workload('W2-8', 'eight processes on one lock', 'cycle',
-             LIBRARIES + ['zklock-lookahead'] + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
+             LIBRARIES + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
              [GRANTS, REQUESTS, CPU, SERVER_CPU, IDLE] + HAND_OFFS, processes=8, sample='handoff'),
     Workload('W2-turn', 'two processes in turns, with pauses: the lock is free, or kept by the other one', 'cycle',
              ['zklock', 'zklock-retained'], [Figure('p50_us', 'lock p50 us', 0), Figure('p99_us', 'lock p99 us', 0), REQUESTS],

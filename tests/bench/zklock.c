@@ -123,7 +123,6 @@ static void zklock_open(const struct settings *given)
     settings = given;
     options = ZKL_LOCK_OPTIONS_INIT;
     options.posted_unlock = strcmp(given->variant, "posted") == 0;
-    options.lookahead = strcmp(given->variant, "lookahead") == 0;
     options.local_handoffs_max = strcmp(given->variant, "local") == 0 ? LOCAL_HANDOFFS : 0;
     options.retain_ms = strcmp(given->variant, "retained") == 0 ? RETAIN_MS : 0;
     client = open_client();

@@ -67,7 +67,6 @@ static struct zkl_lock_options options_at(const struct client *c, enum place pla
 
     if (place != MUTEX && place != REVOKED)
         return options;
-    options.lookahead = c->number % 2 == 0;
     options.local_handoffs_max = c->number % 3 == 0 ? 0 : 4;
     options.retain_ms = c->number % 3 == 1 ? 0 : 200;
     return options;

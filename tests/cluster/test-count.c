@@ -262,46 +262,6 @@ static void only_the_next_waiter_is_woken(void **state)
     cluster_free(holder, held, next);
 }
 
-/* Goal: with lookahead the third waiter pays its look, and its watch on the next, when the first goes: its
- * own grant costs no request. Method: three clients, the last behind a proxy. Modes: F44. */
-static void with_lookahead_the_grant_costs_nothing(void **state)
-{
-    const char *path = cluster_path("lookahead");
-    struct zkl_client *holder = cluster_client(), *other = cluster_client();
-    struct zkl_mutex *held = cluster_mutex(holder, path), *next = cluster_mutex(other, path);
-    struct counted c = counted_open(SESSION_MS);
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
-    struct zkl_mutex *mutex = NULL;
-    struct actor *second = actor_new(), *third = actor_new();
-
-    (void)state;
-    options.lookahead = 1;
-    check_ok(zkl_mutex_new(&mutex, c.client, cluster_at(path), &options));
-    check_ok(zkl_mutex_lock(held));
-    actor_begin(second, do_lock, next);
-    check_wait(cluster_children(path) == 2, WAIT_MS);
-    actor_begin(third, do_lock, mutex);
-    check_ok(proxy_wait_count(c.proxy, PROXY_GET, 1, WAIT_MS));
-    check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_result(second));
-    /* The holder's node, the next one's, its own. */
-    check_wait(proxy_counts(c.proxy, PROXY_GET) >= 3, WAIT_MS);
-    /* The second has one on its own node as well. */
-    check_wait(flw_watch_count(zks_host(), zks_port(server, 0), NULL) == 3, WAIT_MS);
-    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, 2);
-    int64_t before = counted_requests(&c);
-    check_ok(actor_do(second, do_unlock, next));
-    check_ok(actor_result(third));
-    check_num(counted_requests(&c), ==, before);
-    check_ok(actor_do(third, do_unlock, mutex));
-    actor_end(second);
-    actor_end(third);
-    cluster_free(c.client, mutex);
-    proxy_stop(c.proxy);
-    cluster_free(other, next);
-    cluster_free(holder, held);
-}
-
 /* --- very many threads ------------------------------------------------------------------------ */
 
 #define CROWD_MAX 1000
@@ -453,7 +413,6 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_lock_that_waits_is_five_requests),
     cluster_test(a_wait_in_vain_is_six_requests),
     cluster_test(only_the_next_waiter_is_woken),
-    cluster_test(with_lookahead_the_grant_costs_nothing),
     cluster_test(many_threads_share_their_lists),
     cluster_test(an_idle_client_sends_four_reads_in_a_timeout),
     cluster_test(a_holder_sends_heartbeats_and_reads),

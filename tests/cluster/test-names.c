@@ -171,11 +171,11 @@ static void bad_options_are_refused(void **state)
         check_true(strstr(zkl_error_detail(), bad[i].word) != NULL);
     }
     options = zkl_lock_options_init();
-    options.lookahead = 1;
+    options.retain_ms = 1000;
     check_num(zkl_rwlock_new(&rwlock, client, "/x", &options), ==, ZKL_EINVAL);
-    check_true(strstr(zkl_error_detail(), "lookahead") != NULL);
+    check_true(strstr(zkl_error_detail(), "retain_ms") != NULL);
     check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &options), ==, ZKL_EINVAL);
-    check_true(strstr(zkl_error_detail(), "lookahead") != NULL);
+    check_true(strstr(zkl_error_detail(), "retain_ms") != NULL);
     memset(&options, 0, sizeof options);
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
     cluster_free(client, NULL);

@@ -230,7 +230,7 @@ static void check_group(const struct client *c)
     }
 }
 
-/* A waiter watches its immediate predecessor; with lookahead one may be between. */
+/* A waiter watches its immediate predecessor. */
 static void check_predecessor(const struct client *c, const struct zkl_contender *contender)
 {
     struct world *w = c->world;
@@ -253,7 +253,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
             between +=
                 place.sequence > at.sequence && place.sequence < own.sequence && waits_for(m, name);
     }
-    must(between <= (m->next[0] != '\0'));
+    must(between == 0);
 }
 
 /* One that is over is so at once for whoever hears. */

@@ -190,8 +190,7 @@ static void machine(const struct zkl_contender_machine *m)
         m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 | m->suspect << 12 |
         m->unchecked << 13 | m->revoked << 14 | m->asks << 15 | m->looks_out << 16 |
         m->contended << 17 | m->pred_is_next << 18 | m->pred_is_gone << 19 |
-        m->pred_is_plain << 20 | m->own_is_put_off << 21 | m->was_first << 22 | m->posted << 23 |
-        m->lookahead << 24);
+        m->pred_is_plain << 20 | m->own_is_put_off << 21 | m->was_first << 22 | m->posted << 23);
     raw((int64_t)m->naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
@@ -205,7 +204,6 @@ static void machine(const struct zkl_contender_machine *m)
     raw(m->quota.version);
     guid(m->guid);
     name(m->node);
-    name(m->next);
     zxid(m->czxid);
     zxid(m->exhausted_at);
     boot(m->lease_end_boot);

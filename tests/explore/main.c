@@ -35,7 +35,7 @@ static const struct line shorts[] = {
     {"leases", 1, 0, ANY, 4},   {"permits", 2, 0, 1, 0},    {"four", 1, 1, 1, 0},
     {"busy", 2, 1, ANY, 0},     {"old", 2, 1, ANY, 0},      {"query", 2, 1, 0, 0},
     {"several", 1, 1, 0, 3},    {"line", 2, 1, 0, 0},       {"permits", 2, 1, 0, 0},
-    {"scarce", 2, 1, 0, 0},     {"worn", 2, 1, 0, 0},       {"ahead", 2, 2, 0, 0},
+    {"scarce", 2, 1, 0, 0},     {"worn", 2, 1, 0, 0},
     {"beside", 1, 1, 1, 0},     {"denied", 2, 1, 1, 3},     {"worn", 1, 2, ANY, 0},
     {"sync", 2, 1, 0, 1},       {"leases", 1, 2, ANY, 4},   {"begin", 1, 4, 0, 0},
     {"begin", 1, 2, 1, 2},      {"turns", 2, 1, 1, 0},      {"rwlock", 2, 1, 1, 0},

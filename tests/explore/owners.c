@@ -450,7 +450,6 @@ void owner_start(struct owner *o)
                             .try_asks = w->bounds->scenario->retain_ms > 0,
                             .posted = part->posted,
                             .watch_own = part->watch_own,
-                            .lookahead = part->lookahead,
                             .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
                             .alone = part->alone ? &c->alone[part->root] : NULL};
     const struct owner *writer = writer_of(o);

@@ -43,7 +43,7 @@ struct part {
     int count;
     enum zkl_role role;
     int under; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
-    bool try_only, try_sync, posted, watch_own, lookahead, alone;
+    bool try_only, try_sync, posted, watch_own, alone;
     int leases; /* so many times the scenario's; 0: none */
     enum zkl_request_kind query;
 };

@@ -86,12 +86,11 @@ static void add_seat(struct player *p, struct station *s, size_t at_seat, enum p
 
 static void make_mutexes(struct player *p, struct station *s)
 {
-    struct zkl_lock_options plain = ZKL_LOCK_OPTIONS_INIT, ahead = plain, posted = plain,
+    struct zkl_lock_options plain = ZKL_LOCK_OPTIONS_INIT, posted = plain,
                             handed = plain, retained = plain, broken = plain, kazoo = plain,
                             named = plain;
 
     plain.metrics = 1;
-    ahead.lookahead = 1;
     posted.posted_unlock = 1;
     handed.local_handoffs_max = 3;
     handed.metrics = 1;
@@ -102,7 +101,7 @@ static void make_mutexes(struct player *p, struct station *s)
     named.names = ZKL_NAMES_NAMED;
     named.name = "one";
     add_seat(p, s, 0, AT_PLAIN, false, &plain);
-    add_seat(p, s, 1, AT_PLAIN, false, &ahead);
+    add_seat(p, s, 1, AT_PLAIN, false, NULL);
     add_seat(p, s, 2, AT_PLAIN, true, &posted);
     add_seat(p, s, 3, AT_POSTED, true, &posted);
     add_seat(p, s, 4, AT_HANDED, true, &handed);

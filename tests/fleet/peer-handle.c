@@ -26,7 +26,6 @@ static void set_flags(struct wish *w, const char *word)
     s->downgrades |= strcmp(word, "downgrade") == 0;
     s->ends_late |= strcmp(word, "late") == 0;
     o->posted_unlock |= strcmp(word, "posted") == 0;
-    o->lookahead |= strcmp(word, "lookahead") == 0;
     o->revocable |= strcmp(word, "revocable") == 0;
     o->metrics |= strcmp(word, "metrics") == 0;
     if (strcmp(word, "kazoo") == 0)

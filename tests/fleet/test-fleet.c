@@ -77,9 +77,9 @@ static void a_mutex_with_every_option(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "mutex",
-        .workers = {"mutex /mutex", "mutex /mutex posted", "mutex /mutex lookahead",
-                    "mutex /mutex posted lookahead", "mutex /mutex kazoo",
-                    "mutex /mutex kazoo posted lookahead", "mutex /mutex timed",
+        .workers = {"mutex /mutex", "mutex /mutex posted", "mutex /mutex",
+                    "mutex /mutex posted", "mutex /mutex kazoo",
+                    "mutex /mutex kazoo posted", "mutex /mutex timed",
                     "mutex /mutex revocable metrics", "mutex /mutex lease"},
         .share_min = 20,
     });
@@ -93,7 +93,7 @@ static void leases_that_run_out(void **state)
     fleet_check(&(struct fleet){
         .title = "leases",
         .workers = {"mutex /leases late", "mutex /leases late kazoo", "mutex /leases lease posted",
-                    "mutex /leases lookahead threads=4"},
+                    "mutex /leases threads=4"},
         .share_min = 20,
     });
 }
@@ -120,7 +120,7 @@ static void local_hand_offs(void **state)
     fleet_check(&(struct fleet){
         .title = "hand-offs",
         .workers = {"mutex /local local=4 threads=3", "mutex /local local=2 posted threads=2",
-                    "mutex /local kazoo local=3 lookahead threads=2", "mutex /local",
+                    "mutex /local kazoo local=3 threads=2", "mutex /local",
                     "mutex /local retain=500 local=2 threads=2"},
         .share_min = 5,
     });
@@ -149,7 +149,7 @@ static void readers_writers_and_downgrades(void **state)
         .workers = {"read /rw threads=3", "read /rw kazoo", "read /rw posted", "write /rw",
                     "write /rw posted", "write /rw kazoo", "write /rw downgrade",
                     "write /rw downgrade posted", "write /rw kazoo downgrade", "mutex /rw",
-                    "read /rw try nap", "mutex /rw lookahead"},
+                    "read /rw try nap", "mutex /rw"},
         .share_min = 15,
     });
 }
@@ -160,7 +160,7 @@ static void named_locks(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "named",
-        .workers = {"mutex /named named=a threads=2", "mutex /named named=b posted lookahead",
+        .workers = {"mutex /named named=a threads=2", "mutex /named named=b posted",
                     "mutex /named named=b", "mutex /named named=a-b try nap",
                     "mutex /named named=a-b local=2 threads=2", "mutex /named named=b retain=300"},
         .share_min = 5,
@@ -203,7 +203,7 @@ static void multi_locks(void **state)
         .title = "multi-lock",
         .workers = {"multi /multi-a,/multi-b,/multi-c", "multi /multi-c,/multi-a posted",
                     "multi /multi-b,/multi-c kazoo", "multi /multi-b,/multi-a try nap",
-                    "mutex /multi-a posted", "mutex /multi-b lookahead", "mutex /multi-c kazoo",
+                    "mutex /multi-a posted", "mutex /multi-b", "mutex /multi-c kazoo",
                     "mutex /multi-c local=3 threads=2", "mutex /multi-a retain=200"},
         .share_min = 5,
     });
@@ -230,10 +230,10 @@ static void mutexes_over_the_edge(void **state)
         const char *path, *workers[4];
     } each[] = {
         {"/edge-hard",
-         {"mutex /edge-hard", "mutex /edge-hard posted lookahead", "mutex /edge-hard kazoo",
+         {"mutex /edge-hard", "mutex /edge-hard posted", "mutex /edge-hard kazoo",
           "mutex /edge-hard timed"}},
         {"/edge-end",
-         {"mutex /edge-end", "mutex /edge-end posted", "mutex /edge-end kazoo lookahead",
+         {"mutex /edge-end", "mutex /edge-end posted", "mutex /edge-end kazoo",
           "mutex /edge-end try nap"}},
         {"/edge-last",
          {"mutex /edge-last", "mutex /edge-last retain=300 nap", "mutex /edge-last kazoo",
@@ -276,7 +276,7 @@ static void named_and_multi_locks_over_the_edge(void **state)
         .title = "counter's end",
         .workers = {"mutex /edge-named named=a", "mutex /edge-named named=b posted",
                     "multi /edge-multi-a,/edge-multi-b", "multi /edge-multi-b,/edge-multi-a posted",
-                    "mutex /edge-multi-a", "mutex /edge-multi-b lookahead"},
+                    "mutex /edge-multi-a", "mutex /edge-multi-b"},
         .renewed = {"/edge-named", "/edge-multi-a", "/edge-multi-b"},
         .share_min = 5,
     });

@@ -68,7 +68,7 @@ void a_look_is_what_the_specification_says(void)
     const char *children[CHILDREN];
     struct zkl_naming naming = {.role = (enum zkl_role)any_between(0, ZKL_ROLES - 1)};
     size_t count = (size_t)any_between(0, CHILDREN), us = (size_t)any_between(0, NAMES);
-    size_t contenders = 0, before = 0, strangers = 0, nearest = NAMES, second = NAMES;
+    size_t contenders = 0, before = 0, strangers = 0, nearest = NAMES;
 
     any_children(children);
     bool at_the_end = us == NAMES || !contends[us];
@@ -78,18 +78,13 @@ void a_look_is_what_the_specification_says(void)
         if (!is_in_the_way(us < NAMES ? us : 0, i, naming.role, at_the_end))
             continue;
         before++;
-        if (nearest == NAMES || is_first(nearest, i)) {
-            second = nearest;
+        if (nearest == NAMES || is_first(nearest, i))
             nearest = i;
-        } else if (second == NAMES || is_first(second, i)) {
-            second = i;
-        }
     }
     struct zkl_look look = zkl_queue_look(&naming, children, count, us == NAMES ? NULL : names[us]);
     prove(look.contenders == contenders);
     prove(look.before == before);
     prove(look.predecessor == (nearest == NAMES ? NULL : names[nearest]));
-    prove(look.ahead == (second == NAMES ? NULL : names[second]));
     prove((look.foreign != NULL) == (strangers > 0));
     prove(look.present == (us < count && contends[us]));
     prove(look.plain ==

@@ -287,7 +287,7 @@ static void check_group(const struct proc *p)
 }
 
 /* A waiter watches its immediate predecessor: nobody's node that it would have to wait for is between
- * the two; with lookahead one is, if it says so. Modes: F34. */
+ * the two. Modes: F34. */
 static void check_predecessor(const struct proc *p, const struct zkl_contender *c)
 {
     const struct world *w = p->world;
@@ -311,9 +311,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
         between += place.sequence > at.sequence && place.sequence < own.sequence &&
                    zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
     }
-    must(between <= (m->next[0] != '\0'));
-    if (between > 0)
-        happened(p->world, SIM_LOOKAHEAD);
+    must(between == 0);
 }
 
 static bool is_among(const struct zkl_watch *watch, const char *path)

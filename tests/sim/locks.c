@@ -188,7 +188,6 @@ static void start(struct app *app)
     choose_role(app, &wish);
     if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
         wish.alone = &p->alone[app->root];
-    wish.lookahead = wish.naming.role == ZKL_ROLE_LOCK && chance(w, 3);
     if (wish.try_only)
         happened(w, SIM_TRY);
     if (wish.lease_ns)

@@ -53,7 +53,6 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_LEASE_RENEWED] = "lease renewed",
     [SIM_LEASE_ENDED] = "lease ended",
     [SIM_DOWNGRADE] = "read lock under the write lock",
-    [SIM_LOOKAHEAD] = "watch two places ahead",
     [SIM_ALONE] = "grant by the node's number",
     [SIM_ALONE_MULTI] = "the same in a multi-lock",
     [SIM_SEVERAL_PERMITS] = "several permits at once",

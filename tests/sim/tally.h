@@ -38,7 +38,6 @@ enum sim_fault {
     SIM_LEASE_RENEWED,
     SIM_LEASE_ENDED,
     SIM_DOWNGRADE,
-    SIM_LOOKAHEAD, /* somebody watches two places ahead */
     SIM_ALONE,     /* a grant by the node's number */
     SIM_ALONE_MULTI,
     SIM_SEVERAL_PERMITS,

@@ -477,91 +477,6 @@ static void a_shared_list_without_an_answer_is_repeated(void **state)
     all_go(s);
 }
 
-/* --- lookahead ------------------------------------------------------------ */
-
-/* #number asks for 9, with lookahead, and finds these children. */
-static void wait_ahead(struct script *s, int number, const char *children)
-{
-    script_lock(s, "/r");
-    script_contender(s, number)->machine.lookahead = true;
-    script_created(s, 9);
-    script_forget(s);
-    script_listed(s, children);
-}
-
-/* #1 is behind two of others. */
-static struct script *third_of_strangers(void)
-{
-    struct script *s = script_connected();
-    wait_ahead(s, 1, "7:7 8:8 1:9");
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    return s;
-}
-
-/* Goal: with lookahead the third waiter looks at the queue before it is its turn, and then not again.
- * Method: the first goes, then the second. */
-static void the_third_looks_ahead(void **state)
-{
-    struct script *s = third_of_strangers();
-    (void)state;
-    script_expect(s, "[     0] #1 QUEUEING -> WAITING: behind others\n"
-                     "  > watch /r/G7-0000000007\n");
-    script_fired(s, "/r/G7-0000000007", ZKL_FIRED_DELETED);
-    script_listed(s, "8:8 1:9");
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_fired(s, "/r/G8-0000000008", ZKL_FIRED_DELETED);
-    script_expect(s, "[     0] #1 WAITING -> LISTING: next but one fired\n"
-                     "  > list /r\n"
-                     "  > watch /r/G8-0000000008\n"
-                     "  > watch /r/G1-0000000009\n"
-                     "[     0] #1 LISTING -> WAITING: next in line\n"
-                     "[     0] #1 WAITING -> HOLDING: predecessor deleted\n"
-                     "  #1 granted 101\n");
-    leave(s, 1);
-    script_free(s);
-}
-
-/* Goal: what is two places ahead hands nothing on. Method: it is a holder of the same client, and every
- * watch is armed when it unlocks. Modes: F12. */
-static void who_is_two_places_ahead_hands_nothing_on(void **state)
-{
-    struct script *s = script_connected();
-    (void)state;
-    script_lock_watched(s, "/r");
-    script_created(s, 7);
-    script_listed(s, "1:7");
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* which does for the waiter as well */
-    wait_ahead(s, 2, "1:7 8:8 2:9");
-    script_at(s, 300);
-    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* the own node's */
-    script_unlock(s, 1);
-    script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
-    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(state_of(s, 2), ZKL_LISTING);
-    script_listed(s, "8:8 2:9");
-    assert_int_equal(state_of(s, 2), ZKL_WAITING);
-    script_stop(s, 2, ZKL_ECANCELED);
-    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    script_free(s);
-}
-
-/* Goal: lookahead is right where the queue is not as it was thought to be. Method: when the one two places
- * ahead goes, another is still before the predecessor; or the predecessor has gone first. */
-static void looking_ahead_may_see_something_else(void **state)
-{
-    struct script *s = third_of_strangers();
-    (void)state;
-    script_fired(s, "/r/G7-0000000007", ZKL_FIRED_DELETED);
-    script_listed(s, "3:3 8:8 1:9");
-    assert_int_equal(state_of(s, 1), ZKL_WAITING);
-    assert_true(script_has(s, "> watch /r/G3-0000000003"));
-    script_fired(s, "/r/G3-0000000003", ZKL_FIRED_DELETED);
-    be_listed_first(s, "1:9");
-    leave(s, 1);
-    script_free(s);
-}
-
 /* --- posted unlock -------------------------------------------------------- */
 
 static void posted(struct script *s)
@@ -631,9 +546,6 @@ int main(void)
         cmocka_unit_test(an_event_is_looked_into_once),
         cmocka_unit_test(a_shared_list_outlives_who_sent_it),
         cmocka_unit_test(a_shared_list_without_an_answer_is_repeated),
-        cmocka_unit_test(the_third_looks_ahead),
-        cmocka_unit_test(who_is_two_places_ahead_hands_nothing_on),
-        cmocka_unit_test(looking_ahead_may_see_something_else),
         cmocka_unit_test(a_posted_unlock_does_not_wait),
         cmocka_unit_test(a_posted_unlock_says_what_it_does_not_know),
     };

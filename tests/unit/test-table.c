@@ -86,8 +86,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_RENEW || (state == ZKL_EXHAUSTED && w->m.renew_out));
     must(a->type != ZKL_DO_STAT || (state == ZKL_RECOVERING && w->m.stat_out));
     must(a->type != ZKL_DO_DELETE || (w->m.delete_out && w->m.on_server && w->m.node[0]));
-    must(a->type != ZKL_DO_WATCH_PRED ||
-         (a->name && (state == ZKL_WAITING || (state == ZKL_LISTING && w->m.lookahead))));
+    must(a->type != ZKL_DO_WATCH_PRED || (a->name && state == ZKL_WAITING));
     must(a->type != ZKL_DO_WATCH_OWN || w->m.on_server);
     must(a->type != ZKL_DO_WATCH_OWN_LATER || (zkl_contender_puts_off(&w->m) && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || (state == ZKL_HOLDING && w->m.on_server));
@@ -354,7 +353,6 @@ static void random_events_respect_the_table(void **state)
         w.m.try_asks = fake_chance(&w.prng, 2);
         w.m.watch_own = fake_chance(&w.prng, 2);
         w.m.posted = fake_chance(&w.prng, 3);
-        w.m.lookahead = fake_chance(&w.prng, 3);
         w.m.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
         if (fake_chance(&w.prng, 4)) {
             w.m.naming.role = ZKL_ROLE_READ;
