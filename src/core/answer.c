@@ -44,8 +44,8 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
         c->heir_of = holder;
         return;
     }
-    bool others = watch->node_session != core->session.id && zkl_watch_is_reliable(core, watch);
-    zkl_feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED}, others);
+    zkl_feed_pred_gone(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
+                       zkl_pred_end_of(core, watch));
 }
 
 /* What a watch that is over tells each of its subscribers. */
@@ -66,7 +66,7 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
-        zkl_feed_pred_gone(core, c, fate.pred, true); /* it was in the list */
+        zkl_feed_pred_gone(core, c, fate.pred, ZKL_PRED_END_DELETED); /* it was in the list */
     } else if (is_contenders(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, fate.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {

@@ -101,6 +101,13 @@ enum zkl_event_type {
     ZKL_EVENT_TYPES
 };
 
+/* That the end of the predecessor's node leaves nobody before ours; see pred_proof.c. */
+enum zkl_pred_proof {
+    ZKL_PRED_PROOF_NONE,    /* a list is needed */
+    ZKL_PRED_PROOF_PENDING, /* it is, if our own node is there, which is told next */
+    ZKL_PRED_PROOF_PROVEN
+};
+
 struct zkl_event {
     enum zkl_event_type type;
     struct zkl_time now;
@@ -123,10 +130,7 @@ struct zkl_event {
     int code;   /* enum zkl_error */
     int reason; /* enum zkl_reason */
     int number; /* of ZooKeeper's, for messages */
-    bool
-        gone; /* PRED_FIRED, WATCHED: its node was deleted while ours was there, in a live session */
-    bool asked;    /* likewise: it was deleted, and whether ours is there will be told next */
-    bool held;     /* PRED_FIRED: until then it had the lock */
+    enum zkl_pred_proof pred_proof; /* PRED_FIRED, WATCHED: that nobody is before us any more */
     bool idle;     /* STAY: nobody is in it */
     bool unlisted; /* a create that is sent now most likely needs no list: see alone.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
@@ -230,7 +234,7 @@ struct zkl_contender_machine {
     bool looks_out;       /* HOLDING: others that queue are to be told of */
     bool contended;       /* some do, or were before us */
     bool pred_is_next;    /* WAITING: only one contender is before us */
-    bool pred_is_gone;    /* WAITING: and that our own node is there will be told next */
+    enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     bool
         pred_is_plain; /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool own_is_put_off; /* WAITING: the watch on our own node */

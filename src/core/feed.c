@@ -218,28 +218,18 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
 
 /* --- an heir ------------------------------------------------------------- */
 
-/* Its answer is under way, behind everything that the server has told so far. */
-static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
-{
-    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
-}
-
-/* A list is not needed where it could show nothing else. The predecessor's node was deleted; gone: in a
- * session that lives. */
 void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
-                           bool gone)
+                        enum zkl_pred_end end)
 {
-    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    event.gone = gone && zkl_watch_is_reliable(core, own);
-    event.asked = is_asked(core, own);
+    event.pred_proof = zkl_pred_proof(core, c, end);
     zkl_core_feed(core, c, event);
 }
 
 /* The delete that the contender waited for has ended; given_back: by its answer the node is gone. */
 static void feed_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
 {
-    zkl_feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .held = true},
-                   given_back);
+    zkl_feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
+                       given_back ? ZKL_PRED_END_GIVEN_BACK : ZKL_PRED_END_UNSURE);
 }
 
 static void no_heir_of(struct zkl_contender *c)

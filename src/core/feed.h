@@ -3,6 +3,7 @@
 #ifndef ZKL_CORE_FEED_H
 #define ZKL_CORE_FEED_H
 
+#include "pred_proof.h"
 #include "requests.h"
 
 /* One step, and what follows from it; the contender may be gone afterwards. */
@@ -13,9 +14,9 @@ void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
 /* End its wish with this code. */
 void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code);
-/* The predecessor's node was deleted, as the event tells; gone: in a session that lives. */
+/* The predecessor's node is gone, as the event tells. */
 void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
-                        bool gone);
+                        enum zkl_pred_end end);
 /* Unlock it or end its wish, whichever it is; nothing if it is on its way out. Its owner has been told
  * of something else, or will be. */
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);

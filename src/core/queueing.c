@@ -3,7 +3,7 @@
  * counter. */
 #include <zklock/zklock.h>
 
-#include "step.h"
+#include "pred_proof.h"
 
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
@@ -21,7 +21,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_plain = look->plain;
-    s->m->pred_is_gone = false;
+    s->m->pred_proof = ZKL_PRED_PROOF_NONE;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
@@ -368,25 +368,28 @@ void zkl_in_listing(struct zkl_step *s)
         zkl_step_common_wish(s);
 }
 
-/* Without another look: nobody but the predecessor was before us, or it had the lock, and a number
- * before ours is never given again (but to a read node made under its writer, which is why both have
- * to be plain). Its node went while ours was there, as events come in the order of what they tell. */
-static bool is_our_turn(const struct zkl_step *s)
-{
-    return s->ev->gone && (s->m->pred_is_next || s->ev->held) && s->m->pred_is_plain &&
-           zkl_step_window_fresh(s->ev);
-}
-
-/* Likewise, but for the word that our own node is there: that is under way, and a look would take longer. */
-static bool is_our_turn_next(const struct zkl_step *s)
-{
-    return s->ev->asked && s->m->pred_is_next && s->m->pred_is_plain;
-}
-
 static void stop_putting_off(struct zkl_step *s)
 {
     s->m->own_is_put_off = false;
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
+}
+
+static void on_pred_heard_of(struct zkl_step *s)
+{
+    bool was_pending = s->m->pred_proof == ZKL_PRED_PROOF_PENDING;
+    switch (zkl_pred_proof_now(s)) {
+    case ZKL_PRED_PROOF_PROVEN:
+        zkl_step_grant(s, "predecessor deleted");
+        break;
+    case ZKL_PRED_PROOF_PENDING:
+        s->m->pred_proof = ZKL_PRED_PROOF_PENDING;
+        break;
+    case ZKL_PRED_PROOF_NONE:
+        zkl_step_list_again(s, s->ev->type == ZKL_EV_PRED_FIRED ? "predecessor fired"
+                               : was_pending                    ? "predecessor deleted"
+                                             : "predecessor gone before the watch");
+        break;
+    }
 }
 
 void zkl_in_waiting(struct zkl_step *s)
@@ -396,23 +399,11 @@ void zkl_in_waiting(struct zkl_step *s)
         zkl_in_waiting_for_permit(s);
         return;
     }
-    bool missing = ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NONODE;
-    bool told = missing || ev->type == ZKL_EV_PRED_FIRED;
-    if (told && is_our_turn(s))
-        zkl_step_grant(s, "predecessor deleted");
-    else if (told && is_our_turn_next(s))
-        s->m->pred_is_gone = true;
-    else if (ev->type == ZKL_EV_OWN_ARMED && s->m->pred_is_gone && zkl_step_window_fresh(ev))
-        zkl_step_grant(s, "predecessor deleted");
-    else if ((ev->type == ZKL_EV_OWN_ARMED || ev->type == ZKL_EV_WATCHED) && s->m->pred_is_gone)
-        zkl_step_list_again(s, "predecessor deleted");
-    else if (ev->type == ZKL_EV_PRED_FIRED)
-        zkl_step_list_again(s, "predecessor fired");
+    if (zkl_pred_is_heard_of(s))
+        on_pred_heard_of(s);
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(
             s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
-    else if (missing)
-        zkl_step_list_again(s, "predecessor gone before the watch");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&

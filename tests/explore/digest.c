@@ -189,7 +189,7 @@ static void machine(const struct zkl_contender_machine *m)
         m->create_out << 5 | m->list_out << 6 | m->stat_out << 7 | m->renew_out << 8 |
         m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 | m->suspect << 12 |
         m->unchecked << 13 | m->revoked << 14 | m->asks << 15 | m->looks_out << 16 |
-        m->contended << 17 | m->pred_is_next << 18 | m->pred_is_gone << 19 |
+        m->contended << 17 | m->pred_is_next << 18 | (int)m->pred_proof << 24 |
         m->pred_is_plain << 20 | m->own_is_put_off << 21 | m->was_first << 22 | m->posted << 23);
     raw((int64_t)m->naming.role);
     raw((int64_t)m->before);

@@ -186,7 +186,7 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
     struct zkl_core *core = &client->driver->core;
     struct zkl_contender *c = &client->waiting->contender;
     core->now = zkl_clock_now();
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .gone = true, .held = true});
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .pred_proof = ZKL_PRED_PROOF_PROVEN});
     check_num(c->machine.state, ==, ZKL_HOLDING);
     zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
     zkl_driver_unlock(client->driver);

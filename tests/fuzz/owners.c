@@ -135,7 +135,7 @@ void owners_note_states(struct stream *s)
         struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         owner->before = m->state;
-        owner->was_gone = m->state == ZKL_WAITING && m->pred_is_gone;
+        owner->was_gone = m->state == ZKL_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE;
         owner->told = m->state == ZKL_WAITING && (owner->told || s->passed_on);
     }
     s->listed = NULL;
@@ -269,7 +269,7 @@ void owners_check(struct stream *s)
                  was_numbered(s, owner));
         if (m->state == ZKL_HOLDING && owner->before != ZKL_HOLDING)
             zkl_core_node_path(&owner->contender, m->node, owner->first);
-        if (m->state == ZKL_WAITING && m->pred_is_gone)
+        if (m->state == ZKL_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE)
             must(owner->told || s->passed_on);
     }
     owners_note_states(s);

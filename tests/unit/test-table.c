@@ -293,8 +293,8 @@ static bool notice(struct walk *w)
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
     if (w->ev.type == ZKL_EV_WATCHED || w->ev.type == ZKL_EV_UNCHECKED)
         w->ev.answer = some_answer(w);
-    w->ev.gone = w->ev.type == ZKL_EV_PRED_FIRED && fake_chance(&w->prng, 2);
-    w->ev.held = w->ev.gone && fake_chance(&w->prng, 2);
+    if (w->ev.type == ZKL_EV_PRED_FIRED)
+        w->ev.pred_proof = (enum zkl_pred_proof)fake_random(&w->prng, ZKL_PRED_PROOF_PROVEN + 1);
     if (w->ev.type == ZKL_EV_WAITED)
         return zkl_contender_puts_off(&w->m);
     return w->ev.type == ZKL_EV_WATCHED || w->connected || w->ev.type == ZKL_EV_WINDOW_ENDED;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A waiter whose predecessor's node is gone is the first in the queue, and needs no list to see it, if all of this
+ * holds:
+ *
+ * - Nobody was before it but the predecessor, by the list that it waits by (pred_is_next), or the predecessor had
+ *   the lock until now, so that nobody was before that one (GIVEN_BACK).
+ * - Nobody can have come between since: a number before ours is never given again, but to a read node that is made
+ *   under its writer's. So both nodes have to be plain mutexes' (pred_is_plain).
+ * - Our own node is there. A server tells of events in the order of what they tell. So a watch on our own node that
+ *   was armed over the link that is up, and has not fired, says that it was there when the predecessor's
+ *   went. But the nodes of one session go all at once when it ends, in any order: if both are this session's, the
+ *   deletion proves nothing by itself (UNSURE), and only the answer to our own delete does (GIVEN_BACK).
+ * - The session is proved well enough for a grant. (Else the list is asked for, and what comes of it waits for
+ *   a proof.)
+ *
+ * Where only the third is open, as the watch on our own node was asked for and its answer is under way, that answer
+ * tells next and sooner than a list would: PENDING. Everything else is NONE, and means a list.
+ *
+ * Called by feed.c and answer.c, which know how a node went, and by queueing.c, which acts on it. It owns nothing. */
+#include "pred_proof.h"
+
+enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    bool is_others = watch->node_session != core->session.id;
+    return is_others && zkl_watch_is_reliable(core, watch) ? ZKL_PRED_END_DELETED
+                                                           : ZKL_PRED_END_UNSURE;
+}
+
+/* Its answer is under way, behind everything that the server has told so far. */
+static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
+{
+    return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
+}
+
+enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl_contender *c,
+                                   enum zkl_pred_end end)
+{
+    const struct zkl_contender_machine *m = &c->machine;
+    const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
+    bool is_first = m->pred_is_next || end == ZKL_PRED_END_GIVEN_BACK;
+    if (m->state != ZKL_WAITING || !m->pred_is_plain)
+        return ZKL_PRED_PROOF_NONE;
+    if (end != ZKL_PRED_END_UNSURE && is_first && zkl_watch_is_reliable(core, own))
+        return ZKL_PRED_PROOF_PROVEN;
+    return m->pred_is_next && is_asked(core, own) ? ZKL_PRED_PROOF_PENDING : ZKL_PRED_PROOF_NONE;
+}
+
+bool zkl_pred_is_heard_of(const struct zkl_step *s)
+{
+    bool is_missing = s->ev->type == ZKL_EV_WATCHED && s->ev->answer == ZKL_ANSWER_NONODE;
+    bool is_own = s->ev->type == ZKL_EV_OWN_ARMED || s->ev->type == ZKL_EV_WATCHED;
+    return s->ev->type == ZKL_EV_PRED_FIRED || is_missing ||
+           (is_own && s->m->pred_proof == ZKL_PRED_PROOF_PENDING);
+}
+
+enum zkl_pred_proof zkl_pred_proof_now(const struct zkl_step *s)
+{
+    bool is_armed = s->ev->type == ZKL_EV_OWN_ARMED; /* what was pending is told */
+    enum zkl_pred_proof proof = is_armed ? ZKL_PRED_PROOF_PROVEN : s->ev->pred_proof;
+    bool is_stale = proof == ZKL_PRED_PROOF_PROVEN && !zkl_step_window_fresh(s->ev);
+    return is_stale ? ZKL_PRED_PROOF_NONE : proof;
+}
