@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock dev: a private ensemble to try things on, gone with all its files when this ends. */
-#include "dev.h"
-
+/* zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A program of its own, so
+ * that the command which stands on every machine of a site launches no servers. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <zklock/zklock.h>
 #include <zkserver.h>
 
 #include "args.h"
+#include "descriptors.h"
 #include "say.h"
 
 enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 
+const char program_name[] = "zklock-dev";
+
 static const char usage[] =
-    "usage: zklock dev [--nodes N]\n"
+    "usage: zklock-dev [--nodes N]\n"
     "\n"
     "Start a private ZooKeeper ensemble on free ports of this machine, print its connect string,\n"
     "and wait. Servers and files are gone when this ends, by ^C or in any other way.\n"
     "\n"
     "  --nodes N   servers, 1 to 5 (3)\n"
     "  --help      this text\n"
+    "  --version   the version of zklock\n"
     "\n"
     "It takes java and ZooKeeper's jars, Debian's packages default-jre-headless and\n"
     "libzookeeper-java. Exit status: 0; 69 if the servers can't be started, or so many died that\n"
@@ -91,17 +96,17 @@ static int wait_for_end(struct dev *dev)
     return wait_for_signal(dev, &set);
 }
 
-/* --- the command -------------------------------------------------------- */
+/* --- the program -------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {
     int nodes = 3, first;
-    struct args args = {.command = "dev", .known = known, .take = take, .arg = &nodes};
+    struct args args = {.known = known, .take = take, .arg = &nodes};
     int rc = args_parse(&args, argc, argv, &first);
     if (rc != 0)
         return rc;
     if (first != argc)
-        return fail(EXIT_USAGE, "dev takes no words but options, not \"%s\"", argv[first]);
+        return fail(EXIT_USAGE, "zklock-dev takes no words but options, not \"%s\"", argv[first]);
     struct zks_options options = {.nodes = (size_t)nodes, .tick_ms = TICK_MS};
     struct dev dev = {0};
     char why[512];
@@ -112,9 +117,17 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const struct command dev_command = {
-    .name = "dev",
-    .summary = "start a throw-away ZooKeeper",
-    .usage = usage,
-    .run = run,
-};
+int main(int argc, char **argv)
+{
+    descriptors_fill_standard();
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--help") == 0) {
+        fputs(usage, stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("zklock-dev %s\n", zkl_version(NULL));
+        return EXIT_DONE;
+    }
+    return run(argc, argv);
+}
