@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A program of its own, so
  * that the command which stands on every machine of a site launches no servers. */
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <zklock/zklock.h>
@@ -14,6 +12,7 @@
 #include "args.h"
 #include "descriptors.h"
 #include "say.h"
+#include "signals.h"
 
 enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 
@@ -65,11 +64,10 @@ static void look_for_deaths(struct dev *dev)
 }
 
 /* The servers are children of a process of their own, so their ends come as no signal. */
-static int wait_for_signal(struct dev *dev, const sigset_t *set)
+static int wait_for_signal(struct dev *dev)
 {
-    static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     size_t nodes = zks_nodes(dev->servers);
-    while (sigtimedwait(set, NULL, &pause) < 0) {
+    while (!signals_end_within(LOOK_MS)) {
         look_for_deaths(dev);
         if (2 * dev->deaths >= nodes)
             return fail(EXIT_NO_SERVER, "%zu of %zu servers: that is no ensemble any more, it ends",
@@ -81,19 +79,14 @@ static int wait_for_signal(struct dev *dev, const sigset_t *set)
 static int wait_for_end(struct dev *dev)
 {
     const char *servers = zks_connect_string(dev->servers);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     /* Only now: while the servers start a signal may just kill us, they go all the same. */
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    signals_block_ends();
     printf("%s\n", servers);
     if (fflush(stdout) != 0)
         return fail(EXIT_SYSTEM, "the connect string can't be written to standard output");
     if (isatty(STDOUT_FILENO))
         say("the servers run until ^C; in another shell: export ZKLOCK_SERVERS=%s", servers);
-    return wait_for_signal(dev, &set);
+    return wait_for_signal(dev);
 }
 
 /* --- the program -------------------------------------------------------- */
