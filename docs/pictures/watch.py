@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""watch.py ZKLOCK PICTURE: what `zklock status --watch` shows on a terminal, as an SVG.
+"""watch.py ZKLOCK ZKLOCK-DEV PICTURE: what `zklock status --watch` shows on a terminal, as an SVG.
 
-The servers are those of `zklock dev`, holders and waiters are `zklock run`, the terminal is a pseudo-terminal: nothing
+The servers are those of `zklock-dev`, holders and waiters are `zklock run`, the terminal is a pseudo-terminal: nothing
 in the picture is written by hand."""
 import fcntl
 import os
@@ -18,7 +18,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from xml.sax.saxutils import escape
 
-ZKLOCK, PICTURE = sys.argv[1:]
+ZKLOCK, ZKLOCK_DEV, PICTURE = sys.argv[1:]
 COLUMNS, ROWS = 120, 24
 PATIENCE_S = 60
 
@@ -36,8 +36,8 @@ COLOURS = {'1': '#ffffff', '32': '#7fd77f', '33': '#e0c060'}
 CHARACTER, LINE, MARGIN = 7.8, 18, 14
 
 
-def started(children, *args, **options):
-    child = subprocess.Popen([ZKLOCK, *args], stdin=subprocess.DEVNULL, **options)
+def started(children, *command, **options):
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
     children.append(child)
     return child
 
@@ -57,7 +57,7 @@ def start_work(children):
     count = {}
     for path, options, number in WORK:
         for _ in range(number):
-            started(children, 'run', *options, path, '--', 'sleep', str(PATIENCE_S))
+            started(children, ZKLOCK, 'run', *options, path, '--', 'sleep', str(PATIENCE_S))
             count[path] = count.get(path, 0) + 1
             wait_for_queue(path, count[path])
 
@@ -66,7 +66,7 @@ def last_frame(children):
     """What the terminal shows once all are there, line by line."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', ROWS, COLUMNS, 0, 0))
-    started(children, 'status', '--watch', '/locks', stdout=theirs)
+    started(children, ZKLOCK, 'status', '--watch', '/locks', stdout=theirs)
     text, end = '', time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if select.select([ours], [], [], 1)[0]:
@@ -106,7 +106,8 @@ def main():
         os.environ.update(TMPDIR=folder, TERM='xterm', XDG_CONFIG_HOME=folder)
         os.environ.pop('NO_COLOR', None)
         try:
-            servers = started(children, 'dev', '--nodes', '1', stdout=subprocess.PIPE, text=True).stdout.readline()
+            dev = started(children, ZKLOCK_DEV, '--nodes', '1', stdout=subprocess.PIPE, text=True)
+            servers = dev.stdout.readline()
             if not servers:
                 sys.exit(77)  # no java, or no ZooKeeper
             os.environ['ZKLOCK_SERVERS'] = servers.strip()

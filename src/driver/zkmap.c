@@ -12,6 +12,34 @@
 #define REQUEST_TIMEOUT (-122)
 #define QUOTA_EXCEEDED (-125)
 
+static bool is_link(int rc)
+{
+    switch (rc) {
+    /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired
+     * and its event is on the way. */
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZCLOSING:
+    case ZSESSIONEXPIRED:
+    case ZINVALIDSTATE:
+    case ZAUTHFAILED:
+    case ZSESSIONMOVED:
+    case UNKNOWN_SESSION:
+    /* How libzookeeper ends what is due on a connection that it gives up for an answer out of
+     * order, or for want of a descriptor. */
+    case ZRUNTIMEINCONSISTENCY:
+    case ZSYSTEMERROR:
+    /* The server was too busy to carry it out, or something went wrong as it did: asked again. */
+    case ZTHROTTLEDOP:
+    case REQUEST_TIMEOUT:
+    case ZDATAINCONSISTENCY:
+    case ZMARSHALLINGERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
 enum zkl_answer zkl_map_rc(int rc)
 {
     switch (rc) {
@@ -49,28 +77,8 @@ enum zkl_answer zkl_map_rc(int rc)
         return ZKL_ANSWER_UNIMPLEMENTED;
     case ZNOWATCHER:
         return ZKL_ANSWER_NOWATCHER;
-    /* The request may or may not have been carried out. ZINVALIDSTATE: the handle has just expired
-     * and its event is on the way. */
-    case ZCONNECTIONLOSS:
-    case ZOPERATIONTIMEOUT:
-    case ZCLOSING:
-    case ZSESSIONEXPIRED:
-    case ZINVALIDSTATE:
-    case ZAUTHFAILED:
-    case ZSESSIONMOVED:
-    case UNKNOWN_SESSION:
-    /* How libzookeeper ends what is due on a connection that it gives up for an answer out of
-     * order, or for want of a descriptor. */
-    case ZRUNTIMEINCONSISTENCY:
-    case ZSYSTEMERROR:
-    /* The server was too busy to carry it out, or something went wrong as it did: asked again. */
-    case ZTHROTTLEDOP:
-    case REQUEST_TIMEOUT:
-    case ZDATAINCONSISTENCY:
-    case ZMARSHALLINGERROR:
-        return ZKL_ANSWER_LINK;
     default:
-        return ZKL_ANSWER_OTHER;
+        return is_link(rc) ? ZKL_ANSWER_LINK : ZKL_ANSWER_OTHER;
     }
 }
 

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "signals.h"
 
 struct addresses {
     atomic_int users; /* the thread, which may outlast its starter, is one */
@@ -76,12 +77,11 @@ static void *look_all_up(void *arg)
 static bool start(struct addresses *a)
 {
     pthread_t thread;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t before;
+    signals_block_all(&before);
     atomic_fetch_add(&a->users, 1);
     bool started = pthread_create(&thread, NULL, look_all_up, a) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    signals_restore(&before);
     if (started)
         pthread_detach(thread);
     else

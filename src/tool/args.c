@@ -2,17 +2,29 @@
 #include "args.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "say.h"
 
+/* What stands behind the program's name where its own --help is named. */
+static const char *of_command(const struct args *args)
+{
+    static char text[32];
+    if (!args->command)
+        return "";
+    snprintf(text, sizeof text, " %s", args->command);
+    return text;
+}
+
 static int unknown(const struct args *args, int code, const char *word)
 {
     if (code == ':')
-        return fail(EXIT_USAGE, "%s wants a value: zklock %s --help shows which", word,
-                    args->command);
-    return fail(EXIT_USAGE, "%s has no option %s: zklock %s --help lists them%s", args->command,
-                word, args->command, args->hint ? args->hint : "");
+        return fail(EXIT_USAGE, "%s wants a value: %s%s --help shows which", word, program_name,
+                    of_command(args));
+    return fail(EXIT_USAGE, "%s has no option %s: %s%s --help lists them%s",
+                args->command ? args->command : program_name, word, program_name, of_command(args),
+                args->hint ? args->hint : "");
 }
 
 int args_parse(const struct args *args, int argc, char **argv, int *first)
@@ -38,8 +50,8 @@ int args_parse_one(const struct args *args, int argc, char **argv, const char *w
     if (rc != 0)
         return rc;
     if (argc - first != 1)
-        return fail(EXIT_USAGE, "%s wants %s and no more, not %d words: see zklock %s --help",
-                    args->command, what, argc - first, args->command);
+        return fail(EXIT_USAGE, "%s wants %s and no more, not %d words: see %s%s --help",
+                    args->command, what, argc - first, program_name, of_command(args));
     *word = argv[first];
     return 0;
 }

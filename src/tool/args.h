@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all subcommands do with their words in the same way. */
+/* What all programs and subcommands do with their words in the same way. */
 #ifndef ZKLOCK_TOOL_ARGS_H
 #define ZKLOCK_TOOL_ARGS_H
 
 #include <getopt.h>
 
 struct args {
-    const char *command; /* the subcommand's name */
+    const char *command; /* the subcommand's name; NULL: the program has none */
     const struct option *known;
     const char *letters; /* as getopt has them, beginning with ":"; or NULL */
     const char *hint;    /* more for who gave an unknown option, or NULL */

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock dev: a private ensemble to try things on, gone with all its files when this ends. */
-#include "dev.h"
-
-#include <signal.h>
+/* zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A program of its own, so
+ * that the command which stands on every machine of a site launches no servers. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
+#include <zklock/zklock.h>
 #include <zkserver.h>
 
 #include "args.h"
+#include "descriptors.h"
 #include "say.h"
+#include "signals.h"
 
 enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 
+const char program_name[] = "zklock-dev";
+
 static const char usage[] =
-    "usage: zklock dev [--nodes N]\n"
+    "usage: zklock-dev [--nodes N]\n"
     "\n"
     "Start a private ZooKeeper ensemble on free ports of this machine, print its connect string,\n"
     "and wait. Servers and files are gone when this ends, by ^C or in any other way.\n"
     "\n"
     "  --nodes N   servers, 1 to 5 (3)\n"
     "  --help      this text\n"
+    "  --version   the version of zklock\n"
     "\n"
     "It takes java and ZooKeeper's jars, Debian's packages default-jre-headless and\n"
     "libzookeeper-java. Exit status: 0; 69 if the servers can't be started, or so many died that\n"
@@ -60,11 +64,10 @@ static void look_for_deaths(struct dev *dev)
 }
 
 /* The servers are children of a process of their own, so their ends come as no signal. */
-static int wait_for_signal(struct dev *dev, const sigset_t *set)
+static int wait_for_signal(struct dev *dev)
 {
-    static const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     size_t nodes = zks_nodes(dev->servers);
-    while (sigtimedwait(set, NULL, &pause) < 0) {
+    while (!signals_end_within(LOOK_MS)) {
         look_for_deaths(dev);
         if (2 * dev->deaths >= nodes)
             return fail(EXIT_NO_SERVER, "%zu of %zu servers: that is no ensemble any more, it ends",
@@ -76,32 +79,27 @@ static int wait_for_signal(struct dev *dev, const sigset_t *set)
 static int wait_for_end(struct dev *dev)
 {
     const char *servers = zks_connect_string(dev->servers);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     /* Only now: while the servers start a signal may just kill us, they go all the same. */
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    signals_block_ends();
     printf("%s\n", servers);
     if (fflush(stdout) != 0)
         return fail(EXIT_SYSTEM, "the connect string can't be written to standard output");
     if (isatty(STDOUT_FILENO))
         say("the servers run until ^C; in another shell: export ZKLOCK_SERVERS=%s", servers);
-    return wait_for_signal(dev, &set);
+    return wait_for_signal(dev);
 }
 
-/* --- the command -------------------------------------------------------- */
+/* --- the program -------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {
     int nodes = 3, first;
-    struct args args = {.command = "dev", .known = known, .take = take, .arg = &nodes};
+    struct args args = {.known = known, .take = take, .arg = &nodes};
     int rc = args_parse(&args, argc, argv, &first);
     if (rc != 0)
         return rc;
     if (first != argc)
-        return fail(EXIT_USAGE, "dev takes no words but options, not \"%s\"", argv[first]);
+        return fail(EXIT_USAGE, "zklock-dev takes no words but options, not \"%s\"", argv[first]);
     struct zks_options options = {.nodes = (size_t)nodes, .tick_ms = TICK_MS};
     struct dev dev = {0};
     char why[512];
@@ -112,9 +110,17 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const struct command dev_command = {
-    .name = "dev",
-    .summary = "start a throw-away ZooKeeper",
-    .usage = usage,
-    .run = run,
-};
+int main(int argc, char **argv)
+{
+    descriptors_fill_standard();
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--help") == 0) {
+        fputs(usage, stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("zklock-dev %s\n", zkl_version(NULL));
+        return EXIT_DONE;
+    }
+    return run(argc, argv);
+}

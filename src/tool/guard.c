@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "exits.h"
 #include "family.h"
 #include "launch.h"
+#include "signals.h"
 
 enum {
     LOST_GRACE_MS = 500,   /* between SIGTERM and SIGKILL of a lock that is lost already */
@@ -168,11 +168,9 @@ static void on_command(struct guard *g, int status)
 
 static void on_children(struct guard *g)
 {
-    struct signalfd_siginfo info;
     int status;
     pid_t pid;
-    while (read(g->children, &info, sizeof info) > 0) {
-    }
+    signals_drain(g->children);
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid == g->command)
             on_command(g, status);
@@ -237,17 +235,6 @@ static void let_go_of_all(int socket)
         return; /* then the folder stays in use */
 }
 
-/* Only SIGCHLD is heard: who ends every process called zklock is to end zklock, which ends the rest. */
-static int block_signals(void)
-{
-    sigset_t all, child;
-    sigfillset(&all);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 void guard_run(int socket, int go, char **argv)
 {
     struct guard g = {.zklock = getppid(), .running = true};
@@ -259,7 +246,8 @@ void guard_run(int socket, int go, char **argv)
     setsid();
     let_go_of_all(socket);
     g.socket = 3;
-    g.children = block_signals();
+    /* No other signal is heard: who ends every process called zklock is to end zklock, which ends the rest. */
+    g.children = signals_open_children();
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (g.children < 0 || g.timer < 0)
         _exit(EXIT_SYSTEM); /* and the child with it */

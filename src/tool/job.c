@@ -11,10 +11,7 @@
 #include "family.h"
 #include "launch.h"
 #include "say.h"
-
-const int job_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
-                           SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
-const int job_signal_count = sizeof job_signals / sizeof job_signals[0];
+#include "signals.h"
 
 /* --- start --------------------------------------------------------------- */
 
@@ -34,9 +31,8 @@ static pid_t start_guard(const int sockets[2], const int go[2], char **argv)
 static void be_anchor(pid_t group) __attribute__((noreturn));
 static void be_anchor(pid_t group)
 {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigset_t before;
+    signals_block_all(&before);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "zklock-anchor");
     setpgid(0, group);
@@ -77,8 +73,7 @@ static int start_processes(struct job *job, char **argv)
 int job_start(struct job *job, char **argv)
 {
     *job = (struct job){.socket = -1, .go = -1, .terminal = {.fd = -1}};
-    /* A parent that ignores it would keep the ends of children from us. */
-    signal(SIGCHLD, SIG_DFL);
+    signals_hear_children();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* should the guard die */
     if (start_processes(job, argv) != 0)
         return fail(EXIT_SYSTEM, "no more processes can be started: %s", strerror(errno));
@@ -136,18 +131,6 @@ void job_signal(struct job *job, int signal)
     kill(-job->group, signal);
 }
 
-/* Our whole group, as ^Z does: the shell that waits for it may wait for another one of it. Where nobody
- * is there to continue it, the kernel does not stop it, and the command goes on as well. */
-static void stop_self(void)
-{
-    sigset_t stop;
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTSTP);
-    kill(0, SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
-    sigprocmask(SIG_BLOCK, &stop, NULL);
-}
-
 /* No shell is there that would continue our group, so it does not stop. Nor does the command: the kernel would
  * not have stopped it either, but for the anchor. Who was told to stop from outside is told to go on
  * from there too. */
@@ -168,7 +151,7 @@ void job_stopped(struct job *job, int signal)
         return; /* meant for the command alone, as is the SIGCONT to come */
     if (!by_terminal || !terminal_give(&job->terminal, job->group)) {
         terminal_take_back(&job->terminal, job->group);
-        stop_self();
+        signals_stop_group();
         if (job->terminal.given)
             terminal_give(&job->terminal, job->group);
     }

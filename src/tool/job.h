@@ -9,7 +9,6 @@
 #ifndef ZKLOCK_TOOL_JOB_H
 #define ZKLOCK_TOOL_JOB_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,7 +36,7 @@ bool job_order(struct job *job, const struct order *order);
 /* What the guard said, if it said something. -1: the guard is gone. 0: nothing. 1: *report is set. */
 int job_receive(struct job *job, struct report *report);
 
-/* One of job_signals was sent to zklock. */
+/* A signal that is passed on was sent to zklock. */
 void job_signal(struct job *job, int signal);
 /* The command was stopped: the terminal is what it needs, or zklock stops as well; without a terminal it
  * goes on. */
@@ -47,9 +46,5 @@ void job_kill(struct job *job);
 
 /* After the command's end, or instead of its start. With restore the terminal gets its modes back. */
 void job_end(struct job *job, bool restore);
-
-/* What is passed on. */
-extern const int job_signals[];
-extern const int job_signal_count;
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zklock COMMAND ...: finds the subcommand and runs it. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <zklock/zklock.h>
 
 #include "break.h"
 #include "command.h"
-#include "dev.h"
+#include "descriptors.h"
 #include "doctor.h"
 #include "forget.h"
 #include "revoke.h"
 #include "run.h"
 #include "say.h"
 #include "status.h"
+
+const char program_name[] = "zklock";
 
 static const struct command *const commands[] = {
     &run_command,
@@ -24,7 +24,6 @@ static const struct command *const commands[] = {
     &break_command,
     &forget_command,
     &doctor_command,
-    &dev_command,
     NULL,
 };
 
@@ -60,19 +59,9 @@ static int run(const struct command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
-/* Else what is opened next would be taken for standard input, output or error. The wrong way round, so that
- * their use fails as before; and closed again when a command is run, which gets them as they were. */
-static void fill_standard_descriptors(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-    }
-}
-
 int main(int argc, char **argv)
 {
-    fill_standard_descriptors();
+    descriptors_fill_standard();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
@@ -87,6 +76,8 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     const struct command *command = find(word);
+    if (strcmp(word, "dev") == 0)
+        return fail(EXIT_USAGE, "zklock dev is a program of its own: run zklock-dev");
     if (!command)
         return fail(EXIT_USAGE, "there is no command \"%s\": zklock --help lists them", word);
     return run(command, argc - 1, argv + 1);

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "clock.h"
 #include "connect.h"
 #include "say.h"
+#include "signals.h"
 
 enum { SESSION_MS_DEFAULT = 10000 };
 
@@ -132,11 +132,10 @@ static bool take_chroot(struct raw *raw, const char *servers)
 /* Its threads take no signals. */
 static zhandle_t *open_handle(struct raw *raw, const char *servers, int session_ms)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t before;
+    signals_block_all(&before);
     zhandle_t *zh = zookeeper_init2(servers, on_event, session_ms, NULL, raw, 0, log_nothing);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    signals_restore(&before);
     return zh;
 }
 

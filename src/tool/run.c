@@ -6,10 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "record.h"
 #include "run_options.h"
 #include "say.h"
+#include "signals.h"
 
 /* A window is told of so many times in its length; and never oftener or more rarely than this. */
 enum { TELLS_PER_WINDOW = 16, TELL_MS_MIN = 10, TELL_MS_MAX = 500 };
@@ -29,8 +27,8 @@ struct run {
     struct job job;
     struct zkl_client *client;
     struct claim claim;
-    int signals,
-        ending; /* descriptors: of those that are passed on, and of those among them that end us */
+    struct zkl_cancel *cancel;
+    struct signals signals;
     int64_t told_ns;
     bool told_lost, told_revoked, unproved, started;
     bool overran;       /* the command was not seen to have ended before the window had */
@@ -38,125 +36,15 @@ struct run {
     int killed_by;      /* the signal, or 0 */
 };
 
-/* --- signals ------------------------------------------------------------- */
-
-static struct zkl_cancel *cancel;
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-    caught = number;
-    zkl_cancel_set(cancel);
-}
-
-static bool ends_us(int number)
-{
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
-}
-
-static bool is_ignored(int number)
-{
-    struct sigaction action;
-    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-static void on_broken_pipe(int number)
-{
-    (void)number;
-}
-
-/* Nobody who reads what we say is no reason to end the command. A handler, as that is not passed on to the
- * command: it gets the signal's default. */
-static void survive_broken_pipes(void)
-{
-    struct sigaction action = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    if (!is_ignored(SIGPIPE))
-        sigaction(SIGPIPE, &action, NULL);
-}
-
-/* What was ignored when we were called (by nohup, or in the background) stays so. */
-static sigset_t passed_on(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (int i = 0; i < job_signal_count; i++) {
-        if (!is_ignored(job_signals[i]))
-            sigaddset(&set, job_signals[i]);
-    }
-    return set;
-}
+/* --- waiting ------------------------------------------------------------- */
 
 /* What would end us does so while we wait, but not before our place in the queue is given up. */
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigset_t set = passed_on(), before;
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < job_signal_count; i++) {
-        if (ends_us(job_signals[i]) && sigismember(&set, job_signals[i]))
-            sigaction(job_signals[i], &action, NULL);
-    }
+    signals_catch(run->cancel);
     int rc = claim_acquire(&run->claim, wait);
-    sigprocmask(SIG_BLOCK, &set, &before);
+    signals_hold_back();
     return rc;
-}
-
-static int open_signals(const sigset_t *set)
-{
-    return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* With the lock they are blocked, and have descriptors. */
-static bool watch_signals(struct run *run)
-{
-    sigset_t set = passed_on(), ending;
-    sigemptyset(&ending);
-    for (int i = 0; i < job_signal_count; i++) {
-        if (ends_us(job_signals[i]) && sigismember(&set, job_signals[i]))
-            sigaddset(&ending, job_signals[i]);
-    }
-    run->signals = open_signals(&set);
-    run->ending = open_signals(&ending);
-    return run->signals >= 0 && run->ending >= 0;
-}
-
-/* Before the command begins a signal that would end us does. */
-static bool was_signaled(const struct run *run)
-{
-    struct signalfd_siginfo info;
-    if (!caught && read(run->ending, &info, sizeof info) == sizeof info)
-        caught = (int)info.ssi_signo;
-    return caught != 0;
-}
-
-/* What came before the command began: it ends us or, but to be stopped, is nobody's. True: the command is to be
- * stopped at once. */
-static bool take_early_signals(struct run *run)
-{
-    struct signalfd_siginfo info;
-    bool stop = false, go_on = false;
-    while (read(run->signals, &info, sizeof info) == sizeof info) {
-        if (ends_us((int)info.ssi_signo))
-            caught = (int)info.ssi_signo;
-        stop = stop || info.ssi_signo == SIGTSTP;
-        go_on = go_on || info.ssi_signo == SIGCONT;
-    }
-    return stop && !go_on;
-}
-
-/* As the command died: a caller that waits for us is to see the same. Without a second core file. */
-static void die_by(int number) __attribute__((noreturn));
-static void die_by(int number)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    prctl(PR_SET_DUMPABLE, 0);
-    signal(number, SIG_DFL);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
-    _exit(128 + number); /* of what ends nobody by default */
 }
 
 /* --- while the command runs ---------------------------------------------- */
@@ -199,9 +87,8 @@ static void tell_events(struct run *run)
 
 static void pass_signals(struct run *run)
 {
-    struct signalfd_siginfo info;
-    while (read(run->signals, &info, sizeof info) == sizeof info)
-        job_signal(&run->job, (int)info.ssi_signo);
+    for (int number; (number = signals_next(&run->signals)) != 0;)
+        job_signal(&run->job, number);
 }
 
 /* True if that was the last one. */
@@ -253,7 +140,7 @@ static int watch(struct run *run)
     while (!over) {
         int timeout_ms = tell_window(run);
         struct pollfd from[] = {{.fd = run->job.socket, .events = POLLIN},
-                                {.fd = run->signals, .events = POLLIN},
+                                {.fd = run->signals.passed_on, .events = POLLIN},
                                 {.fd = run->claim.events, .events = POLLIN}};
         poll(from, 3, timeout_ms);
         tell_events(run);
@@ -274,7 +161,7 @@ static int acquire(struct run *run, int64_t started_ns)
 {
     const struct run_options *o = &run->options;
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    wait.cancel = cancel;
+    wait.cancel = run->cancel;
     if (o->wait_ms == 0)
         wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
     else
@@ -319,7 +206,7 @@ static int tell_first_window(struct run *run)
     for (tell_window(run); run->told_ns == 0; tell_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
-        if (was_signaled(run))
+        if (signals_catch_now(&run->signals))
             return EXIT_CONFLICT; /* not what is seen: a signal is */
         if (zkl_now_ns() >= until)
             return fail(EXIT_LOST, "no server has confirmed the lock before the command began");
@@ -345,8 +232,8 @@ static int run_command_under_lock(struct run *run)
         return rc;
     if (!claim_describe(&run->claim, variables))
         return fail(EXIT_SYSTEM, "there is no memory left");
-    bool stop = take_early_signals(run);
-    if (caught) {
+    bool stop = signals_take_early(&run->signals);
+    if (signals_caught()) {
         free_all(variables);
         return EXIT_CONFLICT; /* not what is seen: a signal is */
     }
@@ -393,9 +280,9 @@ static int run_recorded(struct run *run)
                             .within_ms = run->options.not_within_ms,
                             .retry_failed = run->options.retry_failed,
                             .verbose = run->options.verbose,
-                            .stop = run->ending};
+                            .stop = run->signals.ending};
     int rc = record_begin(&record);
-    if (rc == RECORD_STOPPED && was_signaled(run))
+    if (rc == RECORD_STOPPED && signals_catch_now(&run->signals))
         return EXIT_CONFLICT;
     if (rc != 0)
         return rc;
@@ -409,9 +296,9 @@ static int with_claim(struct run *run, int64_t started_ns)
     int code = acquire(run, started_ns), rc = 0;
     if (code != 0)
         return say_not_acquired(run, code);
-    if (!watch_signals(run))
+    if (!signals_open(&run->signals))
         rc = fail(EXIT_SYSTEM, "there is no descriptor left");
-    else if (!caught)
+    else if (!signals_caught())
         rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
     if (rc == RECORD_EARLY) {
         claim_release(&run->claim); /* what becomes of it changes nothing */
@@ -432,7 +319,7 @@ static int with_client(struct run *run, int64_t started_ns)
 static int with_job(struct run *run)
 {
     int64_t started_ns = zkl_now_ns();
-    int rc = zkl_cancel_new(&cancel) == 0 ? 0 : EXIT_SYSTEM;
+    int rc = zkl_cancel_new(&run->cancel) == 0 ? 0 : EXIT_SYSTEM;
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
     if (rc == 0 && run->options.not_within_ms)
@@ -447,7 +334,7 @@ static int with_job(struct run *run)
 static int run_under_lock(int argc, char **argv)
 {
     struct run run = {0};
-    survive_broken_pipes();
+    signals_survive_broken_pipes();
     int rc = run_options_parse(&run.options, argc, argv);
     if (rc == 0)
         rc = job_start(&run.job, run.options.command);
@@ -456,8 +343,9 @@ static int run_under_lock(int argc, char **argv)
     rc = with_job(&run);
     job_end(&run.job, run.unproved);
     settings_fini(&run.options.settings);
+    int caught = signals_caught();
     if (caught || run.killed_by)
-        die_by(caught ? caught : run.killed_by);
+        signals_die_by(caught ? caught : run.killed_by);
     return rc;
 }
 

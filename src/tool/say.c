@@ -15,7 +15,7 @@ static void say_list(const char *format, va_list args)
     char text[1500], line[PLAIN_TIMES * sizeof text];
     vsnprintf(text, sizeof text, format, args);
     plain(line, text);
-    fprintf(stderr, "zklock: %s\n", line);
+    fprintf(stderr, "%s: %s\n", program_name, line);
 }
 
 void say(const char *format, ...)

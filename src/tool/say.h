@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What zklock says on standard error: one line, one sentence. */
+/* What the programs say on standard error: one line, one sentence, behind the program's name. */
 #ifndef ZKLOCK_TOOL_SAY_H
 #define ZKLOCK_TOOL_SAY_H
 
 #include "exits.h"
+
+/* Each program's main file defines its own. */
+extern const char program_name[];
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -2,9 +2,10 @@
 #include "terminal.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "signals.h"
 
 void terminal_open(struct terminal *terminal)
 {
@@ -14,12 +15,10 @@ void terminal_open(struct terminal *terminal)
 /* From the background this is done with SIGTTOU blocked, which would stop us otherwise. */
 static bool set_group(const struct terminal *terminal, pid_t group)
 {
-    sigset_t stop, before;
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &stop, &before);
+    sigset_t before;
+    signals_block(SIGTTOU, &before);
     int rc = tcsetpgrp(terminal->fd, group);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    signals_restore(&before);
     return rc == 0;
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Completion of zklock's words for bash: the subcommands, the options of each as its --help lists them, and
-# behind "--" the words of the command that zklock run is to run.
+# Completion for bash, of the words of zklock: the subcommands, the options of each as its --help lists them, and
+# behind "--" the words of the command that zklock run is to run; and of those of zklock-dev.
 
 _zklock_words() # ARGUMENT...: the options in what zklock prints
 {
@@ -31,4 +31,11 @@ _zklock()
     fi
 }
 
+_zklock_dev()
+{
+    local zklock=${COMP_WORDS[0]}
+    mapfile -t COMPREPLY < <(compgen -W "$(_zklock_words)" -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
 complete -o bashdefault -o default -F _zklock zklock
+complete -F _zklock_dev zklock-dev

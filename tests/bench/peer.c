@@ -14,19 +14,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "room.h"
+
 #define STACK_BYTES (128 * 1024) /* thousands of threads wait in some runs */
 #define SAMPLES_MAX (1 << 20)
 #define PAGE_BYTES 4096
 #define WARM_THREADS 8 /* at most: a warm-up is not to cost what the run is measured by */
-#define WRITER_INSIDE (INT64_C(1) << 62)
 
 /* The file that all processes of a run map: the witness and the samples. board.py has the same. */
 struct board {
     _Atomic int64_t samples;
     char rest_of_page[PAGE_BYTES - sizeof(int64_t)];
     struct {
-        _Atomic int64_t word; /* who is inside: 0, one number, or how many readers */
-        char rest_of_line[64 - sizeof(int64_t)];
+        struct room room; /* its word, first, is 0 while nobody is inside */
+        char rest_of_line[64 - sizeof(struct room)];
         int64_t released; /* when its last holder began to give it back */
         char rest_of_page[PAGE_BYTES - 64 - sizeof(int64_t)];
     } lock[LOCKS_MAX];
@@ -81,44 +82,31 @@ static int64_t now_ns(void)
 
 /* --- the witness ------------------------------------------------------------------------------ */
 
-static int64_t name_of(const struct seat *s)
+static uint32_t number_of(const struct seat *s)
 {
-    return settings.index * INT64_C(100000) + s->number + 1;
+    return (uint32_t)(settings.index * 100000 + s->number);
 }
 
-static void witness_fail(const struct seat *s, int lock, int64_t found)
+/* found: as room.h says it. */
+static void check_alone(const struct seat *s, int lock, uint64_t found)
 {
-    peer_fail("VIOLATION: process %d, thread %d is not alone in lock %d: %lld is inside",
-              settings.index, s->number, lock, (long long)found);
+    if (found != 0)
+        peer_fail("VIOLATION: process %d, thread %d is not alone in lock %d: %llx is inside",
+                  settings.index, s->number, lock, (unsigned long long)found);
 }
 
 static void enter_one(const struct seat *s, int lock)
 {
-    _Atomic int64_t *word = &board->lock[lock].word;
-    int64_t found = 0;
+    struct room *room = &board->lock[lock].room;
 
-    if (s->kind == READER)
-        found = atomic_fetch_add(word, 1) < WRITER_INSIDE ? 0 : WRITER_INSIDE;
-    else if (s->kind == WRITER)
-        atomic_compare_exchange_strong(word, &found, WRITER_INSIDE);
-    else
-        found = atomic_exchange(word, name_of(s));
-    if (found != 0)
-        witness_fail(s, lock, found);
+    check_alone(s, lock, s->kind == READER ? room_share(room) : room_enter(room, number_of(s)));
 }
 
 static void leave_one(const struct seat *s, int lock)
 {
-    _Atomic int64_t *word = &board->lock[lock].word;
-    int64_t mine = s->kind == WRITER ? WRITER_INSIDE : name_of(s);
+    struct room *room = &board->lock[lock].room;
 
-    if (s->kind == READER) {
-        atomic_fetch_sub(word, 1);
-        return;
-    }
-    int64_t found = atomic_exchange(word, 0);
-    if (found != mine)
-        witness_fail(s, lock, found);
+    check_alone(s, lock, s->kind == READER ? room_unshare(room) : room_leave(room, number_of(s)));
 }
 
 static void enter(const struct seat *s)

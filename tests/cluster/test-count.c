@@ -5,6 +5,7 @@
 #include "inside.h"
 
 #include "nodes.h"
+#include "room.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -270,17 +271,19 @@ static void only_the_next_waiter_is_woken(void **state)
 struct crowd {
     struct zkl_mutex *mutex;
     int threads;
-    atomic_int inside, overlaps, through, odd;
+    struct room room;
+    atomic_int begun, overlaps, through, odd;
 };
 
 static void *pass_through(void *arg)
 {
     struct crowd *crowd = arg;
+    uint32_t number = (uint32_t)crowd->begun++;
 
     int rc = zkl_mutex_lock(crowd->mutex);
     if (rc == 0) {
-        crowd->overlaps += crowd->inside++ != 0;
-        crowd->inside--;
+        crowd->overlaps += room_enter(&crowd->room, number) != 0;
+        crowd->overlaps += room_leave(&crowd->room, number) != 0;
         rc = zkl_mutex_unlock(crowd->mutex);
     }
     if (rc != 0)

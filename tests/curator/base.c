@@ -7,6 +7,7 @@
 #include "crowd.h"
 #include "doomed.h"
 #include "outage.h"
+#include "room.h"
 
 void base_unmake_mutex(void *mutex)
 {
@@ -160,29 +161,30 @@ void two_clients_exclude_each_other(void **state)
 
 #define THREADS 10
 
-struct room {
+struct visits {
     atomic_int asking; /* threads that are about to lock */
-    atomic_int inside;
+    struct room room;
     atomic_int overlaps;
 };
 
 struct visitor {
-    struct room *room;
+    struct visits *visits;
     void *lock;
+    uint32_t number;
 };
 
 static int visit(void *arg)
 {
     struct visitor *visitor = arg;
-    struct room *room = visitor->room;
+    struct visits *visits = visitor->visits;
 
-    room->asking++;
+    visits->asking++;
     int rc = base_lock(visitor->lock);
     if (rc != 0)
         return rc;
-    room->overlaps += room->inside++ != 0;
+    visits->overlaps += room_enter(&visits->room, visitor->number) != 0;
     net_nap_ms(10);
-    room->inside--;
+    visits->overlaps += room_leave(&visits->room, visitor->number) != 0;
     return base_unlock(visitor->lock);
 }
 
@@ -193,17 +195,17 @@ void the_container_goes_after_many_threads(void **state)
     struct zkl_client *client = cluster_client();
     const char *parent = cluster_path("containers");
     struct visitor visitors[THREADS];
-    struct room room = {0};
+    struct visits visits = {0};
     struct crowd crowd;
     char path[80];
 
     (void)state;
     snprintf(path, sizeof path, "%s/our-lock", parent);
     for (int i = 0; i < THREADS; i++)
-        visitors[i] = (struct visitor){&room, lock_kind.make(client, path)};
+        visitors[i] = (struct visitor){&visits, lock_kind.make(client, path), (uint32_t)i};
     crowd_begin(&crowd, visit, visitors);
     crowd_end(&crowd);
-    check_num(room.overlaps, ==, 0);
+    check_num(visits.overlaps, ==, 0);
     check_wait(wire_exists(raw, cluster_at(parent), NULL) == WIRE_NONODE, WAIT_MS);
     for (int i = 0; i < THREADS; i++)
         lock_kind.unmake(visitors[i].lock);
@@ -217,21 +219,21 @@ void many_threads_share_one_handle(void **state)
     struct zkl_client *client = cluster_client();
     void *lock = lock_kind.make(client, cluster_path(lock_kind.name));
     struct visitor visitors[THREADS - 1];
-    struct room room = {0};
+    struct visits visits = {0};
     struct crowd crowd;
 
     (void)state;
     check_ok(base_lock(lock));
-    room.inside = 1;
+    check_num(room_enter(&visits.room, THREADS), ==, 0);
     for (int i = 0; i < THREADS - 1; i++)
-        visitors[i] = (struct visitor){&room, lock};
+        visitors[i] = (struct visitor){&visits, lock, (uint32_t)i};
     crowd_begin(&crowd, visit, visitors);
-    check_wait(room.asking == THREADS - 1, WAIT_MS);
+    check_wait(visits.asking == THREADS - 1, WAIT_MS);
     net_nap_ms(100); /* would do for a wrong grant */
-    room.inside = 0;
+    check_num(room_leave(&visits.room, THREADS), ==, 0);
     check_ok(base_unlock(lock));
     crowd_end(&crowd);
-    check_num(room.overlaps, ==, 0);
+    check_num(visits.overlaps, ==, 0);
     lock_kind.unmake(lock);
     cluster_free(client, NULL);
 }

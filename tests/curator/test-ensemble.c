@@ -8,6 +8,7 @@
 #include "crowd.h"
 #include "leases.h"
 #include "outage.h"
+#include "room.h"
 
 #define NODES 3
 #define GUEST_SESSION_MS 2000
@@ -20,20 +21,21 @@ struct house {
     atomic_long acquired;
     atomic_long operations;
     atomic_long overlaps;
-    atomic_int inside;
+    struct room room;
 };
 
 struct guest {
     struct house *house;
     struct zkl_client *client;
     struct zkl_semaphore *semaphore;
+    uint32_t number;
 };
 
-static void operate(struct house *house)
+static void operate(struct house *house, uint32_t guest)
 {
-    house->overlaps += house->inside++ != 0;
+    house->overlaps += room_enter(&house->room, guest) != 0;
     house->operations++;
-    house->inside--;
+    room_leave(&house->room, guest); /* an overlap has been counted */
 }
 
 /* While the link is up. */
@@ -45,7 +47,7 @@ static void stay(struct guest *guest, struct zkl_permit *permit)
     house->holders++;
     while (!house->closing && zkl_client_state(guest->client) == ZKL_CLIENT_CONNECTED) {
         if (zkl_permit_still_held(permit, GUEST_SESSION_MS / 4))
-            operate(house);
+            operate(house, guest->number);
         net_nap_ms(5);
     }
     house->holders--;
@@ -75,7 +77,7 @@ static void guests_come(struct crowd *crowd, struct guest *guests, size_t n, str
 
     for (size_t i = 0; i < n; i++) {
         struct zkl_client *client = client_of(GUEST_SESSION_MS);
-        guests[i] = (struct guest){house, client, semaphore_of(client, path, 1)};
+        guests[i] = (struct guest){house, client, semaphore_of(client, path, 1), (uint32_t)i};
     }
     crowd_begin_sized(crowd, be_a_guest, guests, sizeof guests[0], n);
     check_wait(house->holders == 1, WAIT_MS);

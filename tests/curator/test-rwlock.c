@@ -7,6 +7,7 @@
 
 #include "crowd.h"
 #include "doomed.h"
+#include "room.h"
 #include "seen.h"
 
 static struct zkl_rwlock *rwlock_with(struct zkl_client *client, const char *path,
@@ -168,7 +169,7 @@ static void downgrading_is_for_the_thread_that_writes(void **state)
 
 struct traffic {
     const char *path;
-    atomic_int readers, writers; /* inside now */
+    struct room room;
     atomic_int most_readers;
     atomic_int reads, writes; /* so far */
     atomic_int overlaps;
@@ -180,18 +181,18 @@ struct driver {
     struct zkl_rwlock *rwlock;
     unsigned seed;
     long turns;
+    uint32_t number;
 };
 
 static void read_awhile(struct driver *driver)
 {
     struct traffic *t = driver->traffic;
-    int most = t->most_readers, now = ++t->readers;
-
+    t->overlaps += room_share(&t->room) != 0;
+    int most = t->most_readers, now = (int)room_sharing(&t->room);
     while (now > most && !atomic_compare_exchange_weak(&t->most_readers, &most, now))
         ;
-    t->overlaps += t->writers != 0;
     net_nap_ms(1 + rand_r(&driver->seed) % 9);
-    t->readers--;
+    t->overlaps += room_unshare(&t->room) != 0;
     t->reads++;
 }
 
@@ -199,10 +200,9 @@ static void write_awhile(struct driver *driver)
 {
     struct traffic *t = driver->traffic;
 
-    t->overlaps += ++t->writers != 1;
-    t->overlaps += t->readers != 0;
+    t->overlaps += room_enter(&t->room, driver->number) != 0;
     net_nap_ms(1 + rand_r(&driver->seed) % 9);
-    t->writers--;
+    t->overlaps += room_leave(&t->room, driver->number) != 0;
     t->writes++;
 }
 
@@ -236,7 +236,7 @@ static void readers_share_and_writers_are_alone(void **state)
     for (int i = 0; i < CLIENTS; i++) {
         struct zkl_client *client = cluster_client();
         drivers[i] = (struct driver){&traffic, client, rwlock_with(client, traffic.path, NULL),
-                                     (unsigned)i, test_length(500, 100)};
+                                     (unsigned)i, test_length(500, 100), (uint32_t)i};
     }
     crowd_begin(&crowd, drive, drivers);
     crowd_end(&crowd);

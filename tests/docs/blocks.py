@@ -36,7 +36,7 @@ EXCUSED = {
     ('README.md', 'meson setup build && meson install -C build && ldconfig'):
         'it changes the system; the suite package does so below a folder',
     ('docs/tutorial.md', 'meson setup build && meson install -C build && ldconfig'): 'as in the README',
-    ('docs/tutorial.md', 'zklock dev --nodes 1'): 'it runs until ^C: the servers here are as private; the suite tool has it',
+    ('docs/tutorial.md', 'zklock-dev --nodes 1'): 'it runs until ^C: the servers here are as private; the suite tool has it',
     ('docs/tutorial.md', 'export ZKLOCK_SERVERS=127.0.0.1:PORT'): 'the test has set it to the port of its own servers',
     ('docs/migration.md', "/* ZooKeeper's zoo_lock.h */"): 'Debian has no package of that header',
     ('docs/benchmarks.md', 'sh tests/bench/run.sh'): 'two hours; the suite bench has a short form',

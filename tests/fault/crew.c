@@ -31,26 +31,24 @@ void turnstile_free(struct turnstile *w)
 
 void turnstile_enter(struct turnstile *w, int member, uint64_t token)
 {
-    int nobody = 0;
+    uint64_t found = room_enter(&w->room, (uint32_t)member), before;
 
-    if (!atomic_compare_exchange_strong(&w->inside, &nobody, member)) {
+    if (found != 0) {
         w->overlaps++;
-        fprintf(stderr, "turnstile: %d comes in while %d is inside\n", member, nobody);
+        fprintf(stderr, "turnstile: %d comes in while %llx is inside\n", member,
+                (unsigned long long)found);
     }
-    unsigned long long before = atomic_exchange(&w->token, token);
-    if (before >= token) {
+    if ((before = room_token(&w->room, true, token)) != 0) {
         w->stale++;
         fprintf(stderr, "turnstile: %d comes with token %llx after %llx\n", member,
-                (unsigned long long)token, before);
+                (unsigned long long)token, (unsigned long long)before);
     }
     w->entries[member]++;
 }
 
 void turnstile_leave(struct turnstile *w, int member)
 {
-    int self = member;
-
-    atomic_compare_exchange_strong(&w->inside, &self, 0); /* an overlap has been counted */
+    room_leave(&w->room, (uint32_t)member); /* an overlap has been counted */
 }
 
 void turnstile_odd(struct turnstile *w, int code)

@@ -10,13 +10,14 @@
 
 #include <zklock/zklock.h>
 
+#include "room.h"
+
 #define CREW_MEMBERS 16
 
 struct turnstile {
-    atomic_int inside;    /* number of who is inside; 0: nobody */
+    struct room room;     /* who is inside: members by their number */
     atomic_int overlaps;  /* somebody came in while somebody else was */
     atomic_int stale;     /* somebody came in with a token that is not above all before */
-    atomic_ullong token;  /* of who came in last */
     atomic_int odd;       /* a code that should not have come; the first one */
     atomic_int asking;    /* members that have begun */
     atomic_int done;      /* members that are through */

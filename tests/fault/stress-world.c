@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ODD_MAX 20 /* are told */
-
 const char *const place_path[PLACES] = {
     [AT_PLAIN] = STRESS_TOP "/plain",   [AT_POSTED] = STRESS_TOP "/posted",
     [AT_HANDED] = STRESS_TOP "/handed", [AT_RETAINED] = STRESS_TOP "/retained",
@@ -17,6 +15,8 @@ const char *const place_path[PLACES] = {
     [AT_HALVES] = STRESS_TOP "/halves", [AT_FOUR] = STRESS_TOP "/four",
     [AT_MANY] = STRESS_TOP "/many",
 };
+
+#define ODD_MAX 20 /* are told */
 
 struct world *world;
 
@@ -48,119 +48,33 @@ bool world_attach(int fd)
 
 size_t visit_enter(enum place at, bool reads, uint64_t token)
 {
-    long visit = atomic_fetch_add(&world->visits, 1);
-
-    if (visit >= VISITS_MAX)
-        return NO_VISIT;
-    struct visit *v = &world->visit[visit];
-    v->token = token;
-    v->at = at;
-    v->reads = reads;
-    v->enter = ++world->ticks;
-    return (size_t)visit;
+    return witness_enter(&world->witness, (int)at, reads, token);
 }
 
 void visit_leave(size_t visit)
 {
-    if (visit != NO_VISIT)
-        world->visit[visit].leave = ++world->ticks;
+    witness_leave(&world->witness, visit);
 }
 
 void visit_unlocked(size_t visit, int rc, enum trust trust)
 {
     if (zkl_error_is_lost(rc))
         world->lost++;
-    if (visit == NO_VISIT || trust == TRUST_NOTHING)
+    if (trust == TRUST_NOTHING)
         return;
-    world->visit[visit].counts = rc == 0 || (trust == TRUST_THE_WINDOW && rc == ZKL_EUNCONFIRMED);
-}
-
-struct moment {
-    long tick;
-    const struct visit *visit;
-};
-
-static int compare(const void *one, const void *other)
-{
-    const struct moment *a = one, *b = other;
-
-    return (a->tick > b->tick) - (a->tick < b->tick);
-}
-
-/* What is so far at one place. */
-struct so_far {
-    int readers, others;
-    uint64_t read_token, token; /* the largest */
-};
-
-static bool overlaps(const struct so_far *s, const struct visit *v)
-{
-    return v->reads ? s->others > 0 : s->others >= place_room(v->at) || s->readers > 0;
-}
-
-/* Those who hand a node on, or keep it, share its token; so does a reader that was the writer. */
-static bool is_out_of_order(const struct so_far *s, const struct visit *v)
-{
-    bool shares = v->reads || v->at == AT_HANDED || v->at == AT_RETAINED;
-
-    if (place_room(v->at) > 1)
-        return false;
-    if (v->token == 0 || v->token < s->token || (v->token == s->token && !shares))
-        return true;
-    return !v->reads && v->token <= s->read_token;
-}
-
-static void tell(const struct visit *v, const struct so_far *s, const char *what)
-{
-    fprintf(
-        stderr,
-        "stress: %s at %s: a %s from tick %ld to %ld, token %llx; inside are %d and %d readers, "
-        "tokens %llx and %llx\n",
-        what, place_path[v->at], v->reads ? "reader" : "holder", v->enter, v->leave,
-        (unsigned long long)v->token, s->others, s->readers, (unsigned long long)s->token,
-        (unsigned long long)s->read_token);
-}
-
-static void come(struct so_far *s, const struct visit *v, struct sentence *sentence)
-{
-    if (overlaps(s, v) && sentence->overlaps++ < ODD_MAX)
-        tell(v, s, "overlap");
-    if (is_out_of_order(s, v) && sentence->disorder++ < ODD_MAX)
-        tell(v, s, "disorder");
-    *(v->reads ? &s->readers : &s->others) += 1;
-    uint64_t *largest = v->reads ? &s->read_token : &s->token;
-    *largest = v->token > *largest ? v->token : *largest;
+    if (rc == 0 || (trust == TRUST_THE_WINDOW && rc == ZKL_EUNCONFIRMED))
+        witness_counts(&world->witness, visit);
 }
 
 struct sentence world_judge(void)
 {
-    struct sentence sentence = {0};
-    struct so_far so_far[PLACES];
-    size_t n = 0, most = world->visits < VISITS_MAX ? (size_t)world->visits : VISITS_MAX;
-    struct moment *moments = calloc(2 * most + 1, sizeof *moments);
+    struct witness_place places[PLACES];
 
-    if (moments == NULL)
-        abort();
-    memset(so_far, 0, sizeof so_far);
-    for (size_t i = 0; i < most; i++) {
-        const struct visit *v = &world->visit[i];
-        if (!v->counts)
-            continue;
-        moments[n++] = (struct moment){v->enter, v};
-        moments[n++] = (struct moment){v->leave, v};
-    }
-    sentence.counted = n / 2;
-    qsort(moments, n, sizeof *moments, compare);
-    for (size_t i = 0; i < n; i++) {
-        const struct visit *v = moments[i].visit;
-        struct so_far *s = &so_far[v->at];
-        if (moments[i].tick == v->enter)
-            come(s, v, &sentence);
-        else
-            *(v->reads ? &s->readers : &s->others) -= 1;
-    }
-    free(moments);
-    return sentence;
+    for (int at = 0; at < PLACES; at++)
+        places[at] = (struct witness_place){.name = place_path[at],
+                                            .room = place_room((enum place)at),
+                                            .shares = at == AT_HANDED || at == AT_RETAINED};
+    return witness_judge(&world->witness, places, PLACES);
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */

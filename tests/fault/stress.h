@@ -8,6 +8,7 @@
 
 #include "chance.h"
 #include "sanitizer.h"
+#include "witness.h"
 
 #include <zklock/async.h>
 #include <zklock/guard.h>
@@ -43,17 +44,6 @@ enum place {
 extern const char *const place_path[PLACES];
 int place_room(enum place at); /* so many may be inside; readers count as none */
 
-/* Somebody was inside, from one tick to another. */
-struct visit {
-    atomic_long enter, leave;
-    uint64_t token;
-    enum place at;
-    bool reads;
-    bool counts; /* what unlock said excludes that anybody else was inside */
-};
-
-#define VISITS_MAX 3000000
-#define NO_VISIT VISITS_MAX
 #define CODES 40
 
 struct world {
@@ -65,8 +55,7 @@ struct world {
     atomic_int called[CALLED_COUNT];
     atomic_long acted, granted, lost;
     atomic_int codes[CODES]; /* so often they were said */
-    atomic_long ticks, visits;
-    struct visit visit[VISITS_MAX];
+    struct witness witness;
 };
 
 extern struct world *world;
@@ -83,10 +72,6 @@ enum trust {
     TRUST_THE_WINDOW /* EUNCONFIRMED too */
 };
 void visit_unlocked(size_t visit, int rc, enum trust trust);
-/* How many overlap, and how many have a token not above those before. */
-struct sentence {
-    size_t counted, overlaps, disorder;
-};
 struct sentence world_judge(void);
 
 /* --- calls ------------------------------------------------------------------------------------ */

@@ -346,7 +346,7 @@ static void flap_until_all_is_said(struct proxy *proxy, pid_t *pids)
 static void tell_figures(const struct sentence *sentence)
 {
     print_message("%ld acts, %ld grants, %ld lost; %ld visits, of which %zu count;", world->acted,
-                  world->granted, world->lost, world->visits, sentence->counted);
+                  world->granted, world->lost, world->witness.visits, sentence->counted);
     for (int i = 0; i < CODES; i++) {
         if (world->codes[i] > 0)
             print_message(" %d: %d", -i, world->codes[i]);

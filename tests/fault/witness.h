@@ -1,46 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was inside a lock, and when, by no means of the library: a journal that each thread writes
- * as it enters and leaves, judged when all is over. */
+/* Who was inside, and when, judged when all is over: for tests in which sessions end or nodes are deleted, so that
+ * only what unlock said tells whether a visit excluded others. By no means of the library; in memory that
+ * processes may share. */
 #ifndef ZKFAULT_WITNESS_H
 #define ZKFAULT_WITNESS_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* Somebody was inside, from one tick to another. */
 struct visit {
-    long enter, leave; /* ticks of the journal's own clock; two never have the same */
+    atomic_long enter, leave; /* of the witness's own clock; two never have the same */
     uint64_t token;
-    int unlock_rc;
+    int at;
+    bool reads;
+    bool counts; /* what unlock said excludes that anybody else was inside */
 };
 
+#define VISITS_MAX 3000000
+#define NO_VISIT VISITS_MAX
+
+/* All zeros is a valid start. */
 struct witness {
-    pthread_mutex_t mu;
-    long ticks; /* all below: under mu */
-    struct visit *visits;
-    size_t count, room;
+    atomic_long ticks, visits;
+    struct visit visit[VISITS_MAX];
 };
 
-void witness_init(struct witness *w);
-void witness_fini(struct witness *w);
+/* In memory that children share. NULL: errno. */
+struct witness *witness_new(void);
+void witness_free(struct witness *w);
+
 /* A visit's number. */
-size_t witness_enter(struct witness *w, uint64_t token);
+size_t witness_enter(struct witness *w, int at, bool reads, uint64_t token);
 void witness_leave(struct witness *w, size_t visit);
-void witness_unlocked(struct witness *w, size_t visit, int rc);
+/* Nobody else can have been inside with the same right. */
+void witness_counts(struct witness *w, size_t visit);
 
-/* What unlock said decides which visits count. GIVEN_BACK: its node was there to the end, so
- * nobody else can have been inside with the same right. ALL: for a session that never ended. */
-enum witness_rule { WITNESS_GIVEN_BACK, WITNESS_ALL };
-
-struct verdict {
-    size_t visits;
-    size_t given_back, lost, unconfirmed, other; /* by unlock's result */
-    size_t overlaps;                             /* a visit began before an earlier one's end */
-    size_t disorder; /* a visit's token is not larger than that of the one before */
+struct witness_place {
+    const char *name;
+    int room;    /* so many may be inside; readers count as none */
+    bool shares; /* visits may have the token of the one before: a node is handed on or kept */
 };
 
-/* When all is quiet. */
-struct verdict witness_judge(struct witness *w, enum witness_rule rule);
+/* How many visits overlap, and how many have a token not above those before. */
+struct sentence {
+    size_t counted, overlaps, disorder;
+};
+/* When all is quiet; at is below count in all visits. */
+struct sentence witness_judge(struct witness *w, const struct witness_place *places, size_t count);
+
+/* What unlocks said. */
+struct endings {
+    atomic_long given_back, lost, unconfirmed, other;
+};
+void endings_count(struct endings *endings, int rc);
 
 #endif

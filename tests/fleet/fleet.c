@@ -31,8 +31,8 @@ struct process {
 struct zks *server;
 struct wire *raw;
 
-static struct witness witness;
-static char journal[512];
+static struct journal journal;
+static char journal_path[512];
 static struct process processes[PROCESSES];
 
 /* --- processes -------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static void log_path(char *path, size_t size, int i)
 static _Noreturn void become(const struct fleet *f, int i, const char *rounds)
 {
     const char *program = name_of(i)[0] == 'o' ? getenv("FLEET_OLD") : FLEET_NEW;
-    const char *argv[8 + WORKERS_MAX] = {program,    zks_connect_string(server),         journal,
+    const char *argv[8 + WORKERS_MAX] = {program,    zks_connect_string(server),         journal_path,
                                          name_of(i), f->creators_only ? CREDENTIAL : "", rounds};
     int n = 6;
 
@@ -184,12 +184,12 @@ static const char *await(const char *word, int ms)
         }
         for (int i = 0; i < PROCESSES; i++)
             said += strstr(processes[i].said, word) != NULL;
-        if (!witness_read(&witness))
-            return witness.fault;
+        if (!journal_read(&journal))
+            return journal.fault;
         if (said == PROCESSES)
             return NULL;
-        if (witness.lines > lines) {
-            lines = witness.lines;
+        if (journal.lines > lines) {
+            lines = journal.lines;
             end_ms = net_now_ms() + ms;
         }
         if (!listen_to_all(&fault))
@@ -254,11 +254,11 @@ static const char *let_all_go(const struct fleet *f)
 /* The places that the workers name, with their permits, before anybody comes. */
 static void make_places(const struct fleet *f)
 {
-    check_ok(witness_open(&witness, journal));
+    check_ok(journal_open(&journal, journal_path, "on"));
     for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++) {
         char path[64];
         if (f->permits > 0 && sscanf(f->workers[k], "%*s %63s", path) == 1)
-            witness_place(&witness, path)->permits = f->permits;
+            journal_place(&journal, path)->permits = f->permits;
     }
 }
 
@@ -305,15 +305,15 @@ static int count_ephemerals(const char *path)
 
 static void check_place(const struct fleet *f, const struct place *place, int64_t ms)
 {
-    double share = place->turns > 1 ? 100.0 * place->handed_over / (place->turns - 1) : 0;
+    double share = journal_share(place);
 
     print_message(
         "%s, %s: %d visits by the old library, %d by the new one in %.1f s, %.0f %% of the "
         "hand-offs between them, at most %d inside, numbers %d to %d\n",
-        f->title, place->path, place->visits[0], place->visits[1], (double)ms / 1000, share,
+        f->title, place->path, place->visits_of[0], place->visits_of[1], (double)ms / 1000, share,
         place->crowd_max, place->low, place->high);
     check_num(place->crowd, ==, 0);
-    check_num(place->visits[0], ==, place->visits[1]);
+    check_num(place->visits_of[0], ==, place->visits_of[1]);
     check_num(share, >=, f->share_min);
 }
 
@@ -329,9 +329,9 @@ void fleet_check(const struct fleet *f)
     const char *fault = fleet_run(f);
     if (fault != NULL)
         fail_msg("%s: %s", f->title, fault);
-    for (size_t i = 0; i < witness.count; i++) {
-        check_place(f, &witness.places[i], net_now_ms() - begin_ms);
-        visits += witness.places[i].visits[1];
+    for (size_t i = 0; i < journal.places_count; i++) {
+        check_place(f, &journal.places[i], net_now_ms() - begin_ms);
+        visits += journal.places[i].visits_of[1];
     }
     check_num(visits, >=, EACH_SIDE);
     for (int i = 0; i < PATHS_MAX && f->renewed[i] != NULL; i++) {
@@ -339,7 +339,7 @@ void fleet_check(const struct fleet *f)
         check_num(birth(f->renewed[i]), !=, before[i]);
     }
     check_wait(count_ephemerals("/") == 0, GONE_MS);
-    witness_close(&witness);
+    journal_close(&journal);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -355,7 +355,7 @@ static int start_server(void **state)
         print_error("%s\n", err);
         return -1;
     }
-    snprintf(journal, sizeof journal, "%s/journal", zks_dir(server));
+    snprintf(journal_path, sizeof journal_path, "%s/journal", zks_dir(server));
     return open_raw();
 }
 

@@ -5,9 +5,9 @@
 #define ZKFLEET_FLEET_H
 
 #include "check.h"
+#include "journal.h"
 #include "length.h"
 #include "wire.h"
-#include "witness.h"
 #include "zkserver.h"
 
 #define WORKERS_MAX 12

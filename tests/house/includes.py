@@ -14,6 +14,8 @@ PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdbool.h', 'stddef.h
         'stdio.h', 'stdlib.h', 'string.h', 'zklock/inspect.h', 'zklock/metrics.h', 'zklock/zklock.h'}
 # A public header whose inline functions work on ZooKeeper's own types, and what implements the others.
 PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h', 'src/api/guard.c'}
+# The programs may ask servers what they say of themselves; one of them launches some.
+WORDS, LAUNCHER = 'fourlw.h', {'src/tool/dev.c': 'zkserver.h'}
 # What a lock never asks: a doctor's ACLs and counters, and the record of the last run.
 TOOL_WITH_ZOOKEEPER = {'src/tool/raw.c', 'src/tool/record.c'}
 
@@ -25,7 +27,7 @@ def main():
 
     def ours(path, target):
         """The file of this project that the line means, or None."""
-        for folder in (path.parent, root / 'src', root / 'include'):
+        for folder in (path.parent, root / 'src', root / 'include', root / 'src/servers'):
             file = (folder / target).resolve()
             if file in includes:
                 return file
@@ -56,7 +58,11 @@ def main():
                 problems.append(f'{name} includes {target}: not on the list of the pure core')
             if layer == 'driver' and target_layer == 'api':
                 problems.append(f'{name} includes {target}: the driver stands below the api')
-            if layer == 'tool' and target_layer not in (None, 'secret', 'tool', 'zklock'):
+            if layer == 'tool' and target_layer == 'servers' and target not in (WORDS, LAUNCHER.get(name)):
+                problems.append(f'{name} includes {target}: only zklock-dev launches servers')
+            if layer == 'servers' and target_layer not in (None, 'servers'):
+                problems.append(f'{name} includes {target}: the servers know nothing of zklock')
+            if layer == 'tool' and target_layer not in (None, 'secret', 'servers', 'tool', 'zklock'):
                 problems.append(f'{name} includes {target}: the command knows the public headers only')
             if layer == 'secret' and target_layer not in (None, 'secret'):
                 problems.append(f'{name} includes {target}: it knows nothing of the library, nor of the command')

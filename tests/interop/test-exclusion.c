@@ -5,35 +5,6 @@
 
 #include <string.h>
 
-/* The witness tells: who comes in where somebody is, readers beside a writer, one permit too many,
- * and who leaves without having come in. */
-static void test_witness(void **state)
-{
-    static const struct {
-        const char *lines[4];
-        const char *fault;
-    } cases[] = {
-        {{"+x c1 /w", "-x c1 /w", "+x j1 /w", "-x j1 /w"}, ""},
-        {{"+x c1 /w", "+x j1 /w"}, "visit 1 of /w: j1 (x) comes in beside c1"},
-        {{"+r c1 /w", "+r j1 /w", "-r c1 /w", "-r j1 /w"}, ""},
-        {{"+r c1 /w", "+x j1 /w"}, "visit 1 of /w: j1 (x) comes in beside c1"},
-        {{"+x c1 /w", "+r j1 /w"}, "visit 1 of /w: j1 (r) comes in beside c1"},
-        {{"+p c1 /w", "+p j1 /w", "-p c1 /w", "-p j1 /w"}, ""},
-        {{"+p c1 /w", "+p j1 /w", "+p k1 /w"}, "visit 2 of /w: k1 (p) comes in beside c1"},
-        {{"+x c1 /w", "-x j1 /w"}, "visit 1 of /w: j1 (x) leaves without having come in"},
-        {{"*x c1 /w"}, "not a line of the journal: *x c1 /w"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct journal j = {.fd = -1};
-        journal_place(&j, "/w")->permits = 2;
-        for (size_t line = 0; line < 4 && cases[i].lines[line] != NULL; line++)
-            journal_line(&j, cases[i].lines[line]);
-        check_text(j.fault, cases[i].fault);
-    }
-}
-
 static void test_mutex_java(void **state)
 {
     (void)state;
@@ -177,7 +148,6 @@ static void test_plain_kazoo(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_witness),
         interop_test(test_mutex_java),
         interop_test(test_mutex_python),
         interop_test(test_mutex_three),

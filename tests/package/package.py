@@ -63,7 +63,8 @@ def build_and_install(source, work):
     run([MESON, 'setup', build, source, '--prefix=/usr', '--buildtype=plain', '--wrap-mode=nodownload',
          '--auto-features=enabled'])
     print(re.search(r'^Ok: .*', run([MESON, 'test', '-C', build, '--suite', 'unit']), re.MULTILINE)[0], 'unit tests')
-    run(['ninja', '-C', build, f'src/libzklock.so.{VERSION}', 'src/libzklock.a', 'src/tool/zklock'])
+    run(['ninja', '-C', build, f'src/libzklock.so.{VERSION}', 'src/libzklock.a', 'src/tool/zklock',
+         'src/tool/zklock-dev'])
     installed.install(MESON, build, root)
     return root
 
@@ -73,15 +74,15 @@ def build_and_install(source, work):
 def check_files(root):
     for header in sorted((SOURCE / 'include/zklock').glob('*.h')):
         one(root, f'include/zklock/{header.name}')
-    for name in ['bin/zklock', 'libzklock.so', 'libzklock.so.0', f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
+    for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', 'libzklock.so.0', f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
         one(root, name)
     pages = sorted((SOURCE / 'docs/man').glob('*.[137]'))
     for page in pages:
         one(root, f'man{page.suffix[1]}/{page.name}')
     check({page.suffix for page in pages} == {'.1', '.3', '.7'}, 'manual pages of section 1, 3 or 7 are missing')
-    tool = one(root, 'bin/zklock')
-    needed = run(['readelf', '-d', tool])
-    check('RUNPATH' not in needed and 'RPATH' not in needed, 'the installed command looks for libraries where it was built')
+    for tool in ['bin/zklock', 'bin/zklock-dev']:
+        needed = run(['readelf', '-d', one(root, tool)])
+        check('RUNPATH' not in needed and 'RPATH' not in needed, f'{tool} looks for libraries where it was built')
 
 
 def check_soname(root):
@@ -98,9 +99,11 @@ def check_news():
 
 def check_completion(root):
     """It is where bash looks for it, under the command's name. The suite tool has what it offers."""
-    script = one(root, 'bash-completion/completions/zklock')
-    if shutil.which('bash'):
-        check('zklock' in run(['bash', '-c', f'. {script} && complete -p zklock']), 'the completion is not for zklock')
+    for name in ['zklock', 'zklock-dev']:
+        script = one(root, f'bash-completion/completions/{name}')
+        if shutil.which('bash'):
+            done = run(['bash', '-c', f'. {script} && complete -p {name}'])
+            check(name in done.split(), f'the completion is not for {name}')
 
 
 # --- a user's programs -------------------------------------------------------------------------------------
@@ -168,8 +171,9 @@ def main():
         check_completion(root)
         check_pkg_config(environment)
         check_plugin(work, environment)
-        said = run(['zklock', '--version'], env=environment).strip()
-        check(said == f'zklock {VERSION}', f'zklock --version says {said}')
+        for name in ['zklock', 'zklock-dev']:
+            said = run([name, '--version'], env=environment).strip()
+            check(said == f'{name} {VERSION}', f'{name} --version says {said}')
         for compiler, language in (('cc', 'c'), ('c++', 'c++')):
             if not shutil.which(compiler):
                 print(f'package: {compiler} is not installed, left out')

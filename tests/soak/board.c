@@ -62,16 +62,6 @@ const char *half_name(int path, enum access access)
 
 /* --- the witness ------------------------------------------------------------------------------ */
 
-static unsigned long long writer_word(int seat)
-{
-    return (unsigned long long)(seat + 1) << 32;
-}
-
-static bool has_writer(unsigned long long word)
-{
-    return word >> 32 != 0;
-}
-
 static int print_visitor(char *text, size_t size, const struct board *b, int seat, int path)
 {
     const struct seat *s = &b->seat[seat];
@@ -97,53 +87,29 @@ static bool overlap(struct board *b, int seat, int path, const char *does)
 
 static bool come_in(struct board *b, int seat, int path, enum access as)
 {
-    atomic_ullong *word = &b->path[path].word;
-    unsigned long long now = 0;
-
     if (as == WRITING)
-        return atomic_compare_exchange_strong(word, &now, writer_word(seat)) ||
+        return room_enter(&b->path[path], (uint32_t)seat) == 0 ||
                overlap(b, seat, path, "comes in as a writer");
-    now = *word;
-    do {
-        if (has_writer(now))
-            return overlap(b, seat, path, "comes in as a reader");
-    } while (!atomic_compare_exchange_weak(word, &now, now + 1));
-    return true;
+    return room_share(&b->path[path]) == 0 || overlap(b, seat, path, "comes in as a reader");
 }
 
 static bool go_out(struct board *b, int seat, int path, enum access from)
 {
     if (from == READING)
-        atomic_fetch_sub(&b->path[path].word, 1);
-    else if (atomic_exchange(&b->path[path].word, 0) != writer_word(seat))
-        return overlap(b, seat, path, "goes out as a writer and was not alone");
-    return true;
+        return room_unshare(&b->path[path]) == 0 ||
+               overlap(b, seat, path, "goes out as a reader and was not in");
+    return room_leave(&b->path[path], (uint32_t)seat) == 0 ||
+           overlap(b, seat, path, "goes out as a writer and was not alone");
 }
 
-static void keep_newest(atomic_ullong *newest, unsigned long long token)
+static bool check_token(struct board *b, int seat, int path, enum access as, uint64_t token)
 {
-    unsigned long long before = *newest;
+    uint64_t before = room_token(&b->path[path], as == WRITING, token);
 
-    while (before < token && !atomic_compare_exchange_weak(newest, &before, token))
-        continue;
-}
-
-/* A writer's is newer than all before; a reader's only than the writers'. */
-static bool check_token(struct board *b, int seat, int path, enum access as,
-                        unsigned long long token)
-{
-    struct witness_path *p = &b->path[path];
-    unsigned long long before = as == WRITING ? p->newest : p->newest_write;
-
-    if (token <= before) {
+    if (before != 0)
         board_fail(b, "%s: process %d comes in with token %llx after %llx", soak_path(path),
-                   seat / SOAK_THREADS, token, before);
-        return false;
-    }
-    keep_newest(&p->newest, token);
-    if (as == WRITING)
-        p->newest_write = token;
-    return true;
+                   seat / SOAK_THREADS, (unsigned long long)token, (unsigned long long)before);
+    return before == 0;
 }
 
 static bool step(struct board *b, int seat, int path, enum access to, uint64_t token)
@@ -154,9 +120,8 @@ static bool step(struct board *b, int seat, int path, enum access to, uint64_t t
         return come_in(b, seat, path, to) && (token == 0 || check_token(b, seat, path, to, token));
     if (to == OUTSIDE)
         return go_out(b, seat, path, from);
-    if (atomic_exchange(&b->path[path].word, 1) != writer_word(seat))
-        return overlap(b, seat, path, "becomes a reader and was not alone");
-    return true;
+    return room_downgrade(&b->path[path], (uint32_t)seat) == 0 ||
+           overlap(b, seat, path, "becomes a reader and was not alone");
 }
 
 bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "room.h"
+
 #define SOAK_MUTEXES 4 /* the first paths */
 #define SOAK_PATHS 6   /* the others are read-write locks */
 #define SOAK_SEMAPHORE "/soak/permits"
@@ -57,12 +59,6 @@ struct seat {
     atomic_llong longest_ms; /* of a wait without an end */
 };
 
-struct witness_path {
-    atomic_ullong word;         /* SEAT + 1 of the writer << 32, or the number of readers */
-    atomic_ullong newest;       /* token of all that came in */
-    atomic_ullong newest_write; /* of the writers */
-};
-
 struct board {
     char servers[64];
     uint64_t seed;
@@ -79,7 +75,7 @@ struct board {
      * tells its heap when weigh is. How many threads, and processes, have done so, for all looks together. */
     atomic_int pause, weigh, still, weighed;
     atomic_long heap[SOAK_PROCESSES];
-    struct witness_path path[SOAK_PATHS];
+    struct room path[SOAK_PATHS];
     atomic_int permits; /* that are out */
     struct seat seat[SOAK_SEATS];
 };

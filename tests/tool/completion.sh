@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# completion.sh ZKLOCK COMPLETION: what bash offers for zklock's words.
+# completion.sh ZKLOCK ZKLOCK-DEV COMPLETION: what bash offers for the words of both.
 # Goal: subcommands, options and the command after "--" are offered. Method: bash's own variables are set
 # as it sets them itself.
-zklock=$1
+zklock=$1 dev=$2
 # shellcheck source=/dev/null
-. "$2"
-failed=0
+. "$3"
+failed=0 program=$zklock completes=_zklock
 
 offered() # WANTED WORD...: all of WANTED is offered for the last word
 {
     local wanted=$1 one
     shift
-    COMP_WORDS=("$zklock" "$@") COMP_CWORD=$#
-    _zklock
+    COMP_WORDS=("$program" "$@") COMP_CWORD=$#
+    $completes
     for one in $wanted; do
         case " ${COMPREPLY[*]} " in
         *" $one "*) ;;
@@ -34,5 +34,7 @@ for command in $("$zklock" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     offered --help "$command" --h
 done
 [ "${COMP_WORDS[1]}" = "$command" ] || failed=1
-complete -p zklock >/dev/null || failed=1
+program=$dev completes=_zklock_dev
+offered '--nodes --help --version' --
+complete -p zklock zklock-dev >/dev/null || failed=1
 exit $failed

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock dev: an ensemble that serves, and is gone with all its files however zklock ends. */
+/* zklock-dev: an ensemble that serves, and is gone with all its files however zklock-dev ends. */
 #include "peek.h"
 
 #include <dirent.h>
@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* tool_run of the other program. */
+#define run_dev(...) tool_start((const char *const[]){getenv("ZKL_TEST_DEV"), __VA_ARGS__, NULL})
 
 static char folder[512]; /* all that it makes is in there */
 
@@ -31,7 +34,7 @@ static struct tool dev(const char *nodes)
     mkdir(folder, 0700);
     char *before = strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     check_ok(setenv("TMPDIR", folder, 1));
-    struct tool tool = tool_run("dev", "--nodes", nodes);
+    struct tool tool = run_dev("--nodes", nodes);
     check_ok(setenv("TMPDIR", before, 1));
     free(before);
     check_wait(tool_says(&tool, "\n"), ZKS_READY_MS);
@@ -94,7 +97,7 @@ static int children_of(pid_t pid, pid_t children[], int room)
     return n;
 }
 
-/* They are children of a keeper, which is zklock's child: it comes first. */
+/* They are children of a keeper, which is zklock-dev's child: it comes first. */
 static int servers_of(const struct tool *tool, pid_t servers[], int room)
 {
     pid_t keeper = 0;
@@ -137,11 +140,32 @@ static void dead_servers_are_told_of(void **state)
     ends_with_failure(&tool);
 }
 
+static void check_dev(struct tool tool, int status, const char *words)
+{
+    check_num(tool_status(&tool), ==, status);
+    if (!tool_says(&tool, words))
+        fail_msg("without \"%s\": %s", words, tool_text(&tool));
+}
+
 static void wrong_calls_are_told(void **state)
 {
     (void)state;
-    tool_check(64, "--nodes is to be a whole number from 1 to 5, not \"6\"", "dev", "--nodes", "6");
-    tool_check(64, "dev takes no words but options, not \"now\"", "dev", "now");
+    check_dev(run_dev("--nodes", "6"), 64,
+              "zklock-dev: --nodes is to be a whole number from 1 to 5, not \"6\"\n");
+    check_dev(run_dev("now"), 64, "zklock-dev takes no words but options, not \"now\"\n");
+    check_dev(run_dev("--all"), 64,
+              "zklock-dev has no option --all: zklock-dev --help lists them\n");
+    check_dev(run_dev("--nodes"), 64, "--nodes wants a value: zklock-dev --help shows which\n");
+    check_dev(run_dev("--help"), 0, "usage: zklock-dev [--nodes N]\n");
+    check_dev(run_dev("--version"), 0, "zklock-dev ");
+}
+
+/* Goal: who calls it by its old name is told the new one. */
+static void the_old_name_is_told(void **state)
+{
+    (void)state;
+    tool_check(64, "zklock: zklock dev is a program of its own: run zklock-dev\n", "dev");
+    tool_check(64, "run zklock-dev\n", "dev", "--nodes", "1");
 }
 
 int main(int argc, char **argv)
@@ -151,6 +175,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_stays_behind),
         cmocka_unit_test(dead_servers_are_told_of),
         cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(the_old_name_is_told),
     };
 
     return TOOL_MAIN(argc, argv, "tool dev", tests);

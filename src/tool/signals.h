@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signals of the programs: the one place that installs handlers, blocks and reads them. */
+#ifndef ZKLOCK_TOOL_SIGNALS_H
+#define ZKLOCK_TOOL_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+struct zkl_cancel;
+
+/* --- of the calling thread ----------------------------------------------- */
+
+/* Threads and processes started in between take none. */
+void signals_block_all(sigset_t *before);
+void signals_block(int number, sigset_t *before);
+void signals_restore(const sigset_t *before);
+
+/* --- of a process that lives until a signal ends it ---------------------- */
+
+/* Block what ends it, from now on. */
+void signals_block_ends(void);
+/* True if one of those has come, or comes within so long. */
+bool signals_end_within(int ms);
+
+/* --- of a parent --------------------------------------------------------- */
+
+/* A parent of ours that ignored SIGCHLD would keep the ends of children from us. */
+void signals_hear_children(void);
+/* All are blocked, and the end of a child makes the descriptor readable. -1: none is left. */
+int signals_open_children(void);
+/* The descriptor is not readable any more. */
+void signals_drain(int fd);
+
+/* --- of zklock run ------------------------------------------------------- */
+
+/* What was ignored when zklock was called, by nohup or in the background, stays so and is not passed on. */
+struct signals {
+    int passed_on; /* a descriptor: of all that the command gets */
+    int ending;    /* of those among them that end zklock */
+};
+
+/* Nobody who reads what we say is no reason to end the command. */
+void signals_survive_broken_pipes(void);
+
+/* What would end us sets the cancel object instead. */
+void signals_catch(struct zkl_cancel *cancel);
+/* All that is passed on is blocked. */
+void signals_hold_back(void);
+/* Those have descriptors. False: none is left. */
+bool signals_open(struct signals *signals);
+
+/* The signal that is to end us, or 0. */
+int signals_caught(void);
+/* The same, also of what came since signals_hold_back and was not read yet. */
+int signals_catch_now(const struct signals *signals);
+/* What came before the command began: it is caught or, but to be stopped, nobody's. True: the command is to be
+ * stopped at once. */
+bool signals_take_early(const struct signals *signals);
+/* The next one for the command, or 0. */
+int signals_next(const struct signals *signals);
+
+/* Our whole group, as ^Z does: the shell that waits for it may wait for another one of it. Returns when it goes
+ * on. Where nobody is there to continue it, the kernel does not stop it. */
+void signals_stop_group(void);
+
+/* As the command died: a caller that waits for us is to see the same. Without a second core file. */
+void signals_die_by(int number) __attribute__((noreturn));
+
+#endif
