@@ -110,12 +110,20 @@ int all_watches(void)
     return n;
 }
 
+struct proxy *proxy_for(struct zkl_client_options *options)
+{
+    struct proxy *proxy = NULL;
+
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options->servers = cluster_servers(proxy_address(proxy));
+    return proxy;
+}
+
 struct zkl_client *client_through(struct proxy **proxy, int session_ms)
 {
     struct zkl_client_options options = cluster_options();
 
-    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(*proxy));
+    *proxy = proxy_for(&options);
     options.session_timeout_ms = session_ms;
     return cluster_client_with(&options);
 }

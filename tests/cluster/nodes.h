@@ -24,6 +24,8 @@ int node_watches(const char *node);
 /* A session that outlives a lost link of a test, and is back sooner than one of
  * SESSION_MS: libzookeeper waits for a sixtieth of the timeout before it tries the servers again. */
 #define BRIEF_MS 6000
+/* A new proxy before the server, and the options' clients go through it. */
+struct proxy *proxy_for(struct zkl_client_options *options);
 /* A connected client, and the new proxy between it and the server. */
 struct zkl_client *client_through(struct proxy **proxy, int session_ms);
 /* From now on exists on a path with this part in it is answered by NOAUTH, as by a server that exists_takes_read(),

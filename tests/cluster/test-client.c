@@ -2,6 +2,7 @@
 /* The client's life: opening, a server that is down, silent or comes back, and closing. */
 #include "cluster.h"
 
+#include "nodes.h"
 #include "proxy.h"
 
 #include <stdio.h>
@@ -137,11 +138,9 @@ static void close_without_a_link_does_not_claim_the_end(void **state)
 {
     const char *path = cluster_path("close-unlinked");
     struct zkl_client_options options = cluster_options();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = proxy_address(proxy);
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = 8000;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, path);

@@ -32,13 +32,9 @@ struct counted {
 
 static struct counted counted_open(int session_ms)
 {
-    struct zkl_client_options options = cluster_options();
     struct counted c;
 
-    check_ok(proxy_start(&c.proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(c.proxy));
-    options.session_timeout_ms = session_ms;
-    c.client = cluster_client_with(&options);
+    c.client = client_through(&c.proxy, session_ms);
     return c;
 }
 

@@ -299,8 +299,7 @@ static struct zkl_client *unheard(struct zkl_client_options *options, struct pro
 {
     struct zkl_client *client = NULL;
 
-    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
-    options->servers = cluster_servers(proxy_address(*proxy));
+    *proxy = proxy_for(options);
     options->session_timeout_ms = BRIEF_MS;
     options->connect_timeout_ms = 0;
     options->auth_file = file_of(CREDENTIAL);

@@ -5,6 +5,7 @@
 
 #include "done.h"
 #include "notes.h"
+#include "nodes.h"
 #include "proxy.h"
 
 #include <stdio.h>
@@ -98,11 +99,9 @@ static void a_try_is_busy_without_a_request(void **state)
     const char *path = cluster_path("try");
     struct zkl_client_options options = cluster_options();
     struct actor *actor = actor_new();
-    struct proxy *proxy;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = shared(client, path, MANY);
     check_ok(actor_do(actor, do_trylock, mutex));

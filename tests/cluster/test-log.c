@@ -8,6 +8,7 @@
 
 #include <zklock/metrics.h>
 
+#include "nodes.h"
 #include "proxy.h"
 #include "says.h"
 
@@ -177,11 +178,9 @@ static void levels_leave_out_what_is_usual(void **state)
     const char *path = cluster_path("levels");
     struct book *b = new_book();
     struct zkl_client_options options = options_with(b, 0);
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = 1000;
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;

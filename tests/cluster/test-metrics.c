@@ -629,11 +629,9 @@ static void losses_and_links_are_counted(void **state)
     const char *path = cluster_path("losses");
     struct zkl_client_options options = cluster_options();
     struct notes notes = NOTES_INIT;
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = 2000;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
@@ -677,11 +675,9 @@ static void the_janitors_backlog_is_seen(void **state)
 {
     const char *path = cluster_path("janitor");
     struct zkl_client_options options = cluster_options();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
     check_ok(zkl_mutex_lock(mutex));
@@ -774,11 +770,9 @@ static void requests_are_those_that_the_server_got(void **state)
 {
     const char *path = cluster_path("requests");
     struct zkl_client_options options = cluster_options();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = counted_mutex(client, path);
     make_root(path, "");

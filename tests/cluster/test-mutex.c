@@ -2,6 +2,7 @@
 /* What each call on a mutex does and says: re-entry, trylock, deadlines, grants, owners. */
 #include "cluster.h"
 
+#include "nodes.h"
 #include "proxy.h"
 
 #include <regex.h>
@@ -202,11 +203,9 @@ static void try_with_sync_reads_behind_a_sync(void **state)
     struct zkl_client_options options = cluster_options();
     struct zkl_client *holder = cluster_client();
     struct zkl_mutex *held = cluster_mutex(holder, path);
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct take take = take_of(cluster_mutex(client, path));
     check_ok(zkl_mutex_lock(held));

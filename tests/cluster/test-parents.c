@@ -2,6 +2,7 @@
 /* The nodes above a lock's own: made when needed, gone when empty, and a chroot that is missing. */
 #include "cluster.h"
 
+#include "nodes.h"
 #include "proxy.h"
 
 #include <stdio.h>
@@ -67,11 +68,9 @@ static void a_parent_removed_in_between_is_made_again(void **state)
     const char *path = cluster_path("between");
     struct zkl_client_options options = cluster_options();
     struct actor *actor = actor_new();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, path);
     check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
@@ -209,11 +208,9 @@ static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
     static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
     struct zkl_client_options options = cluster_options();
     struct actor *actor = actor_new();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *path = cluster_path("at-once");

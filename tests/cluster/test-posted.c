@@ -2,19 +2,9 @@
 /* The unlock that does not wait for the server. */
 #include "cluster.h"
 
-#include "proxy.h"
+#include "nodes.h"
 
 #define CYCLES 100
-
-/* A client through a proxy. */
-static struct zkl_client *client_by(struct proxy **proxy)
-{
-    struct zkl_client_options options = cluster_options();
-
-    check_ok(proxy_start(proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(*proxy));
-    return cluster_client_with(&options);
-}
 
 static struct zkl_mutex *posting_mutex(struct zkl_client *client, const char *path)
 {
@@ -32,7 +22,7 @@ static void a_posted_unlock_returns_before_the_answer(void **state)
 {
     const char *path = cluster_path("posted");
     struct proxy *proxy;
-    struct zkl_client *client = client_by(&proxy);
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = posting_mutex(client, path);
 
     (void)state;
@@ -58,7 +48,7 @@ static void a_posted_delete_that_was_lost_is_sent_again(void **state)
 {
     const char *path = cluster_path("posted-lost");
     struct proxy *proxy;
-    struct zkl_client *client = client_by(&proxy), *other = cluster_client();
+    struct zkl_client *client = client_through(&proxy, SESSION_MS), *other = cluster_client();
     struct zkl_mutex *mutex = posting_mutex(client, path), *next = cluster_mutex(other, path);
 
     (void)state;
@@ -79,7 +69,7 @@ static void a_close_leaves_nothing_posted(void **state)
 {
     const char *path = cluster_path("posted-close");
     struct proxy *proxy;
-    struct zkl_client *client = client_by(&proxy);
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = posting_mutex(client, path);
 
     (void)state;
@@ -105,7 +95,7 @@ static void a_posted_unlock_tells_what_is_known(void **state)
 {
     const char *path = cluster_path("posted-told");
     struct proxy *proxy;
-    struct zkl_client *client = client_by(&proxy);
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = posting_mutex(client, path);
     char node[1000];
 

@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include "notes.h"
+#include "nodes.h"
 #include "proxy.h"
 
 #include <zklock/inspect.h>
@@ -46,11 +47,9 @@ static void a_retained_lock_is_taken_again_without_a_request(void **state)
     const char *path = cluster_path("kept");
     struct zkl_client_options options = cluster_options();
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct proxy *proxy;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant));
@@ -251,11 +250,9 @@ static void it_does_not_outlive_its_link(void **state)
     struct zkl_client_options options = cluster_options();
     struct zkl_client *other = cluster_client();
     struct zkl_mutex *next = cluster_mutex(other, path);
-    struct proxy *proxy;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = retained(client, path, LONG_MS);
     cycle(mutex, 2);
@@ -335,11 +332,9 @@ static void members_are_kept_and_taken_together(void **state)
     const char *a = cluster_path("member"), *b = cluster_path("member");
     struct zkl_client_options options = cluster_options();
     struct zkl_multi *multi;
-    struct proxy *proxy;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *one = retained(client, a, LONG_MS), *two = retained(client, b, LONG_MS);
     struct zkl_member members[] = {zkl_member_mutex(one), zkl_member_mutex(two)};

@@ -2,6 +2,7 @@
 /* What the client's own callbacks tell: its states in their order, and its log. */
 #include "cluster.h"
 
+#include "nodes.h"
 #include "proxy.h"
 
 #include <stdatomic.h>
@@ -81,11 +82,9 @@ static void states_and_lines_through_a_clients_life(void **state)
     const char *path = cluster_path("life");
     struct diary diary = {.mu = PTHREAD_MUTEX_INITIALIZER};
     struct zkl_client_options options = cluster_options();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = 1000;
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
@@ -220,12 +219,10 @@ static void the_next_session_has_the_credential(void **state)
 {
     const char *path = cluster_path("next");
     struct zkl_client_options options = cluster_options();
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
     check_ok(wire_auth(raw, "digest", USER ":" PASSWORD));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     options.session_timeout_ms = 1000;
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
