@@ -1,32 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-struct bench *bench_open(const char *path, int session_ms)
+/* "/TOP" of "/TOP/NAME". */
+struct top {
+    char path[64];
+};
+
+static struct top top_of(const char *path)
+{
+    struct top top;
+
+    snprintf(top.path, sizeof top.path, "%.*s", (int)strcspn(path + 1, "/") + 1, path);
+    return top;
+}
+
+int bench_set_up(void **state, const char *path, int session_ms)
 {
     struct bench *b = calloc(1, sizeof *b);
 
     if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0) {
         free(b);
-        return NULL;
+        return -1;
     }
+    b->path = path;
     b->client = fault_open(proxy_address(b->proxy), session_ms);
     b->mutex = fault_mutex(b->client, path);
     b->direct = fault_open(zks_connect_string(server), session_ms);
     b->rival = fault_mutex(b->direct, path);
     b->wire = fault_wire();
-    return b;
+    *state = b;
+    return 0;
 }
 
-void bench_close(struct bench *b, const char *top)
+void bench_make_path(struct bench *b)
 {
+    check_ok(wire_create(b->wire, top_of(b->path).path, "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(b->wire, b->path, "", WIRE_PERSISTENT, NULL, 0));
+}
+
+int bench_tear_down(void **state)
+{
+    struct bench *b = *state;
+
     zkl_mutex_free(b->rival);
     zkl_client_free(b->direct);
     zkl_mutex_free(b->mutex);
     zkl_client_free(b->client);
     proxy_stop(b->proxy);
-    wire_delete_tree(b->wire, top);
+    wire_delete_tree(b->wire, top_of(b->path).path);
     wire_close(b->wire);
     free(b);
+    return 0;
 }

@@ -7,6 +7,7 @@
 #include "fault.h"
 
 struct bench {
+    const char *path;
     struct proxy *proxy;
     struct zkl_client *client; /* through the proxy */
     struct zkl_mutex *mutex;
@@ -16,9 +17,12 @@ struct bench {
     struct told told; /* for a callback, if the test sets one */
 };
 
-/* NULL: the proxy did not start. */
-struct bench *bench_open(const char *path, int session_ms);
-/* All goes, with what is below top. */
-void bench_close(struct bench *b, const char *top);
+/* For the set-up of a test: *state is the bench. path is "/TOP/NAME", and stays valid. 0, or -1: the proxy did not
+ * start. */
+int bench_set_up(void **state, const char *path, int session_ms);
+/* The path is there, and does not go before the end. */
+void bench_make_path(struct bench *b);
+/* All goes, with what is below TOP. */
+int bench_tear_down(void **state);
 
 #endif

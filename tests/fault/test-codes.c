@@ -47,19 +47,9 @@ static size_t tell_code(enum proxy_dir dir, int op, unsigned char *frame, size_t
 
 static int set_up(void **state)
 {
-    struct bench *b = bench_open(path, SESSION_MS);
-
-    if (b == NULL)
+    if (bench_set_up(state, path, SESSION_MS) != 0)
         return -1;
-    check_ok(wire_create(b->wire, "/codes", "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
-    *state = b;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    bench_close(*state, "/codes");
+    bench_make_path(*state);
     return 0;
 }
 
@@ -170,7 +160,7 @@ static void sasl_required_is_a_matter_of_credentials(void **state)
     check_wait(fault_contenders(b->client) == 0, WAIT_MS);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
 {

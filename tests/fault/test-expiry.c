@@ -15,18 +15,10 @@ static const char *const path = "/expiry/m";
 
 static int set_up(void **state)
 {
-    struct bench *b = bench_open(path, SESSION_MS);
-
-    if (b == NULL)
+    if (bench_set_up(state, path, SESSION_MS) != 0)
         return -1;
+    struct bench *b = *state;
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
-    *state = b;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    bench_close(*state, "/expiry");
     return 0;
 }
 
@@ -359,7 +351,7 @@ static void many_expiries_under_load(void **state)
               0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -15,18 +15,7 @@ static const char *const path = "/flap/m0";
 
 static int set_up(void **state)
 {
-    struct bench *b = bench_open(path, SESSION_MS);
-
-    if (b == NULL)
-        return -1;
-    *state = b;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    bench_close(*state, "/flap");
-    return 0;
+    return bench_set_up(state, path, SESSION_MS);
 }
 
 static int server_watches(struct zkl_client *client)
@@ -469,7 +458,7 @@ static void late_delete_spares_the_next_node(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -16,20 +16,9 @@ static const char *const path = "/replies/m";
 
 static int set_up(void **state)
 {
-    struct bench *b = bench_open(path, SESSION_MS);
-
-    if (b == NULL)
+    if (bench_set_up(state, path, SESSION_MS) != 0)
         return -1;
-    /* The path is there, and does not go before the end. */
-    check_ok(wire_create(b->wire, "/replies", "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(wire_create(b->wire, path, "", WIRE_PERSISTENT, NULL, 0));
-    *state = b;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    bench_close(*state, "/replies");
+    bench_make_path(*state);
     return 0;
 }
 
@@ -498,7 +487,7 @@ static void silence_before_the_answer_to_a_heartbeat(void **state)
     lose_a_heartbeat(*state, PROXY_THEN_SILENT);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
 {
