@@ -16,8 +16,8 @@ FOLDERS = ['src/api', 'src/core', 'src/driver', 'src/secret', 'src/servers', 'sr
 # What is left, as FILE FUNCTION: to be split.
 KNOWN = {
     'src/core/contender.c zkl_contender_step',
-    'src/core/core.c execute',
-    'src/core/held.c zkl_in_holding',
+    'src/core/feed.c execute',
+    'src/core/holding.c zkl_in_holding',
 }
 
 
