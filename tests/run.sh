@@ -109,7 +109,10 @@ install() # SUITE: what it can't do without, then what it would skip
     coverage) zkl_install_packages gcovr || return 1 ;;
     esac
     case $1 in
-    house | all) zkl_install_packages mandoc || echo "going on without mandoc" ;;
+    house | all)
+        zkl_install_packages mandoc || echo "going on without mandoc"
+        zkl_install_packages clang-format || echo "going on without clang-format"
+        ;;
     esac
     case $1 in
     interop | linear | long | all)

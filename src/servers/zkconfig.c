@@ -353,8 +353,7 @@ static void write_config(const struct zkc_plan *plan, size_t node, FILE *f)
     const struct zks_options *o = &plan->options;
 
     fprintf(f, "dataDir=%s\n", plan->data[node]);
-    fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node],
-            plan->host[node]);
+    fprintf(f, "clientPort=%d\nclientPortAddress=%s\n", plan->client_port[node], plan->host[node]);
     fprintf(f, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\n", o->tick_ms,
             o->min_session_ms, o->max_session_ms);
     fprintf(f, "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n");

@@ -40,10 +40,11 @@ struct zks_options {
     int sync_limit_ms;      /* 10 ticks, at least 5000: for how long a follower may lag behind */
     int container_check_ms; /* 60000: how often empty containers and TTLs are looked for */
     bool fsync;             /* wait for the disk at each write, as a real ensemble does */
-    bool no_digest;         /* nothing behind a snapshot's seal, for snap_set_counter: at all starts of a node */
-    bool extended_types;    /* TTL nodes */
-    const char *jvm_extra;  /* more options for java, separated by blanks */
-    const char *cfg_extra;  /* more lines for zoo.cfg */
+    /* Nothing behind a snapshot's seal, for snap_set_counter: at all starts of a node. */
+    bool no_digest;
+    bool extended_types;   /* TTL nodes */
+    const char *jvm_extra; /* more options for java, separated by blanks */
+    const char *cfg_extra; /* more lines for zoo.cfg */
     /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started in, as
      * a file in /proc (the caller's). See nets.h. */
     const char *hosts[ZKS_NODES_MAX], *nets[ZKS_NODES_MAX];

@@ -35,10 +35,11 @@ void addresses_drop(struct addresses *a)
 
 static void append(struct addresses *a, const struct addrinfo *one)
 {
+    const char *comma = a->found ? "," : "";
     char host[INET6_ADDRSTRLEN + 32], port[8], *longer;
     if (getnameinfo(one->ai_addr, one->ai_addrlen, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0 ||
-        asprintf(&longer, "%s%s%s:%s", a->found ? a->found : "", a->found ? "," : "", host, port) < 0)
+        asprintf(&longer, "%s%s%s:%s", a->found ? a->found : "", comma, host, port) < 0)
         return;
     free(a->found);
     a->found = longer;

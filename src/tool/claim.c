@@ -86,7 +86,9 @@ int64_t claim_window_end_ns(const struct claim *claim)
 int64_t claim_timeout_ns(const struct claim *claim)
 {
     struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
-    return zkl_client_metrics(claim->client, &metrics) == 0 ? metrics.session_timeout_ms * MS_NS : 0;
+    if (zkl_client_metrics(claim->client, &metrics) != 0)
+        return 0;
+    return metrics.session_timeout_ms * MS_NS;
 }
 
 int claim_release(struct claim *claim)

@@ -14,7 +14,8 @@ enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 /* The file's name is said if it is surely none: it may be the credential itself. */
 static int no_credential(const struct settings *settings, const char *what)
 {
-    const char *name = settings->text[SETTING_AUTH_FILE], *place = settings->place[SETTING_AUTH_FILE];
+    const char *name = settings->text[SETTING_AUTH_FILE];
+    const char *place = settings->place[SETTING_AUTH_FILE];
     if (name[0] == '/')
         return fail(EXIT_CONFIG, "%s: the file \"%s\" with the credential %s", place, name, what);
     return fail(EXIT_CONFIG, "%s: the file with the credential %s", place, what);

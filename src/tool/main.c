@@ -18,12 +18,8 @@
 const char program_name[] = "zklock";
 
 static const struct command *const commands[] = {
-    &run_command,
-    &status_command,
-    &revoke_command,
-    &break_command,
-    &forget_command,
-    &doctor_command,
+    &run_command,   &status_command, &revoke_command,
+    &break_command, &forget_command, &doctor_command,
     NULL,
 };
 

@@ -139,13 +139,14 @@ static zhandle_t *open_handle(struct raw *raw, const char *servers, int session_
     return zh;
 }
 
-static bool open_addresses(struct raw *raw, struct settings *settings, int session_ms, int64_t until)
+static bool open_addresses(struct raw *raw, struct settings *settings, int session_ms,
+                           int64_t until)
 {
     int left = (int)((until - zkl_now_ns()) / MS_NS);
     const char *found = addresses_wait(settings->addresses, left > 0 ? left : 0, raw->stop);
     raw->zh = found ? open_handle(raw, found, session_ms) : NULL;
-    if (raw->zh)
-        zoo_set_servers_resolution_delay(raw->zh, -1); /* else it asks before each wait for its socket */
+    if (raw->zh) /* else it asks before each wait for its socket */
+        zoo_set_servers_resolution_delay(raw->zh, -1);
     return raw->zh != NULL;
 }
 
@@ -333,7 +334,8 @@ static bool is_servers(int code)
 static int end_call(struct raw *raw, int rc)
 {
     if (rc == ZOK)
-        rc = wait_until(raw, is_answered, zkl_now_ns() + ANSWER_MS * MS_NS) ? raw->rc : ZOPERATIONTIMEOUT;
+        rc = wait_until(raw, is_answered, zkl_now_ns() + ANSWER_MS * MS_NS) ? raw->rc
+                                                                            : ZOPERATIONTIMEOUT;
     if (is_servers(rc))
         return rc;
     hang_up(raw);

@@ -45,8 +45,8 @@ enum { OPTION_SETTINGS = 1000 };
 
 /* Zero it before use. */
 struct settings {
-    char *text[SETTINGS];  /* NULL: not said */
-    char *place[SETTINGS]; /* where it was said, for a sentence that finds fault with it */
+    char *text[SETTINGS];        /* NULL: not said */
+    char *place[SETTINGS];       /* where it was said, for a sentence that finds fault with it */
     struct addresses *addresses; /* of the servers, or NULL; see settings_look_up */
 };
 

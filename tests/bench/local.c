@@ -65,9 +65,7 @@ static void local_unlock(enum kind kind, int thread, int lock)
     pthread_mutex_unlock(&locks[lock].mu);
 }
 
-static void local_close(void)
-{
-}
+static void local_close(void) {}
 
 int main(int argc, char **argv)
 {

@@ -108,9 +108,7 @@ static struct options parse(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options o = {.seconds = (int)test_length(1800, 60),
-                        .seed = net_now_ms(),
-                        .client = -1};
+    struct options o = {.seconds = (int)test_length(1800, 60), .seed = net_now_ms(), .client = -1};
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)

@@ -42,10 +42,10 @@ static void add_place(struct calls_line *line, enum place place, enum access acc
         snprintf(half, sizeof half, "permit%d", PERMITS_MAX);
     else
         snprintf(half, sizeof half, "%s",
-                 access == READING                     ? "read"
+                 access == READING                    ? "read"
                  : place == MUTEX || place == REVOKED ? "shared"
-                 : place == SINGLE                     ? "once"
-                                                       : "alone");
+                 : place == SINGLE                    ? "once"
+                                                      : "alone");
     calls_add(line, " %s=/chaos/%s", half, place_name((int)place));
 }
 

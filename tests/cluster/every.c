@@ -176,8 +176,8 @@ static void call_asynchronously(struct every *e, enum every_where where)
     LOCAL(zkl_revoke_async(e->client, "/every/foreign", &over, 0, ignore, NULL, NULL),
           ZKL_EFOREIGN);
     LOCAL(zkl_break_async(e->client, "/every/gone/lock-0000000001", 0, 0, 0, ignore, NULL), 0);
-    SAYS(zkl_client_close_async(e->client, where == EVERY_CALLBACK ? NULL : ignore, NULL), ZKL_EINVAL,
-         ZKL_EFORK);
+    SAYS(zkl_client_close_async(e->client, where == EVERY_CALLBACK ? NULL : ignore, NULL),
+         ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_op_cancel(e->client, 0), 0);
     REFUSED(zkl_client_event_fd(e->client));
     REFUSED(zkl_client_dispatch(e->client, 1));

@@ -23,7 +23,7 @@ struct every {
     struct zkl_semaphore *semaphore;
     struct zkl_permit *permit;
     struct zkl_owner *owner; /* has nothing */
-    char node[300]; /* the mutex's */
+    char node[300];          /* the mutex's */
     struct zkl_client_options options;
     struct zkl_client *opened; /* by a call in a callback: to be freed */
     int wrong;                 /* calls that did not say what they should */

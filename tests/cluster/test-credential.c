@@ -294,8 +294,8 @@ static void a_refused_credential_is_not_told(void **state)
 
 /* Of a client behind a proxy that has just been refused, or accepted, without hearing of it: the first answer to
  * the credential was lost with its link, the second one is held back. */
-static struct zkl_client *unheard(struct zkl_client_options *options, struct proxy **proxy, struct actor *actor,
-                                  struct zkl_mutex **mutex)
+static struct zkl_client *unheard(struct zkl_client_options *options, struct proxy **proxy,
+                                  struct actor *actor, struct zkl_mutex **mutex)
 {
     struct zkl_client *client = NULL;
 

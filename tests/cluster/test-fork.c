@@ -194,8 +194,8 @@ static bool is_told_of(struct zkl_client *client, const char *path)
 
     if (zkl_inspect(client, path, WAIT_MS, &seen) != 0)
         return false;
-    bool us = seen->count == 1 && seen->entries[0].pid == getpid() &&
-              seen->entries[0].thread == gettid();
+    bool us =
+        seen->count == 1 && seen->entries[0].pid == getpid() && seen->entries[0].thread == gettid();
     zkl_inspection_free(seen);
     return us;
 }

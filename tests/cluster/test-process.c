@@ -52,7 +52,8 @@ static int lose_the_session(const char *servers, const char *path)
     if (zkl_client_open(&client, &options) != 0 || zkl_mutex_new(&mutex, client, path, NULL) != 0 ||
         zkl_mutex_lock(mutex) != 0)
         return 4;
-    raise(SIGSTOP); /* from here on the link may be cut: not amid the call, which would just lock later */
+    /* From here on the link may be cut: not amid the call, which would just lock later. */
+    raise(SIGSTOP);
     if (!wait_until(zkl_mutex_token(mutex) == 0, WAIT_MS) || zkl_mutex_unlock(mutex) != ZKL_ELOST)
         return 5;
     if (zkl_mutex_lock(mutex) != 0 || zkl_mutex_unlock(mutex) != 0)

@@ -235,8 +235,12 @@ static void readers_share_and_writers_are_alone(void **state)
     (void)state;
     for (int i = 0; i < CLIENTS; i++) {
         struct zkl_client *client = cluster_client();
-        drivers[i] = (struct driver){&traffic, client, rwlock_with(client, traffic.path, NULL),
-                                     (unsigned)i, test_length(500, 100), (uint32_t)i};
+        drivers[i] = (struct driver){.traffic = &traffic,
+                                     .client = client,
+                                     .rwlock = rwlock_with(client, traffic.path, NULL),
+                                     .seed = (unsigned)i,
+                                     .turns = test_length(500, 100),
+                                     .number = (uint32_t)i};
     }
     crowd_begin(&crowd, drive, drivers);
     crowd_end(&crowd);

@@ -363,10 +363,9 @@ void check_world(struct world *w)
 static bool is_done(const struct client *c)
 {
     const struct zkl_core *core = &c->core;
-    return c->dead ||
-           (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
-            !core->removing && (core->watch_count == 0 || leaves_watches(core)) &&
-            !zkl_due_any(core));
+    return c->dead || (c->freed && !core->first && !core->queries && core->pending_count == 0 &&
+                       !core->removing && (core->watch_count == 0 || leaves_watches(core)) &&
+                       !zkl_due_any(core));
 }
 
 bool check_done(const struct world *w)

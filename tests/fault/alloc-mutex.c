@@ -346,19 +346,12 @@ static void no_memory_while_freeing(void **state)
 }
 
 const struct CMUnitTest alloc_mutex_tests[] = {
-    ALLOC_TEST(no_memory_while_opening),
-    ALLOC_TEST(no_memory_for_a_mutex),
-    ALLOC_TEST(no_memory_while_locking),
-    ALLOC_TEST(no_memory_while_locking_with_a_callback),
-    ALLOC_TEST(no_memory_while_keeping),
-    ALLOC_TEST(no_memory_while_making_the_path),
-    ALLOC_TEST(no_memory_while_trying),
-    ALLOC_TEST(no_memory_while_locking_by_other_calls),
-    ALLOC_TEST(no_memory_while_trying_in_vain),
-    ALLOC_TEST(no_memory_while_waiting),
-    ALLOC_TEST(no_memory_while_giving_up),
-    ALLOC_TEST(no_memory_while_closing),
-    ALLOC_TEST(no_memory_while_freeing),
-    ALLOC_TEST(no_memory_for_the_next_session),
+    ALLOC_TEST(no_memory_while_opening),        ALLOC_TEST(no_memory_for_a_mutex),
+    ALLOC_TEST(no_memory_while_locking),        ALLOC_TEST(no_memory_while_locking_with_a_callback),
+    ALLOC_TEST(no_memory_while_keeping),        ALLOC_TEST(no_memory_while_making_the_path),
+    ALLOC_TEST(no_memory_while_trying),         ALLOC_TEST(no_memory_while_locking_by_other_calls),
+    ALLOC_TEST(no_memory_while_trying_in_vain), ALLOC_TEST(no_memory_while_waiting),
+    ALLOC_TEST(no_memory_while_giving_up),      ALLOC_TEST(no_memory_while_closing),
+    ALLOC_TEST(no_memory_while_freeing),        ALLOC_TEST(no_memory_for_the_next_session),
 };
 const size_t alloc_mutex_count = sizeof alloc_mutex_tests / sizeof alloc_mutex_tests[0];

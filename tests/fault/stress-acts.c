@@ -332,7 +332,9 @@ void act_permits(struct player *p, struct station *s, int variant)
     }
     wait.deadline_ns = soon_ns(p);
     wait.flags = !p->patient && chance(&p->chance, 20) ? ZKL_WAIT_TRY : 0;
-    wait.lease_ms = p->patient || chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
+    wait.lease_ms = p->patient || chance(&p->chance, 70)
+                        ? 0
+                        : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
     if (CALL(p, zkl_semaphore_acquire(semaphore, count, &wait, permits),
              MAY_WAIT | MAY_TRY | (at == AT_MANY ? MAY(ZKL_EMISMATCH) : 0)) != 0)
         return;
@@ -369,7 +371,8 @@ static int want_multi(struct player *p, struct zkl_multi *multi, int variant)
         return rc;
     default:
         wait.deadline_ns = soon_ns(p);
-        wait.lease_ms = chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
+        wait.lease_ms =
+            chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
         return (int)CALL(p, zkl_multi_acquire(multi, &wait, grants), MAY_WAIT);
     }
 }

@@ -341,7 +341,8 @@ static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait
     if (p->patient)
         return;
     wait->flags = chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
-    wait->lease_ms = chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
+    wait->lease_ms =
+        chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
     f->endless = variant < 8 && variant != 1 && variant != 4 && chance(&p->chance, 30);
     if (f->endless) {
         wait->deadline_ns = ZKL_NO_DEADLINE;

@@ -86,9 +86,8 @@ static void add_seat(struct player *p, struct station *s, size_t at_seat, enum p
 
 static void make_mutexes(struct player *p, struct station *s)
 {
-    struct zkl_lock_options plain = ZKL_LOCK_OPTIONS_INIT, posted = plain,
-                            handed = plain, retained = plain, broken = plain, kazoo = plain,
-                            named = plain;
+    struct zkl_lock_options plain = ZKL_LOCK_OPTIONS_INIT, posted = plain, handed = plain,
+                            retained = plain, broken = plain, kazoo = plain, named = plain;
 
     plain.metrics = 1;
     posted.posted_unlock = 1;

@@ -132,9 +132,12 @@ static void quota_and_read_only_have_codes(void **state)
     static const struct {
         int code, rc;
         enum proxy_op op;
-    } list[] = {{-125, ZKL_EQUOTA, PROXY_CREATE2},       {-119, ZKL_EREADONLY, PROXY_CREATE2},
-                {-6, ZKL_EUNIMPLEMENTED, PROXY_CHILDREN}, {-108, ZKL_EBADPATH, PROXY_CREATE2},
-                {-127, ZKL_OK, PROXY_CREATE2},            {-118, ZKL_OK, PROXY_CREATE2},
+    } list[] = {{-125, ZKL_EQUOTA, PROXY_CREATE2},
+                {-119, ZKL_EREADONLY, PROXY_CREATE2},
+                {-6, ZKL_EUNIMPLEMENTED, PROXY_CHILDREN},
+                {-108, ZKL_EBADPATH, PROXY_CREATE2},
+                {-127, ZKL_OK, PROXY_CREATE2},
+                {-118, ZKL_OK, PROXY_CREATE2},
                 {-6, ZKL_OK, PROXY_CREATE2}};
     struct bench *b = *state;
     char number[16];

@@ -9,7 +9,8 @@
 #define SESSION_MS 4000
 #define NO_SUCH_OP 9999
 
-static const enum proxy_op all_ops[] = {PROXY_CREATE2, PROXY_CREATE_CONTAINER, PROXY_REMOVE_WATCHES};
+static const enum proxy_op all_ops[] = {PROXY_CREATE2, PROXY_CREATE_CONTAINER,
+                                        PROXY_REMOVE_WATCHES};
 #define OPS (sizeof all_ops / sizeof *all_ops)
 
 /* What the client asks for in vain, as a set; the others pass. */
@@ -98,7 +99,8 @@ static void locks_of_a_foreign_server(unsigned ops, bool says_so)
     be_foreign(proxy, &foreign, says_so);
     struct zkl_client *client = fault_open(proxy_address(proxy), SESSION_MS);
     struct zkl_client *direct = fault_open(zks_connect_string(server), SESSION_MS);
-    struct zkl_mutex *mutex = fault_mutex(client, "/foreign/deep/m"), *rival = fault_mutex(direct, "/foreign/deep/m");
+    struct zkl_mutex *mutex = fault_mutex(client, "/foreign/deep/m");
+    struct zkl_mutex *rival = fault_mutex(direct, "/foreign/deep/m");
     struct actor *other = actor_new();
 
     uint64_t before = one_cycle(mutex, wire, "/foreign/deep/m");
@@ -111,7 +113,8 @@ static void locks_of_a_foreign_server(unsigned ops, bool says_so)
     other_kinds(client);
 
     int64_t links = proxy_counts(proxy, PROXY_CONNECT);
-    assert_true(links <= 1 + 4 * (int64_t)OPS); /* an earlier answer may be lost with the link, which blames that one */
+    /* An earlier answer may be lost with the link, which blames that one. */
+    assert_true(links <= 1 + 4 * (int64_t)OPS);
     for (int i = 0; i < 3; i++)
         one_cycle(mutex, wire, "/foreign/deep/m");
     assert_int_equal(proxy_counts(proxy, PROXY_CONNECT), links);

@@ -111,7 +111,8 @@ static void somebody_comes_and_goes(struct bench *b)
 {
     char node[700];
     snprintf(node, sizeof node, "%s/stranger", paths[0]);
-    if (wire_create(b->wire, node, "", WIRE_PERSISTENT, NULL, 0) == 0) /* else there is no path yet */
+    int rc = wire_create(b->wire, node, "", WIRE_PERSISTENT, NULL, 0);
+    if (rc == 0) /* else there is no path yet */
         check_ok(wire_delete(b->wire, node, -1));
 }
 

@@ -167,7 +167,8 @@ static void late_answer_proves_from_its_sending(void **state)
 {
     enum {
         TIMEOUT_MS = 4000,
-        OLD_MS = TIMEOUT_MS / 4 + TIMEOUT_MS / 8, /* P + 2 D: before, something must have been answered */
+        /* P + 2 D: before, something must have been answered. */
+        OLD_MS = TIMEOUT_MS / 4 + TIMEOUT_MS / 8,
         WINDOW_MS = TIMEOUT_MS * 15 / 16 - OLD_MS /* so much a proof shows from its sending on */
     };
     struct proxy *proxy = NULL;

@@ -186,9 +186,12 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
     struct zkl_core *core = &client->driver->core;
     struct zkl_contender *c = &client->waiting->contender;
     core->now = zkl_clock_now();
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .pred_proof = ZKL_PRED_PROOF_PROVEN});
+    zkl_core_feed(
+        core, c,
+        (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .pred_proof = ZKL_PRED_PROOF_PROVEN});
     check_num(c->machine.state, ==, ZKL_HOLDING);
-    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
+    zkl_core_feed(core, c,
+                  (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
     zkl_driver_unlock(client->driver);
     check_num(actor_end(actor, WAIT_MS), ==, ZKL_EACCES);
     check_ok(zkl_mutex_unlock(rival));
@@ -251,7 +254,8 @@ static void a_member_that_can_not_be_checked_fails_all(void **state)
     check_ok(zkl_multi_new(&multi, client, members, 2));
     check_ok(zkl_mutex_lock(rival));
     actor_begin(waiter, lock_multi, NULL, multi);
-    check_wait(fault_children(wire, "/races/m/b") == 2 && fault_children(wire, "/races/m/a") == 1, WAIT_MS);
+    check_wait(fault_children(wire, "/races/m/b") == 2 && fault_children(wire, "/races/m/a") == 1,
+               WAIT_MS);
     only_child(wire, "/races/m/a", node, sizeof node);
     forbid(wire, node);
     check_wait(unchecked(client) == 1, WAIT_MS);

@@ -53,8 +53,9 @@ static void log_path(char *path, size_t size, int i)
 static _Noreturn void become(const struct fleet *f, int i, const char *rounds)
 {
     const char *program = name_of(i)[0] == 'o' ? getenv("FLEET_OLD") : FLEET_NEW;
-    const char *argv[8 + WORKERS_MAX] = {program,    zks_connect_string(server),         journal_path,
-                                         name_of(i), f->creators_only ? CREDENTIAL : "", rounds};
+    const char *argv[8 + WORKERS_MAX] = {
+        program,    zks_connect_string(server),         journal_path,
+        name_of(i), f->creators_only ? CREDENTIAL : "", rounds};
     int n = 6;
 
     for (int k = 0; k < WORKERS_MAX && f->workers[k] != NULL; k++)

@@ -77,9 +77,8 @@ static void a_mutex_with_every_option(void **state)
     (void)state;
     fleet_check(&(struct fleet){
         .title = "mutex",
-        .workers = {"mutex /mutex", "mutex /mutex posted", "mutex /mutex",
-                    "mutex /mutex posted", "mutex /mutex kazoo",
-                    "mutex /mutex kazoo posted", "mutex /mutex timed",
+        .workers = {"mutex /mutex", "mutex /mutex posted", "mutex /mutex", "mutex /mutex posted",
+                    "mutex /mutex kazoo", "mutex /mutex kazoo posted", "mutex /mutex timed",
                     "mutex /mutex revocable metrics", "mutex /mutex lease"},
         .share_min = 20,
     });

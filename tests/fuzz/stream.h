@@ -89,9 +89,11 @@ struct owner {
 /* What is known of a path at which a number may grant. */
 struct alone {
     struct zkl_alone core;
-    uint64_t watch, link; /* the watch on it that was armed last, and the link's number then; 0: none */
-    uint64_t vouched;     /* which was that when the last that was first left, and stood since before; 0: none */
-    int32_t left;         /* that one's number */
+    /* The watch on it that was armed last, and the link's number then; 0: none. */
+    uint64_t watch, link;
+    /* Which was that when the last that was first left, and stood since before; 0: none. */
+    uint64_t vouched;
+    int32_t left; /* that one's number */
 };
 
 #define ALONE 2 /* paths */
@@ -146,7 +148,8 @@ struct stream {
     const char *listed_root;
     const struct zkl_reply *listed;
     struct alone alone[ALONE];
-    const char *numbered; /* this event tells that this path's node has the number after that of who left */
+    /* This event tells that this path's node has the number after that of who left. */
+    const char *numbered;
     bool passed_on;    /* this event told of the deletion of some node */
     const char *armed; /* this event told that this node is there, with a watch on it */
 };

@@ -13,12 +13,8 @@ import sys
 LINES_MAX = 60
 FOLDERS = ['src/api', 'src/core', 'src/driver', 'src/secret', 'src/servers', 'src/tool']
 
-# What is left, as FILE FUNCTION: to be split.
-KNOWN = {
-    'src/core/contender.c zkl_contender_step',
-    'src/core/feed.c execute',
-    'src/core/holding.c zkl_in_holding',
-}
+# What is left, to be split.
+KNOWN = {'execute', 'zkl_contender_step', 'zkl_in_holding'}
 
 
 def functions(path):
@@ -50,8 +46,10 @@ def main(root, *options):
         print('\n'.join(f'{lines:4} {name}' for lines, name in found[:int(options[1])]))
         return 0
     long = {name: lines for lines, name in found if lines > LINES_MAX}
-    problems = [f'{name}: {lines} lines, of {LINES_MAX} at most' for name, lines in long.items() if name not in KNOWN]
-    problems += [f'{name} is not too long any more: take it out of KNOWN' for name in sorted(KNOWN - long.keys())]
+    known = {name for name in long if name.split()[1] in KNOWN}
+    problems = [f'{name}: {lines} lines, of {LINES_MAX} at most' for name, lines in long.items() if name not in known]
+    problems += [f'{name} is not too long any more: take it out of KNOWN'
+                 for name in sorted(KNOWN - {name.split()[1] for name in known})]
     if len(found) < 1000:
         problems.append(f'only {len(found)} functions were found: this test looks at the wrong lines')
     print('\n'.join(problems) or f'{len(found)} functions, the longest of {found[0][0]} lines, {len(long)} known to be too long')

@@ -22,8 +22,8 @@ struct handle {
     struct zkl_mutex *mutex;
     struct zkl_rwlock *rwlock; /* that the mutex is half of */
     struct zkl_semaphore *semaphore;
-    int count; /* permits that one lock takes; 1 of other kinds */
-    int permits;          /* of a semaphore: how many there are */
+    int count;   /* permits that one lock takes; 1 of other kinds */
+    int permits; /* of a semaphore: how many there are */
     struct zkl_multi *multi;
     struct zkl_mutex *members[HANDLE_PATHS_MAX];
     bool has_callback;

@@ -164,8 +164,7 @@ static const char *judge_to_the_end(const struct race *r)
     int64_t end_ms = net_now_ms() + RACE_MS;
     const char *text = NULL;
 
-    each_worker(r, side, worker)
-    {
+    each_worker(r, side, worker) {
         const char *name = name_of(r, side, worker);
         while ((text = answer_within(name, 50)) == NULL && net_now_ms() < end_ms) {
             if (!journal_read(&journal))
@@ -195,7 +194,8 @@ const char *race_run(const struct race *r)
         make_handle(r, r->sides[side]);
     warm_up(r);
     each_worker(r, side, worker)
-        say("%c%d run L %ld %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS, r->writers);
+        say("%c%d run L %ld %d", r->sides[side][0], worker, rounds_of(r) / RACE_WORKERS,
+            r->writers);
     const char *fault = judge_to_the_end(r);
     if (fault == NULL)
         drop_handles(r);

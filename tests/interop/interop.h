@@ -26,7 +26,7 @@ int interop_teardown(void **state);
 /* --- a race ----------------------------------------------------------------------------------- */
 
 #define RACE_SIDES_MAX 3
-#define RACE_WORKERS 2      /* of each side */
+#define RACE_WORKERS 2                     /* of each side */
 #define RACE_ROUNDS test_length(2000, 500) /* of each side */
 #define RACE_SHARE_MIN 30.0 /* percent of the visits that follow one of another language */
 #define RACE_MS 120000

@@ -86,7 +86,8 @@ static bool join(struct nets *nets, size_t i)
     return run("ip link add node%d type veth peer name out netns %d && "
                "ip addr add " NET ".%d.1/24 dev node%d && ip link set node%d up",
                n, (int)nets->anchor[i], n, n, n) &&
-           run("nsenter --net=%s sh -c 'ip link set lo up && ip addr add " NET ".%d.2/24 dev out && "
+           run("nsenter --net=%s sh -c 'ip link set lo up && ip addr add " NET
+               ".%d.2/24 dev out && "
                "ip link set out up && ip route add default via " NET ".%d.1'",
                nets->file[i], n, n);
 }

@@ -134,7 +134,8 @@ static void the_journal_judges_tokens_and_numbers(void **state)
          "visit 1 of /w: n1.2 (s, token 5, lock-1) has the token of another process: o1.1"},
         {{"+x o1.1 /w 5 lock-1", "+r o1.1 /w 5 lock-1"}, ""},
         {{"+x o1.1 /w 5 lock-1", "-x o1.1 /w 5 lock-1", "+r n1.1 /w 5 lock-2"},
-         "visit 1 of /w: n1.1 (r, token 5, lock-2) reads with a token not above the writer's: o1.1"},
+         "visit 1 of /w: n1.1 (r, token 5, lock-2) reads with a token not above the writer's: "
+         "o1.1"},
         {{"+p o1.1 /w 0 lease-1"}, "visit 0 of /w: o1.1 (p, token 0, lease-1) has no token"},
         {{"+x o1.1 /w 5 lock-2147483647"},
          "visit 0 of /w: o1.1 (x, token 5, lock-2147483647) was granted an exhausted number"},

@@ -227,7 +227,8 @@ static void nudge(struct client *c, enum zkl_request_kind kind)
 }
 
 /* A server can sit on an answer until any request reaches it (ZOOKEEPER-4537). */
-static void wait_nudging(struct client *c, bool (*is_met)(const struct client *, size_t), bool linked)
+static void wait_nudging(struct client *c, bool (*is_met)(const struct client *, size_t),
+                         bool linked)
 {
     int64_t end_ms = net_now_ms() + WAIT_MS;
 

@@ -86,14 +86,16 @@ void an_answer_moves_the_window_forward_only(void)
 void a_later_touch_has_a_later_end(void)
 {
     struct zkl_proof p = {.timeout_ns = any_between(MS, INT32_MAX * MS),
-                          .touched_boot = any_between(0, TIME_MAX)}, before = p;
+                          .touched_boot = any_between(0, TIME_MAX)},
+                     before = p;
 
     before.touched_boot = any_between(0, p.touched_boot);
     prove(zkl_proof_window_end(&p) >= zkl_proof_window_end(&before));
     prove(zkl_proof_fresh_until(&p) >= zkl_proof_fresh_until(&before));
     prove(zkl_proof_window_end(&p) >= zkl_proof_fresh_until(&p));
     prove(p.touched_boot == 0 || zkl_proof_fresh_until(&p) > p.touched_boot);
-    prove(p.touched_boot == 0 || zkl_proof_window_end(&p) <= p.touched_boot + p.timeout_ns - p.timeout_ns / 16);
+    prove(p.touched_boot == 0 ||
+          zkl_proof_window_end(&p) <= p.touched_boot + p.timeout_ns - p.timeout_ns / 16);
 }
 
 /* No window is wider than T - R, from the sending of the request that proves it. */

@@ -115,27 +115,27 @@ struct fake_handle {
     struct fake *fake;
     int64_t session; /* 0: none yet */
     int64_t opened_ms;
-    unsigned links;  /* told */
-    bool linked;     /* TCP */
-    bool hung_up;    /* by the server; or the link broke in some other way that is noticed at once */
+    unsigned links; /* told */
+    bool linked;    /* TCP */
+    bool hung_up;   /* by the server; or the link broke in some other way that is noticed at once */
     bool serves_no_more; /* it is about to hang up */
     bool too_busy;       /* for the next request, which is not carried out */
-    bool stuck;      /* packets get lost both ways, nobody knows yet */
+    bool stuck;          /* packets get lost both ways, nobody knows yet */
     int64_t stuck_ms;
     bool stalled;  /* the server sits on its answers until any request reaches it */
     bool isolated; /* the server is cut off from the others: it answers reads, and writes nothing */
     bool deposed;  /* and believes to be the leader: it answers sync too */
     bool expired;  /* libzookeeper knows, the core may not */
-    bool forgotten; /* the server lost its data: never connects again, never told */
-    bool may_lower; /* a reconnect may negotiate less */
+    bool forgotten;    /* the server lost its data: never connects again, never told */
+    bool may_lower;    /* a reconnect may negotiate less */
     bool comes_behind; /* a reconnect leads to the oldest server that takes it */
-    bool attempted; /* one that failed has touched the session */
-    int64_t down_ms; /* when the link broke, or the last attempt failed */
-    int timeout_ms; /* negotiated last, asked for next */
+    bool attempted;    /* one that failed has touched the session */
+    int64_t down_ms;   /* when the link broke, or the last attempt failed */
+    int timeout_ms;    /* negotiated last, asked for next */
     struct fake_learner learner;
-    int64_t view;   /* what its server has applied */
-    int64_t seen;   /* the newest zxid that libzookeeper knows of */
-    int64_t told;   /* of what it has told */
+    int64_t view; /* what its server has applied */
+    int64_t seen; /* the newest zxid that libzookeeper knows of */
+    int64_t told; /* of what it has told */
     struct fake_queue out, held, in;
     struct fake_watches known; /* libzookeeper's */
     struct fake_watches armed; /* the server's */
@@ -152,7 +152,8 @@ struct fake {
     int64_t zxid_back; /* how much less is told, since the last election */
     int64_t last_session;
     bool unknown[ZKL_OPCODES]; /* to all servers of this ensemble, */
-    enum { FAKE_SAYS_SO, FAKE_SAYS_SO_AND_HANGS_UP, FAKE_HANGS_UP, FAKE_MANNERS } manner; /* and then */
+    /* And then. */
+    enum { FAKE_SAYS_SO, FAKE_SAYS_SO_AND_HANGS_UP, FAKE_HANGS_UP, FAKE_MANNERS } manner;
     unsigned would_not_once_in; /* so many requests a server says no to what is asked; 0: never */
     struct fake_node *nodes;
     size_t node_count, node_room;

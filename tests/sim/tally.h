@@ -38,7 +38,7 @@ enum sim_fault {
     SIM_LEASE_RENEWED,
     SIM_LEASE_ENDED,
     SIM_DOWNGRADE,
-    SIM_ALONE,     /* a grant by the node's number */
+    SIM_ALONE, /* a grant by the node's number */
     SIM_ALONE_MULTI,
     SIM_SEVERAL_PERMITS,
     SIM_MULTI,

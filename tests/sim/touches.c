@@ -283,8 +283,8 @@ void touches_meet(struct fake_handle *h, bool wrongly)
     struct fake *fake = h->fake;
     struct fake_learner *l = &h->learner;
     *l = (struct fake_learner){.leads = fake_chance(fake->prng, 4), .revalidate_ms = NEVER};
-    bool relayed = fake->rules.relayed &&
-                   (fake_breaks(fake, FAKE_TWO_ROUNDS) || !fake_chance(fake->prng, 3));
+    bool relayed =
+        fake->rules.relayed && (fake_breaks(fake, FAKE_TWO_ROUNDS) || !fake_chance(fake->prng, 3));
     l->hop_count = l->leads ? 0 : relayed ? 2 : 1;
     for (int i = 0; i < l->hop_count; i++)
         begin_rounds(fake, &l->hops[i]);

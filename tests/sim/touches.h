@@ -30,28 +30,28 @@ enum fake_switch {
     FAKE_EVENT_LATE,         /* B19: behind an answer that shows the change */
     FAKE_EVENTS_SHUFFLED,    /* B20 */
     FAKE_EVENT_NEVER,        /* B22 */
-    FAKE_LATE_ROUND,       /* B35, B37: one comes later than P + D */
-    FAKE_TOUCH_DROPPED,    /* B38: on its way into the table */
-    FAKE_UNTOUCHED_ANSWER, /* B39 */
-    FAKE_LATE_BATCH,       /* B52: a bucket is worked off for longer than D */
-    FAKE_LOWERED_TIMEOUT,  /* B32, B40, B41: under an open window */
-    FAKE_UNCHECKED,        /* B51: for one's own ephemeral nodes too */
-    FAKE_TWO_ROUNDS,       /* B55: each as long as one is declared to be */
-    FAKE_CLOCKS_APART,     /* by more than R in T */
-    FAKE_BOOTTIME_STOPS,   /* while a machine sleeps */
-    FAKE_NOT_RENEWED,      /* B43 */
-    FAKE_UNTOUCHED_LINK,   /* B54, and no attempt of this time has touched the session */
-    FAKE_OVERTAKEN,        /* B36: what was written before it */
-    FAKE_TOUCH_NEVER,      /* B33: of the leader's own clients */
-    FAKE_MINORITY_WRITES,  /* B8 */
-    FAKE_EXPIRES_EARLY,    /* B31: rounded down */
-    FAKE_STORED_LESS,      /* B42: a leader has less stored than was ever announced */
-    FAKE_PROVED_ALONE,     /* B50: a server answers a heartbeat by itself */
-    FAKE_LOST_LATE,        /* B61: a loss is told of what was sent after the next socket was opened */
-    FAKE_FORGED,         /* B64, B67: what is lost is answered with OK */
-    FAKE_LINK_STAYS,     /* B44: with a server that follows another leader */
-    FAKE_SILENT_LINK,    /* B62: follows another one, and nothing of that is told */
-    FAKE_NEW_SESSION,    /* B73: in silence */
+    FAKE_LATE_ROUND,         /* B35, B37: one comes later than P + D */
+    FAKE_TOUCH_DROPPED,      /* B38: on its way into the table */
+    FAKE_UNTOUCHED_ANSWER,   /* B39 */
+    FAKE_LATE_BATCH,         /* B52: a bucket is worked off for longer than D */
+    FAKE_LOWERED_TIMEOUT,    /* B32, B40, B41: under an open window */
+    FAKE_UNCHECKED,          /* B51: for one's own ephemeral nodes too */
+    FAKE_TWO_ROUNDS,         /* B55: each as long as one is declared to be */
+    FAKE_CLOCKS_APART,       /* by more than R in T */
+    FAKE_BOOTTIME_STOPS,     /* while a machine sleeps */
+    FAKE_NOT_RENEWED,        /* B43 */
+    FAKE_UNTOUCHED_LINK,     /* B54, and no attempt of this time has touched the session */
+    FAKE_OVERTAKEN,          /* B36: what was written before it */
+    FAKE_TOUCH_NEVER,        /* B33: of the leader's own clients */
+    FAKE_MINORITY_WRITES,    /* B8 */
+    FAKE_EXPIRES_EARLY,      /* B31: rounded down */
+    FAKE_STORED_LESS,        /* B42: a leader has less stored than was ever announced */
+    FAKE_PROVED_ALONE,       /* B50: a server answers a heartbeat by itself */
+    FAKE_LOST_LATE,   /* B61: a loss is told of what was sent after the next socket was opened */
+    FAKE_FORGED,      /* B64, B67: what is lost is answered with OK */
+    FAKE_LINK_STAYS,  /* B44: with a server that follows another leader */
+    FAKE_SILENT_LINK, /* B62: follows another one, and nothing of that is told */
+    FAKE_NEW_SESSION, /* B73: in silence */
     FAKE_SWITCHES
 };
 

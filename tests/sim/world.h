@@ -17,11 +17,11 @@
 #define PROCS 3
 #define APPS 4
 #define ROOTS 3
-#define RW_ROOT 1               /* a read-write lock is there, at the others a mutex */
-#define TURNS_ROOT ROOTS        /* for nobody but threads that take turns */
-#define GUESTS 4                /* threads that take turns */
-#define PLACES 7                /* which they queue with */
-#define TURNS_ONCE_IN 3         /* schedules */
+#define RW_ROOT 1        /* a read-write lock is there, at the others a mutex */
+#define TURNS_ROOT ROOTS /* for nobody but threads that take turns */
+#define GUESTS 4         /* threads that take turns */
+#define PLACES 7         /* which they queue with */
+#define TURNS_ONCE_IN 3  /* schedules */
 #define SAYS_NO_ONCE_IN 5
 #define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7 /* not a multiple of the above */
@@ -51,7 +51,7 @@ struct app {
     int64_t session;                     /* of its grant */
     struct unlocked unlocked;
     int stop_code;
-    int64_t until_ms; /* the owner's plan: give up or unlock then */
+    int64_t until_ms;    /* the owner's plan: give up or unlock then */
     bool kept;           /* a multi-lock's member's: it is a place until it is given up */
     struct guest *guest; /* a place's: who has it, or waits with it */
     unsigned handed;     /* how often while others queued */
@@ -124,11 +124,12 @@ struct proc {
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
     int64_t dead_until_ms; /* killed; 0: it lives */
     int64_t alone_ms;      /* since when its server is cut off from the others */
-    bool dozes; /* its links are none the worse for that */
+    bool dozes;            /* its links are none the worse for that */
     bool quiet; /* its owners want nothing new while its server is alone, which answers reads so */
     bool cut_soon; /* something is under way whose answer had better be lost now and then */
     bool closed, refused, open_current, open_probe;
-    int64_t unproved_ms; /* when it last could not prove its session: nothing to check, or no link */
+    /* When it last could not prove its session: nothing to check, or no link. */
+    int64_t unproved_ms;
     int64_t spin_ms;
     int spins;
 };

@@ -171,10 +171,8 @@ static void the_old_name_is_told(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ensemble_serves),
-        cmocka_unit_test(nothing_stays_behind),
-        cmocka_unit_test(dead_servers_are_told_of),
-        cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(the_ensemble_serves),      cmocka_unit_test(nothing_stays_behind),
+        cmocka_unit_test(dead_servers_are_told_of), cmocka_unit_test(wrong_calls_are_told),
         cmocka_unit_test(the_old_name_is_told),
     };
 

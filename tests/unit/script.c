@@ -116,7 +116,8 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
     if ((r->kind == ZKL_REQ_SET || r->kind == ZKL_REQ_DELETE) && r->flag)
         snprintf(text + strlen(text), sizeof text - strlen(text), " (version %d)", r->version);
     record(s, "  > %s %s%s%s%s", request_kinds[r->kind], text,
-           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", r->plain ? " (plain)" : "", how);
+           r->kind == ZKL_REQ_MAKE && r->flag ? " (persistent)" : "", r->plain ? " (plain)" : "",
+           how);
 }
 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)

@@ -44,7 +44,7 @@ struct script {
     int guids;
     char text[32768];
     size_t length;
-    bool quiet;  /* record nothing */
+    bool quiet;           /* record nothing */
     int64_t rooted_czxid; /* script_rooted's last one */
     bool nudges; /* they are recorded, and answered by the test; else they are answered at once */
     bool was_up;
@@ -55,7 +55,7 @@ struct script {
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
     int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
-    struct zkl_alone alone; /* of the path of script_lock_alone */
+    struct zkl_alone alone;      /* of the path of script_lock_alone */
     struct zkl_query queries[SCRIPT_QUERIES];
     int asked;
 };

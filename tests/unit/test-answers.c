@@ -203,7 +203,8 @@ static void answer_well(struct script *s, enum zkl_request_kind kind)
 static bool is_over(const struct script *s)
 {
     return s->core.contenders == 0 && !s->core.queries && !s->core.removing &&
-           (s->core.watch_count == 0 || s->core.opcodes[ZKL_OPCODE_REMOVE_WATCHES].unknown) && s->core.pending_count <= (size_t)(s->core.nudge.id != 0) + (s->core.look.id != 0);
+           (s->core.watch_count == 0 || s->core.opcodes[ZKL_OPCODE_REMOVE_WATCHES].unknown) &&
+           s->core.pending_count <= (size_t)(s->core.nudge.id != 0) + (s->core.look.id != 0);
 }
 
 static bool gets_through(struct script *s)

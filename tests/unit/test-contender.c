@@ -158,17 +158,18 @@ static void persistent_parents_where_containers_are_refused(void **state)
     script_answer(s, ZKL_REQ_CREATE, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_UNIMPLEMENTED);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
-    script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
-                     "  > create /r/G1-\n"
-                     "  > list /r\n"
-                     "[     0] #1 QUEUEING -> MAKING: no root\n"
-                     "  > make /r\n"
-                     "[     0] session CONNECTED -> CONNECTED: the server does not know containers: "
-                     "persistent parents instead\n"
-                     "  > make /r (persistent)\n"
-                     "[     0] #1 MAKING -> QUEUEING: root made\n"
-                     "  > create /r/G2-\n"
-                     "  > list /r\n");
+    script_expect(s,
+                  "[     0] #1 NEW -> QUEUEING: started\n"
+                  "  > create /r/G1-\n"
+                  "  > list /r\n"
+                  "[     0] #1 QUEUEING -> MAKING: no root\n"
+                  "  > make /r\n"
+                  "[     0] session CONNECTED -> CONNECTED: the server does not know containers: "
+                  "persistent parents instead\n"
+                  "  > make /r (persistent)\n"
+                  "[     0] #1 MAKING -> QUEUEING: root made\n"
+                  "  > create /r/G2-\n"
+                  "  > list /r\n");
     script_stop(s, 1, ZKL_ECANCELED);
     script_created(s, 0);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);

@@ -92,7 +92,8 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     script_forget(s);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_LINK);
-    script_expect(s, "[     0] session CONNECTED -> CONNECTED: a server would not do something now: asked again later\n"
+    script_expect(s, "[     0] session CONNECTED -> CONNECTED: a server would not do something "
+                     "now: asked again later\n"
                      "[     0] #1 QUEUEING -> RECOVERING: create unanswered\n"
                      "[     0] #2 QUEUEING -> RECOVERING: create unanswered\n");
     assert_false(script_next(s, &kind));
@@ -219,12 +220,10 @@ static void answer_creates_and_first_list(struct script *s, int64_t root, int32_
     const char *const made[] = {names[0], names[1]};
     name_two(s, names, "0000000007", "0000000007");
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
-    script_reply(s, ZKL_REQ_LIST,
-                 (struct zkl_reply){.children = made,
-                                    .child_count = 1,
-                                    .czxid = root,
-                                    .cversion = changes,
-                                    .pzxid = last});
+    script_reply(
+        s, ZKL_REQ_LIST,
+        (struct zkl_reply){
+            .children = made, .child_count = 1, .czxid = root, .cversion = changes, .pzxid = last});
 }
 
 /* Goal: where a path's children were changed last by the creating transaction, its list tells that one's
@@ -364,7 +363,8 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     (void)state;
     group = (struct zkl_group){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
-        members[i].wish = (struct zkl_wish){.root = "/a", .data = "us", .alone = i == 0 ? &paths[0] : NULL};
+        members[i].wish =
+            (struct zkl_wish){.root = "/a", .data = "us", .alone = i == 0 ? &paths[0] : NULL};
         s->live[i] = true;
     }
     members[1].wish.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};

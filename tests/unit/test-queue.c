@@ -222,8 +222,7 @@ static void random_lists_agree_with_a_sorted_reference(void **state)
             struct zkl_look look = zkl_queue_look(&mutex, all, count, sorted[i]);
             const char *expected = i > 0 ? sorted[i - 1] : NULL;
             if (!look.present || look.before != i || look.predecessor != expected ||
-                look.contenders != kept ||
-                (look.foreign != NULL) != (kept < count))
+                look.contenders != kept || (look.foreign != NULL) != (kept < count))
                 fail_msg("round %d: %s is behind %s", round, sorted[i],
                          look.predecessor ? look.predecessor : "nobody");
         }

@@ -49,8 +49,8 @@ static void moved(void *arg, const struct zkl_contender_machine *m, enum zkl_con
 #define must(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
-            fail_msg("seed %llu, event %d from %s to %s: not true: %s", (unsigned long long)seed,        \
-                     (int)w->ev.type, zkl_contender_state_name(w->from),                \
+            fail_msg("seed %llu, event %d from %s to %s: not true: %s", (unsigned long long)seed,  \
+                     (int)w->ev.type, zkl_contender_state_name(w->from),                           \
                      zkl_contender_state_name(w->m.state), #condition);                            \
     } while (0)
 
@@ -58,9 +58,9 @@ static bool is_request(enum zkl_action_type type)
 {
     return type == ZKL_DO_MAKE || type == ZKL_DO_CREATE || type == ZKL_DO_LIST ||
            type == ZKL_DO_SYNC || type == ZKL_DO_BARRIER || type == ZKL_DO_LIST_ROOT ||
-           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_ASK || type == ZKL_DO_DELETE ||
-           type == ZKL_DO_WATCH_PRED || type == ZKL_DO_GET_LIMIT || type == ZKL_DO_SET_LIMIT ||
-           type == ZKL_DO_WATCH_LIMIT;
+           type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_ASK ||
+           type == ZKL_DO_DELETE || type == ZKL_DO_WATCH_PRED || type == ZKL_DO_GET_LIMIT ||
+           type == ZKL_DO_SET_LIMIT || type == ZKL_DO_WATCH_LIMIT;
 }
 
 /* --- do the actions fit? -------------------------------------------------- */

@@ -28,8 +28,10 @@
 #include "wire.h"
 
 #define PROBE_MS 10000
-#define AGAIN_MS 1500 /* after the outage: libzookeeper comes again within a second; then a request, a proof */
-#define SLOW_MS 15000 /* that on a machine of which nothing is known: the short form only sees that it ends */
+/* After the outage: libzookeeper comes again within a second; then a request, a proof. */
+#define AGAIN_MS 1500
+/* That on a machine of which nothing is known: the short form only sees that it ends. */
+#define SLOW_MS 15000
 #define HEARTBEAT_SHARE 4 /* of the session timeout, for the round of heartbeats */
 
 /* Of the session timeout, in 64ths, what a steady window never falls below, and what `zklock run` keeps of
