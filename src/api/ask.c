@@ -182,9 +182,3 @@ int zkl_ask_fail(const struct zkl_ask *ask, int rc)
         return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
     return zkl_fail(rc, "%s", path);
 }
-
-int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait)
-{
-    int rc = zkl_hold_acquire(zkl_ask_hold(ask, 0), wait);
-    return rc == 0 ? 0 : zkl_ask_fail(ask, rc);
-}

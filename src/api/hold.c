@@ -384,3 +384,11 @@ void zkl_hold_orphaned(struct zkl_hold *hold)
     zkl_driver_unlock(d);
     zkl_hold_unref(hold);
 }
+
+void zkl_hold_begin(struct zkl_hold *hold)
+{
+    hold->ended = false;
+    atomic_store(&hold->lost, false);
+    atomic_store(&hold->revoked, false);
+    atomic_fetch_add(&hold->refs, 1);
+}

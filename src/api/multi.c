@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "checks.h"
+#include "multi.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -15,59 +16,23 @@
 
 #define MS INT64_C(1000000)
 
-struct zkl_multi {
-    struct zkl_client *client;
-    atomic_int uses;  /* threads that hold or wait */
-    bool as_one;      /* all members can be taken in one transaction */
-    bool takes_turns; /* some member does */
-    size_t count, permit_count;
-    size_t *order;     /* of the members, by their paths */
-    size_t *permit_at; /* of the members that are semaphores: where their permits are */
-    struct zkl_member members[];
-};
-
 _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one transaction");
-
-/* The member that is the ith by its path. */
-static const struct zkl_member *member_at(const struct zkl_multi *multi, size_t i)
-{
-    return &multi->members[multi->order[i]];
-}
 
 static struct zkl_mutex *mutex_at(const struct zkl_multi *multi, size_t i)
 {
-    return member_at(multi, i)->mutex;
-}
-
-static bool is_semaphore(const struct zkl_member *member)
-{
-    return member->type == ZKL_MEMBER_SEMAPHORE;
+    return zkl_multi_member_at(multi, i)->mutex;
 }
 
 static const struct zkl_mutex *handle_at(const struct zkl_multi *multi, size_t i)
 {
-    const struct zkl_member *member = member_at(multi, i);
-    return is_semaphore(member) ? &member->semaphore->base : member->mutex;
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    return zkl_member_is_semaphore(member) ? &member->semaphore->base : member->mutex;
 }
 
 /* culprit NULL: no member in particular. */
 static int count_failure(const struct zkl_multi *multi, const struct zkl_mutex *culprit, int rc)
 {
     return zkl_count_failure(culprit ? culprit : handle_at(multi, 0), rc);
-}
-
-/* What belongs to no thread is not entered again: it is held once for all that the thread locks the
- * multi-lock. */
-static bool is_held_once(const struct zkl_member *member)
-{
-    return is_semaphore(member) || member->mutex->semaphore;
-}
-
-static const char *path_of(const struct zkl_member *member)
-{
-    const struct zkl_semaphore *semaphore =
-        is_semaphore(member) ? member->semaphore : member->mutex->semaphore;
-    return semaphore ? semaphore->path->path : member->mutex->root->path;
 }
 
 /* --- new and free ------------------------------------------------------- */
@@ -77,13 +42,13 @@ static int check_member(const struct zkl_client *client, const struct zkl_member
     static const char call[] = "zkl_multi_new";
     if (member->type != ZKL_MEMBER_MUTEX && member->type != ZKL_MEMBER_SEMAPHORE)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu has no known type", call, i);
-    if (is_semaphore(member) ? !member->semaphore : !member->mutex)
+    if (zkl_member_is_semaphore(member) ? !member->semaphore : !member->mutex)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu has no %s", call, i,
-                        is_semaphore(member) ? "semaphore" : "mutex");
-    if (is_semaphore(member) && (member->count < 1 || member->count > ZKL_PERMITS_AT_ONCE_MAX))
+                        zkl_member_is_semaphore(member) ? "semaphore" : "mutex");
+    if (zkl_member_is_semaphore(member) && (member->count < 1 || member->count > ZKL_PERMITS_AT_ONCE_MAX))
         return zkl_fail(ZKL_EINVAL, "%s: member %zu asks for %d permits, not 1 to %d", call, i,
                         member->count, ZKL_PERMITS_AT_ONCE_MAX);
-    if ((is_semaphore(member) ? member->semaphore->base.client : member->mutex->client) != client)
+    if ((zkl_member_is_semaphore(member) ? member->semaphore->base.client : member->mutex->client) != client)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu is of another client", call, i);
     return 0;
 }
@@ -106,8 +71,8 @@ static int check_new(struct zkl_multi **multi, const struct zkl_client *client,
 
 static int compare(const struct zkl_member *a, const struct zkl_member *b)
 {
-    int order = strcmp(path_of(a), path_of(b));
-    bool named = order == 0 && !is_semaphore(a) && !is_semaphore(b) &&
+    int order = strcmp(zkl_member_path(a), zkl_member_path(b));
+    bool named = order == 0 && !zkl_member_is_semaphore(a) && !zkl_member_is_semaphore(b) &&
                  !zkl_naming_meets(&a->mutex->naming, &b->mutex->naming);
     return named ? strcmp(a->mutex->naming.name, b->mutex->naming.name) : order;
 }
@@ -117,7 +82,7 @@ static void sort_members(struct zkl_multi *multi)
 {
     for (size_t i = 0; i < multi->count; i++) {
         size_t at = i;
-        while (at > 0 && compare(&multi->members[i], member_at(multi, at - 1)) < 0) {
+        while (at > 0 && compare(&multi->members[i], zkl_multi_member_at(multi, at - 1)) < 0) {
             multi->order[at] = multi->order[at - 1];
             at--;
         }
@@ -128,9 +93,9 @@ static void sort_members(struct zkl_multi *multi)
 static int check_paths(const struct zkl_multi *multi)
 {
     for (size_t i = 1; i < multi->count; i++) {
-        if (compare(member_at(multi, i), member_at(multi, i - 1)) == 0)
+        if (compare(zkl_multi_member_at(multi, i), zkl_multi_member_at(multi, i - 1)) == 0)
             return zkl_fail(ZKL_EDEADLK, "zkl_multi_new: two members have the path %s",
-                            path_of(member_at(multi, i)));
+                            zkl_member_path(zkl_multi_member_at(multi, i)));
     }
     return 0;
 }
@@ -139,11 +104,11 @@ static void look_at_members(struct zkl_multi *multi)
 {
     multi->as_one = true;
     for (size_t i = 0; i < multi->count; i++) {
-        multi->as_one = multi->as_one && !is_held_once(&multi->members[i]);
-        multi->takes_turns = multi->takes_turns || (!is_semaphore(&multi->members[i]) &&
+        multi->as_one = multi->as_one && !zkl_member_is_held_once(&multi->members[i]);
+        multi->takes_turns = multi->takes_turns || (!zkl_member_is_semaphore(&multi->members[i]) &&
                                                     multi->members[i].mutex->takes_turns);
         multi->permit_at[i] = multi->permit_count;
-        if (is_semaphore(&multi->members[i]))
+        if (zkl_member_is_semaphore(&multi->members[i]))
             multi->permit_count += (size_t)multi->members[i].count;
     }
 }
@@ -225,7 +190,7 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
         const struct zkl_mutex *mutex = *culprit = mutex_at(multi, i);
-        if (is_held_once(member_at(multi, i))) {
+        if (zkl_member_is_held_once(zkl_multi_member_at(multi, i))) {
             *fresh = *fresh || !held;
             continue;
         }
@@ -270,7 +235,7 @@ static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
 {
     if (culprit < a->fresh_count)
         return zkl_mutex_fail_acquire(a->fresh[culprit], rc);
-    return zkl_fail(rc, "zkl_multi_acquire: %s and others", path_of(member_at(a->multi, 0)));
+    return zkl_fail(rc, "zkl_multi_acquire: %s and others", zkl_member_path(zkl_multi_member_at(a->multi, 0)));
 }
 
 /* What the thread does not hold yet, if all of it is there with nobody in it. */
@@ -341,10 +306,10 @@ static int badness(int code)
 static int acquire_member(const struct zkl_multi *multi, size_t i, const struct zkl_wait *wait,
                           struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
-    if (is_held_once(member) && held->count > 0)
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    if (zkl_member_is_held_once(member) && held->count > 0)
         return 0;
-    if (is_semaphore(member))
+    if (zkl_member_is_semaphore(member))
         return zkl_semaphore_acquire_checked(member->semaphore, member->count, wait,
                                              &held->permits[multi->permit_at[multi->order[i]]]);
     return zkl_mutex_acquire_checked(member->mutex, wait, NULL);
@@ -353,12 +318,12 @@ static int acquire_member(const struct zkl_multi *multi, size_t i, const struct 
 /* Its code; of several permits the worst. */
 static int release_member(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
     struct zkl_permit **permits = &held->permits[multi->permit_at[multi->order[i]]];
     int worst = 0;
-    if (is_held_once(member) && held->count > 1)
+    if (zkl_member_is_held_once(member) && held->count > 1)
         return 0;
-    if (!is_semaphore(member))
+    if (!zkl_member_is_semaphore(member))
         return zkl_mutex_unlock(member->mutex);
     for (int n = member->count; n-- > 0;) {
         int rc = zkl_permit_release(permits[n]);
@@ -370,26 +335,19 @@ static int release_member(const struct zkl_multi *multi, size_t i, struct zkl_mu
 /* Undo what acquire_member did, and wait for nothing. */
 static void let_member_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
-    struct zkl_permit **permits = &held->permits[multi->permit_at[multi->order[i]]];
-    if (is_held_once(member) && held->count > 0)
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    if (zkl_member_is_held_once(member)) {
+        if (held->count == 0)
+            zkl_multi_let_go_once_held(multi, i, held);
         return;
-    if (!is_semaphore(member) && member->mutex->semaphore) {
-        zkl_semaphore_let_go(member->mutex);
-    } else if (!is_semaphore(member)) {
-        struct zkl_hold *hold = zkl_owner_find(member->mutex->root, member->mutex);
-        zkl_hold_enter_not(hold);
-        if (hold->count > 0)
-            return;
-        zkl_owner_remove(hold);
-        zkl_hold_let_go(hold);
-        zkl_hold_unref(hold);
     }
-    for (int n = is_semaphore(member) ? member->count : 0; n-- > 0;) {
-        struct zkl_hold *hold = (struct zkl_hold *)permits[n];
-        zkl_hold_let_go(hold);
-        zkl_hold_unref(hold);
-    }
+    struct zkl_hold *hold = zkl_owner_find(member->mutex->root, member->mutex);
+    zkl_hold_enter_not(hold);
+    if (hold->count > 0)
+        return;
+    zkl_owner_remove(hold);
+    zkl_hold_let_go(hold);
+    zkl_hold_unref(hold);
 }
 
 static void let_members_go(const struct zkl_multi *multi, size_t count, struct zkl_multi_hold *held)
@@ -403,10 +361,10 @@ static void let_members_go(const struct zkl_multi *multi, size_t count, struct z
 static bool confirm_member(const struct zkl_multi *multi, size_t i, int64_t lease_ms,
                            const struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
     struct zkl_permit *const *permits = &held->permits[multi->permit_at[multi->order[i]]];
     bool fine = true;
-    if (!is_semaphore(member)) {
+    if (!zkl_member_is_semaphore(member)) {
         struct zkl_hold *own = member->mutex->semaphore
                                    ? zkl_semaphore_find(member->mutex)
                                    : zkl_owner_find(member->mutex->root, member->mutex);
@@ -415,7 +373,7 @@ static bool confirm_member(const struct zkl_multi *multi, size_t i, int64_t leas
         if (own && member->mutex->semaphore)
             zkl_hold_unref(own);
     }
-    for (int n = is_semaphore(member) ? member->count : 0; fine && n-- > 0;) {
+    for (int n = zkl_member_is_semaphore(member) ? member->count : 0; fine && n-- > 0;) {
         struct zkl_hold *hold = (struct zkl_hold *)permits[n];
         fine = !zkl_hold_is_lost(hold) && (lease_ms == 0 || zkl_hold_renew(hold, lease_ms) == 0);
     }
@@ -436,10 +394,10 @@ static size_t first_lost(const struct zkl_multi *multi, int64_t lease_ms,
 static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
                                  const struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
-    if (is_semaphore(member) && n < member->count)
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    if (zkl_member_is_semaphore(member) && n < member->count)
         return (struct zkl_hold *)held->permits[multi->permit_at[multi->order[i]] + (size_t)n];
-    if (is_semaphore(member) || n > 0)
+    if (zkl_member_is_semaphore(member) || n > 0)
         return NULL;
     return member->mutex->semaphore ? member->mutex->semaphore->hold
                                     : zkl_owner_find(member->mutex->root, member->mutex);
@@ -467,8 +425,8 @@ static bool hand_over(const struct zkl_multi *multi, const struct zkl_multi_hold
 static bool was_held_before(const struct zkl_multi *multi, size_t i,
                             const struct zkl_multi_hold *held)
 {
-    const struct zkl_member *member = member_at(multi, i);
-    if (is_held_once(member))
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    if (zkl_member_is_held_once(member))
         return held->count > 0;
     return zkl_owner_find(member->mutex->root, member->mutex)->count > 1;
 }
@@ -495,7 +453,7 @@ static int acquire_in_turn(struct zkl_multi *multi, const struct zkl_wait *wait,
         rc = was_held_before(multi, culprit, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, done, held);
     held->culprit = handle_at(multi, culprit);
-    return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, culprit))) : rc;
+    return rc < 0 ? zkl_fail(rc, "%s", zkl_member_path(zkl_multi_member_at(multi, culprit))) : rc;
 }
 
 static int acquire_one_by_one(struct zkl_multi *multi, const struct zkl_wait *wait,
@@ -506,7 +464,7 @@ static int acquire_one_by_one(struct zkl_multi *multi, const struct zkl_wait *wa
     each.lease_ms = 0; /* it begins when all are held */
     each.flags |= ZKL_WAIT_MEMBER;
     do {
-        rc = zkl_wait_check_over(&each, path_of(member_at(multi, 0)));
+        rc = zkl_wait_check_over(&each, zkl_member_path(zkl_multi_member_at(multi, 0)));
         if (rc == 0)
             rc = acquire_in_turn(multi, &each, wait->lease_ms, held);
     } while (rc == ZKL_LOST_ON_THE_WAY);
@@ -522,7 +480,7 @@ static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hol
     int rc = was_held_before(multi, i, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
     let_members_go(multi, multi->count, held);
     held->culprit = handle_at(multi, i);
-    return rc < 0 ? zkl_fail(rc, "%s", path_of(member_at(multi, i))) : rc;
+    return rc < 0 ? zkl_fail(rc, "%s", zkl_member_path(zkl_multi_member_at(multi, i))) : rc;
 }
 
 /* A member lost while others were waited for: from then on one by one, all over again. */
@@ -554,7 +512,7 @@ static int64_t window_of(const struct zkl_multi *multi, size_t member,
                          const struct zkl_multi_hold *held)
 {
     int64_t shortest = INT64_MAX;
-    if (!is_semaphore(&multi->members[member]))
+    if (!zkl_member_is_semaphore(&multi->members[member]))
         return zkl_mutex_window_ms(multi->members[member].mutex);
     for (int i = 0; i < multi->members[member].count; i++) {
         int64_t window = zkl_permit_window_ms(held->permits[multi->permit_at[member] + (size_t)i]);
@@ -566,7 +524,7 @@ static int64_t window_of(const struct zkl_multi *multi, size_t member,
 static uint64_t token_of(const struct zkl_multi *multi, size_t member,
                          const struct zkl_multi_hold *held)
 {
-    if (is_semaphore(&multi->members[member]))
+    if (zkl_member_is_semaphore(&multi->members[member]))
         return zkl_permit_token(held->permits[multi->permit_at[member]]);
     return zkl_mutex_token(multi->members[member].mutex);
 }
@@ -579,7 +537,7 @@ static void fill_grants(const struct zkl_multi *multi, const struct zkl_multi_ho
         grants[i].token = token_of(multi, i, held);
         grants[i].window_ms = window_of(multi, i, held);
         grants[i].hold_count =
-            is_held_once(member) ? held->count : zkl_mutex_hold_count(member->mutex);
+            zkl_member_is_held_once(member) ? held->count : zkl_mutex_hold_count(member->mutex);
     }
 }
 
@@ -668,7 +626,7 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
     const struct zkl_mutex *culprit = NULL;
     rc = check_members(multi, held, &fresh, &culprit);
     if (rc == 0 && fresh)
-        rc = zkl_wait_check_over(wait, path_of(member_at(multi, 0)));
+        rc = zkl_wait_check_over(wait, zkl_member_path(zkl_multi_member_at(multi, 0)));
     if (rc != 0)
         return count_failure(multi, culprit, rc);
     int shield = zkl_shield();
@@ -761,7 +719,7 @@ static void note_unlock(const struct zkl_multi *multi, const struct zkl_multi_ho
     zkl_driver_lock(multi->client->driver);
     int64_t now_boot = zkl_clock_boot_ns();
     for (size_t i = 0; i < multi->count; i++) {
-        bool once = is_held_once(member_at(multi, i));
+        bool once = zkl_member_is_held_once(zkl_multi_member_at(multi, i));
         for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++) {
             if (once ? held->count == 1 : hold->count == 1)
                 hold->unlocked_boot = now_boot;
@@ -827,21 +785,6 @@ int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
     return rc == 0 ? zkl_multi_unlock_checked(multi, codes) : rc;
 }
 
-/* Mutexes are given up as the holds they are; what belongs to no thread is given back here. */
-void zkl_multi_orphaned(struct zkl_multi_hold *held)
-{
-    struct zkl_multi *multi = held->multi;
-    if (multi->client->fork_generation == zkl_fork_generation()) {
-        held->count = 0;
-        for (size_t i = multi->count; i-- > 0;) {
-            if (is_held_once(member_at(multi, i)))
-                let_member_go(multi, i, held);
-        }
-        atomic_fetch_sub(&multi->uses, 1);
-    }
-    free(held);
-}
-
 /* --- questions ---------------------------------------------------------- */
 
 int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold)
@@ -855,12 +798,12 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
     zkl_driver_lock(multi->client->driver);
     for (size_t i = 0; i < multi->count && !*hold && rc == 0; i++) {
-        const struct zkl_member *member = member_at(multi, i);
-        size_t size = is_semaphore(member) ? (size_t)member->count : 1;
+        const struct zkl_member *member = zkl_multi_member_at(multi, i);
+        size_t size = zkl_member_is_semaphore(member) ? (size_t)member->count : 1;
         if (n < size)
             *hold = nth_hold(multi, i, (int)n, held);
         if (n < size && !*hold)
-            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call, path_of(member));
+            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call, zkl_member_path(member));
         n -= size;
     }
     if (*hold)
@@ -912,7 +855,7 @@ int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t
         return zkl_fail(ZKL_EINVAL, "zkl_multi_node_path: there is no member %zu", index);
     if (!held)
         return zkl_fail(ZKL_ENOTOWNER, "zkl_multi_node_path");
-    if (is_semaphore(&multi->members[index]))
+    if (zkl_member_is_semaphore(&multi->members[index]))
         return zkl_permit_node_path(held->permits[multi->permit_at[index]], buf, size);
     return zkl_mutex_node_path(multi->members[index].mutex, buf, size);
 }

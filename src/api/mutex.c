@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The public calls on a mutex, and on each half of a read-write lock: re-entry by the map of what the owner holds
+ * (owner.c), the first acquisition and the last unlock by the hold (wait.c). A semaphore's mutex goes to
+ * semaphore_mutex.c. Called by users and by multi.c, without any lock held. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "counts.h"
 #include "driver/clock.h"
@@ -10,90 +12,6 @@
 #include "owner.h"
 
 #define MS INT64_C(1000000)
-#define RETAIN_MAX_MS 3600000
-
-static int check_options(const struct zkl_lock_options *o, const char *call)
-{
-    if (!o)
-        return 0;
-    if (o->size != sizeof *o)
-        return zkl_fail(ZKL_EINVAL, "%s: fill options with ZKL_LOCK_OPTIONS_INIT", call);
-    if (o->names < ZKL_NAMES_CURATOR || o->names > ZKL_NAMES_NAMED)
-        return zkl_fail(ZKL_EINVAL, "%s: names is %d, not a ZKL_NAMES_* value", call,
-                        (int)o->names);
-    if ((o->names == ZKL_NAMES_NAMED) != (o->name != NULL))
-        return zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED and a name go together", call);
-    const char *fault = o->name ? zkl_lock_name_fault(o->name) : NULL;
-    if (fault)
-        return zkl_fail(ZKL_EINVAL, "%s: the name \"%.64s\" %s", call, o->name, fault);
-    if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
-        return zkl_fail(ZKL_EINVAL, "%s: owner is longer than %d bytes", call, ZKL_OWNER_MAX);
-    if (o->local_handoffs_max < 0)
-        return zkl_fail(ZKL_EINVAL, "%s: local_handoffs_max is %d, not 0 or more", call,
-                        o->local_handoffs_max);
-    if (o->retain_ms < 0 || o->retain_ms > RETAIN_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: retain_ms is %lld, not 0 to %d", call,
-                        (long long)o->retain_ms, RETAIN_MAX_MS);
-    return 0;
-}
-
-int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
-                       const struct zkl_lock_options *options, const char *call)
-{
-    if (!out || !client || !path)
-        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
-                        !out ? "the place for the handle" : (!client ? "client" : "path"));
-    int rc = zkl_client_check(client, true, call);
-    if (rc != 0)
-        return rc;
-    const char *fault = zkl_path_fault(path);
-    if (fault)
-        return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
-    return check_options(options, call);
-}
-
-int zkl_lock_check_no_mutex(const struct zkl_lock_options *o, const char *call)
-{
-    const char *what = NULL;
-    if (o && o->names == ZKL_NAMES_NAMED)
-        what = "ZKL_NAMES_NAMED";
-    else if (o && o->local_handoffs_max != 0)
-        what = "local_handoffs_max";
-    else if (o && o->retain_ms != 0)
-        what = "retain_ms";
-    return what ? zkl_fail(ZKL_EINVAL, "%s: %s is for mutexes only", call, what) : 0;
-}
-
-int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
-                   const struct zkl_lock_options *o, const char *call)
-{
-    mutex->naming.names = o ? o->names : ZKL_NAMES_CURATOR;
-    if (o && o->name)
-        strcpy(mutex->naming.name, o->name);
-    mutex->revocable = o && o->revocable;
-    mutex->posted_unlock = o && o->posted_unlock;
-    mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
-    bool copied = !o || !o->owner == !mutex->owner;
-    mutex->root = copied ? zkl_root_get(client, path) : NULL;
-    bool counted = mutex->root && (!o || !o->metrics || zkl_root_keep_counts(client, mutex->root));
-    if (!counted) {
-        if (mutex->root)
-            zkl_root_put(client, mutex->root);
-        free(mutex->owner);
-        return zkl_fail(ZKL_ENOMEM, "%s", call);
-    }
-    mutex->client = client;
-    zkl_client_ref(client);
-    return 0;
-}
-
-void zkl_mutex_fini(struct zkl_mutex *mutex)
-{
-    struct zkl_client *client = mutex->client;
-    zkl_root_put(client, mutex->root);
-    free(mutex->owner);
-    zkl_client_unref(client);
-}
 
 static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                         const struct zkl_lock_options *options)
@@ -119,39 +37,6 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
     int shield = zkl_shield();
     int rc = do_mutex_new(mutex, client, path, options);
     zkl_shield_end(shield);
-    return rc;
-}
-
-/* Why the handles can't be given up now, with the mutex; 0: they can. */
-static int check_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *path = mutexes[i]->root->path;
-        if (mutexes[i]->uses > 0)
-            return zkl_fail(ZKL_EBUSY, "%s: %s is held or waited on", call, path);
-        if (zkl_driver_would_cross(mutexes[i]->client->driver, mutexes[i]))
-            return zkl_fail(ZKL_EINCALLBACK, "%s: %s: its own callback runs, on another client",
-                            call, path);
-    }
-    return 0;
-}
-
-int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call)
-{
-    struct zkl_driver *d = mutexes[0]->client->driver;
-    struct zkl_note *notes[2] = {NULL};
-    int rc = zkl_client_check(mutexes[0]->client, false, call);
-    if (rc != 0)
-        return rc;
-    zkl_driver_lock(d);
-    rc = check_retire(mutexes, count, call);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        zkl_turns_retire(mutexes[i]);
-        notes[i] = zkl_driver_quiesce(d, mutexes[i]);
-    }
-    zkl_driver_unlock(d);
-    for (size_t i = 0; i < count; i++)
-        zkl_hold_drop_notes(notes[i]);
     return rc;
 }
 
@@ -183,42 +68,7 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
     return rc;
 }
 
-static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
-{
-    if (!mutex)
-        return zkl_fail(ZKL_EINVAL, "zkl_mutex_set_callback: mutex is NULL");
-    int rc = zkl_client_check(mutex->client, false, "zkl_mutex_set_callback");
-    if (rc != 0)
-        return rc;
-    struct zkl_driver *d = mutex->client->driver;
-    zkl_driver_lock(d);
-    bool replaced = mutex->fn != fn || mutex->fn_arg != arg;
-    mutex->fn = fn;
-    mutex->fn_arg = arg;
-    if (replaced)
-        zkl_turns_drop(&d->core, zkl_clock_now(), &mutex->turns);
-    zkl_driver_unlock(d);
-    return 0;
-}
-
-int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
-{
-    int shield = zkl_shield();
-    int rc = do_mutex_set_callback(mutex, fn, arg);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 /* --- acquire ------------------------------------------------------------ */
-
-void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold)
-{
-    if (!grant)
-        return;
-    grant->token = hold->token;
-    grant->window_ms = zkl_hold_window_ms(hold);
-    grant->hold_count = hold->count;
-}
 
 int zkl_mutex_check_again(const struct zkl_hold *hold)
 {
@@ -306,46 +156,6 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     return 0;
 }
 
-static int check_fields(const struct zkl_wait *wait, const char *call)
-{
-    if (wait->size != sizeof *wait)
-        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
-    if (wait->flags & ~(ZKL_WAIT_TRY | ZKL_WAIT_SYNC))
-        return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%x", call, wait->flags);
-    if ((wait->flags & ZKL_WAIT_SYNC) && !(wait->flags & ZKL_WAIT_TRY))
-        return zkl_fail(ZKL_EINVAL, "%s: ZKL_WAIT_SYNC goes with ZKL_WAIT_TRY", call);
-    if (wait->deadline_ns < 0)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
-    bool too_short = wait->lease_ms != 0 && wait->lease_ms < ZKL_LEASE_MIN_MS;
-    if (too_short || wait->lease_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: lease_ms is %lld: take 0 for none, or %d and more",
-                        call, (long long)wait->lease_ms, ZKL_LEASE_MIN_MS);
-    return 0;
-}
-
-int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
-                   bool blocks)
-{
-    int rc = check_fields(wait, call);
-    if (rc == 0)
-        rc = zkl_client_check(client, true, call);
-    if (rc == 0 && blocks && zkl_driver_in_callback())
-        rc = zkl_fail(ZKL_EINCALLBACK, "%s", call);
-    return rc;
-}
-
-int zkl_wait_check_over(const struct zkl_wait *wait, const char *path)
-{
-    int rc = zkl_cancel_check(wait->cancel, path);
-    if (rc != 0)
-        return rc;
-    if (zkl_cancel_is_set(wait->cancel))
-        return zkl_fail(ZKL_ECANCELED, "%s", path);
-    if (wait->deadline_ns != ZKL_NO_DEADLINE && zkl_clock_mono_ns() >= wait->deadline_ns)
-        return zkl_fail(ZKL_ETIMEDOUT, "%s: the deadline had passed before the call", path);
-    return 0;
-}
-
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
 {
     return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it",
@@ -425,20 +235,6 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
 
 /* --- release ------------------------------------------------------------ */
 
-int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
-{
-    const char *path = hold->root->path;
-    if (rc == ZKL_EACCES)
-        return zkl_fail(
-            rc,
-            "%s: not held any more, but DELETE is denied: the node blocks the path until "
-            "this client's session ends; close the client to end it",
-            path);
-    if (rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT)
-        return zkl_fail(rc, "%s: %s", path, hold->detail);
-    return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
-}
-
 static int release_last(struct zkl_hold *hold)
 {
     zkl_owner_remove(hold);
@@ -495,32 +291,6 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
 }
 
 /* --- questions ---------------------------------------------------------- */
-
-int zkl_hold_still_held(const struct zkl_hold *hold, int64_t need_ms, const char *call)
-{
-    if (zkl_check_ms(need_ms, call) != 0)
-        return ZKL_EBADTIMEOUT;
-    return hold && zkl_hold_window_ms(hold) >= (need_ms > 0 ? need_ms : 1);
-}
-
-int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call)
-{
-    if (!buf && size > 0)
-        return zkl_fail(ZKL_EINVAL, "%s: buf is NULL", call);
-    return snprintf(buf, size, "%s/%s", hold->root->path, hold->node);
-}
-
-int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
-{
-    if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
-    int shield = zkl_shield();
-    int rc = zkl_hold_renew(hold, lease_ms);
-    if (rc != 0)
-        zkl_fail(rc, "%s: %d unlock(s) due", hold->root->path, hold->count);
-    zkl_shield_end(shield);
-    return rc;
-}
 
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {

@@ -187,14 +187,6 @@ static void leave_wait(struct zkl_hold *hold)
         zkl_cancel_unuse(hold->client, hold->cancel);
 }
 
-void zkl_hold_begin(struct zkl_hold *hold)
-{
-    hold->ended = false;
-    atomic_store(&hold->lost, false);
-    atomic_store(&hold->revoked, false);
-    atomic_fetch_add(&hold->refs, 1);
-}
-
 static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wait *wait)
 {
     return (struct zkl_wish){.root = hold->root->path,
@@ -514,6 +506,12 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
     }
     zkl_driver_unlock(d);
     return rc;
+}
+
+int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait)
+{
+    int rc = zkl_hold_acquire(zkl_ask_hold(ask, 0), wait);
+    return rc == 0 ? 0 : zkl_ask_fail(ask, rc);
 }
 
 /* 0, or what the core said. */
