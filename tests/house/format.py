@@ -36,8 +36,8 @@ def tool():
 
 def differing(name, files):
     """Those that clang-format would change."""
-    done = subprocess.run([name, '--style=file', '--dry-run', '--ferror-limit=1', *files], capture_output=True, text=True,
-                          check=True)
+    done = subprocess.run([name, '--style=file', '--dry-run', '--ferror-limit=1', *files], stderr=subprocess.PIPE,
+                          text=True, check=True)
     told = {line.split(':')[0] for line in done.stderr.splitlines() if '[-Wclang-format-violations]' in line}
     return [path for path in files if str(path) in told]
 
@@ -48,7 +48,8 @@ def main(root, *options):
         print(f'{reason}: the sources are not compared')
         return 77
     root = pathlib.Path(root)
-    files = sorted(path for folder in FOLDERS for path in (root / folder).rglob('*') if path.suffix in ('.c', '.h', '.cpp'))
+    files = sorted(path for folder in FOLDERS for path in (root / folder).rglob('*')
+                   if path.suffix in ('.c', '.h', '.cpp'))
     wrong = [path.relative_to(root).as_posix() for path in differing(name, files)]
     later = [path for path in wrong if path.startswith(tuple(folder + '/' for folder in KNOWN))]
     now = [path for path in wrong if path not in later]

@@ -52,7 +52,8 @@ def main(root, *options):
                  for name in sorted(KNOWN - {name.split()[1] for name in known})]
     if len(found) < 1000:
         problems.append(f'only {len(found)} functions were found: this test looks at the wrong lines')
-    print('\n'.join(problems) or f'{len(found)} functions, the longest of {found[0][0]} lines, {len(long)} known to be too long')
+    print('\n'.join(problems)
+          or f'{len(found)} functions, the longest of {found[0][0]} lines, {len(long)} known to be too long')
     return 1 if problems else 0
 
 

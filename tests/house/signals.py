@@ -10,13 +10,15 @@ import re
 import sys
 
 PLACE = 'signals.c'
-CALLS = re.compile(r'\b(signal|sigaction|sigprocmask|pthread_sigmask|signalfd|sig(?:timed)?wait(?:info)?|sigsuspend)\s*\(')
+CALLS = re.compile(r'\b(signal|sigaction|sigprocmask|pthread_sigmask|signalfd|sig(?:timed)?wait(?:info)?|sigsuspend)'
+                   r'\s*\(')
 
 
 def main(root):
     files = sorted((pathlib.Path(root) / 'src/tool').glob('*.c'))
-    calls = {file.name: [(number, match[1]) for number, line in enumerate(file.read_text(encoding='utf-8').splitlines(), 1)
-                         for match in CALLS.finditer(line)] for file in files}
+    lines = {file.name: file.read_text(encoding='utf-8').splitlines() for file in files}
+    calls = {name: [(number, match[1]) for number, line in enumerate(text, 1) for match in CALLS.finditer(line)]
+             for name, text in lines.items()}
     problems = [f'src/tool/{name}:{number}: {call}() belongs in {PLACE}'
                 for name, found in calls.items() if name != PLACE for number, call in found]
     if not calls.get(PLACE):
