@@ -10,6 +10,7 @@
  * revocation in it, and the heir of a delete that has ended. */
 #include "feed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,9 +123,11 @@ static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too
     }
 }
 
-static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+/* False: it is not a request. */
+static bool send(struct zkl_core *core, struct zkl_contender *c,
+                 const struct zkl_action *action)
 {
-    switch (action->type) {
+    switch ((int)action->type) {
     case ZKL_DO_MAKE:
         zkl_core_send_make(core, c);
         break;
@@ -145,9 +148,6 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_BARRIER:
         zkl_core_send_barrier(core, c);
         break;
-    case ZKL_DO_LIST_ROOT:
-        list_root(core, c);
-        break;
     case ZKL_DO_STAT:
         zkl_core_send_node(core, c, ZKL_SLOT_STAT, ZKL_REQ_STAT);
         break;
@@ -161,8 +161,26 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         if (!zkl_batch_delete(c))
             zkl_core_send_delete(core, c);
         break;
-    case ZKL_DO_FORGET_LIST:
-        forget_list(core, c);
+    case ZKL_DO_GET_LIMIT:
+        if (!zkl_permits_shares_limit(c))
+            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
+        break;
+    case ZKL_DO_SET_LIMIT:
+        zkl_core_send_limit(core, c);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* False: it is not about watches. */
+static bool watch(struct zkl_core *core, struct zkl_contender *c,
+                  const struct zkl_action *action)
+{
+    switch ((int)action->type) {
+    case ZKL_DO_LIST_ROOT:
+        list_root(core, c);
         break;
     case ZKL_DO_WATCH_PRED:
         arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
@@ -173,13 +191,6 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_WATCH_OWN_LATER:
         watch_own_later(core, c);
         break;
-    case ZKL_DO_GET_LIMIT:
-        if (!zkl_permits_shares_limit(c))
-            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
-        break;
-    case ZKL_DO_SET_LIMIT:
-        zkl_core_send_limit(core, c);
-        break;
     case ZKL_DO_WATCH_LIMIT:
         arm_data_watch(core, c, ZKL_SUB_LIMIT, "");
         break;
@@ -188,6 +199,20 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_UNWATCH_OTHERS:
         unwatch(core, c, false);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+{
+    if (send(core, c, action) || watch(core, c, action))
+        return;
+    switch ((int)action->type) {
+    case ZKL_DO_FORGET_LIST:
+        forget_list(core, c);
         break;
     case ZKL_DO_HEARTBEAT:
         core->heartbeat_wanted = true;
@@ -213,6 +238,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_END:
         finish(core, c, action);
         break;
+    default:
+        assert(!"an action of another kind"); /* not reached: these are all kinds */
     }
 }
 
