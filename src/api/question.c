@@ -10,7 +10,8 @@
 int zkl_question_check(const struct zkl_client *client, const char *call, bool blocks)
 {
     int rc = zkl_client_check(client, true, call);
-    return rc == 0 && blocks && zkl_driver_in_callback() ? zkl_fail(ZKL_EINCALLBACK, "%s", call) : rc;
+    return rc == 0 && blocks && zkl_driver_in_callback() ? zkl_fail(ZKL_EINCALLBACK, "%s", call)
+                                                         : rc;
 }
 
 /* --- answers ------------------------------------------------------------ */

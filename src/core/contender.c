@@ -9,6 +9,67 @@
 
 #include "step.h"
 
+/* Before the grant; false: it is not. */
+static bool step_with_wish(struct zkl_step *s)
+{
+    switch ((int)s->m->state) {
+    case ZKL_NEW:
+        zkl_step_begin(s, "started");
+        break;
+    case ZKL_PARKED:
+        zkl_in_parked(s);
+        break;
+    case ZKL_LOOKING:
+        zkl_in_looking(s);
+        break;
+    case ZKL_MAKING:
+        zkl_in_making(s);
+        break;
+    case ZKL_QUEUEING:
+        zkl_in_queueing(s);
+        break;
+    case ZKL_RECOVERING:
+        zkl_in_recovering(s);
+        break;
+    case ZKL_LISTING:
+        zkl_in_listing(s);
+        break;
+    case ZKL_WAITING:
+        zkl_in_waiting(s);
+        break;
+    case ZKL_CONFIRMING:
+        zkl_in_confirming(s);
+        break;
+    case ZKL_EXHAUSTED:
+        zkl_in_exhausted(s);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* From the grant on, or on the way out. */
+static void step_from_grant_on(struct zkl_step *s)
+{
+    switch ((int)s->m->state) {
+    case ZKL_HOLDING:
+        zkl_in_holding(s);
+        break;
+    case ZKL_LOSTHOLD:
+        zkl_in_losthold(s);
+        break;
+    case ZKL_RELEASING:
+        zkl_in_releasing(s);
+        break;
+    case ZKL_LEAVING:
+        zkl_in_leaving(s);
+        break;
+    default:
+        assert(!"it has ended"); /* not reached: an ended contender gets no event */
+    }
+}
+
 void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
                         struct zkl_actions *actions, const struct zkl_tracer *tracer)
 {
@@ -22,53 +83,6 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
         m->renew_out = false;
     if (event->type == ZKL_EV_LIMIT || event->type == ZKL_EV_LIMIT_SET)
         m->quota.out = false;
-
-    switch (m->state) {
-    case ZKL_NEW:
-        zkl_step_begin(&s, "started");
-        break;
-    case ZKL_PARKED:
-        zkl_in_parked(&s);
-        break;
-    case ZKL_LOOKING:
-        zkl_in_looking(&s);
-        break;
-    case ZKL_MAKING:
-        zkl_in_making(&s);
-        break;
-    case ZKL_QUEUEING:
-        zkl_in_queueing(&s);
-        break;
-    case ZKL_RECOVERING:
-        zkl_in_recovering(&s);
-        break;
-    case ZKL_LISTING:
-        zkl_in_listing(&s);
-        break;
-    case ZKL_WAITING:
-        zkl_in_waiting(&s);
-        break;
-    case ZKL_CONFIRMING:
-        zkl_in_confirming(&s);
-        break;
-    case ZKL_EXHAUSTED:
-        zkl_in_exhausted(&s);
-        break;
-    case ZKL_HOLDING:
-        zkl_in_holding(&s);
-        break;
-    case ZKL_LOSTHOLD:
-        zkl_in_losthold(&s);
-        break;
-    case ZKL_RELEASING:
-        zkl_in_releasing(&s);
-        break;
-    case ZKL_LEAVING:
-        zkl_in_leaving(&s);
-        break;
-    case ZKL_ENDED: /* not reached: an ended contender gets no event */
-    case ZKL_CONTENDER_STATES:
-        assert(!"an ended contender gets no event"); /* not reached: likewise */
-        break;
-    }
+    if (!step_with_wish(&s))
+        step_from_grant_on(&s);
 }

@@ -10,6 +10,7 @@
  * revocation in it, and the heir of a delete that has ended. */
 #include "feed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,6 @@ static void list_root(struct zkl_core *core, struct zkl_contender *c)
 
 /* --- doing what a contender asks ---------------------------------------- */
 
-
 static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
                  const struct zkl_action *action)
 {
@@ -122,9 +122,10 @@ static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too
     }
 }
 
-static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+/* False: it is not a request. */
+static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
 {
-    switch (action->type) {
+    switch ((int)action->type) {
     case ZKL_DO_MAKE:
         zkl_core_send_make(core, c);
         break;
@@ -145,9 +146,6 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_BARRIER:
         zkl_core_send_barrier(core, c);
         break;
-    case ZKL_DO_LIST_ROOT:
-        list_root(core, c);
-        break;
     case ZKL_DO_STAT:
         zkl_core_send_node(core, c, ZKL_SLOT_STAT, ZKL_REQ_STAT);
         break;
@@ -161,8 +159,25 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         if (!zkl_batch_delete(c))
             zkl_core_send_delete(core, c);
         break;
-    case ZKL_DO_FORGET_LIST:
-        forget_list(core, c);
+    case ZKL_DO_GET_LIMIT:
+        if (!zkl_permits_shares_limit(c))
+            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
+        break;
+    case ZKL_DO_SET_LIMIT:
+        zkl_core_send_limit(core, c);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* False: it is not about watches. */
+static bool watch(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+{
+    switch ((int)action->type) {
+    case ZKL_DO_LIST_ROOT:
+        list_root(core, c);
         break;
     case ZKL_DO_WATCH_PRED:
         arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
@@ -173,13 +188,6 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_WATCH_OWN_LATER:
         watch_own_later(core, c);
         break;
-    case ZKL_DO_GET_LIMIT:
-        if (!zkl_permits_shares_limit(c))
-            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
-        break;
-    case ZKL_DO_SET_LIMIT:
-        zkl_core_send_limit(core, c);
-        break;
     case ZKL_DO_WATCH_LIMIT:
         arm_data_watch(core, c, ZKL_SUB_LIMIT, "");
         break;
@@ -188,6 +196,20 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_UNWATCH_OTHERS:
         unwatch(core, c, false);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static void execute(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
+{
+    if (send(core, c, action) || watch(core, c, action))
+        return;
+    switch ((int)action->type) {
+    case ZKL_DO_FORGET_LIST:
+        forget_list(core, c);
         break;
     case ZKL_DO_HEARTBEAT:
         core->heartbeat_wanted = true;
@@ -213,6 +235,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_END:
         finish(core, c, action);
         break;
+    default:
+        assert(!"an action of another kind"); /* not reached: these are all kinds */
     }
 }
 
@@ -277,8 +301,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.again_mono_ns = core->again_mono_ns;
     count(core, c, (size_t)-1);
     bool was_there = c->machine.on_server;
-    event.unlisted =
-        zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
+    event.unlisted = zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, c, 1);
     if (!was_there && c->machine.on_server)

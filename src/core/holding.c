@@ -144,13 +144,10 @@ static void on_rooted(struct zkl_step *s)
         contend(s);
 }
 
-void zkl_in_holding(struct zkl_step *s)
+/* What may end the hold; false: it does not. */
+static bool hold_ends(struct zkl_step *s)
 {
-    if (lapse(s)) {
-        zkl_in_losthold(s);
-        return;
-    }
-    switch (s->ev->type) {
+    switch ((int)s->ev->type) {
     case ZKL_EV_EXPIRED:
         lose(s, ZKL_REASON_EXPIRED, "expired");
         break;
@@ -169,6 +166,21 @@ void zkl_in_holding(struct zkl_step *s)
         zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, s->ev->reason);
         zkl_step_leave(s, "abandoned");
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+void zkl_in_holding(struct zkl_step *s)
+{
+    if (lapse(s)) {
+        zkl_in_losthold(s);
+        return;
+    }
+    if (hold_ends(s))
+        return;
+    switch ((int)s->ev->type) {
     case ZKL_EV_LINK_DOWN:
         suspect(s, ZKL_REASON_LINK);
         break;
@@ -210,23 +222,7 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_ROOT_FIRED:
         contend(s);
         break;
-    case ZKL_EV_LEASE_ENDED: /* another contender's */
-    case ZKL_EV_START:
-    case ZKL_EV_MADE:
-    case ZKL_EV_CREATED:
-    case ZKL_EV_LISTED:
-    case ZKL_EV_STATTED:
-    case ZKL_EV_RENEWED:
-    case ZKL_EV_DELETED:
-    case ZKL_EV_WATCHED:
-    case ZKL_EV_PRED_FIRED:
-    case ZKL_EV_OWN_ARMED:
-    case ZKL_EV_WAITED:
-    case ZKL_EV_LIMIT:
-    case ZKL_EV_LIMIT_SET:
-    case ZKL_EV_LIMIT_FIRED:
-    case ZKL_EV_STOP:
-    case ZKL_EVENT_TYPES:
+    default: /* another contender's, or of a request that does not matter any more */
         break;
     }
 }
