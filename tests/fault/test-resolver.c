@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/metrics.h>
 
 #include "api/client.h"
