@@ -363,8 +363,7 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
         a->permits = permits;
         rc = acquire_permits(semaphore, count, wait, a, op);
     } else {
-        rc = zkl_count_failure(&semaphore->base,
-                               zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
+        rc = zkl_count_failure(&semaphore->base, zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
     }
     zkl_shield_end(shield);
     return rc;

@@ -84,7 +84,8 @@ static int fail_answer(const struct zkl_question *q)
     const char *path = q->query.path;
     if (q->answer == ZKL_ANSWER_NOAUTH)
         return zkl_fail(ZKL_EACCES, "zkl_inspect: %.512s: no READ", path);
-    return zkl_fail(zkl_answer_code(q->answer), "zkl_inspect: %.512s: ZooKeeper said %d", path, q->number);
+    return zkl_fail(zkl_answer_code(q->answer), "zkl_inspect: %.512s: ZooKeeper said %d", path,
+                    q->number);
 }
 
 static int ask(const struct look *look, struct zkl_question *questions, size_t count)

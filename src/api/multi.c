@@ -45,10 +45,12 @@ static int check_member(const struct zkl_client *client, const struct zkl_member
     if (zkl_member_is_semaphore(member) ? !member->semaphore : !member->mutex)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu has no %s", call, i,
                         zkl_member_is_semaphore(member) ? "semaphore" : "mutex");
-    if (zkl_member_is_semaphore(member) && (member->count < 1 || member->count > ZKL_PERMITS_AT_ONCE_MAX))
+    if (zkl_member_is_semaphore(member) &&
+        (member->count < 1 || member->count > ZKL_PERMITS_AT_ONCE_MAX))
         return zkl_fail(ZKL_EINVAL, "%s: member %zu asks for %d permits, not 1 to %d", call, i,
                         member->count, ZKL_PERMITS_AT_ONCE_MAX);
-    if ((zkl_member_is_semaphore(member) ? member->semaphore->base.client : member->mutex->client) != client)
+    if ((zkl_member_is_semaphore(member) ? member->semaphore->base.client
+                                         : member->mutex->client) != client)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu is of another client", call, i);
     return 0;
 }
@@ -235,7 +237,8 @@ static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
 {
     if (culprit < a->fresh_count)
         return zkl_mutex_fail_acquire(a->fresh[culprit], rc);
-    return zkl_fail(rc, "zkl_multi_acquire: %s and others", zkl_member_path(zkl_multi_member_at(a->multi, 0)));
+    return zkl_fail(rc, "zkl_multi_acquire: %s and others",
+                    zkl_member_path(zkl_multi_member_at(a->multi, 0)));
 }
 
 /* What the thread does not hold yet, if all of it is there with nobody in it. */
@@ -803,7 +806,8 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
         if (n < size)
             *hold = nth_hold(multi, i, (int)n, held);
         if (n < size && !*hold)
-            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call, zkl_member_path(member));
+            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call,
+                          zkl_member_path(member));
         n -= size;
     }
     if (*hold)

@@ -238,8 +238,7 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
 {
     /* With the link the list is lost too; of a server that would not do this one it shows nothing. */
     bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_session_connected(&core->session);
-    bool fine =
-        reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
+    bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
     if (fine || !c->machine.list_out)
         return;
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
@@ -248,8 +247,7 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
                       .type = ZKL_EV_LISTED, .answer = reply->answer, .number = reply->number});
 }
 
-static void feed_sharers(struct zkl_core *core, struct zkl_contender *owner,
-                         struct zkl_event event)
+static void feed_sharers(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
 {
     struct zkl_contender *other;
     zkl_share_answered(core, owner);

@@ -123,7 +123,7 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 }
 
 void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
-                    const struct zkl_reply *reply)
+                       const struct zkl_reply *reply)
 {
     *c->view = (struct zkl_children_view){.link = core->link,
                                           .czxid = reply->czxid,

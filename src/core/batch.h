@@ -9,7 +9,7 @@
 
 struct zkl_batch {
     struct zkl_due due; /* first, see due.h */
-    size_t refs; /* its members, and who made it */
+    size_t refs;        /* its members, and who made it */
     size_t size, count;
     bool ahead;         /* lists went out with the creates, whose zxid is still to be found */
     bool named;         /* names is set */

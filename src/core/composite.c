@@ -47,7 +47,7 @@ bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_
 }
 
 static bool group_news(struct zkl_core *core, struct zkl_contender *contender,
-                    const struct zkl_news *news)
+                       const struct zkl_news *news)
 {
     struct zkl_group *group = contender->group;
     if (!group)
@@ -100,7 +100,7 @@ bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to
 
 /* The only place that assigns a state. What follows from it is looked at before the event is over. */
 void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
-                 const char *why)
+                      const char *why)
 {
     enum zkl_permits_state from = p->state;
     assert(zkl_permits_may_move(from, to));
@@ -126,7 +126,7 @@ void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *d
 }
 
 static bool permits_news(struct zkl_core *core, struct zkl_contender *contender,
-                      const struct zkl_news *news)
+                         const struct zkl_news *news)
 {
     struct zkl_permits *p = contender->permits;
     if (!p)
@@ -181,7 +181,7 @@ bool zkl_turns_may_move(enum zkl_turns_state from, enum zkl_turns_state to)
 
 /* The only place that assigns a state. */
 void zkl_turns_move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_state to,
-                 const char *why)
+                    const char *why)
 {
     enum zkl_turns_state from = turns->state;
     assert(zkl_turns_may_move(from, to));
@@ -242,8 +242,7 @@ static void turns_news(struct zkl_core *core, struct zkl_contender *c, const str
 
 /* --- all of them -------------------------------------------------------------- */
 
-bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c,
-                        const struct zkl_news *news)
+bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news)
 {
     if (c->turns)
         turns_news(core, c, news);

@@ -19,15 +19,14 @@ void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns);
 
 /* It ends with this code, unless it does already. culprit: the member; news: of it, or NULL. */
-void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
-                    const struct zkl_news *news);
+void zkl_group_fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news);
 void zkl_permits_fail(struct zkl_permits *permits, int code, int number, const char *detail);
 bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member);
 bool zkl_permits_is_in_core(const struct zkl_permits *permits, const struct zkl_contender *c);
 
 /* The only places that assign their states. */
-void zkl_permits_move(struct zkl_core *core, struct zkl_permits *permits,
-                      enum zkl_permits_state to, const char *why);
+void zkl_permits_move(struct zkl_core *core, struct zkl_permits *permits, enum zkl_permits_state to,
+                      const char *why);
 void zkl_turns_move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_state to,
                     const char *why);
 

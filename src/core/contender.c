@@ -66,7 +66,7 @@ static void step_from_grant_on(struct zkl_step *s)
         zkl_in_leaving(s);
         break;
     default:
-        assert(!"an ended contender gets no event"); /* not reached: an ended contender gets no event */
+        assert(!"it has ended"); /* not reached: an ended contender gets no event */
     }
 }
 

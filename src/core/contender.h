@@ -127,11 +127,11 @@ struct zkl_event {
     const char *data; /* borrowed; not terminated */
     size_t data_size;
     int32_t version;
-    int code;   /* enum zkl_error */
-    int reason; /* enum zkl_reason */
-    int number; /* of ZooKeeper's, for messages */
+    int code;                       /* enum zkl_error */
+    int reason;                     /* enum zkl_reason */
+    int number;                     /* of ZooKeeper's, for messages */
     enum zkl_pred_proof pred_proof; /* PRED_FIRED, WATCHED: that nobody is before us any more */
-    bool idle;     /* STAY: nobody is in it */
+    bool idle;                      /* STAY: nobody is in it */
     bool unlisted; /* a create that is sent now most likely needs no list: see alone.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
 };
@@ -224,19 +224,19 @@ struct zkl_contender_machine {
     bool stat_out;
     bool renew_out;
     bool delete_out;
-    bool on_server;       /* node and czxid are known, and nothing said that it is gone */
-    bool maybe_on_server; /* a create's answer was lost and no list has told since */
-    bool suspect;         /* HOLDING, and told so */
-    bool unchecked;       /* heartbeats leave our node out: they would fail by it */
-    bool revoked;         /* somebody asked us to let go */
-    size_t before;        /* WAITING: contenders before us, as the last list said */
-    bool asks;            /* a try that queued so */
-    bool looks_out;       /* HOLDING: others that queue are to be told of */
-    bool contended;       /* some do, or were before us */
-    bool pred_is_next;    /* WAITING: only one contender is before us */
+    bool on_server;                 /* node and czxid are known, and nothing said that it is gone */
+    bool maybe_on_server;           /* a create's answer was lost and no list has told since */
+    bool suspect;                   /* HOLDING, and told so */
+    bool unchecked;                 /* heartbeats leave our node out: they would fail by it */
+    bool revoked;                   /* somebody asked us to let go */
+    size_t before;                  /* WAITING: contenders before us, as the last list said */
+    bool asks;                      /* a try that queued so */
+    bool looks_out;                 /* HOLDING: others that queue are to be told of */
+    bool contended;                 /* some do, or were before us */
+    bool pred_is_next;              /* WAITING: only one contender is before us */
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
-    bool
-        pred_is_plain; /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
+    /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
+    bool pred_is_plain;
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     bool posted;    /* unlock does not wait for the answer: set before START */

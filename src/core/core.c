@@ -101,8 +101,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     /* The machine is the contender's first member: traces go from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
     _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
-                       offsetof(struct zkl_turns, due) == 0 &&
-                       offsetof(struct zkl_batch, due) == 0,
+                       offsetof(struct zkl_turns, due) == 0 && offsetof(struct zkl_batch, due) == 0,
                    "what is due comes first");
 }
 

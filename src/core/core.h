@@ -328,12 +328,12 @@ struct zkl_core {
         bool unknown;
         bool answered; /* over this link */
     } opcodes[ZKL_OPCODES];
-    bool knows_transactions;       /* one was answered in this session */
-    bool is_blamed;                /* of the last link that broke, what was out first is known */
-    size_t chroot_length;          /* set by the driver: it is part of each path there */
+    bool knows_transactions; /* one was answered in this session */
+    bool is_blamed;          /* of the last link that broke, what was out first is known */
+    size_t chroot_length;    /* set by the driver: it is part of each path there */
     struct zkl_due *due[ZKL_DUE_KINDS]; /* to be looked at when the event is over */
-    struct zkl_turns *timed_turns; /* those with a time to be looked at, */
-    int64_t turns_mono_ns;         /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_turns *timed_turns;      /* those with a time to be looked at, */
+    int64_t turns_mono_ns;              /* of which this is the first; INT64_MAX: there is none */
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending nudge, hello;

@@ -77,7 +77,6 @@ static void list_root(struct zkl_core *core, struct zkl_contender *c)
 
 /* --- doing what a contender asks ---------------------------------------- */
 
-
 static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
                  const struct zkl_action *action)
 {
@@ -124,8 +123,7 @@ static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too
 }
 
 /* False: it is not a request. */
-static bool send(struct zkl_core *core, struct zkl_contender *c,
-                 const struct zkl_action *action)
+static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
 {
     switch ((int)action->type) {
     case ZKL_DO_MAKE:
@@ -175,8 +173,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c,
 }
 
 /* False: it is not about watches. */
-static bool watch(struct zkl_core *core, struct zkl_contender *c,
-                  const struct zkl_action *action)
+static bool watch(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
 {
     switch ((int)action->type) {
     case ZKL_DO_LIST_ROOT:
@@ -304,8 +301,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.again_mono_ns = core->again_mono_ns;
     count(core, c, (size_t)-1);
     bool was_there = c->machine.on_server;
-    event.unlisted =
-        zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
+    event.unlisted = zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, c, 1);
     if (!was_there && c->machine.on_server)

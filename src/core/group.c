@@ -143,8 +143,7 @@ void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code)
     zkl_group_touch(core, group);
 }
 
-void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
-                      size_t count)
+void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders, size_t count)
 {
     struct zkl_batch *batch = count > 1 ? zkl_batch_new(count) : NULL;
     for (size_t i = 0; batch && i < count; i++) {

@@ -51,8 +51,7 @@ void zkl_group_release(struct zkl_core *core, struct zkl_time now,
 
 int zkl_group_begin(struct zkl_core *core, struct zkl_group *group);
 void zkl_group_end(struct zkl_core *core, struct zkl_group *group, int code);
-void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders,
-                      size_t count);
+void zkl_group_unlock(struct zkl_core *core, struct zkl_contender *const *contenders, size_t count);
 /* When the event is over: decide. */
 void zkl_group_settle(struct zkl_core *core, struct zkl_group *group);
 

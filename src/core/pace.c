@@ -125,10 +125,11 @@ void zkl_pace_ask_again(struct zkl_core *core)
     else
         core->again_ns = earlier(2 * core->again_ns, most);
     core->again_mono_ns = core->now.mono_ns + core->again_ns;
-    zkl_core_trace(core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
-                                            .from = ZKL_SESSION_CONNECTED,
-                                            .to = ZKL_SESSION_CONNECTED,
-                                            .why = "a server would not do something now: asked again later"});
+    zkl_core_trace(
+        core, (struct zkl_trace){.kind = ZKL_TRACE_SESSION,
+                                 .from = ZKL_SESSION_CONNECTED,
+                                 .to = ZKL_SESSION_CONNECTED,
+                                 .why = "a server would not do something now: asked again later"});
 }
 
 static void ask_again(struct zkl_core *core)

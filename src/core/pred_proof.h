@@ -8,8 +8,8 @@
 
 /* How the predecessor's node went. */
 enum zkl_pred_end {
-    ZKL_PRED_END_UNSURE,    /* it may have gone with its session, and ours with it */
-    ZKL_PRED_END_DELETED,   /* it was deleted in a session that lives, or was in the list and is not there */
+    ZKL_PRED_END_UNSURE, /* it may have gone with its session, and ours with it */
+    ZKL_PRED_END_DELETED, /* it was deleted in a session that lives, or was in the list and is not there */
     ZKL_PRED_END_GIVEN_BACK /* by this client, whose delete was answered; until then it had the lock */
 };
 

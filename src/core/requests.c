@@ -75,10 +75,9 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
     int permits = m->quota.view ? m->quota.view->permits : 0;
     bool numbered = permits > 0 && m->make_length == m->root_length;
     snprintf(text, sizeof text, "%d", permits);
-    send_for(core, c, ZKL_SLOT_CREATE,
-             (struct zkl_request){.kind = ZKL_REQ_MAKE,
-                                  .path = path,
-                                  .data = numbered ? text : NULL});
+    send_for(
+        core, c, ZKL_SLOT_CREATE,
+        (struct zkl_request){.kind = ZKL_REQ_MAKE, .path = path, .data = numbered ? text : NULL});
 }
 
 void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
@@ -94,7 +93,7 @@ void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
 }
 
 void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
-                      enum zkl_request_kind kind)
+                        enum zkl_request_kind kind)
 {
     send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.root});
 }
@@ -116,7 +115,7 @@ void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 }
 
 void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
-                      enum zkl_request_kind kind)
+                        enum zkl_request_kind kind)
 {
     char path[ZKL_NODE_PATH_MAX + 1];
     zkl_core_node_path(c, c->machine.node, path);
@@ -130,7 +129,7 @@ void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 }
 
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
-                        char small[ZKL_NODE_PATH_MAX + 1])
+                          char small[ZKL_NODE_PATH_MAX + 1])
 {
     size_t size = c->machine.root_length + 1 + strlen(name) + 1;
     char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);

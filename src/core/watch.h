@@ -9,7 +9,7 @@
 
 enum zkl_watch_state {
     ZKL_WATCH_PLANNED, /* nobody has asked the server for it yet */
-    ZKL_WATCH_ARMING, /* the arming request is out */
+    ZKL_WATCH_ARMING,  /* the arming request is out */
     ZKL_WATCH_ARMED,
     ZKL_WATCH_REMOVING, /* nobody wants it: the server is told */
 };
@@ -19,11 +19,11 @@ struct zkl_watch {
     uint64_t id;
     enum zkl_watch_state state;
     enum zkl_watch_type type;
-    bool revoked;         /* data watches: what it was armed on asks the node's owner to let go */
-    bool fired;           /* while it was to be removed */
-    bool armed;           /* child watches: by an earlier list, and it has not fired */
-    uint64_t link;        /* data watches: the number of the link that it was armed over */
-    int64_t node_session; /* data watches: the session of what it was armed on */
+    bool revoked;           /* data watches: what it was armed on asks the node's owner to let go */
+    bool fired;             /* while it was to be removed */
+    bool armed;             /* child watches: by an earlier list, and it has not fired */
+    uint64_t link;          /* data watches: the number of the link that it was armed over */
+    int64_t node_session;   /* data watches: the session of what it was armed on */
     uint64_t armed_version; /* of what it was armed on; see zkl_watch_version */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
@@ -31,7 +31,8 @@ struct zkl_watch {
 };
 
 /* Another one after each event that this watch is for, and after what can take its event away: a new ACL. */
-static inline uint64_t zkl_watch_version(const struct zkl_watch *watch, const struct zkl_reply *reply)
+static inline uint64_t zkl_watch_version(const struct zkl_watch *watch,
+                                         const struct zkl_reply *reply)
 {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     bool is_child = watch->type == ZKL_WATCH_CHILD;

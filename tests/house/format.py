@@ -17,8 +17,8 @@ import sys
 VERSION = 14  # Debian 12's
 FOLDERS = ['src', 'include', 'tests', 'examples']
 
-# Not yet: written anew in one go, when nobody works on them. Their files are only counted.
-KNOWN = ['include', 'src/api', 'src/core']
+# Not yet: comments behind fields go above them first, with the headers of 1.0. Its files are only counted.
+KNOWN = ['include']
 
 
 def tool():
