@@ -26,11 +26,13 @@
  * may be made there. An operation takes no thread, but those that say so.
  *
  * zkl_client_open has no twin: with a connect_timeout_ms of 0 it does not wait, and state_fn tells the rest.
+ * Nor have the calls of administration (zkl_inspect, zkl_revoke, zkl_break, zkl_semaphore_set_permits): make them
+ * on a thread of your own.
  */
 #ifndef ZKLOCK_ASYNC_H
 #define ZKLOCK_ASYNC_H
 
-#include <zklock/inspect.h>
+#include <zklock/zklock.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,10 +90,10 @@ ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int cou
  * EINVAL, EFORK, ENOMEM: nothing changed. After close ELOST: released, and there is no callback. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
-/* --- operations that take a thread -------------------------------------- */
+/* --- multi-locks: operations that take a thread -------------------------- */
 
-/* These calls are made of several waits each; until its callback an operation of this part has a thread of its
- * own (ESYSTEM at once if there is none). For many locks at a time the calls above are cheaper. */
+/* These two are made of several waits each; until its callback such an operation has a thread of its own
+ * (ESYSTEM at once if there is none). For many locks at a time the calls above are cheaper. */
 
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner is this operation's: another one that
  * names it is refused (EBUSY), and no thread may use it. At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK, EDEADLK,
@@ -102,18 +104,6 @@ ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *m
                                     zkl_done_fn fn, void *arg, uint64_t *op);
 ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *multi, int *codes,
                                    zkl_done_fn fn, void *arg);
-/* zkl_semaphore_set_permits, zkl_inspect, zkl_revoke and zkl_break. At once: EINVAL, EBADPATH, EBADTIMEOUT,
- * EFOREIGN, ECLOSED, EFORK, ENOMEM, ESYSTEM. */
-ZKL_API int zkl_semaphore_set_permits_async(struct zkl_semaphore *semaphore, int permits,
-                                            const struct zkl_wait *wait, zkl_done_fn fn, void *arg,
-                                            uint64_t *op);
-ZKL_API int zkl_inspect_async(struct zkl_client *client, const char *path, int64_t timeout_ms,
-                              const struct zkl_inspection **inspection, zkl_done_fn fn, void *arg);
-ZKL_API int zkl_revoke_async(struct zkl_client *client, const char *node_path,
-                             const struct zkl_wait *wait, unsigned flags, zkl_done_fn fn, void *arg,
-                             uint64_t *op);
-ZKL_API int zkl_break_async(struct zkl_client *client, const char *node_path, uint64_t czxid,
-                            unsigned flags, int64_t timeout_ms, zkl_done_fn fn, void *arg);
 
 /* --- the client's end --------------------------------------------------- */
 

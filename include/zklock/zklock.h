@@ -212,10 +212,6 @@ enum zkl_client_state {
 typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_state state,
                                     void *arg);
 
-/* One line of text without a newline, no credential in it. Same thread and rules as
- * zkl_client_state_fn. */
-typedef void (*zkl_log_fn)(const char *line, void *arg);
-
 enum zkl_log_level {
     ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
     ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
@@ -253,11 +249,20 @@ struct zkl_log_event {
     int reason;            /* enum zkl_reason */
     uint64_t token;
     uint64_t dropped;    /* so many events are missing here: the callback is slow */
-    const char *message; /* all of it as one line, as for zkl_log_fn */
+    const char *message; /* all of it as one line of text, without a newline */
 };
 
-/* Same thread and rules as zkl_client_state_fn. */
-typedef void (*zkl_log_event_fn)(const struct zkl_log_event *event, void *arg);
+/* Runs on the same thread, by the same rules, as zkl_client_state_fn. To print one line a message:
+ *
+ *     static void print_line(const struct zkl_log_event *event, void *file)
+ *     {
+ *         fprintf(file, "%s\n", event->message);
+ *     }
+ *     ...
+ *     options.log_fn = print_line;
+ *     options.log_arg = stderr;
+ */
+typedef void (*zkl_log_fn)(const struct zkl_log_event *event, void *arg);
 
 enum zkl_acl {
     ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
@@ -284,10 +289,8 @@ struct zkl_client_options {
     const char *owner;           /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
     void *state_arg;
-    zkl_log_fn log_fn; /* each decision; NULL: silent */
+    zkl_log_fn log_fn; /* what is of log_level or worse; NULL: silent */
     void *log_arg;
-    zkl_log_event_fn log_event_fn; /* what is of log_level or worse; NULL: silent */
-    void *log_event_arg;
     enum zkl_log_level log_level; /* 0: ZKL_LOG_INFO */
     char *errbuf;                 /* gets open's failure in words; may be NULL */
     size_t errbuf_size;

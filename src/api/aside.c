@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The twins of calls that are made of several waits: each is that very call, on a thread made for it. */
+ * The twins of a multi-lock's calls, which are made of several waits: each is that very call, on a thread made for
+ * it. */
 #include <zklock/async.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "checks.h"
 #include "error.h"
@@ -15,45 +15,13 @@ struct aside {
     struct zkl_op op; /* first */
     pthread_t thread;
     int (*call)(struct aside *a);
-    struct zkl_owner *owner;   /* which it has for itself; NULL: it needs none */
+    struct zkl_owner *owner;   /* which it has for itself */
     struct zkl_cancel *cancel; /* ends the call; NULL: nothing does */
     struct zkl_wait wait;
-    int64_t timeout_ms;
-    unsigned flags;
-    uint64_t czxid;
-    int permits;
     struct zkl_multi *multi;
-    struct zkl_semaphore *semaphore;
-    struct zkl_grant *grants; /* the caller's, as the next two */
+    struct zkl_grant *grants; /* the caller's, as the next */
     int *codes;
-    const struct zkl_inspection **inspection;
-    char path[]; /* a copy */
 };
-
-/* --- the handle, which is in use from the start to the callback --------- */
-
-static void count_user(const struct aside *a, size_t by)
-{
-    if (!a->semaphore)
-        return;
-    zkl_driver_lock(a->op.client->driver);
-    a->semaphore->base.uses += by;
-    zkl_driver_unlock(a->op.client->driver);
-}
-
-static void use(struct aside *a)
-{
-    if (a->multi)
-        zkl_multi_use(a->multi);
-    count_user(a, 1);
-}
-
-static void put(struct aside *a)
-{
-    if (a->multi)
-        zkl_multi_put(a->multi);
-    count_user(a, (size_t)-1);
-}
 
 /* --- the thread --------------------------------------------------------- */
 
@@ -79,9 +47,8 @@ static int finish(struct zkl_op *op, int rc)
 {
     struct aside *a = (struct aside *)op;
     pthread_join(a->thread, NULL);
-    if (a->owner)
-        zkl_owner_make_idle(a->owner);
-    put(a);
+    zkl_owner_make_idle(a->owner);
+    zkl_multi_put(a->multi); /* which was in use from the start on */
     zkl_cancel_free(a->cancel);
     return rc == 0 ? 0 : zkl_fail(rc, "of the operation");
 }
@@ -104,16 +71,16 @@ static void *run(void *arg)
 
 /* --- starting it -------------------------------------------------------- */
 
-/* NULL: no memory. path may be NULL. */
-static struct aside *new_aside(struct zkl_client *client, int (*call)(struct aside *a),
-                               const char *path, zkl_done_fn fn, void *arg)
+/* NULL: no memory. */
+static struct aside *new_aside(struct zkl_owner *owner, struct zkl_multi *multi,
+                               int (*call)(struct aside *a), zkl_done_fn fn, void *arg)
 {
-    size_t length = path ? strlen(path) : 0;
-    struct aside *a = zkl_op_new(sizeof *a + length + 1, client, &kind, fn, arg);
+    struct aside *a = zkl_op_new(sizeof *a, zkl_multi_client(multi), &kind, fn, arg);
     if (!a)
         return NULL;
     a->call = call;
-    memcpy(a->path, path ? path : "", length);
+    a->owner = owner;
+    a->multi = multi;
     return a;
 }
 
@@ -151,21 +118,18 @@ static int start(struct aside *a, int rc, uint64_t *id, const char *call)
 {
     if (!a)
         return zkl_fail(ZKL_ENOMEM, "%s", call);
-    if (rc == 0 && a->owner && !zkl_owner_make_busy(a->owner)) {
-        a->owner = NULL;
+    if (rc == 0 && !zkl_owner_make_busy(a->owner))
         rc = zkl_fail(ZKL_EBUSY, "%s: another multi-lock's operation has the owner", call);
-    }
     if (rc == 0) {
-        use(a);
+        zkl_multi_use(a->multi);
         zkl_driver_lock(a->op.client->driver);
         rc = begin_locked(a, id);
         zkl_driver_unlock(a->op.client->driver);
         if (rc == 0)
             return 0;
-        put(a);
+        zkl_multi_put(a->multi);
         zkl_fail(rc, "%s: it was not begun", call);
-        if (a->owner)
-            zkl_owner_make_idle(a->owner);
+        zkl_owner_make_idle(a->owner);
     }
     zkl_cancel_free(a->cancel);
     zkl_op_free(&a->op);
@@ -206,10 +170,8 @@ int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
     rc = zkl_multi_check_members(multi);
     zkl_owner_use(before);
     if (rc == 0) {
-        struct aside *a = new_aside(zkl_multi_client(multi), call_multi_acquire, NULL, fn, arg);
+        struct aside *a = new_aside(owner, multi, call_multi_acquire, fn, arg);
         if (a) {
-            a->multi = multi;
-            a->owner = owner;
             a->grants = grants;
             rc = take_wait(a, wait);
         }
@@ -250,129 +212,13 @@ int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *multi, int
     rc = zkl_multi_check_unlock(multi, call, false);
     zkl_owner_use(before);
     if (rc == 0) {
-        struct aside *a = new_aside(zkl_multi_client(multi), call_multi_unlock, NULL, fn, arg);
-        if (a) {
-            a->multi = multi;
-            a->owner = owner;
+        struct aside *a = new_aside(owner, multi, call_multi_unlock, fn, arg);
+        if (a)
             a->codes = codes;
-        }
         rc = start(a, 0, NULL, call);
     }
     if (rc == ZKL_ECLOSED) /* nothing is to be waited for, and there will be no callback */
         rc = unlock_closed(owner, multi, codes);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-/* --- questions ---------------------------------------------------------- */
-
-static int call_set_permits(struct aside *a)
-{
-    return zkl_semaphore_set_permits(a->semaphore, a->permits, &a->wait);
-}
-
-int zkl_semaphore_set_permits_async(struct zkl_semaphore *semaphore, int permits,
-                                    const struct zkl_wait *wait, zkl_done_fn fn, void *arg,
-                                    uint64_t *op)
-{
-    static const char call[] = "zkl_semaphore_set_permits_async";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = check_fn(fn, call);
-    if (rc == 0)
-        rc = zkl_semaphore_check_set(semaphore, permits, wait, call, false);
-    if (rc == 0)
-        rc = zkl_cancel_check(wait->cancel, call);
-    if (rc != 0)
-        return rc;
-    int shield = zkl_shield();
-    struct aside *a = new_aside(semaphore->base.client, call_set_permits, NULL, fn, arg);
-    if (a) {
-        a->semaphore = semaphore;
-        a->permits = permits;
-        rc = take_wait(a, wait);
-    }
-    rc = start(a, rc, op, call);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int call_inspect(struct aside *a)
-{
-    return zkl_inspect(a->op.client, a->path, a->timeout_ms, a->inspection);
-}
-
-int zkl_inspect_async(struct zkl_client *client, const char *path, int64_t timeout_ms,
-                      const struct zkl_inspection **inspection, zkl_done_fn fn, void *arg)
-{
-    static const char call[] = "zkl_inspect_async";
-    int rc = check_fn(fn, call);
-    if (rc == 0)
-        rc = zkl_inspect_check(client, path, timeout_ms, inspection, call, false);
-    if (rc != 0)
-        return rc;
-    int shield = zkl_shield();
-    struct aside *a = new_aside(client, call_inspect, path, fn, arg);
-    if (a) {
-        a->timeout_ms = timeout_ms;
-        a->inspection = inspection;
-    }
-    rc = start(a, 0, NULL, call);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int call_revoke(struct aside *a)
-{
-    return zkl_revoke(a->op.client, a->path, &a->wait, a->flags);
-}
-
-int zkl_revoke_async(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
-                     unsigned flags, zkl_done_fn fn, void *arg, uint64_t *op)
-{
-    static const char call[] = "zkl_revoke_async";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = check_fn(fn, call);
-    if (rc == 0)
-        rc = zkl_revoke_check(client, node_path, wait, flags, call, false);
-    if (rc != 0)
-        return rc;
-    int shield = zkl_shield();
-    struct aside *a = new_aside(client, call_revoke, node_path, fn, arg);
-    if (a) {
-        a->flags = flags;
-        rc = take_wait(a, wait);
-    }
-    rc = start(a, rc, op, call);
-    zkl_shield_end(shield);
-    return rc;
-}
-
-static int call_break(struct aside *a)
-{
-    return zkl_break(a->op.client, a->path, a->czxid, a->flags, a->timeout_ms);
-}
-
-int zkl_break_async(struct zkl_client *client, const char *node_path, uint64_t czxid,
-                    unsigned flags, int64_t timeout_ms, zkl_done_fn fn, void *arg)
-{
-    static const char call[] = "zkl_break_async";
-    int rc = check_fn(fn, call);
-    if (rc == 0)
-        rc = zkl_break_check(client, node_path, flags, timeout_ms, call, false);
-    if (rc != 0)
-        return rc;
-    int shield = zkl_shield();
-    struct aside *a = new_aside(client, call_break, node_path, fn, arg);
-    if (a) {
-        a->czxid = czxid;
-        a->flags = flags;
-        a->timeout_ms = timeout_ms;
-    }
-    rc = start(a, 0, NULL, call);
     zkl_shield_end(shield);
     return rc;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a call that waits and its twin in async.h refuse alike, before anything is begun: 0, or what is wrong with
- * the arguments, said for call; if it blocks also with the thread. */
+ * What a multi-lock's calls and their twins in async.h refuse alike, before anything is begun: 0, or what is wrong
+ * with the arguments, said for call; if it blocks also with the thread. */
 #ifndef ZKL_API_CHECKS_H
 #define ZKL_API_CHECKS_H
 
 #include <stdbool.h>
 
-#include <zklock/inspect.h>
+#include <zklock/zklock.h>
 
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                             const struct zkl_grant *grants, const char *call, bool blocks);
@@ -20,13 +20,5 @@ int zkl_multi_unlock_checked(struct zkl_multi *multi, int *codes);
 void zkl_multi_use(struct zkl_multi *multi);
 void zkl_multi_put(struct zkl_multi *multi);
 struct zkl_client *zkl_multi_client(const struct zkl_multi *multi);
-int zkl_semaphore_check_set(struct zkl_semaphore *semaphore, int permits,
-                            const struct zkl_wait *wait, const char *call, bool blocks);
-int zkl_inspect_check(struct zkl_client *client, const char *path, int64_t timeout_ms,
-                      const struct zkl_inspection **inspection, const char *call, bool blocks);
-int zkl_revoke_check(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
-                     unsigned flags, const char *call, bool blocks);
-int zkl_break_check(struct zkl_client *client, const char *node_path, unsigned flags,
-                    int64_t timeout_ms, const char *call, bool blocks);
 
 #endif

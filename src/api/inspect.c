@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/listing.h"
-#include "checks.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "question.h"
@@ -419,9 +418,10 @@ static int inspect(struct zkl_client *client, const char *path, int64_t timeout_
     return rc;
 }
 
-int zkl_inspect_check(struct zkl_client *client, const char *path, int64_t timeout_ms,
-                      const struct zkl_inspection **inspection, const char *call, bool blocks)
+static int check(struct zkl_client *client, const char *path, int64_t timeout_ms,
+                 const struct zkl_inspection **inspection)
 {
+    static const char call[] = "zkl_inspect";
     if (!client || !path || !inspection)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
                         !client ? "client" : (!path ? "path" : "inspection"));
@@ -430,13 +430,13 @@ int zkl_inspect_check(struct zkl_client *client, const char *path, int64_t timeo
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
     if (zkl_check_ms(timeout_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
-    return zkl_question_check(client, call, blocks);
+    return zkl_question_check(client, call);
 }
 
 int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                 const struct zkl_inspection **inspection)
 {
-    int rc = zkl_inspect_check(client, path, timeout_ms, inspection, "zkl_inspect", true);
+    int rc = check(client, path, timeout_ms, inspection);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -54,18 +54,6 @@ static enum zkl_log_level level_of_hold(int state)
 
 /* --- the queue ---------------------------------------------------------- */
 
-/* What the simpler of the two callbacks gets. */
-static bool is_line(enum zkl_log_kind kind)
-{
-    return kind <= ZKL_LOG_PERMITS || kind == ZKL_LOG_DROPPED || kind == ZKL_LOG_RESOLVER;
-}
-
-static bool is_wanted(const struct zkl_log *log, const struct zkl_log_event *event)
-{
-    return (log->line_fn && is_line(event->kind)) ||
-           (log->event_fn && (int)event->level <= log->level);
-}
-
 static struct zkl_log_record *new_record(const struct zkl_log_event *event)
 {
     size_t path_size = strlen(event->path) + 1, node_size = strlen(event->node) + 1;
@@ -85,7 +73,7 @@ static void enqueue(struct zkl_client *client, struct zkl_log_event event,
                     const struct zkl_trace *trace)
 {
     struct zkl_log *log = &client->log;
-    if (!is_wanted(log, &event))
+    if ((int)event.level > log->level)
         return;
     event.size = sizeof event;
     event.time_ns = client->driver->core.now.mono_ns;
@@ -229,14 +217,13 @@ static void deliver(const struct zkl_log *log, const struct zkl_log_record *reco
     struct zkl_log_event event = record->event;
     format(record, line, sizeof line);
     event.message = line;
-    if (log->line_fn && is_line(event.kind))
-        log->line_fn(line, log->line_arg);
-    if (log->event_fn && (int)event.level <= log->level)
-        log->event_fn(&event, log->event_arg);
+    log->fn(&event, log->arg);
 }
 
 static void deliver_dropped(const struct zkl_log *log, uint64_t dropped)
 {
+    if (log->level < ZKL_LOG_WARNING)
+        return;
     struct zkl_log_record record = {.event = new_event(ZKL_LOG_DROPPED, ZKL_LOG_WARNING)};
     record.event.size = sizeof record.event;
     record.event.time_ns = zkl_clock_mono_ns();
@@ -269,10 +256,8 @@ static void run(struct zkl_note *note)
 void zkl_log_init(struct zkl_client *client, const struct zkl_client_options *o)
 {
     struct zkl_log *log = &client->log;
-    log->line_fn = o->log_fn;
-    log->line_arg = o->log_arg;
-    log->event_fn = o->log_event_fn;
-    log->event_arg = o->log_event_arg;
+    log->fn = o->log_fn;
+    log->arg = o->log_arg;
     log->level = o->log_level ? (int)o->log_level : ZKL_LOG_INFO;
     log->note.run = run;
     log->note.owner = client;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The log: what the core and the holds tell, queued for the dispatch thread, and given there to the two
- * callbacks, as an event and as a line. */
+ * The log: what the core and the holds tell, queued for the dispatch thread, and given there to the callback, as an
+ * event in which it stands as one line, too. */
 #ifndef ZKL_API_LOG_H
 #define ZKL_API_LOG_H
 
@@ -15,16 +15,14 @@ struct zkl_hold;
 
 struct zkl_log {
     /* Not changed after the opening. */
-    zkl_log_fn line_fn;
-    void *line_arg;
-    zkl_log_event_fn event_fn;
-    void *event_arg;
-    int level; /* of what event_fn gets */
+    zkl_log_fn fn;
+    void *arg;
+    int level; /* of what fn gets */
     /* Under the driver's mutex. */
     struct zkl_note note;
     struct zkl_log_record *records[ZKL_LOG_RECORDS];
     size_t count;
-    uint64_t dropped;       /* since the callbacks were told of it last, */
+    uint64_t dropped;       /* since the callback was told of it last, */
     uint64_t dropped_total; /* and since the client was opened */
 };
 
@@ -32,7 +30,7 @@ void zkl_log_init(struct zkl_client *client, const struct zkl_client_options *op
 void zkl_log_fini(struct zkl_client *client);
 static inline bool zkl_log_is_on(const struct zkl_log *log)
 {
-    return log->line_fn || log->event_fn;
+    return log->fn != NULL;
 }
 
 /* With the mutex, and if it is on. */

@@ -7,11 +7,10 @@
 #include "driver/clock.h"
 #include "error.h"
 
-int zkl_question_check(const struct zkl_client *client, const char *call, bool blocks)
+int zkl_question_check(const struct zkl_client *client, const char *call)
 {
     int rc = zkl_client_check(client, true, call);
-    return rc == 0 && blocks && zkl_driver_in_callback() ? zkl_fail(ZKL_EINCALLBACK, "%s", call)
-                                                         : rc;
+    return rc == 0 && zkl_driver_in_callback() ? zkl_fail(ZKL_EINCALLBACK, "%s", call) : rc;
 }
 
 /* --- answers ------------------------------------------------------------ */

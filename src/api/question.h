@@ -40,8 +40,8 @@ static inline struct zkl_question zkl_question_of(enum zkl_request_kind kind, co
 {
     return (struct zkl_question){.query = {.kind = kind, .path = path}};
 }
-/* 0, or why call can't be made with this client (EFORK, ECLOSED) or, if it blocks, here (EINCALLBACK). */
-int zkl_question_check(const struct zkl_client *client, const char *call, bool blocks);
+/* 0, or why call can't be made with this client (EFORK, ECLOSED) or here (EINCALLBACK). */
+int zkl_question_check(const struct zkl_client *client, const char *call);
 /* Free what the answers hold; the same may be asked again. */
 void zkl_question_clear(struct zkl_question *questions, size_t count);
 

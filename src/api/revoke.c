@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "checks.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "question.h"
@@ -32,7 +31,7 @@ static bool is_contender(const char *path)
     return zkl_name_recognise(name, &naming, &place) || zkl_name_parse(name, &permit, &place);
 }
 
-static int check(const struct attempt *a, bool blocks)
+static int check(const struct attempt *a)
 {
     if (!a->client || !a->path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", a->call, a->client ? "node_path" : "client");
@@ -41,7 +40,7 @@ static int check(const struct attempt *a, bool blocks)
     const char *fault = zkl_node_path_fault(a->path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", a->path, fault);
-    int rc = zkl_question_check(a->client, a->call, blocks);
+    int rc = zkl_question_check(a->client, a->call);
     if (rc != 0)
         return rc;
     if (!(a->flags & ZKL_FORCE) && !is_contender(a->path))
@@ -152,20 +151,11 @@ static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
     return rc;
 }
 
-int zkl_break_check(struct zkl_client *client, const char *node_path, unsigned flags,
-                    int64_t timeout_ms, const char *call, bool blocks)
-{
-    struct attempt a = {.call = call, .client = client, .path = node_path, .flags = flags};
-    if (zkl_check_ms(timeout_ms, call) != 0)
-        return ZKL_EBADTIMEOUT;
-    return check(&a, blocks);
-}
-
 int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, unsigned flags,
               int64_t timeout_ms)
 {
     struct attempt a = {.call = "zkl_break", .client = client, .path = node_path, .flags = flags};
-    int rc = zkl_break_check(client, node_path, flags, timeout_ms, a.call, true);
+    int rc = zkl_check_ms(timeout_ms, a.call) == 0 ? check(&a) : ZKL_EBADTIMEOUT;
     if (rc != 0)
         return rc;
     a.deadline = zkl_clock_mono_ns() + timeout_ms * MS;
@@ -243,14 +233,6 @@ static int check_wait(const struct zkl_wait *wait, const char *call)
     return zkl_cancel_check(wait->cancel, call);
 }
 
-int zkl_revoke_check(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
-                     unsigned flags, const char *call, bool blocks)
-{
-    struct attempt a = {.call = call, .client = client, .path = node_path, .flags = flags};
-    int rc = check_wait(wait, call);
-    return rc == 0 ? check(&a, blocks) : rc;
-}
-
 int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
                unsigned flags)
 {
@@ -263,7 +245,9 @@ int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zk
                         .flags = flags,
                         .deadline = wait->deadline_ns,
                         .cancel = wait->cancel};
-    int rc = zkl_revoke_check(client, node_path, wait, flags, a.call, true);
+    int rc = check_wait(wait, a.call);
+    if (rc == 0)
+        rc = check(&a);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

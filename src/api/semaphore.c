@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ask.h"
-#include "checks.h"
 #include "counts.h"
 #include "error.h"
 #include "question.h"
@@ -292,12 +291,12 @@ static int do_set_permits(struct zkl_semaphore *semaphore, int permits, const st
     return 0;
 }
 
-int zkl_semaphore_check_set(struct zkl_semaphore *semaphore, int permits,
-                            const struct zkl_wait *wait, const char *call, bool blocks)
+static int check_set(struct zkl_semaphore *semaphore, int permits, const struct zkl_wait *wait)
 {
+    static const char call[] = "zkl_semaphore_set_permits";
     if (!semaphore)
         return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
-    int rc = zkl_wait_check(wait, semaphore->base.client, call, blocks);
+    int rc = zkl_wait_check(wait, semaphore->base.client, call, true);
     if (rc == 0 && (permits < 1 || permits > ZKL_PERMITS_MAX))
         rc = zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 1 to %d", call, permits, ZKL_PERMITS_MAX);
     return rc;
@@ -309,7 +308,7 @@ int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
     struct zkl_wait forever = ZKL_WAIT_INIT;
     if (!wait)
         wait = &forever;
-    int rc = zkl_semaphore_check_set(semaphore, permits, wait, "zkl_semaphore_set_permits", true);
+    int rc = check_set(semaphore, permits, wait);
     if (rc == 0)
         rc = zkl_wait_check_over(wait, semaphore->path->path);
     if (rc != 0)

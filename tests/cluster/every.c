@@ -151,7 +151,6 @@ static void ignore(int code, void *arg)
 
 static void call_asynchronously(struct every *e, enum every_where where)
 {
-    static const struct zkl_inspection *seen;
     struct zkl_wait over = ZKL_WAIT_INIT;
     struct zkl_permit *permit;
     struct zkl_owner *own = NULL;
@@ -171,11 +170,6 @@ static void call_asynchronously(struct every *e, enum every_where where)
          ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_multi_unlock_async(e->owner, e->multi, NULL, ignore, NULL), ZKL_ENOTOWNER);
     LOCAL(zkl_multi_acquire_async(e->owner, e->multi, &over, NULL, ignore, NULL, NULL), 0);
-    LOCAL(zkl_semaphore_set_permits_async(e->semaphore, 2, &over, ignore, NULL, NULL), 0);
-    LOCAL(zkl_inspect_async(e->client, "/every", 0, &seen, ignore, NULL), 0);
-    LOCAL(zkl_revoke_async(e->client, "/every/foreign", &over, 0, ignore, NULL, NULL),
-          ZKL_EFOREIGN);
-    LOCAL(zkl_break_async(e->client, "/every/gone/lock-0000000001", 0, 0, 0, ignore, NULL), 0);
     SAYS(zkl_client_close_async(e->client, where == EVERY_CALLBACK ? NULL : ignore, NULL),
          ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_op_cancel(e->client, 0), 0);

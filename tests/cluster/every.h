@@ -7,6 +7,7 @@
 #include "cluster.h"
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 

@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
@@ -116,10 +117,6 @@ static void try_operations(void)
     try(zkl_permit_release_async, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_multi_acquire_async, (NULL, NULL, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_multi_unlock_async, (NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
-    try(zkl_semaphore_set_permits_async, (NULL, 1, NULL, NULL, NULL, NULL), ZKL_EINVAL);
-    try(zkl_inspect_async, (NULL, NULL, 0, NULL, NULL, NULL), ZKL_EINVAL);
-    try(zkl_revoke_async, (NULL, NULL, NULL, 0, NULL, NULL, NULL), ZKL_EINVAL);
-    try(zkl_break_async, (NULL, NULL, 0, 0, 0, NULL, NULL), ZKL_EINVAL);
     try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
     try(zkl_client_close_async, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_client_event_fd, (NULL), ZKL_EINVAL);

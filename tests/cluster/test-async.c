@@ -239,18 +239,15 @@ static void a_handle_may_go_before_the_callback(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: what an operation with a thread is about is in use from its start on, not from when the thread gets
- * to it. */
+/* Goal: a multi-lock is in use from the start of an operation on, not from when its thread gets to it. */
 static void what_a_thread_is_to_use_is_in_use(void **state)
 {
     struct scene s = scene_open("use");
     struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
-    struct zkl_semaphore *semaphore = NULL;
     struct zkl_multi *multi = NULL;
     struct done done = {0};
 
     (void)state;
-    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("use"), 1, NULL));
     check_ok(zkl_multi_new(&multi, s.client, members, 1));
     check_ok(async_lock(s.b, s.mutex));
     for (int i = 0; i < 50; i++) {
@@ -259,16 +256,8 @@ static void what_a_thread_is_to_use_is_in_use(void **state)
         check_num(zkl_multi_free(multi), ==, ZKL_EBUSY);
         check_ok(zkl_op_cancel(s.client, op));
         check_num(done_code(&done), ==, ZKL_ECANCELED);
-        /* A server that stands still: the operation can't end before it is looked at. */
-        check_ok(kill(zks_pid(server, 0), SIGSTOP));
-        check_ok(zkl_semaphore_set_permits_async(semaphore, 2, NULL, note_done, &done, NULL));
-        int freed = zkl_semaphore_free(semaphore);
-        check_ok(kill(zks_pid(server, 0), SIGCONT));
-        check_num(freed, ==, ZKL_EBUSY);
-        check_ok(done_code(&done));
     }
     check_ok(async_unlock(s.b, s.mutex));
-    check_ok(zkl_semaphore_free(semaphore));
     check_ok(zkl_multi_free(multi));
     scene_close(&s);
 }
@@ -602,57 +591,6 @@ static void an_owner_has_a_multi_lock(void **state)
     scene_close(&s);
 }
 
-/* Goal: what is asked about locks, and done to them, is asked and done by operations too, and ends with the
- * client at the latest. */
-static void questions_are_operations_too(void **state)
-{
-    struct scene s = scene_open("asked");
-    const struct zkl_inspection *seen = NULL;
-    struct zkl_semaphore *semaphore = NULL;
-    struct done done = {0}, other = {0};
-    char node[200];
-    uint64_t op = 0;
-
-    (void)state;
-    check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("number"), 1, NULL));
-    check_ok(zkl_semaphore_set_permits_async(semaphore, 7, NULL, note_done, &done, &op));
-    check_ok(done_code(&done));
-    check_num(zkl_semaphore_permits(semaphore), ==, 7);
-    check_num(zkl_semaphore_set_permits_async(semaphore, 0, NULL, note_done, &done, NULL), ==,
-              ZKL_EINVAL);
-    check_ok(async_lock(s.a, s.mutex));
-    check_ok(zkl_inspect_async(s.client, s.path, WAIT_MS, &seen, note_done, &done));
-    check_ok(done_code(&done));
-    check_num(seen->count, ==, 1);
-    snprintf(node, sizeof node, "%s", seen->entries[0].node_path);
-    zkl_inspection_free(seen);
-    check_num(zkl_inspect_async(s.client, "x", WAIT_MS, &seen, note_done, &done), ==, ZKL_EBADPATH);
-    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &done, &op));
-    check_ok(zkl_op_cancel(s.client, op));
-    check_num(done_code(&done), ==, ZKL_ECANCELED);
-    check_ok(zkl_break_async(s.client, node, 1, 0, WAIT_MS, note_done, &done));
-    check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
-    check_true(strstr(done.detail, "another one") != NULL);
-    check_num(done_code(&done), ==, ZKL_ENONODE);
-    check_num(zkl_break_async(s.client, "/x/y", 0, 0, WAIT_MS, note_done, &done), ==, ZKL_EFOREIGN);
-    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &other, NULL));
-    check_ok(zkl_break_async(s.client, node, 0, 0, WAIT_MS, note_done, &done));
-    check_ok(done_code(&done));
-    int asked = done_code(&other); /* the two go on threads of their own */
-    check_true(asked == 0 || asked == ZKL_ENONODE);
-    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
-    check_ok(async_lock(s.a, s.mutex));
-    zkl_owner_use(s.a);
-    check_num(zkl_mutex_node_path(s.mutex, node, sizeof node), >, 0);
-    zkl_owner_use(NULL);
-    check_ok(zkl_revoke_async(s.client, node, NULL, 0, note_done, &done, NULL));
-    check_ok(zkl_client_close(s.client, WAIT_MS));
-    check_num(done_code(&done), ==, ZKL_ECLOSED);
-    check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
-    check_ok(zkl_semaphore_free(semaphore));
-    scene_close(&s);
-}
-
 /* --- callbacks ------------------------------------------------------------------------------- */
 
 #define LINKS 50
@@ -881,7 +819,6 @@ int main(int argc, char **argv)
         cluster_test(an_owner_has_both_halves),
         cluster_test(permits_are_acquired_and_released),
         cluster_test(an_owner_has_a_multi_lock),
-        cluster_test(questions_are_operations_too),
         cluster_test(a_callback_starts_the_next),
         cluster_test(an_event_loop_has_its_callbacks),
         cluster_test(what_is_left_of_a_loop_is_run),

@@ -214,9 +214,9 @@ static void on_client_state(struct zkl_client *client, enum zkl_client_state sta
     make_calls(arg);
 }
 
-static void on_line(const char *line, void *arg)
+static void on_event(const struct zkl_log_event *event, void *arg)
 {
-    (void)line;
+    (void)event;
     make_calls(arg);
 }
 
@@ -226,9 +226,9 @@ static void check_calls(struct within *w)
     every_check(&w->every);
 }
 
-static void cause_a_line(struct within *w)
+static void cause_an_event(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("line"));
+    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("event"));
 
     w->go = true;
     check_ok(zkl_mutex_lock(other));
@@ -293,6 +293,7 @@ static void open_within(struct within *w, struct proxy *proxy, zkl_client_state_
     options.servers = cluster_servers(proxy_address(proxy));
     options.state_fn = state_fn;
     options.log_fn = log_fn;
+    options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = w;
     every_hold(&w->every, cluster_client_with(&options));
 }
@@ -319,8 +320,8 @@ static void every_call_in_every_callback(void **state)
     lose_a_permit(&w);
     close_within(&w);
 
-    open_within(&w, proxy, NULL, on_line);
-    cause_a_line(&w);
+    open_within(&w, proxy, NULL, on_event);
+    cause_an_event(&w);
     close_within(&w);
 
     open_within(&w, proxy, on_client_state, NULL);

@@ -258,9 +258,9 @@ static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void **st
     cluster_free(client, mutex);
 }
 
-static void on_line(const char *line, void *told)
+static void on_event(const struct zkl_log_event *event, void *told)
 {
-    if (strstr(line, WORD))
+    if (strstr(event->message, WORD))
         *(int *)told = 1;
 }
 
@@ -278,7 +278,8 @@ static void a_refused_credential_is_not_told(void **state)
     options.auth_file = file_of(CREDENTIAL);
     options.errbuf = why;
     options.errbuf_size = sizeof why;
-    options.log_fn = on_line;
+    options.log_fn = on_event;
+    options.log_level = ZKL_LOG_DEBUG;
     options.log_arg = &told;
     check_fails(zkl_client_open(&client, &options), ZKL_EAUTH, "zkl_client_open");
     check_text(why, zkl_error_detail());

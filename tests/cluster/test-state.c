@@ -33,8 +33,9 @@ static void on_state(struct zkl_client *client, enum zkl_client_state state, voi
 #define USER "alice"
 #define PASSWORD "0penSesame"
 
-static void on_line(const char *line, void *arg)
+static void on_event(const struct zkl_log_event *event, void *arg)
 {
+    const char *line = event->message;
     struct diary *diary = arg;
 
     pthread_mutex_lock(&diary->mu);
@@ -89,7 +90,8 @@ static void states_and_lines_through_a_clients_life(void **state)
     options.auth_scheme = "digest";
     options.auth_credential = USER ":" PASSWORD;
     options.state_fn = on_state;
-    options.log_fn = on_line;
+    options.log_fn = on_event;
+    options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = &diary;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, path);
@@ -125,7 +127,8 @@ static void a_refused_credential_is_final(void **state)
     options.auth_scheme = "nonsense";
     options.auth_credential = USER ":" PASSWORD;
     options.state_fn = on_state;
-    options.log_fn = on_line;
+    options.log_fn = on_event;
+    options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = &diary;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, "/refused");
@@ -161,12 +164,6 @@ static void slow_state(struct zkl_client *client, enum zkl_client_state state, v
     take_time(late);
 }
 
-static void slow_line(const char *line, void *late)
-{
-    (void)line;
-    take_time(late);
-}
-
 static void slow_event(const struct zkl_log_event *event, void *late)
 {
     (void)event;
@@ -179,10 +176,9 @@ static void check_none_is_late(struct zkl_client_options options, int code)
     struct zkl_client *client = NULL;
 
     options.state_fn = slow_state;
-    options.log_fn = slow_line;
-    options.log_event_fn = slow_event;
+    options.log_fn = slow_event;
     options.log_level = ZKL_LOG_DEBUG;
-    options.state_arg = options.log_arg = options.log_event_arg = &late;
+    options.state_arg = options.log_arg = &late;
     check_num(zkl_client_open(&client, &options), ==, code);
     late.returned = true;
     net_nap_ms(200); /* would do for what comes behind it */

@@ -153,35 +153,6 @@ static void no_memory_for_a_multi_lock_of_an_operation(void **state)
     check_ok(zkl_mutex_free(other));
 }
 
-static bool ask_all(struct stage *s, int n, int count)
-{
-    static const char gone[] = "/alloc/a/b/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
-    const struct zkl_inspection *seen = NULL;
-    struct done done = {0};
-
-    alloc_arm(n, count);
-    check_freed(
-        ended(&done, zkl_semaphore_set_permits_async(semaphore, 3, NULL, note_done, &done, NULL)));
-    check_freed(
-        ended(&done, zkl_inspect_async(s->client, alloc_path, WAIT_MS, &seen, note_done, &done)));
-    int rc = ended(&done, zkl_revoke_async(s->client, gone, NULL, 0, note_done, &done, NULL));
-    check_true(rc == ZKL_ENONODE || alloc_refused(rc));
-    rc = ended(&done, zkl_break_async(s->client, gone, 0, 0, WAIT_MS, note_done, &done));
-    check_true(rc == ZKL_ENONODE || alloc_refused(rc));
-    bool struck = alloc_disarm();
-    zkl_inspection_free(seen);
-    return struck;
-}
-
-static void no_memory_for_a_question(void **state)
-{
-    struct stage *s = *state;
-
-    check_ok(zkl_semaphore_new(&semaphore, s->client, "/alloc/number", 0, NULL));
-    alloc_play(s, ask_all);
-    check_ok(zkl_semaphore_free(semaphore));
-}
-
 /* The descriptor of an event loop, and running callbacks, ask for none. */
 static void an_event_loop_needs_no_memory(void **state)
 {
@@ -201,7 +172,6 @@ const struct CMUnitTest alloc_async_tests[] = {
     ALLOC_TEST(no_memory_for_a_close_by_operation),
     ALLOC_TEST(no_memory_for_permits_of_an_operation),
     ALLOC_TEST(no_memory_for_a_multi_lock_of_an_operation),
-    ALLOC_TEST(no_memory_for_a_question),
     ALLOC_TEST(an_event_loop_needs_no_memory),
 };
 const size_t alloc_async_count = sizeof alloc_async_tests / sizeof alloc_async_tests[0];

@@ -13,6 +13,7 @@
 #include "fault.h"
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 

@@ -69,10 +69,10 @@ const char *__tsan_default_suppressions(void)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-static void show(const char *line, void *arg)
+static void show(const struct zkl_log_event *event, void *arg)
 {
     (void)arg;
-    fprintf(stderr, "        %s\n", line);
+    fprintf(stderr, "        %s\n", event->message);
 }
 
 struct zkl_client_options fault_client_options(const char *servers, int session_ms)
@@ -82,6 +82,7 @@ struct zkl_client_options fault_client_options(const char *servers, int session_
     options.servers = servers;
     options.session_timeout_ms = session_ms;
     options.connect_timeout_ms = WAIT_MS;
+    options.log_level = ZKL_LOG_DEBUG;
     if (getenv("ZKL_FAULT_TRACE") != NULL)
         options.log_fn = show;
     return options;

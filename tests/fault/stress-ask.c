@@ -231,13 +231,11 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     REFUSED(zkl_client_close_async(s->client, ignore, NULL));
     REFUSED(zkl_op_cancel(s->client, 1));
     REFUSED(zkl_inspect(s->client, STRESS_TOP, 1000, &seen));
-    REFUSED(zkl_inspect_async(s->client, STRESS_TOP, 1000, &seen, ignore, NULL));
     REFUSED(zkl_mutex_acquire_async(owner, m, NULL, NULL, ignore, NULL, NULL));
     REFUSED(zkl_mutex_unlock_async(owner, m, ignore, NULL));
     REFUSED(zkl_semaphore_acquire_async(s->four, 1, NULL, &got, ignore, NULL, NULL));
     REFUSED(zkl_multi_acquire_async(owner, s->multi[0], NULL, NULL, ignore, NULL, NULL));
     REFUSED(zkl_multi_unlock_async(owner, s->multi[0], NULL, ignore, NULL));
-    REFUSED(zkl_semaphore_set_permits_async(s->many, 2, NULL, ignore, NULL, NULL));
     REFUSED(zkl_owner_free(owner));
 }
 

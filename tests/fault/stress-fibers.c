@@ -40,7 +40,6 @@ struct fiber {
     int codes[4];
     size_t visits[4];
     struct zkl_grant grants[4];
-    const struct zkl_inspection *seen;
     atomic_ullong may;
     bool endless; /* it waits until it is granted */
     uint64_t op;
@@ -234,50 +233,6 @@ static int multi_begin(struct player *p, struct fiber *f, const struct zkl_wait 
         MAY_0 | MAY(ZKL_ECLOSED));
 }
 
-/* --- questions -------------------------------------------------------------------------------- */
-
-static void answered(int code, void *arg)
-{
-    struct fiber *f = arg;
-
-    judge(f, "a question that an operation asked", code, f->may);
-    if (code == 0 && f->seen != NULL && f->seen->count > 0 && f->seen->entries == NULL)
-        odd(NULL, "an inspection without entries");
-    zkl_inspection_free(f->seen);
-    f->seen = NULL;
-    move(f, FIBER_ENDED);
-}
-
-static int ask_begin(struct player *p, struct fiber *f, const struct zkl_wait *wait, int variant)
-{
-    static const char node[] =
-        STRESS_TOP "/broken/_c_00000000-0000-4000-8000-000000000000-lock-0000000001";
-    struct zkl_client *client = f->station->client;
-    struct zkl_wait until = *wait;
-
-    until.flags = 0;
-    until.lease_ms = 0;
-    f->may |= MAY_ASK;
-    if (variant == 0)
-        return (int)CALL(p,
-                         zkl_semaphore_set_permits_async(f->station->many,
-                                                         chance_between(&p->chance, 2, 3), &until,
-                                                         answered, f, &f->op),
-                         MAY_0 | MAY(ZKL_ECLOSED));
-    if (variant == 1)
-        return (int)CALL(p,
-                         zkl_inspect_async(client,
-                                           place_path[chance_between(&p->chance, 0, PLACES - 1)],
-                                           soon_ms(p), &f->seen, answered, f),
-                         MAY_0 | MAY(ZKL_ECLOSED));
-    f->may |= MAY(ZKL_ENONODE); /* 0: an answer was lost, and by the next one it is gone */
-    if (variant == 2)
-        return (int)CALL(p, zkl_revoke_async(client, node, &until, 0, answered, f, &f->op),
-                         MAY_0 | MAY(ZKL_ECLOSED));
-    return (int)CALL(p, zkl_break_async(client, node, 0, 0, soon_ms(p), answered, f),
-                     MAY_0 | MAY(ZKL_ECLOSED));
-}
-
 /* --- all of them ------------------------------------------------------------------------------ */
 
 static struct fiber *idle_one(struct player *p)
@@ -294,7 +249,6 @@ static void prepare(struct player *p, struct fiber *f, struct station *s)
     f->station = s;
     f->permits[0] = NULL;
     f->multi = NULL;
-    f->seen = NULL;
     f->op = 0;
     f->callbacks = 0;
     f->due = 1;
@@ -315,9 +269,7 @@ static int begin(struct player *p, struct fiber *f, const struct zkl_wait *wait,
         return mutex_begin(p, f, wait);
     if (variant < 6)
         return permits_begin(p, f, wait);
-    if (variant < 8)
-        return multi_begin(p, f, wait);
-    return ask_begin(p, f, wait, variant - 8);
+    return multi_begin(p, f, wait);
 }
 
 static void clear_away(struct player *p, struct fiber *f, bool callbacks)
@@ -343,7 +295,7 @@ static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait
     wait->flags = chance(&p->chance, 10) ? ZKL_WAIT_TRY : 0;
     wait->lease_ms =
         chance(&p->chance, 70) ? 0 : chance_between(&p->chance, ZKL_LEASE_MIN_MS, 2000);
-    f->endless = variant < 8 && variant != 1 && variant != 4 && chance(&p->chance, 30);
+    f->endless = variant != 1 && variant != 4 && chance(&p->chance, 30);
     if (f->endless) {
         wait->deadline_ns = ZKL_NO_DEADLINE;
         f->may &= ~MAY(ZKL_ETIMEDOUT);

@@ -39,22 +39,15 @@ static void on_state(struct zkl_client *client, enum zkl_client_state state, voi
     s->told++;
 }
 
-static void on_line(const char *line, void *arg)
-{
-    struct station *s = arg;
-
-    if (strlen(line) == 0 || strchr(line, '\n') != NULL)
-        odd(NULL, "a line that is none");
-    s->told++;
-}
-
 static void on_event(const struct zkl_log_event *event, void *arg)
 {
     struct station *s = arg;
 
     if (event->kind < ZKL_LOG_SESSION || event->kind > ZKL_LOG_RESOLVER || event->message == NULL)
         odd(NULL, "an event of no kind");
-    on_line(event->message, arg);
+    if (strlen(event->message) == 0 || strchr(event->message, '\n') != NULL)
+        odd(NULL, "a line that is none");
+    s->told++;
     s->told += (long)strlen(event->path) + (long)strlen(event->node);
 }
 
@@ -159,9 +152,8 @@ void station_open(struct player *p, struct station *s)
     options.session_timeout_ms = SESSION_MS;
     options.owner = s->kind == LOOP ? "a loop" : NULL;
     options.state_fn = on_state;
-    options.log_fn = on_line;
-    options.log_event_fn = on_event;
-    options.state_arg = options.log_arg = options.log_event_arg = s;
+    options.log_fn = on_event;
+    options.state_arg = options.log_arg = s;
     options.log_level = s->kind == STRUCK ? ZKL_LOG_INFO : ZKL_LOG_DEBUG;
     options.errbuf = why;
     options.errbuf_size = sizeof why;

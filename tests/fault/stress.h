@@ -11,6 +11,7 @@
 #include "witness.h"
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
@@ -197,7 +198,7 @@ extern const size_t acts_count;
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-#define FIBER_VARIANTS 14
+#define FIBER_VARIANTS 10
 
 void fibers_make(struct player *p);
 void fibers_reap(struct player *p); /* what has ended; what is to be ended by a thread */

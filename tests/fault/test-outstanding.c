@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 
 #define SESSION_MS 5000
 #define N_MAX 100 /* requests of one call; more than that never ends */

@@ -125,9 +125,9 @@ static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **sta
 
 /* --- traces after the close ------------------------------------------------------------------- */
 
-static void count_line(const char *line, void *arg)
+static void count_event(const struct zkl_log_event *event, void *arg)
 {
-    (void)line;
+    (void)event;
     ++*(atomic_int *)arg;
 }
 
@@ -141,7 +141,7 @@ static void unlock_after_close_with_traces_frees_the_client(void **state)
     struct zkl_client *client = NULL;
 
     (void)state;
-    options.log_fn = count_line;
+    options.log_fn = count_event;
     options.log_arg = &lines;
     check_ok(zkl_client_open(&client, &options));
     struct zkl_mutex *mutex = fault_mutex(client, "/traces");

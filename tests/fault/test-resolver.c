@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <zklock/async.h>
+#include <zklock/inspect.h>
 #include <zklock/metrics.h>
 
 #include "api/client.h"
@@ -287,8 +288,8 @@ static void a_name_may_come_to_exist(void **state)
     snprintf(servers, sizeof servers, "a.test:%d", proxy_port_on(&proxy, "127.0.0.1", 0));
     struct zkl_client_options options = fault_client_options(servers, 2000);
     say(0, "a.test", "", EAI_NONAME, 0);
-    options.log_event_fn = heard;
-    options.log_event_arg = counts;
+    options.log_fn = heard;
+    options.log_arg = counts;
     options.connect_timeout_ms = ASK_MS;
     check_num(zkl_client_open(&client, &options), ==, ZKL_EDISCONNECTED);
     check_true(strstr(zkl_error_detail(), "no address for a.test: ") != NULL);

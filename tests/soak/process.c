@@ -25,9 +25,9 @@ static bool went_wrong(struct process *p, const char *what, int rc)
 
 /* One process hears what its client decides: a place that is begun anew, although the thread asked
  * once, was backed out of before. */
-static void count_starts(const char *line, void *board)
+static void count_starts(const struct zkl_log_event *event, void *board)
 {
-    if (strstr(line, " NEW -> ") != NULL)
+    if (event->kind <= ZKL_LOG_PERMITS && strcmp(event->from, "NEW") == 0)
         ((struct board *)board)->started++;
 }
 
@@ -85,6 +85,7 @@ static int open_client(struct process *p)
     if (p->number == 0) {
         options.log_fn = count_starts;
         options.log_arg = p->board;
+        options.log_level = ZKL_LOG_DEBUG;
     }
     return zkl_client_open(&p->client, &options);
 }
