@@ -23,7 +23,7 @@
  * client's, perhaps at the very moment in which the starting call returns on another; or, for an event
  * loop, on the application's own (zkl_client_event_fd). zkl_error_detail() explains the code there.
  * Calls that wait return ZKL_EINCALLBACK in a callback, but all calls of this header that start something
- * may be made there. An operation takes no thread, but those that say so.
+ * may be made there. An operation takes no thread.
  *
  * zkl_client_open has no twin: with a connect_timeout_ms of 0 it does not wait, and state_fn tells the rest.
  * Nor have the calls of administration (zkl_inspect, zkl_revoke, zkl_break, zkl_semaphore_set_permits): make them
@@ -89,11 +89,6 @@ ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int cou
 /* zkl_permit_release: the handle is freed at the callback, and may not be used from here on. At once:
  * EINVAL, EFORK, ENOMEM: nothing changed. After close ELOST: released, and there is no callback. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
-
-/* --- multi-locks: operations that take a thread -------------------------- */
-
-/* These two are made of several waits each; until its callback such an operation has a thread of its own
- * (ESYSTEM at once if there is none). For many locks at a time the calls above are cheaper. */
 
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner is this operation's: another one that
  * names it is refused (EBUSY), and no thread may use it. At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK, EDEADLK,

@@ -147,7 +147,7 @@ static void woken(struct zkl_waker *waker)
 
 void zkl_hold_wake(struct zkl_hold *hold)
 {
-    if (hold->leader)
+    while (hold->leader)
         hold = hold->leader;
     if (hold->op) {
         zkl_op_wake(hold->op);

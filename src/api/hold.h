@@ -28,9 +28,10 @@ struct zkl_hold {
     struct zkl_cancel *cancel;
     bool canceled;           /* the operation was */
     struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
-    struct zkl_group *group; /* that it waits with; NULL: alone */
+    struct zkl_group *group; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    int64_t unlocked_boot;           /* unlock was called then; 0: when its release begins */
+    size_t member;                   /* of a multi-lock that is being given back, */
+    struct zkl_hold *release_next;   /* and the next one */
     bool ended;                      /* the core is done with it, or does not have it yet */
     bool has_root;                   /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
@@ -74,8 +75,6 @@ void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
 void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news);
 /* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);
-/* In a wait's flags, within the library only: part of a multi-lock, whose caller does not have it yet. */
-#define ZKL_WAIT_MEMBER 0x80000000u
 /* By its owner: one unlock more is due. */
 static inline void zkl_hold_enter(struct zkl_hold *hold)
 {
@@ -123,9 +122,6 @@ int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, cons
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
 /* This thread's hold can be entered once more; or ELOST, EOVERFLOW. */
 int zkl_mutex_check_again(const struct zkl_hold *hold);
-/* zkl_mutex_acquire, and zkl_semaphore_acquire below, once the arguments are known to be right. */
-int zkl_mutex_acquire_checked(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                              struct zkl_grant *grant);
 /* 0 if this mutex may be acquired by a thread that has another hold of its path: the read lock of
  * who has the write lock; or EDEADLK, ELOST. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
@@ -159,8 +155,6 @@ int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
-int zkl_semaphore_acquire_checked(struct zkl_semaphore *semaphore, int count,
-                                  const struct zkl_wait *wait, struct zkl_permit **permits);
 int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant);
 int zkl_semaphore_unlock(struct zkl_mutex *mutex);
@@ -191,16 +185,19 @@ void zkl_hold_put_given(struct zkl_hold *hold);
 /* The handle goes. */
 void zkl_turns_retire(struct zkl_mutex *mutex);
 
-/* --- wait.c: the only place that blocks --------------------------------- */
+/* --- wait.c: the only place where a lock call blocks --------------------- */
 
 /* From here on what waits with that object ends when it is set. 0, ENOMEM, ESYSTEM. With the mutex. */
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
-/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. */
+/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. It is of one hold;
+ * of a request for permits, or a group that is made in one transaction, of all their holds: hold is the first one,
+ * whose ask or group is set. */
 struct zkl_acquisition {
-    struct zkl_hold *hold; /* of one request for permits: the first */
-    size_t count;
+    struct zkl_hold *hold;
+    struct zkl_group *group; /* or NULL */
+    size_t count, culprit;   /* holds; of a group: which one a failure is about, or count */
     struct zkl_wait wait;
     int64_t deadline;
     int64_t busy_at; /* from when on a try does not wait for a node that nobody may be in */
@@ -219,24 +216,39 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc);
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
 /* The operation is canceled. */
 void zkl_acquisition_cancel(struct zkl_acquisition *a);
+/* Part of a multi-lock: a step has returned 0, or not yet, and another part was lost: it is given up, and its next
+ * step begins anew. */
+void zkl_acquisition_back_out(struct zkl_acquisition *a);
+/* After a step has returned 0, while others are waited for. */
+bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
+/* All of them are held, and the window is proved: 0, EACCES, or ELOST. */
+int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
 /* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
 void zkl_hold_begin(struct zkl_hold *hold);
-/* When a call with this wait is over; of a try: how long it waits for a lost link. */
-int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait);
+/* When a call with this wait is over; of a try: how long it waits for a lost link. With the mutex. */
+int64_t zkl_wait_bound(const struct zkl_client *client, const struct zkl_wait *wait);
+/* Until it is woken, or until then. With the mutex. */
+void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns);
 int zkl_hold_release(struct zkl_hold *hold);
 /* The same without waiting: it is left to the janitor. */
 void zkl_hold_let_go(struct zkl_hold *hold);
 /* Only the beginning, with the mutex: RELEASED follows, or came. False: neither, as it is the next
  * owner's already, or stays. */
 bool zkl_hold_begin_release(struct zkl_hold *hold);
-/* Several, in the order of their paths, as one. 0 or a code, then *culprit is the one it is about,
- * or count. ZKL_LOST_ON_THE_WAY: one was held and lost again; nothing is held. */
-int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
-                      size_t *culprit);
-#define ZKL_LOST_ON_THE_WAY 1
-/* The last first, in one transaction, with a code for each. */
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes);
+
+/* Several holds given back at once, each with its owner's reference. All but add with the mutex. */
+struct zkl_release {
+    struct zkl_hold *first; /* of those that are to be waited for */
+};
+/* Those that were added last go first. */
+void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member);
+/* In one transaction. What is handed on is not in it any more. op: is woken when one has ended; NULL: who waits for
+ * the first one is. */
+void zkl_release_begin(struct zkl_release *r, struct zkl_op *op);
+bool zkl_release_is_over(const struct zkl_release *r);
+/* Each has its code from here on, and still its reference. */
+void zkl_release_end(struct zkl_release *r);
 
 #endif

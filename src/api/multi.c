@@ -1,39 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The multi-lock: several locks of one client, all or none, in the order of their paths. Members that
- * are mutexes are taken in one transaction (src/core/group.h); what can't be is taken one by one, in
- * the same order. */
+ *
+ * The multi-lock: several locks of one client, all or none, in the order of their paths. Here are its handle, its
+ * calls and the questions about it; how it is acquired and given back is in multi_acquire.c and multi_release.c.
+ * Called by users, and by multi_async.c for what is checked and filled in alike, without any lock held. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "multi.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "multi.h"
 #include "owner.h"
 
 #define MS INT64_C(1000000)
-
-_Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one transaction");
-
-static struct zkl_mutex *mutex_at(const struct zkl_multi *multi, size_t i)
-{
-    return zkl_multi_member_at(multi, i)->mutex;
-}
-
-static const struct zkl_mutex *handle_at(const struct zkl_multi *multi, size_t i)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    return zkl_member_is_semaphore(member) ? &member->semaphore->base : member->mutex;
-}
-
-/* culprit NULL: no member in particular. */
-static int count_failure(const struct zkl_multi *multi, const struct zkl_mutex *culprit, int rc)
-{
-    return zkl_count_failure(culprit ? culprit : handle_at(multi, 0), rc);
-}
 
 /* --- new and free ------------------------------------------------------- */
 
@@ -176,13 +157,6 @@ int zkl_multi_free(struct zkl_multi *multi)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* What one acquire call is about to do for the calling thread. */
-struct attempt {
-    struct zkl_multi *multi;
-    struct zkl_hold *fresh[ZKL_MULTI_MEMBERS_MAX]; /* to be acquired, by their paths */
-    size_t fresh_count;
-};
-
 /* Before any request: nothing that could wait for this very thread. *fresh: something is to be
  * acquired. */
 static int check_members(const struct zkl_multi *multi, const struct zkl_multi_hold *held,
@@ -191,7 +165,7 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     int rc = 0;
     *fresh = false;
     for (size_t i = 0; rc == 0 && i < multi->count; i++) {
-        const struct zkl_mutex *mutex = *culprit = mutex_at(multi, i);
+        const struct zkl_mutex *mutex = *culprit = zkl_multi_member_at(multi, i)->mutex;
         if (zkl_member_is_held_once(zkl_multi_member_at(multi, i))) {
             *fresh = *fresh || !held;
             continue;
@@ -209,305 +183,6 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     if (rc == 0)
         *culprit = NULL;
     return rc;
-}
-
-static void drop_fresh(struct attempt *a)
-{
-    for (size_t i = 0; i < a->fresh_count; i++)
-        zkl_hold_unref(a->fresh[i]);
-    a->fresh_count = 0;
-}
-
-static int make_fresh(struct attempt *a)
-{
-    for (size_t i = 0; i < a->multi->count; i++) {
-        struct zkl_mutex *mutex = mutex_at(a->multi, i);
-        if (zkl_owner_find(mutex->root, mutex))
-            continue;
-        struct zkl_hold *hold = zkl_hold_new(mutex);
-        if (!hold)
-            return ZKL_ENOMEM;
-        hold->under = zkl_owner_find_other(mutex);
-        a->fresh[a->fresh_count++] = hold;
-    }
-    return 0;
-}
-
-static int fail_fresh(const struct attempt *a, int rc, size_t culprit)
-{
-    if (culprit < a->fresh_count)
-        return zkl_mutex_fail_acquire(a->fresh[culprit], rc);
-    return zkl_fail(rc, "zkl_multi_acquire: %s and others",
-                    zkl_member_path(zkl_multi_member_at(a->multi, 0)));
-}
-
-/* What the thread does not hold yet, if all of it is there with nobody in it. */
-static bool take_idle(struct attempt *a, const struct zkl_wait *wait)
-{
-    struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < a->multi->count && a->multi->takes_turns; i++) {
-        struct zkl_mutex *mutex = mutex_at(a->multi, i);
-        if (!zkl_owner_find(mutex->root, mutex))
-            wanted[count++] = mutex;
-    }
-    if (count == 0 || !zkl_turns_take_all(wanted, count, wait, a->fresh))
-        return false;
-    a->fresh_count = count;
-    return true;
-}
-
-static int acquire_fresh(struct attempt *a, const struct zkl_wait *wait, size_t *culprit)
-{
-    if (a->fresh_count > 1)
-        return zkl_holds_acquire(a->fresh, a->fresh_count, wait, culprit);
-    int rc = a->fresh_count == 1 ? zkl_hold_acquire(a->fresh[0], wait) : 0;
-    if (a->fresh_count == 1)
-        a->fresh[0] = zkl_hold_exchange(a->fresh[0]);
-    return rc;
-}
-
-/* All that the thread does not hold yet, in one transaction. */
-static int acquire_as_one(struct zkl_multi *multi, const struct zkl_wait *wait,
-                          struct zkl_multi_hold *held)
-{
-    struct attempt a = {.multi = multi};
-    size_t culprit = 0;
-    bool taken = take_idle(&a, wait);
-    int rc = taken ? 0 : make_fresh(&a);
-    if (rc != 0)
-        rc = zkl_fail(rc, "zkl_multi_acquire");
-    else if (!taken)
-        rc = acquire_fresh(&a, wait, &culprit);
-    if (rc < 0 && a.fresh_count > 0)
-        fail_fresh(&a, rc, culprit);
-    held->culprit = culprit < a.fresh_count ? a.fresh[culprit]->mutex : NULL;
-    if (rc != 0) {
-        drop_fresh(&a);
-        return rc;
-    }
-    for (size_t i = 0; i < a.fresh_count; i++) {
-        a.fresh[i]->under = NULL;
-        zkl_owner_add(a.fresh[i]); /* its count is 0 yet */
-    }
-    for (size_t i = 0; i < multi->count; i++)
-        zkl_hold_enter(zkl_owner_find(mutex_at(multi, i)->root, mutex_at(multi, i)));
-    return 0;
-}
-
-/* 0, and the worse the higher. */
-static int badness(int code)
-{
-    static const int order[] = {0,          ZKL_ENOTOWNER, ZKL_EUNCONFIRMED,
-                                ZKL_EACCES, ZKL_EDOUBT,    ZKL_ELOST};
-    int at = 0;
-    while (order[at] != code && order[at] != ZKL_ELOST)
-        at++;
-    return at;
-}
-
-static int acquire_member(const struct zkl_multi *multi, size_t i, const struct zkl_wait *wait,
-                          struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    if (zkl_member_is_held_once(member) && held->count > 0)
-        return 0;
-    if (zkl_member_is_semaphore(member))
-        return zkl_semaphore_acquire_checked(member->semaphore, member->count, wait,
-                                             &held->permits[multi->permit_at[multi->order[i]]]);
-    return zkl_mutex_acquire_checked(member->mutex, wait, NULL);
-}
-
-/* Its code; of several permits the worst. */
-static int release_member(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    struct zkl_permit **permits = &held->permits[multi->permit_at[multi->order[i]]];
-    int worst = 0;
-    if (zkl_member_is_held_once(member) && held->count > 1)
-        return 0;
-    if (!zkl_member_is_semaphore(member))
-        return zkl_mutex_unlock(member->mutex);
-    for (int n = member->count; n-- > 0;) {
-        int rc = zkl_permit_release(permits[n]);
-        worst = badness(rc) > badness(worst) ? rc : worst;
-    }
-    return worst;
-}
-
-/* Undo what acquire_member did, and wait for nothing. */
-static void let_member_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    if (zkl_member_is_held_once(member)) {
-        if (held->count == 0)
-            zkl_multi_let_go_once_held(multi, i, held);
-        return;
-    }
-    struct zkl_hold *hold = zkl_owner_find(member->mutex->root, member->mutex);
-    zkl_hold_enter_not(hold);
-    if (hold->count > 0)
-        return;
-    zkl_owner_remove(hold);
-    zkl_hold_let_go(hold);
-    zkl_hold_unref(hold);
-}
-
-static void let_members_go(const struct zkl_multi *multi, size_t count, struct zkl_multi_hold *held)
-{
-    while (count > 0)
-        let_member_go(multi, --count, held);
-}
-
-/* Each holds of a member has this much of its window left, and a lease from now on if lease_ms > 0;
- * false: it is lost. */
-static bool confirm_member(const struct zkl_multi *multi, size_t i, int64_t lease_ms,
-                           const struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    struct zkl_permit *const *permits = &held->permits[multi->permit_at[multi->order[i]]];
-    bool fine = true;
-    if (!zkl_member_is_semaphore(member)) {
-        struct zkl_hold *own = member->mutex->semaphore
-                                   ? zkl_semaphore_find(member->mutex)
-                                   : zkl_owner_find(member->mutex->root, member->mutex);
-        fine = own && !zkl_hold_is_lost(own) &&
-               (lease_ms == 0 || own->count > 1 || zkl_hold_renew(own, lease_ms) == 0);
-        if (own && member->mutex->semaphore)
-            zkl_hold_unref(own);
-    }
-    for (int n = zkl_member_is_semaphore(member) ? member->count : 0; fine && n-- > 0;) {
-        struct zkl_hold *hold = (struct zkl_hold *)permits[n];
-        fine = !zkl_hold_is_lost(hold) && (lease_ms == 0 || zkl_hold_renew(hold, lease_ms) == 0);
-    }
-    return fine;
-}
-
-/* The first member that is lost; count: none. What was held before this call keeps its own lease. */
-static size_t first_lost(const struct zkl_multi *multi, int64_t lease_ms,
-                         const struct zkl_multi_hold *held)
-{
-    size_t i = 0;
-    while (i < multi->count && confirm_member(multi, i, held->count > 0 ? 0 : lease_ms, held))
-        i++;
-    return i;
-}
-
-/* The nth hold of a member that the thread has; NULL: it has no more. With the mutex. */
-static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
-                                 const struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    if (zkl_member_is_semaphore(member) && n < member->count)
-        return (struct zkl_hold *)held->permits[multi->permit_at[multi->order[i]] + (size_t)n];
-    if (zkl_member_is_semaphore(member) || n > 0)
-        return NULL;
-    return member->mutex->semaphore ? member->mutex->semaphore->hold
-                                    : zkl_owner_find(member->mutex->root, member->mutex);
-}
-
-/* The caller gets all of them, and hears what becomes of them, from one moment on. False: one was lost
- * before that, and nobody hears of any. */
-static bool hand_over(const struct zkl_multi *multi, const struct zkl_multi_hold *held)
-{
-    struct zkl_hold *hold;
-    bool lost = false;
-    zkl_driver_lock(multi->client->driver);
-    for (size_t i = 0; i < multi->count; i++) {
-        for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++)
-            lost = lost || zkl_hold_is_lost(hold);
-    }
-    for (size_t i = 0; !lost && i < multi->count; i++) {
-        for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++)
-            zkl_hold_returned(hold);
-    }
-    zkl_driver_unlock(multi->client->driver);
-    return !lost;
-}
-
-static bool was_held_before(const struct zkl_multi *multi, size_t i,
-                            const struct zkl_multi_hold *held)
-{
-    const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    if (zkl_member_is_held_once(member))
-        return held->count > 0;
-    return zkl_owner_find(member->mutex->root, member->mutex)->count > 1;
-}
-
-/* One turn for what can't be one transaction. ZKL_LOST_ON_THE_WAY: one that was just acquired was lost
- * while another one was waited for; nothing is held of it. */
-static int acquire_in_turn(struct zkl_multi *multi, const struct zkl_wait *wait, int64_t lease_ms,
-                           struct zkl_multi_hold *held)
-{
-    size_t done = 0;
-    int rc = 0;
-    while (rc == 0 && done < multi->count) {
-        rc = acquire_member(multi, done, wait, held);
-        done += rc == 0;
-    }
-    size_t culprit = done;
-    if (rc == 0)
-        culprit = first_lost(multi, lease_ms, held);
-    if (culprit == multi->count && !hand_over(multi, held))
-        culprit = first_lost(multi, 0, held);
-    if (culprit == multi->count)
-        return 0;
-    if (rc == 0)
-        rc = was_held_before(multi, culprit, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
-    let_members_go(multi, done, held);
-    held->culprit = handle_at(multi, culprit);
-    return rc < 0 ? zkl_fail(rc, "%s", zkl_member_path(zkl_multi_member_at(multi, culprit))) : rc;
-}
-
-static int acquire_one_by_one(struct zkl_multi *multi, const struct zkl_wait *wait,
-                              struct zkl_multi_hold *held)
-{
-    struct zkl_wait each = *wait;
-    int rc;
-    each.lease_ms = 0; /* it begins when all are held */
-    each.flags |= ZKL_WAIT_MEMBER;
-    do {
-        rc = zkl_wait_check_over(&each, zkl_member_path(zkl_multi_member_at(multi, 0)));
-        if (rc == 0)
-            rc = acquire_in_turn(multi, &each, wait->lease_ms, held);
-    } while (rc == ZKL_LOST_ON_THE_WAY);
-    return rc;
-}
-
-/* What the thread had before may be gone by now. */
-static int check_held_before(const struct zkl_multi *multi, struct zkl_multi_hold *held)
-{
-    size_t i = first_lost(multi, 0, held);
-    if (i == multi->count)
-        return 0;
-    int rc = was_held_before(multi, i, held) ? ZKL_ELOST : ZKL_LOST_ON_THE_WAY;
-    let_members_go(multi, multi->count, held);
-    held->culprit = handle_at(multi, i);
-    return rc < 0 ? zkl_fail(rc, "%s", zkl_member_path(zkl_multi_member_at(multi, i))) : rc;
-}
-
-/* A member lost while others were waited for: from then on one by one, all over again. */
-static int acquire_members(struct zkl_multi *multi, const struct zkl_wait *wait,
-                           struct zkl_multi_hold *held)
-{
-    int rc = multi->as_one ? acquire_as_one(multi, wait, held) : ZKL_LOST_ON_THE_WAY;
-    if (rc == 0)
-        rc = check_held_before(multi, held);
-    if (rc == ZKL_LOST_ON_THE_WAY)
-        rc = acquire_one_by_one(multi, wait, held);
-    return rc;
-}
-
-/* A try waits for a lost link once, however many members it has. */
-static int acquire_in_time(struct zkl_multi *multi, const struct zkl_wait *wait,
-                           struct zkl_multi_hold *held)
-{
-    struct zkl_wait bounded = *wait;
-    if (wait->flags & ZKL_WAIT_TRY)
-        bounded.deadline_ns = zkl_wait_bound(multi->client, wait);
-    int rc = acquire_members(multi, &bounded, held);
-    bool too_late = rc == ZKL_ETIMEDOUT && bounded.deadline_ns != wait->deadline_ns;
-    return too_late ? zkl_fail(ZKL_EDISCONNECTED, "zkl_multi_acquire") : rc;
 }
 
 /* Of a semaphore: the first permit, and the shortest window of all. */
@@ -532,65 +207,16 @@ static uint64_t token_of(const struct zkl_multi *multi, size_t member,
     return zkl_mutex_token(multi->members[member].mutex);
 }
 
-static void fill_grants(const struct zkl_multi *multi, const struct zkl_multi_hold *held,
-                        struct zkl_grant *grants)
+void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants)
 {
-    for (size_t i = 0; grants && i < multi->count; i++) {
+    const struct zkl_multi_hold *held = grants ? zkl_owner_find_multi(multi) : NULL;
+    for (size_t i = 0; held && i < multi->count; i++) {
         const struct zkl_member *member = &multi->members[i];
         grants[i].token = token_of(multi, i, held);
         grants[i].window_ms = window_of(multi, i, held);
         grants[i].hold_count =
             zkl_member_is_held_once(member) ? held->count : zkl_mutex_hold_count(member->mutex);
     }
-}
-
-/* held is new, with a count of 0, or what the thread has of this multi-lock already. */
-static int acquire_for(struct zkl_multi *multi, const struct zkl_wait *wait,
-                       struct zkl_multi_hold *held)
-{
-    bool first = held->count == 0;
-    atomic_fetch_add(&multi->uses, 1);
-    int rc = acquire_in_time(multi, wait, held);
-    if (rc != 0 || !first)
-        atomic_fetch_sub(&multi->uses, 1);
-    if (rc == 0 && first)
-        zkl_owner_add_multi(held);
-    held->count += rc == 0;
-    return rc == 0 ? 0 : count_failure(multi, held->culprit, rc);
-}
-
-static int acquire_first(struct zkl_multi *multi, const struct zkl_wait *wait,
-                         struct zkl_multi_hold **held)
-{
-    struct zkl_multi_hold *fresh =
-        calloc(1, sizeof *fresh + multi->permit_count * sizeof *fresh->permits);
-    if (!fresh)
-        return count_failure(multi, NULL, zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
-    fresh->multi = multi;
-    int rc = zkl_owner_prepare();
-    rc = rc == 0 ? acquire_for(multi, wait, fresh)
-                 : count_failure(multi, NULL,
-                                 zkl_fail(rc, "zkl_multi_acquire: no thread-specific key"));
-    if (rc != 0)
-        free(fresh);
-    else
-        *held = fresh;
-    return rc;
-}
-
-struct zkl_client *zkl_multi_client(const struct zkl_multi *multi)
-{
-    return multi->client;
-}
-
-void zkl_multi_use(struct zkl_multi *multi)
-{
-    atomic_fetch_add(&multi->uses, 1);
-}
-
-void zkl_multi_put(struct zkl_multi *multi)
-{
-    atomic_fetch_sub(&multi->uses, 1);
 }
 
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
@@ -605,14 +231,42 @@ int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait
     return zkl_wait_check(wait, multi->client, call, blocks);
 }
 
-int zkl_multi_check_members(const struct zkl_multi *multi)
+int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait)
 {
     const struct zkl_mutex *culprit = NULL;
     bool fresh;
     int rc = check_members(multi, zkl_owner_find_multi(multi), &fresh, &culprit);
-    if (rc == ZKL_ELOST) /* told by the call itself */
+    if (rc == 0 && fresh)
+        rc = zkl_wait_check_over(wait, zkl_member_path(zkl_multi_member_at(multi, 0)));
+    if (rc == 0)
         return 0;
-    return rc == 0 ? 0 : count_failure(multi, culprit, rc);
+    return zkl_count_failure(culprit ? culprit : zkl_member_handle(zkl_multi_member_at(multi, 0)),
+                             rc);
+}
+
+/* Its steps, on the calling thread. */
+static int take(struct zkl_multi *multi, struct zkl_attempt *a)
+{
+    int64_t next_ns;
+    int rc = zkl_attempt_prepare(a);
+    bool said = rc != 0;
+    zkl_driver_lock(multi->client->driver);
+    if (!said && (rc = zkl_attempt_begin(a, NULL)) == 0) {
+        while ((rc = zkl_attempt_step(a, &next_ns)) == ZKL_GOES_ON)
+            zkl_attempt_wait(a, next_ns);
+        zkl_attempt_end(a, rc);
+    }
+    zkl_driver_unlock(multi->client->driver);
+    return zkl_attempt_finish(a, rc, said);
+}
+
+static int acquire(struct zkl_multi *multi, const struct zkl_wait *wait)
+{
+    struct zkl_attempt *a = zkl_attempt_new(multi, wait);
+    if (a)
+        return take(multi, a);
+    return zkl_count_failure(zkl_member_handle(zkl_multi_member_at(multi, 0)),
+                             zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire"));
 }
 
 int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
@@ -622,21 +276,15 @@ int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
     if (!wait)
         wait = &forever;
     int rc = zkl_multi_check_acquire(multi, wait, grants, "zkl_multi_acquire", true);
+    if (rc == 0)
+        rc = zkl_multi_check_members(multi, wait);
     if (rc != 0)
         return rc;
-    struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
-    bool fresh = false;
-    const struct zkl_mutex *culprit = NULL;
-    rc = check_members(multi, held, &fresh, &culprit);
-    if (rc == 0 && fresh)
-        rc = zkl_wait_check_over(wait, zkl_member_path(zkl_multi_member_at(multi, 0)));
-    if (rc != 0)
-        return count_failure(multi, culprit, rc);
     int shield = zkl_shield();
     struct zkl_cancel *cancel = zkl_cancel_ref(wait->cancel);
-    rc = held ? acquire_for(multi, wait, held) : acquire_first(multi, wait, &held);
+    rc = acquire(multi, wait);
     if (rc == 0)
-        fill_grants(multi, held, grants);
+        zkl_multi_fill_grants(multi, grants);
     zkl_cancel_free(cancel);
     zkl_shield_end(shield);
     return rc;
@@ -671,80 +319,6 @@ int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns, struct zk
 
 /* --- unlock ------------------------------------------------------------- */
 
-/* What is given up for good goes into last; the code of the others is known at once. */
-static int give_back_one(struct zkl_hold *hold, struct zkl_hold **last)
-{
-    *last = NULL;
-    if (!hold)
-        return ZKL_ENOTOWNER; /* unlocked singly, before */
-    if (hold->count > 1)
-        return zkl_hold_leave_again(hold);
-    hold->count = 0;
-    zkl_owner_remove(hold);
-    *last = hold;
-    return 0;
-}
-
-static void release_last(struct zkl_hold *const *holds, const size_t *which, size_t count,
-                         int *codes)
-{
-    if (count == 0)
-        return;
-    int said[ZKL_MULTI_MEMBERS_MAX];
-    zkl_holds_release(holds, count, said);
-    for (size_t i = 0; i < count; i++) {
-        codes[which[i]] = said[i];
-        if (said[i] != 0)
-            zkl_mutex_fail_unlock(holds[i], said[i]);
-        zkl_hold_unref(holds[i]);
-    }
-}
-
-static void give_back_as_one(struct zkl_multi *multi, int *codes)
-{
-    struct zkl_hold *last[ZKL_MULTI_MEMBERS_MAX];
-    size_t which[ZKL_MULTI_MEMBERS_MAX], n = 0;
-    for (size_t i = 0; i < multi->count; i++) {
-        struct zkl_mutex *mutex = mutex_at(multi, i);
-        struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
-        which[n] = multi->order[i];
-        codes[which[n]] = give_back_one(hold, &last[n]);
-        n += last[n] != NULL;
-    }
-    release_last(last, which, n, codes);
-}
-
-/* Those that are given up wait for each other: each ends when the whole is unlocked, and not when its turn
- * comes. */
-static void note_unlock(const struct zkl_multi *multi, const struct zkl_multi_hold *held)
-{
-    struct zkl_hold *hold;
-    zkl_driver_lock(multi->client->driver);
-    int64_t now_boot = zkl_clock_boot_ns();
-    for (size_t i = 0; i < multi->count; i++) {
-        bool once = zkl_member_is_held_once(zkl_multi_member_at(multi, i));
-        for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++) {
-            if (once ? held->count == 1 : hold->count == 1)
-                hold->unlocked_boot = now_boot;
-        }
-    }
-    zkl_driver_unlock(multi->client->driver);
-}
-
-static int give_back(struct zkl_multi *multi, struct zkl_multi_hold *held, int *codes)
-{
-    int worst = 0;
-    if (multi->as_one)
-        give_back_as_one(multi, codes);
-    else
-        note_unlock(multi, held);
-    for (size_t i = multi->count; !multi->as_one && i-- > 0;)
-        codes[multi->order[i]] = release_member(multi, i, held);
-    for (size_t i = 0; i < multi->count; i++)
-        worst = badness(codes[i]) > badness(worst) ? codes[i] : worst;
-    return worst;
-}
-
 static int check_held(struct zkl_multi *multi, const char *call, struct zkl_multi_hold **held)
 {
     *held = NULL;
@@ -767,25 +341,31 @@ int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool block
     return rc;
 }
 
-int zkl_multi_unlock_checked(struct zkl_multi *multi, int *codes)
+int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
 {
-    int own_codes[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
+    struct zkl_unlocking u;
+    int rc = zkl_multi_check_unlock(multi, "zkl_multi_unlock", true);
+    if (rc != 0)
+        return rc;
     int shield = zkl_shield();
-    int rc = give_back(multi, held, codes ? codes : own_codes);
-    if (--held->count == 0) {
-        zkl_owner_remove_multi(held);
-        free(held);
-        atomic_fetch_sub(&multi->uses, 1);
-    }
+    zkl_unlocking_collect(&u, multi);
+    zkl_unlocking_wait(&u);
+    rc = zkl_unlocking_end(&u, codes);
     zkl_shield_end(shield);
     return rc;
 }
 
-int zkl_multi_unlock(struct zkl_multi *multi, int *codes)
+/* The nth hold of a member that the thread has; NULL: it has no more. With the mutex. */
+static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
+                                 struct zkl_multi_hold *held)
 {
-    int rc = zkl_multi_check_unlock(multi, "zkl_multi_unlock", true);
-    return rc == 0 ? zkl_multi_unlock_checked(multi, codes) : rc;
+    const struct zkl_member *member = zkl_multi_member_at(multi, i);
+    if (zkl_member_is_semaphore(member) && n < member->count)
+        return (struct zkl_hold *)zkl_multi_permits(multi, i, held)[n];
+    if (zkl_member_is_semaphore(member) || n > 0)
+        return NULL;
+    return member->mutex->semaphore ? member->mutex->semaphore->hold
+                                    : zkl_owner_find(member->mutex->root, member->mutex);
 }
 
 /* --- questions ---------------------------------------------------------- */

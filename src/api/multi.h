@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A multi-lock, for the files that know its members. */
+ * A multi-lock, for the files that know its members: multi.c has its handle and its calls, multi_acquire.c and
+ * multi_release.c what goes on in steps, for threads and operations alike, multi_async.c the operations. */
 #ifndef ZKL_API_MULTI_H
 #define ZKL_API_MULTI_H
 
 #include "ask.h"
+#include "core/group.h"
 #include "owner.h"
 
 struct zkl_multi {
     struct zkl_client *client;
-    atomic_int uses;  /* threads that hold or wait */
+    atomic_int uses;  /* owners that hold or wait */
     bool as_one;      /* all members can be taken in one transaction */
     bool takes_turns; /* some member does */
     size_t count, permit_count;
@@ -42,8 +44,70 @@ static inline const char *zkl_member_path(const struct zkl_member *member)
     return semaphore ? semaphore->path->path : member->mutex->root->path;
 }
 
-/* Give up a member that belongs to no thread, as the multi-lock's hold has it, and wait for nothing. */
-void zkl_multi_let_go_once_held(const struct zkl_multi *multi, size_t i,
-                                struct zkl_multi_hold *held);
+/* Where its failures count. */
+static inline const struct zkl_mutex *zkl_member_handle(const struct zkl_member *member)
+{
+    return zkl_member_is_semaphore(member) ? &member->semaphore->base : member->mutex;
+}
+
+/* --- multi_hold.c ------------------------------------------------------- */
+
+/* Of the ith member by its path, a semaphore. */
+struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
+                                      struct zkl_multi_hold *held);
+
+/* --- multi_acquire.c ---------------------------------------------------- */
+
+/* One acquisition of all members. */
+struct zkl_attempt;
+
+/* As the owner, which does nothing else until it is finished; without the mutex. NULL: no memory. */
+struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait);
+/* What is needed to acquire. 0, or a failure in words: then it is to be finished with it. */
+int zkl_attempt_prepare(struct zkl_attempt *a);
+/* With the mutex: once, then steps. op: is woken to take the next one; NULL: a thread waits with
+ * zkl_attempt_wait. 0, ENOMEM, ESYSTEM: there is nothing to end. */
+int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op);
+/* ZKL_GOES_ON until next_ns at the latest, or the code. */
+int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns);
+void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns);
+/* Its step after this one says ECANCELED, unless it is decided. */
+void zkl_attempt_cancel(struct zkl_attempt *a);
+void zkl_attempt_end(struct zkl_attempt *a, int rc);
+/* As the owner, without the mutex. said: the failure is in words already. rc; the attempt is gone, and all
+ * members are held, or nothing that was not before. */
+int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said);
+
+/* --- multi_release.c ---------------------------------------------------- */
+
+struct zkl_unlocking {
+    struct zkl_multi *multi;
+    struct zkl_release release;
+    int codes[ZKL_MULTI_MEMBERS_MAX]; /* by their paths */
+    bool last;                        /* nothing is held by it any more */
+};
+
+/* As the owner, who has it; without the mutex. From here on it is not held, or once less. */
+void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi);
+/* With the mutex. op: is woken when some of it has ended. */
+void zkl_unlocking_begin(struct zkl_unlocking *u, struct zkl_op *op);
+bool zkl_unlocking_is_over(const struct zkl_unlocking *u);
+/* Both on the calling thread; without the mutex. */
+void zkl_unlocking_wait(struct zkl_unlocking *u);
+/* codes: in the order of zkl_multi_new, or NULL. The worst of them, in words. */
+int zkl_unlocking_end(struct zkl_unlocking *u, int *codes);
+
+/* --- multi.c: what its calls and its operations have in common ----------- */
+
+/* 0, or what is wrong with the arguments, said for call; if it blocks also with the thread. */
+int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
+                            const struct zkl_grant *grants, const char *call, bool blocks);
+/* 0, or why the calling owner can't have all, noted and counted: its own holds are in the way, or lost, or
+ * (if something is to be acquired) the wait is over. */
+int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait);
+/* ENOTOWNER too. */
+int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);
+/* The calling owner has it. */
+void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants);
 
 #endif

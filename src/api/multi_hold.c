@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an owner has of a multi-lock that belongs to no thread: permits, and mutexes of semaphores. They are given up
- * here, when an acquisition is undone (multi.c) and when a thread ends that held them (owner.c); its other members
- * are holds in the owner's own map. No lock is held by the caller. */
+ * here when a thread ends that held them (owner.c); its other members are holds in the owner's own map. No lock is held
+ * by the caller. */
 #include "multi.h"
 
 #include <stdlib.h>
 
-void zkl_multi_let_go_once_held(const struct zkl_multi *multi, size_t i,
-                                struct zkl_multi_hold *held)
+struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
+                                      struct zkl_multi_hold *held)
+{
+    return &held->permits[multi->permit_at[multi->order[i]]];
+}
+
+static void let_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
     const struct zkl_member *member = zkl_multi_member_at(multi, i);
-    struct zkl_permit **permits = &held->permits[multi->permit_at[multi->order[i]]];
     if (!zkl_member_is_semaphore(member)) {
         zkl_semaphore_let_go(member->mutex);
         return;
     }
     for (int n = member->count; n-- > 0;) {
-        struct zkl_hold *hold = (struct zkl_hold *)permits[n];
+        struct zkl_hold *hold = (struct zkl_hold *)zkl_multi_permits(multi, i, held)[n];
         zkl_hold_let_go(hold);
         zkl_hold_unref(hold);
     }
@@ -28,10 +32,9 @@ void zkl_multi_orphaned(struct zkl_multi_hold *held)
 {
     struct zkl_multi *multi = held->multi;
     if (multi->client->fork_generation == zkl_fork_generation()) {
-        held->count = 0;
         for (size_t i = multi->count; i-- > 0;) {
             if (zkl_member_is_held_once(zkl_multi_member_at(multi, i)))
-                zkl_multi_let_go_once_held(multi, i, held);
+                let_go(multi, i, held);
         }
         atomic_fetch_sub(&multi->uses, 1);
     }

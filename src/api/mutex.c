@@ -182,13 +182,6 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     return rc;
 }
 
-int zkl_mutex_acquire_checked(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                              struct zkl_grant *grant)
-{
-    return mutex->semaphore ? zkl_semaphore_lock(mutex, wait, grant)
-                            : acquire_own(mutex, wait, grant);
-}
-
 int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
     static const char call[] = "zkl_mutex_acquire";
@@ -202,7 +195,8 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
     int rc = zkl_wait_check(wait, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    rc = zkl_mutex_acquire_checked(mutex, wait, grant);
+    rc =
+        mutex->semaphore ? zkl_semaphore_lock(mutex, wait, grant) : acquire_own(mutex, wait, grant);
     return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 

@@ -214,15 +214,6 @@ void zkl_op_decide(struct zkl_op *op, int rc)
         op->kind->decided(op, rc);
 }
 
-void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel)
-{
-    for (size_t i = 0; i < client->ops.room; i++) {
-        struct zkl_op *op = client->ops.slots[i];
-        if (op && op->cancel == cancel)
-            op->kind->cancel(op);
-    }
-}
-
 void zkl_ops_closed(void *arg, bool confirmed)
 {
     struct zkl_client *client = arg;

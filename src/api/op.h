@@ -36,8 +36,7 @@ struct zkl_op {
     size_t slot, heap_at;
     uint64_t id;
     int64_t next_ns;
-    char *detail;              /* of a failure that was known before the callback */
-    struct zkl_cancel *cancel; /* which cancels it, where no hold is there to do so; NULL: none */
+    char *detail; /* of a failure that was known before the callback */
 };
 
 /* Of this size, at least that of struct zkl_op, which is its first member; NULL: no memory. */
@@ -61,8 +60,6 @@ void zkl_op_step(struct zkl_op *op);
 void zkl_op_wake(struct zkl_op *op);
 /* It is decided. */
 void zkl_op_decide(struct zkl_op *op, int rc);
-/* That cancel object was set. */
-void zkl_ops_cancel(struct zkl_client *client, const struct zkl_cancel *cancel);
 /* What the driver calls. */
 void zkl_ops_due(void *client, int64_t mono_ns);
 void zkl_ops_closed(void *client, bool confirmed);

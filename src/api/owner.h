@@ -27,8 +27,7 @@ struct zkl_multi_hold {
     struct zkl_multi_hold *next;
     struct zkl_multi *multi;
     int count;
-    const struct zkl_mutex *culprit; /* where a failure counts; NULL: at the first path */
-    struct zkl_permit *permits[];    /* of the members that are semaphores */
+    struct zkl_permit *permits[]; /* of the members that are semaphores */
 };
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);
@@ -36,7 +35,7 @@ void zkl_owner_remove_multi(struct zkl_multi_hold *held);
 /* multi.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are no more. Or
  * ENOTOWNER, EFORK. Without the mutex. */
 int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold);
-/* multi.c: the thread ended. */
+/* multi_hold.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
 /* 0, or why this owner is of no use to call: EINVAL, EFORK; and (idle) EBUSY. */

@@ -189,8 +189,8 @@ static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct z
     return rc;
 }
 
-int zkl_semaphore_acquire_checked(struct zkl_semaphore *semaphore, int count,
-                                  const struct zkl_wait *wait, struct zkl_permit **permits)
+static int acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
+                   struct zkl_permit **permits)
 {
     int rc = zkl_wait_check_over(wait, semaphore->path->path);
     if (rc != 0)
@@ -211,7 +211,7 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
         zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire", true);
     if (rc != 0)
         return rc;
-    rc = zkl_semaphore_acquire_checked(semaphore, count, wait, permits);
+    rc = acquire(semaphore, count, wait, permits);
     return rc == 0 ? 0 : zkl_count_failure(&semaphore->base, rc);
 }
 

@@ -132,7 +132,7 @@ struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_w
 {
     struct zkl_driver *d = mutex->client->driver;
     struct zkl_hold *hold = NULL;
-    if (mutex->turns.retain_ns == 0 || wait->lease_ms > 0 || (wait->flags & ZKL_WAIT_MEMBER))
+    if (mutex->turns.retain_ns == 0 || wait->lease_ms > 0)
         return NULL;
     zkl_driver_lock(d);
     int64_t boot_ns = zkl_clock_boot_ns();

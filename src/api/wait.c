@@ -30,7 +30,7 @@ static void leave_turn(struct zkl_hold *hold, int code)
 static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    if (hold->group)
+    if (hold->group && hold->phase == ZKL_PHASE_WAITING)
         zkl_group_stop(core, now, hold->group, code);
     else if (hold->ask)
         zkl_permits_stop(core, now, &hold->ask->permits, code);
@@ -51,7 +51,6 @@ static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *ca
         zkl_hold_wake(hold);
     }
     zkl_inquiry_wake_canceled(client, cancel);
-    zkl_ops_cancel(client, cancel);
 }
 
 static void on_canceled(void *arg, struct zkl_fd_watch *watch)
@@ -105,10 +104,12 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* A thread waits for one hold, or for all those of one request for permits, by the first. */
+/* A thread waits for one hold, or for all those of one request for permits or of one group, by the first. */
 static size_t hold_count(const struct zkl_hold *hold)
 {
-    return hold->ask ? hold->ask->count : 1;
+    if (hold->ask)
+        return hold->ask->count;
+    return hold->group ? hold->group->count : 1;
 }
 
 /* Of a hold that waited for its turn: what it got. */
@@ -116,6 +117,8 @@ static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
 {
     if (hold->ask)
         return zkl_ask_hold(hold->ask, i);
+    if (hold->group)
+        return (struct zkl_hold *)hold->group->members[i].contender;
     return hold->given ? hold->given : hold;
 }
 
@@ -137,12 +140,9 @@ static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wai
     return is_bounded ? bound : wait->deadline_ns;
 }
 
-int64_t zkl_wait_bound(struct zkl_client *client, const struct zkl_wait *wait)
+int64_t zkl_wait_bound(const struct zkl_client *client, const struct zkl_wait *wait)
 {
-    zkl_driver_lock(client->driver);
-    int64_t deadline = bounded_deadline(client->driver, wait, zkl_clock_mono_ns());
-    zkl_driver_unlock(client->driver);
-    return deadline;
+    return bounded_deadline(client->driver, wait, zkl_clock_mono_ns());
 }
 
 /* ... and running out of time then means that no server answered. */
@@ -158,15 +158,9 @@ static void take_root(struct zkl_hold *hold)
     hold->has_root = true;
 }
 
-static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
+static void enter_list(struct zkl_hold *hold, struct zkl_cancel *cancel)
 {
     struct zkl_client *client = hold->client;
-    for (size_t i = 0; i < hold_count(hold); i++) {
-        nth(hold, i)->fn = hold->mutex->fn;
-        nth(hold, i)->fn_arg = hold->mutex->fn_arg;
-        nth(hold, i)->began_ns = now_ns;
-    }
-    hold->mutex->uses++;
     hold->cancel = cancel;
     hold->wait_prev = NULL;
     hold->wait_next = client->waiting;
@@ -175,7 +169,7 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
     client->waiting = hold;
 }
 
-static void leave_wait(struct zkl_hold *hold)
+static void leave_list(struct zkl_hold *hold)
 {
     if (hold->wait_prev)
         hold->wait_prev->wait_next = hold->wait_next;
@@ -183,6 +177,28 @@ static void leave_wait(struct zkl_hold *hold)
         hold->client->waiting = hold->wait_next;
     if (hold->wait_next)
         hold->wait_next->wait_prev = hold->wait_prev;
+}
+
+/* Those of a request for permits are of one handle, which it uses once until it is granted. */
+static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
+{
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        struct zkl_hold *it = nth(hold, i);
+        it->fn = it->mutex->fn;
+        it->fn_arg = it->mutex->fn_arg;
+        it->began_ns = now_ns;
+        it->phase = ZKL_PHASE_RELEASED; /* it has not begun */
+        if (i > 0 && !hold->group)
+            continue;
+        it->mutex->uses++;
+        enter_list(it, i == 0 ? cancel : NULL);
+    }
+}
+
+static void leave_wait(struct zkl_hold *hold)
+{
+    for (size_t i = 0; i < (hold->group ? hold->group->count : 1); i++)
+        leave_list(hold->group ? nth(hold, i) : hold);
     if (hold->cancel)
         zkl_cancel_unuse(hold->client, hold->cancel);
 }
@@ -209,13 +225,40 @@ static struct zkl_alone *alone_at(const struct zkl_hold *hold)
     return plain ? &hold->root->alone : NULL;
 }
 
-static void start(struct zkl_acquisition *a)
+/* What the handle keeps idle is not waited for: who waits for one lock is not to keep another one. */
+static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_member *member)
+{
+    struct zkl_hold *hold = (struct zkl_hold *)member->contender;
+    if (hold->mutex->takes_turns)
+        zkl_turns_drop(&hold->client->driver->core, zkl_clock_now(), &hold->mutex->turns);
+    hold->phase = ZKL_PHASE_WAITING;
+    zkl_hold_begin(hold);
+    member->wish = wish_of(hold, &a->wait);
+    member->wish.view = &hold->root->view;
+    member->wish.alone = alone_at(hold);
+    member->wish.lease_ns = 0; /* it begins when all are held */
+}
+
+static int start_group(const struct zkl_acquisition *a)
+{
+    struct zkl_group *group = a->hold->group;
+    struct zkl_core *core = &a->hold->client->driver->core;
+    for (size_t i = 0; i < group->count; i++)
+        prepare_member(a, &group->members[i]);
+    group->lease_ns = a->wait.lease_ms * MS;
+    int rc = zkl_group_acquire(core, zkl_clock_now(), group);
+    for (size_t i = 0; rc != 0 && i < group->count; i++) {
+        struct zkl_hold *hold = nth(a->hold, i);
+        hold->phase = ZKL_PHASE_FAILED;
+        hold->ended = true;
+        atomic_fetch_sub(&hold->refs, 1); /* the core's, which it does not have */
+    }
+    return rc;
+}
+
+static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
-    if (hold->ask) {
-        zkl_ask_begin(hold->ask, &a->wait);
-        return;
-    }
     struct zkl_wish wish = wish_of(hold, &a->wait);
     wish.try_asks = true;
     wish.alone = alone_at(hold);
@@ -228,6 +271,18 @@ static void start(struct zkl_acquisition *a)
     }
     zkl_hold_begin(hold);
     zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &wish);
+}
+
+/* 0 or ZKL_ENOMEM. */
+static int start(struct zkl_acquisition *a)
+{
+    if (a->hold->group)
+        return start_group(a);
+    if (a->hold->ask)
+        zkl_ask_begin(a->hold->ask, &a->wait);
+    else
+        start_one(a);
+    return 0;
 }
 
 /* A try that asks for a node which nobody may be in has waited long enough for it. */
@@ -330,15 +385,23 @@ static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
     return WAITS_FOR_PROOF;
 }
 
+static void release_group(const struct zkl_group *group, struct zkl_core *core)
+{
+    struct zkl_contender *contenders[ZKL_MULTI_MEMBERS_MAX];
+    for (size_t i = 0; i < group->count; i++)
+        contenders[i] = group->members[i].contender;
+    zkl_group_release(core, zkl_clock_now(), contenders, group->count);
+}
+
 bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    int64_t called_boot = hold->unlocked_boot;
-    hold->unlocked_boot = 0; /* not the next owner's */
+    if (hold->group) {
+        release_group(hold->group, core);
+        return true;
+    }
     if (!hold->ask && zkl_hold_pass(nth(hold, 0)))
         return false;
-    if (called_boot != 0)
-        zkl_contender_unlocks(&hold->contender.machine, called_boot);
     for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
         zkl_count_released(nth(hold, i));
@@ -359,9 +422,14 @@ static int given_up(const struct zkl_hold *hold)
     return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
-static int fail_unchecked(struct zkl_hold *hold)
+/* The first whose node can't be checked is to blame. */
+static int fail_unchecked(struct zkl_acquisition *a)
 {
-    strcpy(hold->detail, "READ on its own node");
+    size_t i = 0;
+    while (!nth(a->hold, i)->contender.machine.unchecked)
+        i++;
+    a->culprit = i;
+    strcpy((a->hold->group ? nth(a->hold, i) : a->hold)->detail, "READ on its own node");
     return ZKL_EACCES;
 }
 
@@ -376,14 +444,15 @@ static int back_out(struct zkl_acquisition *a)
 {
     bool lost = any_lost(a->hold), denied = !lost && any_unchecked(a->hold);
     bool lapsed = is_lapsed(a->hold);
+    int rc = denied ? fail_unchecked(a) : 0;
     zkl_hold_begin_release(a->hold);
     zkl_hold_put_given(a->hold);
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
     if (lapsed && (a->wait.flags & ZKL_WAIT_TRY))
         return fail_lapsed(a->hold);
-    if (denied)
-        return fail_unchecked(a->hold);
+    if (rc != 0)
+        return rc;
     if (!lost && !lapsed)
         return given_up(a->hold);
     a->stage = ZKL_ACQ_ENDS;
@@ -427,9 +496,22 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
     }
     if (is_canceled(a->hold))
         return ZKL_ECANCELED;
-    start(a);
+    int rc = start(a);
     a->stage = ZKL_ACQ_WAITS;
-    return ZKL_GOES_ON;
+    return rc == 0 ? ZKL_GOES_ON : rc;
+}
+
+/* A group of which one was held and lost again says nothing, and begins anew. */
+static int on_failed(struct zkl_acquisition *a)
+{
+    const struct zkl_group *group = a->hold->group;
+    if (group)
+        a->culprit = group->culprit;
+    if (!group || !group->lost)
+        return a->hold->code;
+    a->culprit = a->count;
+    a->stage = ZKL_ACQ_ENDS;
+    return atomic_load(&a->hold->client->closed) ? ZKL_ECLOSED : ZKL_GOES_ON;
 }
 
 int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
@@ -444,10 +526,19 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
             rc = confirm(a, next_ns);
         } else if (is_decided(a, next_ns)) {
             a->stage = ZKL_ACQ_CONFIRMS;
-            rc = a->hold->phase == ZKL_PHASE_FAILED ? a->hold->code : ZKL_GOES_ON;
+            rc = a->hold->phase == ZKL_PHASE_FAILED ? on_failed(a) : ZKL_GOES_ON;
         }
     } while (rc == ZKL_GOES_ON && (int)a->stage != stage);
     return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
+}
+
+/* The others of a group are heard of by the first one. */
+static void take_roots(struct zkl_hold *hold)
+{
+    for (size_t i = 0; i < hold_count(hold); i++) {
+        take_root(nth(hold, i));
+        nth(hold, i)->leader = i > 0 ? hold : hold->leader;
+    }
 }
 
 int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
@@ -456,12 +547,14 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
     struct zkl_client *client = hold->client;
     int64_t now_ns = zkl_clock_mono_ns();
     *a = (struct zkl_acquisition){.hold = hold,
+                                  .group = hold->group,
                                   .count = hold_count(hold),
+                                  .culprit = hold->group ? hold_count(hold) : 0,
                                   .wait = *wait,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
     if (!hold->ask)
-        take_root(hold);
+        take_roots(hold);
     int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
     if (rc == 0)
         enter_wait(hold, wait->cancel, now_ns);
@@ -472,15 +565,23 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 {
     struct zkl_hold *hold = a->hold;
     leave_wait(hold);
-    for (size_t i = 0; rc == 0 && i < a->count && !(a->wait.flags & ZKL_WAIT_MEMBER); i++)
+    for (size_t i = 0; rc == 0 && i < a->count; i++)
         zkl_hold_returned(nth(hold, i));
+    for (size_t i = a->count; a->group && i-- > 0;) {
+        struct zkl_hold *it = nth(hold, i);
+        it->leader = NULL;
+        it->group = NULL;
+    }
     if (hold->ask)
         zkl_ask_returned(hold->ask, rc);
 }
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 {
-    a->hold->mutex->uses += rc == 0 ? a->count - 1 : (size_t)-1;
+    if (!a->group)
+        a->hold->mutex->uses += rc == 0 ? a->count - 1 : (size_t)-1;
+    for (size_t i = 0; a->group && rc != 0 && i < a->count; i++)
+        ((struct zkl_hold *)a->group->members[i].contender)->mutex->uses--;
 }
 
 void zkl_acquisition_cancel(struct zkl_acquisition *a)
@@ -488,6 +589,43 @@ void zkl_acquisition_cancel(struct zkl_acquisition *a)
     a->hold->canceled = true;
     stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
     zkl_hold_wake(a->hold);
+}
+
+void zkl_acquisition_back_out(struct zkl_acquisition *a)
+{
+    if (a->hold->phase == ZKL_PHASE_GRANTED) {
+        zkl_hold_begin_release(a->hold);
+        zkl_hold_put_given(a->hold);
+    } else {
+        stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
+    }
+    if (a->stage != ZKL_ACQ_BEGINS)
+        a->stage = ZKL_ACQ_ENDS;
+}
+
+bool zkl_acquisition_is_lost(const struct zkl_acquisition *a)
+{
+    const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
+    return any_lost(a->hold) || (semaphore && semaphore->hold);
+}
+
+int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms)
+{
+    int64_t now_ns = zkl_clock_mono_ns();
+    if (any_unchecked(a->hold))
+        return fail_unchecked(a);
+    for (size_t i = 0; i < a->count; i++) {
+        struct zkl_hold *hold = nth(a->hold, i);
+        hold->got_ns = now_ns;
+        if (lease_ms > 0 && !zkl_hold_lease(hold, lease_ms))
+            return ZKL_ELOST;
+    }
+    return 0;
+}
+
+void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns)
+{
+    zkl_driver_wait(hold->client->driver, &hold->waker, until_ns);
 }
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
@@ -534,170 +672,6 @@ void zkl_hold_let_go(struct zkl_hold *hold)
     zkl_driver_unlock(d);
 }
 
-/* --- several as one ----------------------------------------------------- */
-
-static void leave_all(struct zkl_hold *const *holds, size_t count, int rc)
-{
-    for (size_t i = 0; i < count; i++) {
-        leave_wait(holds[i]);
-        if (rc != 0)
-            holds[i]->mutex->uses--;
-    }
-}
-
-static void let_all_go(struct zkl_hold *const *holds, size_t count)
-{
-    struct zkl_contender *contenders[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_driver *d = holds[0]->client->driver;
-    for (size_t i = 0; i < count; i++)
-        contenders[i] = &holds[i]->contender;
-    zkl_group_release(&d->core, zkl_clock_now(), contenders, count);
-    for (size_t i = 0; i < count; i++)
-        zkl_count_released(holds[i]);
-}
-
-static void give_back_all(struct zkl_hold *const *holds, size_t count)
-{
-    struct zkl_driver *d = holds[0]->client->driver;
-    let_all_go(holds, count);
-    for (size_t i = 0; i < count; i++) {
-        while (holds[i]->phase == ZKL_PHASE_GRANTED)
-            zkl_driver_wait(d, &holds[i]->waker, ZKL_NO_DEADLINE);
-    }
-}
-
-static void wait_for_group(struct zkl_hold *first, struct zkl_group *group, int64_t deadline)
-{
-    struct zkl_driver *d = first->client->driver;
-    while (group->state == ZKL_GROUP_ACQUIRING) {
-        struct zkl_time now = zkl_clock_now();
-        if (now.mono_ns >= deadline)
-            zkl_group_stop(&d->core, now, group, ZKL_ETIMEDOUT);
-        else
-            zkl_driver_wait(d, &first->waker, deadline);
-    }
-}
-
-static bool wait_for_window(struct zkl_hold *hold, int64_t deadline)
-{
-    enum proof proof;
-    int64_t next_ns;
-    while ((proof = look_at_window(hold, deadline, &next_ns)) == WAITS_FOR_PROOF)
-        zkl_driver_wait(hold->client->driver, &hold->waker, next_ns);
-    return proof == PROVED;
-}
-
-/* All are granted: are they still, and proved? Else all are given back. */
-static int confirm_all(struct zkl_hold *const *holds, size_t count, int64_t deadline,
-                       size_t *culprit)
-{
-    size_t proved = 0, denied = 0;
-    bool lost = false;
-    while (proved < count && wait_for_window(holds[proved], deadline))
-        proved++;
-    for (size_t i = 0; i < count; i++)
-        lost = lost || zkl_hold_is_lost(holds[i]) || is_lapsed(holds[i]);
-    if (proved == count && !lost) {
-        for (size_t i = 0; i < count; i++)
-            zkl_hold_returned(holds[i]);
-        return 0;
-    }
-    while (denied < count && !any_unchecked(holds[denied]))
-        denied++;
-    let_all_go(holds, count);
-    if (lost)
-        return ZKL_LOST_ON_THE_WAY;
-    if (denied < count) {
-        *culprit = denied;
-        return fail_unchecked(holds[denied]);
-    }
-    return zkl_cancel_is_set(holds[0]->cancel) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
-}
-
-static int acquire_all_locked(struct zkl_hold *const *holds, size_t count,
-                              const struct zkl_wait *wait, int64_t deadline, size_t *culprit)
-{
-    struct zkl_core *core = &holds[0]->client->driver->core;
-    struct zkl_group_member members[ZKL_MULTI_MEMBERS_MAX];
-    struct zkl_group group = {.count = count, .members = members, .lease_ns = wait->lease_ms * MS};
-    for (size_t i = 0; i < count; i++) {
-        members[i].contender = &holds[i]->contender;
-        holds[i]->phase = ZKL_PHASE_WAITING;
-        zkl_hold_begin(holds[i]);
-        members[i].wish = wish_of(holds[i], wait);
-        members[i].wish.view = &holds[i]->root->view;
-        members[i].wish.alone = alone_at(holds[i]);
-        members[i].wish.lease_ns = 0; /* it begins when all are held */
-    }
-    if (zkl_group_acquire(core, zkl_clock_now(), &group) != 0) {
-        for (size_t i = 0; i < count; i++)
-            atomic_fetch_sub(&holds[i]->refs, 1); /* the core's, which it does not have */
-        return ZKL_ENOMEM;
-    }
-    for (size_t i = 0; i < count; i++)
-        holds[i]->group = &group;
-    wait_for_group(holds[0], &group, deadline);
-    for (size_t i = 0; i < count; i++)
-        holds[i]->group = NULL;
-    *culprit = group.culprit;
-    if (group.state == ZKL_GROUP_GRANTED)
-        return confirm_all(holds, count, deadline, culprit);
-    return group.lost ? ZKL_LOST_ON_THE_WAY : group.code;
-}
-
-int zkl_holds_acquire(struct zkl_hold *const *holds, size_t count, const struct zkl_wait *wait,
-                      size_t *culprit)
-{
-    struct zkl_client *client = holds[0]->client;
-    struct zkl_driver *d = client->driver;
-    int rc = 0;
-
-    *culprit = count;
-    zkl_driver_lock(d);
-    int64_t now_ns = zkl_clock_mono_ns(), deadline = bounded_deadline(d, wait, now_ns);
-    for (size_t i = 0; i < count; i++)
-        take_root(holds[i]);
-    for (size_t i = 0; wait->cancel && rc == 0 && i < count; i++)
-        rc = zkl_cancel_use(client, wait->cancel); /* only the first one can fail */
-    if (rc == 0) {
-        for (size_t i = 0; i < count; i++)
-            enter_wait(holds[i], wait->cancel, now_ns);
-        /* Once more, with the mutex: whoever sets it from here on finds us. */
-        rc = zkl_cancel_is_set(wait->cancel)
-                 ? ZKL_ECANCELED
-                 : acquire_all_locked(holds, count, wait, deadline, culprit);
-        if (rc == ZKL_LOST_ON_THE_WAY && atomic_load(&client->closed))
-            rc = ZKL_ECLOSED;
-        leave_all(holds, count, rc);
-    }
-    zkl_driver_unlock(d);
-    return out_of_time(rc, wait, deadline);
-}
-
-void zkl_holds_release(struct zkl_hold *const *holds, size_t count, int *codes)
-{
-    struct zkl_driver *d = holds[0]->client->driver;
-    struct zkl_hold *rest[ZKL_MULTI_MEMBERS_MAX];
-    size_t which[ZKL_MULTI_MEMBERS_MAX], n = 0;
-    zkl_driver_lock(d);
-    for (size_t i = 0; i < count; i++) {
-        codes[i] = 0;
-        if (!zkl_hold_pass(holds[i])) {
-            which[n] = i;
-            rest[n++] = holds[i];
-        }
-    }
-    if (n > 0)
-        give_back_all(rest, n);
-    for (size_t i = 0; i < n; i++) {
-        codes[which[i]] = rest[i]->code;
-        zkl_count_end(rest[i]);
-    }
-    for (size_t i = 0; i < count; i++)
-        holds[i]->mutex->uses--;
-    zkl_driver_unlock(d);
-}
-
 /* --- release ------------------------------------------------------------ */
 
 int zkl_hold_release(struct zkl_hold *hold)
@@ -709,6 +683,75 @@ int zkl_hold_release(struct zkl_hold *hold)
     hold->mutex->uses--;
     zkl_driver_unlock(d);
     return rc;
+}
+
+/* --- several at once ---------------------------------------------------- */
+
+void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member)
+{
+    hold->member = member;
+    hold->release_next = r->first;
+    r->first = hold;
+}
+
+/* As many as fit into one transaction, the first in the list as the first of them. */
+static struct zkl_hold *release_some(struct zkl_core *core, struct zkl_hold *hold)
+{
+    struct zkl_contender *contenders[ZKL_TRANSACTION_MAX];
+    size_t at = ZKL_TRANSACTION_MAX;
+    for (; hold && at > 0; hold = hold->release_next)
+        contenders[--at] = &hold->contender;
+    zkl_group_release(core, zkl_clock_now(), contenders + at, ZKL_TRANSACTION_MAX - at);
+    return hold;
+}
+
+/* What is somebody else's from here on is not waited for. */
+static void pass_some(struct zkl_release *r)
+{
+    struct zkl_hold **at = &r->first;
+    while (*at) {
+        struct zkl_hold *hold = *at;
+        if (!zkl_hold_pass(hold)) {
+            at = &hold->release_next;
+            continue;
+        }
+        *at = hold->release_next;
+        hold->mutex->uses--;
+        zkl_hold_put(hold);
+    }
+}
+
+void zkl_release_begin(struct zkl_release *r, struct zkl_op *op)
+{
+    pass_some(r);
+    if (!r->first)
+        return;
+    struct zkl_core *core = &r->first->client->driver->core;
+    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next)
+        hold->leader = hold == r->first ? NULL : r->first;
+    r->first->op = op;
+    for (struct zkl_hold *hold = r->first; hold;)
+        hold = release_some(core, hold);
+    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next)
+        zkl_count_released(hold);
+}
+
+bool zkl_release_is_over(const struct zkl_release *r)
+{
+    const struct zkl_hold *hold = r->first;
+    while (hold && hold->phase != ZKL_PHASE_GRANTED)
+        hold = hold->release_next;
+    return !hold;
+}
+
+void zkl_release_end(struct zkl_release *r)
+{
+    for (struct zkl_hold *hold = r->first; hold; hold = hold->release_next) {
+        hold->leader = NULL;
+        hold->op = NULL;
+        zkl_count_end(hold);
+        hold->mutex->uses--;
+    }
 }
 
 /* --- questions ---------------------------------------------------------- */

@@ -239,8 +239,8 @@ static void a_handle_may_go_before_the_callback(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a multi-lock is in use from the start of an operation on, not from when its thread gets to it. */
-static void what_a_thread_is_to_use_is_in_use(void **state)
+/* Goal: a multi-lock is in use from the start of an operation on. */
+static void what_an_operation_uses_is_in_use(void **state)
 {
     struct scene s = scene_open("use");
     struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
@@ -521,7 +521,7 @@ static void permits_are_acquired_and_released(void **state)
     scene_close(&s);
 }
 
-/* --- operations with a thread ---------------------------------------------------------------- */
+/* --- multi-locks ------------------------------------------------------------------------------ */
 
 /* Goal: an owner acquires and gives back a multi-lock as a thread does: all or none, with a deadline, canceled by
  * number and by an object; while that goes on the owner is refused to others. */
@@ -809,7 +809,7 @@ int main(int argc, char **argv)
         cluster_test(wrong_calls_are_refused_at_once),
         cluster_test(a_call_does_not_wait_for_its_owners_operation),
         cluster_test(a_handle_may_go_before_the_callback),
-        cluster_test(what_a_thread_is_to_use_is_in_use),
+        cluster_test(what_an_operation_uses_is_in_use),
         cluster_test(a_deadline_ends_an_operation),
         cluster_test(deadlines_end_in_their_order),
         cluster_test(an_operation_is_canceled),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many acquisitions under way at a time, of one client and one thread: what each takes, that a half of them can
- * be given up, and that nothing of any is left. */
+ * be given up, and that nothing of any is left. Multi-locks likewise. */
 #include "api/client.h"
 #include "done.h"
 #include "driver/handle.h"
 
+#include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,10 +132,113 @@ static void many_wait_at_a_time(void **state)
     crowd_close(&theirs);
 }
 
+/* --- multi-locks ------------------------------------------------------------------------------ */
+
+#define PERMITS_EACH 5 /* each fifth multi-lock has a semaphore, too */
+
+struct several {
+    struct zkl_owner *owner;
+    struct zkl_mutex *first, *second;
+    struct zkl_semaphore *semaphore; /* NULL: it has none */
+    struct zkl_multi *multi;
+    uint64_t op;
+};
+
+static int threads_now(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    int n = 0;
+    while (dir && readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static struct several several_new(struct zkl_client *client, int i)
+{
+    struct several s = {.owner = new_owner()};
+    struct zkl_member members[3];
+    char path[40];
+
+    snprintf(path, sizeof path, "/many/%d", i);
+    s.first = cluster_mutex(client, path);
+    snprintf(path, sizeof path, "/more/%d", i);
+    s.second = cluster_mutex(client, path);
+    members[0] = zkl_member_mutex(s.first);
+    members[1] = zkl_member_mutex(s.second);
+    if (i % PERMITS_EACH == 0) {
+        snprintf(path, sizeof path, "/number/%d", i);
+        check_ok(zkl_semaphore_new(&s.semaphore, client, path, 2, NULL));
+        members[2] = zkl_member_semaphore(s.semaphore, 2);
+    }
+    check_ok(zkl_multi_new(&s.multi, client, members, s.semaphore ? 3 : 2));
+    return s;
+}
+
+static void several_free(struct several *s)
+{
+    check_ok(zkl_multi_free(s->multi));
+    check_ok(zkl_mutex_free(s->first));
+    check_ok(zkl_mutex_free(s->second));
+    check_ok(zkl_semaphore_free(s->semaphore));
+    check_ok(zkl_owner_free(s->owner));
+}
+
+static struct several *several_start_all(struct crowd *c)
+{
+    struct several *all = calloc((size_t)count, sizeof *all);
+    for (int i = 0; i < count; i++) {
+        all[i] = several_new(c->client, i);
+        check_ok(zkl_multi_acquire_async(all[i].owner, all[i].multi, NULL, NULL, granted, c,
+                                         &all[i].op));
+    }
+    return all;
+}
+
+/* Goal: so many multi-locks are acquired and given back at a time with no thread of their own, some of them with
+ * permits. Method: of each the first path is another client's; half of the operations are canceled. */
+static void many_multi_locks_take_no_thread(void **state)
+{
+    (void)state;
+    count = (int)test_length(10000, 1000);
+    struct crowd theirs = crowd_open(), ours = crowd_open();
+    start_all(&theirs);
+    check_wait(atomic_load(&theirs.granted) == count, LIMIT_MS);
+
+    int threads = threads_now();
+    struct several *all = several_start_all(&ours);
+    check_num(threads_now(), ==, threads);
+    check_wait(is_settled(&ours), LIMIT_MS);
+    check_num(threads_now(), ==, threads);
+    check_num(ours.granted + ours.canceled + ours.wrong, ==, 0);
+
+    for (int i = 1; i < count; i += 2)
+        check_ok(zkl_op_cancel(ours.client, all[i].op));
+    check_wait(atomic_load(&ours.canceled) == count / 2, LIMIT_MS);
+    unlock_all(&theirs, 0, 1);
+    check_wait(atomic_load(&ours.granted) == count - count / 2, LIMIT_MS);
+    for (int i = 0; i < count; i += 2)
+        check_ok(zkl_multi_unlock_async(all[i].owner, all[i].multi, NULL, unlocked, &ours));
+    check_num(threads_now(), ==, threads);
+    check_wait(atomic_load(&ours.unlocked) == count - count / 2, LIMIT_MS);
+    check_wait(atomic_load(&theirs.unlocked) == count, LIMIT_MS);
+
+    check_wait(is_clean(&ours) && is_clean(&theirs), LIMIT_MS);
+    for (int i = 0; i < count; i++)
+        several_free(&all[i]);
+    free(all);
+    int had = count;
+    count = 0; /* they had mutexes of their own */
+    crowd_close(&ours);
+    count = had;
+    crowd_close(&theirs);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cluster_test(many_wait_at_a_time),
+        cluster_test(many_multi_locks_take_no_thread),
     };
     return CLUSTER_MAIN(argc, argv, "many", tests);
 }

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several locks as one, in steps. Members that the owner does not hold yet are acquired in the order of their paths, in
+ * parts: mutexes that follow each other are a group, whose nodes are made in one transaction (src/core/group.h); a
+ * request for permits is a part, and so is a mutex between two of them. Each part is an acquisition as any other
+ * (wait.c). While one waits, those before it are held and nothing is queued for those behind it: so everybody waits in
+ * the same order and no circle can form. If one that was held is lost meanwhile all parts are given up and begun anew.
+ *
+ * An attempt belongs to one owner, who does nothing else meanwhile. A thread takes its steps in a loop (multi.c), an
+ * operation when it is woken (multi_async.c); steps are taken with the client's lock. */
+#include "multi.h"
+
+#include <stdlib.h>
+
+#include "counts.h"
+#include "error.h"
+
+_Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one transaction");
+
+/* What is done for one member, by its path. */
+struct share {
+    struct zkl_hold *own;   /* the owner's from before, which is entered again; NULL: none */
+    struct zkl_hold *hold;  /* or that is to be acquired, */
+    struct zkl_hold *under; /* under the owner's write lock; with a reference */
+    struct zkl_ask *ask;    /* or what belongs to no thread */
+};
+
+struct zkl_attempt {
+    struct zkl_multi *multi;
+    struct zkl_multi_hold *held; /* the owner's; or a new one, with a count of 0 */
+    struct zkl_wait wait;
+    int64_t deadline;    /* of all parts */
+    bool taken;          /* all was idle, and had without a wait */
+    bool own_lost;       /* the culprit was the owner's before */
+    size_t culprit;      /* the member that a failure is about; its number: none in particular */
+    size_t count, begun; /* of parts; all of them, or none */
+    size_t at;           /* the part that is being acquired: those before it are held */
+    struct zkl_acquisition *parts;
+    struct share shares[]; /* one for each member, by their paths */
+};
+
+static const struct zkl_member *member_at(const struct zkl_attempt *a, size_t i)
+{
+    return zkl_multi_member_at(a->multi, i);
+}
+
+/* --- what is to be acquired --------------------------------------------- */
+
+struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait)
+{
+    size_t shares = multi->count * sizeof(struct share);
+    struct zkl_attempt *a =
+        calloc(1, sizeof *a + shares + multi->count * sizeof(struct zkl_acquisition));
+    if (!a)
+        return NULL;
+    a->held = zkl_owner_find_multi(multi);
+    if (!a->held)
+        a->held = calloc(1, sizeof *a->held + multi->permit_count * sizeof *a->held->permits);
+    if (!a->held) {
+        free(a);
+        return NULL;
+    }
+    a->held->multi = multi;
+    a->multi = multi;
+    a->wait = *wait;
+    a->culprit = multi->count;
+    a->parts = (struct zkl_acquisition *)(void *)((char *)a->shares + shares);
+    atomic_fetch_add(&multi->uses, 1);
+    return a;
+}
+
+/* What the owner does not hold yet, if all of it is there with nobody in it. */
+static bool take_idle(struct zkl_attempt *a)
+{
+    struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
+    struct zkl_hold *holds[ZKL_MULTI_MEMBERS_MAX];
+    size_t which[ZKL_MULTI_MEMBERS_MAX], count = 0;
+    if (!a->multi->as_one || !a->multi->takes_turns)
+        return false;
+    for (size_t i = 0; i < a->multi->count; i++) {
+        struct zkl_mutex *mutex = member_at(a, i)->mutex;
+        which[count] = i;
+        if (!zkl_owner_find(mutex->root, mutex))
+            wanted[count++] = mutex;
+    }
+    if (count == 0 || !zkl_turns_take_all(wanted, count, &a->wait, holds))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        a->shares[which[i]].hold = holds[i];
+    return true;
+}
+
+static int want_mutex(struct share *share, struct zkl_mutex *mutex)
+{
+    share->hold = zkl_hold_new(mutex);
+    if (!share->hold)
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+    share->under = zkl_owner_find_other(mutex);
+    if (share->under)
+        atomic_fetch_add(&share->under->refs, 1);
+    share->hold->under = share->under;
+    return 0;
+}
+
+/* Of a semaphore's mutex: the hold is the handle's. */
+static int check_handle(const struct zkl_attempt *a, struct zkl_mutex *mutex)
+{
+    struct zkl_hold *held = a->wait.flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;
+    if (!held)
+        return 0;
+    zkl_hold_unref(held);
+    return zkl_fail(ZKL_EBUSY, "%s: held through this handle", mutex->semaphore->path->path);
+}
+
+static int want_permits(struct zkl_attempt *a, size_t i)
+{
+    const struct zkl_member *member = member_at(a, i);
+    bool is_mutex = !zkl_member_is_semaphore(member);
+    struct zkl_semaphore *semaphore = is_mutex ? member->mutex->semaphore : member->semaphore;
+    int count = is_mutex ? 1 : member->count;
+    int rc =
+        is_mutex ? check_handle(a, member->mutex) : zkl_semaphore_check_count(semaphore, count);
+    if (rc != 0)
+        return rc;
+    a->shares[i].ask = zkl_ask_new(semaphore, (size_t)count);
+    return a->shares[i].ask ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+}
+
+static int want(struct zkl_attempt *a, size_t i)
+{
+    const struct zkl_member *member = member_at(a, i);
+    struct share *share = &a->shares[i];
+    if (zkl_member_is_held_once(member))
+        return a->held->count > 0 ? 0 : want_permits(a, i);
+    share->own = zkl_owner_find(member->mutex->root, member->mutex);
+    return share->own ? 0 : want_mutex(share, member->mutex);
+}
+
+/* --- in which parts ------------------------------------------------------ */
+
+/* Holds for mutexes with nothing to acquire between them but what is held already: from first to before end. */
+static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t count)
+{
+    struct zkl_group *group = NULL;
+    if (count > 1) {
+        group = calloc(1, sizeof *group + count * sizeof *group->members);
+        if (!group)
+            return zkl_fail(ZKL_ENOMEM, "zkl_multi_acquire");
+        group->members = (struct zkl_group_member *)(group + 1);
+    }
+    for (size_t i = first; i < end; i++) {
+        struct zkl_hold *hold = a->shares[i].hold;
+        if (!hold)
+            continue;
+        hold->group = group;
+        if (group)
+            group->members[group->count++].contender = &hold->contender;
+    }
+    a->parts[a->count].group = group;
+    a->parts[a->count++].hold = a->shares[first].hold;
+    return 0;
+}
+
+static int make_parts(struct zkl_attempt *a)
+{
+    int rc = 0;
+    for (size_t i = 0, end; rc == 0 && i < a->multi->count; i = end) {
+        end = i + 1;
+        if (a->shares[i].ask)
+            a->parts[a->count++].hold = zkl_ask_hold(a->shares[i].ask, 0);
+        if (!a->shares[i].hold)
+            continue;
+        size_t count = 1;
+        for (; end < a->multi->count && !a->shares[end].ask; end++)
+            count += a->shares[end].hold != NULL;
+        rc = add_mutexes(a, i, end, count);
+    }
+    return rc;
+}
+
+int zkl_attempt_prepare(struct zkl_attempt *a)
+{
+    int rc = zkl_owner_prepare();
+    if (rc != 0)
+        return zkl_fail(rc, "zkl_multi_acquire: no thread-specific key");
+    a->taken = take_idle(a);
+    for (size_t i = 0; rc == 0 && i < a->multi->count; i++) {
+        if (!a->shares[i].hold) {
+            a->culprit = i;
+            rc = want(a, i);
+        }
+        if (rc == 0 && a->shares[i].hold)
+            a->shares[i].hold->member = i;
+        else if (rc == 0 && a->shares[i].ask)
+            zkl_ask_hold(a->shares[i].ask, 0)->member = i;
+    }
+    if (rc != 0)
+        return rc;
+    a->culprit = a->multi->count;
+    return a->taken ? 0 : make_parts(a);
+}
+
+/* --- steps --------------------------------------------------------------- */
+
+int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op)
+{
+    struct zkl_wait each = a->wait;
+    int rc = 0;
+    a->deadline = zkl_wait_bound(a->multi->client, &a->wait);
+    if (a->count > 1) {
+        each.deadline_ns = a->deadline;
+        each.lease_ms = 0; /* it begins when all are held */
+    }
+    for (size_t i = 0; rc == 0 && i < a->count; i++) {
+        struct zkl_hold *hold = a->parts[i].hold;
+        hold->leader = i > 0 ? a->parts[0].hold : NULL;
+        rc = zkl_acquisition_begin(&a->parts[i], hold, &each); /* only the first can fail */
+    }
+    if (rc != 0)
+        return rc;
+    a->begun = a->count;
+    if (a->count > 0)
+        a->parts[0].hold->op = op;
+    return 0;
+}
+
+static bool any_lost(const struct zkl_hold *hold, struct zkl_permit *const *permits, int count)
+{
+    bool lost = hold && zkl_hold_is_lost(hold);
+    for (int n = 0; n < count; n++)
+        lost = lost || zkl_hold_is_lost((struct zkl_hold *)permits[n]);
+    return lost;
+}
+
+/* The owner had it before, and it may be gone by now. */
+static bool is_own_lost(const struct zkl_attempt *a, size_t i)
+{
+    const struct zkl_member *member = member_at(a, i);
+    if (!zkl_member_is_held_once(member))
+        return any_lost(a->shares[i].own, NULL, 0);
+    if (a->held->count == 0)
+        return false;
+    if (zkl_member_is_semaphore(member))
+        return any_lost(NULL, zkl_multi_permits(a->multi, i, a->held), member->count);
+    const struct zkl_hold *hold = member->mutex->semaphore->hold;
+    return !hold || zkl_hold_is_lost(hold);
+}
+
+static bool is_any_part_lost(const struct zkl_attempt *a)
+{
+    bool lost = false;
+    for (size_t i = 0; i < a->at && a->count > 1; i++)
+        lost = lost || zkl_acquisition_is_lost(&a->parts[i]);
+    return lost;
+}
+
+static void begin_anew(struct zkl_attempt *a)
+{
+    for (size_t i = a->count; i-- > 0;)
+        zkl_acquisition_back_out(&a->parts[i]);
+    a->at = 0;
+}
+
+static int fail_part(struct zkl_attempt *a, const struct zkl_acquisition *part, int rc)
+{
+    const struct zkl_hold *hold = part->hold;
+    if (part->group && part->culprit < part->count)
+        hold = (struct zkl_hold *)part->group->members[part->culprit].contender;
+    if (!part->group || part->culprit < part->count)
+        a->culprit = hold->member;
+    bool bounded = a->count > 1 && a->deadline != a->wait.deadline_ns;
+    return rc == ZKL_ETIMEDOUT && bounded ? ZKL_EDISCONNECTED : rc;
+}
+
+/* All parts are held, the last one since a moment ago. ELOST: one is not. */
+static int confirm(struct zkl_attempt *a)
+{
+    for (size_t i = 0; i < a->multi->count; i++) {
+        if (is_own_lost(a, i)) {
+            a->own_lost = true;
+            a->culprit = i;
+            return ZKL_ELOST;
+        }
+    }
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < a->count && a->count > 1; i++) {
+        rc = zkl_acquisition_confirm(&a->parts[i], a->wait.lease_ms);
+        if (rc != 0 && rc != ZKL_ELOST)
+            rc = fail_part(a, &a->parts[i], rc);
+    }
+    return rc;
+}
+
+int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns)
+{
+    for (;;) {
+        bool lost = is_any_part_lost(a);
+        int rc = 0;
+        if (!lost && a->at == a->count) {
+            rc = confirm(a);
+            lost = rc == ZKL_ELOST && !a->own_lost;
+            if (!lost)
+                return rc;
+        }
+        if (lost && atomic_load(&a->multi->client->closed))
+            return ZKL_ECLOSED;
+        if (lost)
+            begin_anew(a);
+        struct zkl_acquisition *part = &a->parts[a->at];
+        rc = zkl_acquisition_step(part, next_ns);
+        if (rc != 0)
+            return rc == ZKL_GOES_ON ? rc : fail_part(a, part, rc);
+        if (part->hold->given)
+            part->hold->given->leader = part->hold;
+        a->at++;
+    }
+}
+
+void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns)
+{
+    zkl_hold_wait(a->parts[0].hold, next_ns);
+}
+
+void zkl_attempt_cancel(struct zkl_attempt *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        zkl_acquisition_cancel(&a->parts[i]);
+}
+
+void zkl_attempt_end(struct zkl_attempt *a, int rc)
+{
+    for (size_t i = a->count; rc != 0 && i-- > 0;)
+        zkl_acquisition_back_out(&a->parts[i]);
+    for (size_t i = 0; i < a->count; i++) {
+        struct zkl_acquisition *part = &a->parts[i];
+        if (part->hold->given)
+            part->hold->given->leader = NULL;
+        zkl_acquisition_end(part, rc);
+        part->hold->leader = NULL;
+        part->hold->op = NULL;
+        if (rc == 0)
+            zkl_acquisition_settle(part, rc);
+    }
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static int fail(const struct zkl_attempt *a, int rc)
+{
+    size_t i = a->culprit;
+    if (i == a->multi->count)
+        return zkl_fail(rc, "zkl_multi_acquire: %s and others", zkl_member_path(member_at(a, 0)));
+    if (a->shares[i].ask && !a->own_lost)
+        return zkl_ask_fail(a->shares[i].ask, rc);
+    if (a->shares[i].hold && !a->own_lost)
+        return zkl_mutex_fail_acquire(a->shares[i].hold, rc);
+    return zkl_fail(rc, "%s", zkl_member_path(member_at(a, i)));
+}
+
+static void count_failure(const struct zkl_attempt *a, int rc)
+{
+    size_t i = a->culprit < a->multi->count ? a->culprit : 0;
+    zkl_count_failure(zkl_member_handle(member_at(a, i)), rc);
+}
+
+static void drop(struct zkl_attempt *a, int rc)
+{
+    struct zkl_driver *d = a->multi->client->driver;
+    zkl_driver_lock(d);
+    for (size_t i = 0; i < a->begun; i++)
+        zkl_acquisition_settle(&a->parts[i], rc);
+    zkl_driver_unlock(d);
+    for (size_t i = 0; i < a->multi->count; i++) {
+        struct share *share = &a->shares[i];
+        if (share->hold && a->taken)
+            zkl_hold_let_go(share->hold);
+        if (share->hold)
+            zkl_hold_unref(share->hold);
+        if (share->ask)
+            zkl_ask_unref(share->ask);
+    }
+    if (a->held->count == 0)
+        free(a->held);
+}
+
+static void have(struct zkl_attempt *a, size_t i)
+{
+    struct share *share = &a->shares[i];
+    const struct zkl_member *member = member_at(a, i);
+    if (share->hold) {
+        share->own = zkl_hold_exchange(share->hold);
+        share->own->under = NULL;
+        zkl_owner_add(share->own); /* its count is 0 yet */
+    }
+    if (share->own)
+        zkl_hold_enter(share->own);
+    for (int n = 0; share->ask && zkl_member_is_semaphore(member) && n < member->count; n++)
+        zkl_multi_permits(a->multi, i, a->held)[n] =
+            (struct zkl_permit *)zkl_ask_hold(share->ask, (size_t)n);
+    if (share->ask)
+        zkl_ask_unref(share->ask);
+}
+
+static void have_all(struct zkl_attempt *a)
+{
+    for (size_t i = 0; i < a->multi->count; i++)
+        have(a, i);
+    if (a->held->count++ == 0)
+        zkl_owner_add_multi(a->held);
+    else
+        atomic_fetch_sub(&a->multi->uses, 1);
+}
+
+int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
+{
+    if (rc != 0 && !said)
+        fail(a, rc);
+    if (rc != 0) {
+        count_failure(a, rc);
+        drop(a, rc);
+        atomic_fetch_sub(&a->multi->uses, 1);
+    } else {
+        have_all(a);
+    }
+    for (size_t i = 0; i < a->multi->count; i++) {
+        if (a->shares[i].under)
+            zkl_hold_unref(a->shares[i].under);
+        free(a->parts[i].group);
+    }
+    free(a);
+    return rc;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A multi-lock is given back: what its owner gives up for good goes in one transaction, the last path first, and ends
+ * when the server has answered for all of it; what is held still, by another lock call, is left once. Called by
+ * multi.c for a thread and by multi_async.c for an operation, without any lock held but where it is said. */
+#include "multi.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+
+/* 0, and the worse the higher. */
+static int badness(int code)
+{
+    static const int order[] = {0,          ZKL_ENOTOWNER, ZKL_EUNCONFIRMED,
+                                ZKL_EACCES, ZKL_EDOUBT,    ZKL_ELOST};
+    int at = 0;
+    while (order[at] != code && order[at] != ZKL_ELOST)
+        at++;
+    return at;
+}
+
+/* A mutex: its hold belongs to the owner. */
+static int give_up_own(struct zkl_unlocking *u, size_t i)
+{
+    const struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
+    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    if (!hold)
+        return ZKL_ENOTOWNER; /* unlocked singly, before */
+    if (hold->count > 1)
+        return zkl_hold_leave_again(hold);
+    hold->count = 0;
+    zkl_owner_remove(hold);
+    zkl_release_add(&u->release, hold, i);
+    return 0;
+}
+
+/* What belongs to no thread. */
+static int give_up_once_held(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
+{
+    const struct zkl_member *member = zkl_multi_member_at(u->multi, i);
+    if (zkl_member_is_semaphore(member)) {
+        for (int n = 0; n < member->count; n++)
+            zkl_release_add(&u->release, (struct zkl_hold *)zkl_multi_permits(u->multi, i, held)[n],
+                            i);
+        return 0;
+    }
+    struct zkl_hold *hold = zkl_semaphore_take(member->mutex);
+    if (!hold)
+        return ZKL_ENOTOWNER; /* any thread may have unlocked it */
+    zkl_release_add(&u->release, hold, i);
+    return 0;
+}
+
+void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi)
+{
+    struct zkl_multi_hold *held = zkl_owner_find_multi(multi);
+    u->multi = multi;
+    u->last = held->count == 1;
+    u->release = (struct zkl_release){0};
+    for (size_t i = 0; i < multi->count; i++) {
+        if (!zkl_member_is_held_once(zkl_multi_member_at(multi, i)))
+            u->codes[i] = give_up_own(u, i);
+        else
+            u->codes[i] = u->last ? give_up_once_held(u, i, held) : 0;
+    }
+    if (--held->count == 0) {
+        zkl_owner_remove_multi(held);
+        free(held);
+    }
+}
+
+void zkl_unlocking_begin(struct zkl_unlocking *u, struct zkl_op *op)
+{
+    zkl_release_begin(&u->release, op);
+}
+
+bool zkl_unlocking_is_over(const struct zkl_unlocking *u)
+{
+    return zkl_release_is_over(&u->release);
+}
+
+void zkl_unlocking_wait(struct zkl_unlocking *u)
+{
+    struct zkl_driver *d = u->multi->client->driver;
+    zkl_driver_lock(d);
+    zkl_release_begin(&u->release, NULL);
+    while (!zkl_release_is_over(&u->release)) /* bounded by the core: a lost link, or the window */
+        zkl_hold_wait(u->release.first, ZKL_NO_DEADLINE);
+    zkl_driver_unlock(d);
+}
+
+int zkl_unlocking_end(struct zkl_unlocking *u, int *codes)
+{
+    struct zkl_driver *d = u->multi->client->driver;
+    struct zkl_hold *next;
+    int worst = 0;
+    zkl_driver_lock(d);
+    zkl_release_end(&u->release);
+    zkl_driver_unlock(d);
+    for (struct zkl_hold *hold = u->release.first; hold; hold = hold->release_next) {
+        int *code = &u->codes[hold->member];
+        *code = badness(hold->code) > badness(*code) ? hold->code : *code;
+    }
+    for (size_t i = 0; i < u->multi->count; i++) {
+        if (badness(u->codes[i]) > badness(worst)) {
+            worst = u->codes[i];
+            zkl_fail(worst, "%s", zkl_member_path(zkl_multi_member_at(u->multi, i)));
+        }
+        if (codes)
+            codes[u->multi->order[i]] = u->codes[i];
+    }
+    for (struct zkl_hold *hold = u->release.first; hold; hold = next) {
+        next = hold->release_next;
+        if (worst != 0 && hold->code == worst)
+            zkl_mutex_fail_unlock(hold, worst);
+        zkl_hold_unref(hold);
+    }
+    if (u->last)
+        atomic_fetch_sub(&u->multi->uses, 1);
+    return worst;
+}
