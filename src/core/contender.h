@@ -273,9 +273,6 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
  * ZKL_NODE_NAME_MAX + 1. */
 void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out);
 
-/* The owner unlocks now, though RELEASE may come later. */
-void zkl_contender_unlocks(struct zkl_contender_machine *m, int64_t now_boot_ns);
-
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);
 

@@ -26,12 +26,6 @@ static bool lapse(struct zkl_step *s)
     return true;
 }
 
-void zkl_contender_unlocks(struct zkl_contender_machine *m, int64_t now_boot_ns)
-{
-    if (m->unlocked_boot == 0)
-        m->unlocked_boot = now_boot_ns;
-}
-
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns)
 {
     bool ended = m->lease_end_boot != 0 && now.boot_ns >= m->lease_end_boot;
@@ -79,7 +73,7 @@ static int unless_doubted(const struct zkl_step *s, int code)
 
 static void release(struct zkl_step *s)
 {
-    zkl_contender_unlocks(s->m, s->ev->now.boot_ns);
+    s->m->unlocked_boot = s->ev->now.boot_ns;
     if (!s->ev->connected) {
         zkl_step_emit_code(s, ZKL_DO_RELEASED, unless_doubted(s, ZKL_EUNCONFIRMED),
                            "the link is down");
