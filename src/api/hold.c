@@ -271,10 +271,14 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
 
 static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const struct zkl_news *news)
 {
+    /* What is given back because the call fails says nothing: the call says why it fails. */
+    bool backed_out = phase == ZKL_PHASE_RELEASED && !hold->returned;
     hold->phase = phase;
-    hold->code = news->code;
-    hold->number = news->number;
-    zkl_text_copy(hold->detail, sizeof hold->detail, news->detail);
+    if (!backed_out) {
+        hold->code = news->code;
+        hold->number = news->number;
+        zkl_text_copy(hold->detail, sizeof hold->detail, news->detail);
+    }
     zkl_hold_wake(hold);
 }
 
