@@ -83,6 +83,9 @@ static void told(struct zkl_permits *permits, const struct zkl_news *news)
 {
     struct zkl_ask *ask = (struct zkl_ask *)permits;
     if (news->type == ZKL_NEWS_ENDED) {
+        /* Of a failure the core has none of them; some may never have begun. */
+        for (size_t i = 0; i < ask->count; i++)
+            zkl_ask_hold(ask, i)->ended |= zkl_ask_hold(ask, i)->phase == ZKL_PHASE_FAILED;
         zkl_hold_wake(zkl_ask_hold(ask, 0));
         zkl_driver_wake(ask->client->driver, &ask->ending);
         return;

@@ -758,6 +758,46 @@ static void requests_are_counted(void **state)
     proxy_stop(proxy);
 }
 
+/* Goal: mutexes beside permits are made in one transaction, as the permits are, and all is given back in one.
+ * Method: the proxy counts nodes that are made and deleted singly: only the semaphore's inner lock is. */
+static void permits_go_with_the_others(void **state)
+{
+    enum { CYCLES = 30 };
+    const char *base = paths_of("beside");
+    struct proxy *proxy;
+    struct zkl_client_options options = cluster_options();
+    struct zkl_semaphore *semaphore;
+    struct zkl_multi *multi;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options);
+    struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
+    struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
+    check_ok(zkl_semaphore_new(&semaphore, client, member_path(base, 2), 2, NULL));
+    const struct zkl_member members[] = {
+        zkl_member_mutex(first), zkl_member_semaphore(semaphore, 2), zkl_member_mutex(second)};
+    check_ok(zkl_multi_new(&multi, client, members, 3));
+    make_paths(base);
+    check_ok(zkl_multi_lock(multi)); /* which makes the semaphore's nodes */
+    long made = proxy_counts(proxy, PROXY_CREATE) + proxy_counts(proxy, PROXY_CREATE2);
+    long gone = proxy_counts(proxy, PROXY_DELETE);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    for (int i = 0; i < CYCLES; i++) {
+        check_ok(zkl_multi_lock(multi));
+        check_ok(zkl_multi_unlock(multi, NULL));
+    }
+    made = proxy_counts(proxy, PROXY_CREATE) + proxy_counts(proxy, PROXY_CREATE2) - made;
+    gone = proxy_counts(proxy, PROXY_DELETE) - gone;
+    check_num(made, <, 2 * CYCLES);
+    check_num(gone, <, 2 * CYCLES);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, first, second);
+    proxy_stop(proxy);
+}
+
 /* Goal: two round trips to acquire four paths, one to give them back. Method: a proxy that holds each
  * frame up: a round trip is two of its delays, so less than three is two. */
 static void round_trips_are_counted(void **state)
@@ -811,6 +851,7 @@ int main(int argc, char **argv)
         cluster_test(a_re_entry_needs_no_time),
         cluster_test(a_cancel_object_ends_all_waits),
         cluster_test(requests_are_counted),
+        cluster_test(permits_go_with_the_others),
         cluster_test(round_trips_are_counted),
     };
     return CLUSTER_MAIN(argc, argv, "multi", tests);

@@ -218,6 +218,20 @@ static int operate_permits(struct side *s, const struct hall *h)
     return rc;
 }
 
+static int operate_multi(struct side *s, const struct hall *h)
+{
+    struct reply r;
+    sem_init(&r.came, 0, 0);
+    int rc =
+        reply_of(&r, zkl_multi_acquire_async(s->owner, s->multi, NULL, NULL, note_reply, &r, NULL));
+
+    (void)h;
+    if (rc == 0)
+        rc = reply_of(&r, zkl_multi_unlock_async(s->owner, s->multi, NULL, note_reply, &r));
+    sem_destroy(&r.came);
+    return rc;
+}
+
 static int set_number(struct side *s, const struct hall *h)
 {
     (void)h;
@@ -261,6 +275,7 @@ static const struct kind {
     {"multi-lock", use_multi, true},
     {"mutex, by operations", operate_mutex, true},
     {"permits, by operations", operate_permits, true},
+    {"multi-lock, by operations", operate_multi, true},
     {"revoke", ask, true},
     {"number of permits", set_number, false},
     {"inspect", look, false},
