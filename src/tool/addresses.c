@@ -19,7 +19,8 @@ struct addresses {
     atomic_int users; /* the thread, which may outlast its starter, is one */
     int done;         /* a descriptor, readable from then on */
     char *servers;
-    char *found; /* complete once done is readable; or NULL */
+    char *text;                  /* the thread's, and then: */
+    _Atomic(const char *) found; /* set before done is readable; NULL: none has an address */
 };
 
 void addresses_drop(struct addresses *a)
@@ -29,20 +30,20 @@ void addresses_drop(struct addresses *a)
     if (a->done >= 0)
         close(a->done);
     free(a->servers);
-    free(a->found);
+    free(a->text);
     free(a);
 }
 
 static void append(struct addresses *a, const struct addrinfo *one)
 {
-    const char *comma = a->found ? "," : "";
+    const char *comma = a->text ? "," : "";
     char host[INET6_ADDRSTRLEN + 32], port[8], *longer;
     if (getnameinfo(one->ai_addr, one->ai_addrlen, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0 ||
-        asprintf(&longer, "%s%s%s:%s", a->found ? a->found : "", comma, host, port) < 0)
+        asprintf(&longer, "%s%s%s:%s", a->text ? a->text : "", comma, host, port) < 0)
         return;
-    free(a->found);
-    a->found = longer;
+    free(a->text);
+    a->text = longer;
 }
 
 /* entry: "host:port", an IPv6 address in brackets; is changed. One that has no address is left out. */
@@ -69,6 +70,7 @@ static void *look_all_up(void *arg)
     char *rest;
     for (char *entry = strtok_r(a->servers, ",", &rest); entry; entry = strtok_r(NULL, ",", &rest))
         look_up(a, entry);
+    atomic_store(&a->found, a->text); /* that done is readable orders no memory by itself */
     while (write(a->done, &one, sizeof one) < 0) {
     }
     addresses_drop(a);
@@ -108,5 +110,5 @@ const char *addresses_wait(struct addresses *a, int ms, int stop)
 {
     struct pollfd from[] = {{.fd = a->done, .events = POLLIN}, {.fd = stop, .events = POLLIN}};
     poll(from, 2, ms);
-    return from[0].revents ? a->found : NULL;
+    return atomic_load(&a->found);
 }
