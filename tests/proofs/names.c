@@ -12,6 +12,9 @@
 #ifndef LENGTH
 #define LENGTH 1 /* of what is read: bytes, without the NUL */
 #endif
+#ifndef ROOM
+#define ROOM 1 /* for what is copied, with the NUL */
+#endif
 #ifndef NAME_BYTES
 #define NAME_BYTES 1 /* of a named lock's name */
 #endif
@@ -22,12 +25,10 @@
 #define ROLE ZKL_ROLE_LOCK
 #endif
 
-/* Any bytes but NUL, as many as that, and then a NUL that ends the memory. */
-static char *any_text(size_t length)
+/* Any bytes but NUL, as many as that, and then a NUL that ends the memory: an array, as CBMC follows a pointer that
+ * may be NULL, as that of malloc(), into both. */
+static void any_text(char *text, size_t length)
 {
-    char *text = malloc(length + 1);
-
-    assume(text != NULL);
     for (size_t i = 0; i < length; i++) {
         text[i] = nondet_char();
         assume(text[i] != '\0');
@@ -35,7 +36,6 @@ static char *any_text(size_t length)
     text[length] = '\0';
     known_text = text;
     known_length = length;
-    return text;
 }
 
 /* The longest name of these is 4 + 36 + 9 + 11 bytes long, but for the name of a named lock. */
@@ -155,9 +155,8 @@ void a_formatted_guid_is_a_uuid(void)
 void a_prefix_is_as_specified(void)
 {
     char guid[ZKL_GUID_LEN + 1], expected[ZKL_NODE_NAME_MAX + 1] = {0};
-    char *out = malloc(ZKL_NODE_NAME_MAX + 1);
+    char out[ZKL_NODE_NAME_MAX + 1];
 
-    assume(out != NULL);
     any_guid(guid, nondet_bool());
     struct zkl_naming naming = naming_of(NAMES, ROLE);
     size_t length = specified_prefix(&naming, guid, expected);
@@ -246,8 +245,9 @@ void any_child_is_parsed_without_an_overrun(void)
 {
     struct zkl_naming naming = naming_of(NAMES, ROLE);
     struct zkl_place place;
-    char *child = any_text(LENGTH);
+    char child[LENGTH + 1];
 
+    any_text(child, LENGTH);
     bool is_one = zkl_name_parse(child, &naming, &place);
     const char *digits = zkl_name_digits(child, &naming);
     prove(is_one == (digits != NULL));
@@ -261,15 +261,18 @@ void any_named_child_is_recognised_without_an_overrun(void)
 {
     struct zkl_naming naming;
     struct zkl_place place;
-    char *child = any_text(LENGTH);
+    char child[LENGTH + 1];
 
+    any_text(child, LENGTH);
     bool is_one = zkl_name_recognise(child, &naming, &place);
     prove(!is_one || naming.names != ZKL_NAMES_NAMED || zkl_lock_name_fault(naming.name) == NULL);
 }
 
 void any_path_is_judged_without_an_overrun(void)
 {
-    char *path = any_text(LENGTH);
+    char path[LENGTH + 1];
+
+    any_text(path, LENGTH);
     const char *fault = zkl_path_fault(path);
 
     prove(fault != NULL || (path[0] == '/' && LENGTH > 1 && path[LENGTH - 1] != '/'));
@@ -277,7 +280,9 @@ void any_path_is_judged_without_an_overrun(void)
 
 void any_lock_name_is_judged_without_an_overrun(void)
 {
-    char *name = any_text(LENGTH);
+    char name[LENGTH + 1];
+
+    any_text(name, LENGTH);
     const char *fault = zkl_lock_name_fault(name);
 
     prove(fault != NULL || LENGTH > 0);
@@ -285,27 +290,25 @@ void any_lock_name_is_judged_without_an_overrun(void)
         prove(fault != NULL || name[i] != '/');
 }
 
-/* Texts and rooms of each size up to LENGTH. */
 void any_text_is_copied_without_an_overrun(void)
 {
-    for (size_t length = 0; length <= LENGTH; length++) {
-        char *text = any_text(length);
-        for (size_t size = 1; size <= LENGTH + 2; size++) {
-            size_t copied = length < size ? length : size - 1;
-            char *out = malloc(size);
-            assume(out != NULL);
-            zkl_text_copy(out, size, text);
-            prove(strlen(out) == copied && memcmp(out, text, copied) == 0);
-            zkl_text_copy(out, size, NULL);
-            prove(out[0] == '\0');
-        }
-    }
+    char text[LENGTH + 1], out[ROOM];
+    size_t copied = LENGTH < ROOM ? LENGTH : ROOM - 1;
+
+    any_text(text, LENGTH);
+    zkl_text_copy(out, ROOM, text);
+    for (size_t i = 0; i < copied; i++)
+        prove(out[i] == text[i]);
+    prove(out[copied] == '\0');
+    zkl_text_copy(out, ROOM, NULL);
+    prove(out[0] == '\0');
 }
 
 void any_text_is_looked_at_without_an_overrun(void)
 {
-    char *text = any_text(LENGTH);
+    char text[LENGTH + 1];
 
+    any_text(text, LENGTH);
     zkl_text_hash(text);
     zkl_text_is_printable(text, LENGTH);
     zkl_is_revocation(text, LENGTH);
