@@ -53,7 +53,7 @@ static void judge_root(struct zkl_step *s)
 
 static void on_rooted(struct zkl_step *s)
 {
-    switch (s->ev->answer) {
+    switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
         judge_root(s);
         break;
@@ -66,18 +66,7 @@ static void on_rooted(struct zkl_step *s)
     case ZKL_ANSWER_NOAUTH:
         zkl_step_fail_denied(s, "READ");
         break;
-    case ZKL_ANSWER_EXISTS:
-    case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_UNIMPLEMENTED:
-    case ZKL_ANSWER_NOWATCHER:
-    case ZKL_ANSWER_QUOTA:
-    case ZKL_ANSWER_READONLY:
-    case ZKL_ANSWER_BADPATH:
-    case ZKL_ANSWER_AUTH:
-    case ZKL_ANSWER_NOMEM:
-    case ZKL_ANSWER_FULL:
-    case ZKL_ANSWER_ROLLED_BACK:
-    case ZKL_ANSWER_OTHER:
+    default:
         zkl_step_fail_odd(s, "listing the path");
         break;
     }

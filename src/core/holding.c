@@ -264,7 +264,7 @@ static bool waits_to_ask_again(const struct zkl_step *s)
 static void on_unlock_answered(struct zkl_step *s)
 {
     s->m->delete_out = false;
-    switch (s->ev->answer) {
+    switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK: /* it was there until now, as nobody makes it twice: so nobody was behind it */
         s->m->on_server = false;
         released(s, ZKL_OK, NULL, "deleted");
@@ -282,18 +282,7 @@ static void on_unlock_answered(struct zkl_step *s)
         if (!waits_to_ask_again(s))
             unconfirmed(s, "no answer came");
         break;
-    case ZKL_ANSWER_EXISTS:
-    case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_UNIMPLEMENTED:
-    case ZKL_ANSWER_NOWATCHER:
-    case ZKL_ANSWER_QUOTA:
-    case ZKL_ANSWER_READONLY:
-    case ZKL_ANSWER_BADPATH:
-    case ZKL_ANSWER_AUTH:
-    case ZKL_ANSWER_NOMEM:
-    case ZKL_ANSWER_FULL:
-    case ZKL_ANSWER_ROLLED_BACK:
-    case ZKL_ANSWER_OTHER:
+    default:
         unconfirmed(s, "the delete failed");
         break;
     }

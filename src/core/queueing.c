@@ -136,7 +136,7 @@ static void made_one(struct zkl_step *s)
 static void on_made(struct zkl_step *s)
 {
     size_t above = parent_length(s->m, s->m->make_length);
-    switch (s->ev->answer) {
+    switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
     case ZKL_ANSWER_EXISTS:
         made_one(s);
@@ -159,16 +159,7 @@ static void on_made(struct zkl_step *s)
     case ZKL_ANSWER_NOAUTH:
         zkl_step_fail_denied(s, "CREATE on a parent");
         break;
-    case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_NOWATCHER:
-    case ZKL_ANSWER_QUOTA:
-    case ZKL_ANSWER_READONLY:
-    case ZKL_ANSWER_BADPATH:
-    case ZKL_ANSWER_AUTH:
-    case ZKL_ANSWER_NOMEM:
-    case ZKL_ANSWER_FULL:
-    case ZKL_ANSWER_ROLLED_BACK:
-    case ZKL_ANSWER_OTHER:
+    default:
         zkl_step_fail_odd(s, "making the path");
         break;
     }
@@ -186,7 +177,7 @@ void zkl_in_making(struct zkl_step *s)
 
 static void on_create_refused(struct zkl_step *s)
 {
-    switch (s->ev->answer) {
+    switch ((int)s->ev->answer) {
     case ZKL_ANSWER_NONODE:
         if (zkl_step_is_under(s->m)) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
@@ -222,16 +213,7 @@ static void on_create_refused(struct zkl_step *s)
         }
         zkl_step_fail_odd(s, "creating the node");
         break;
-    case ZKL_ANSWER_OK:
-    case ZKL_ANSWER_NOTEMPTY:
-    case ZKL_ANSWER_NOWATCHER:
-    case ZKL_ANSWER_QUOTA:
-    case ZKL_ANSWER_READONLY:
-    case ZKL_ANSWER_BADPATH:
-    case ZKL_ANSWER_AUTH:
-    case ZKL_ANSWER_NOMEM:
-    case ZKL_ANSWER_FULL:
-    case ZKL_ANSWER_OTHER:
+    default:
         s->m->maybe_on_server = zkl_step_outcome_unknown(s->ev->answer);
         zkl_step_fail_odd(s, "creating the node");
         break;
