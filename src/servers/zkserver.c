@@ -329,11 +329,6 @@ int zks_available(char *err, size_t size)
 
 /* --- what a user may know --------------------------------------------------------------------- */
 
-const char *zks_host(void)
-{
-    return "127.0.0.1";
-}
-
 const char *zks_node_host(const struct zks *zks, size_t node)
 {
     return zks->plan.host[node];

@@ -76,7 +76,10 @@ void zks_stop(struct zks *zks);
 /* "127.0.0.1:PORT[,127.0.0.1:PORT...]". */
 const char *zks_connect_string(const struct zks *zks);
 size_t zks_nodes(const struct zks *zks);
-const char *zks_host(void); /* "127.0.0.1" */
+static inline const char *zks_host(void)
+{
+    return "127.0.0.1";
+}
 /* Where this node listens. */
 const char *zks_node_host(const struct zks *zks, size_t node);
 int zks_port(const struct zks *zks, size_t node);

@@ -16,8 +16,6 @@
 
 enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 
-const char program_name[] = "zklock-dev";
-
 static const char usage[] =
     "usage: zklock-dev [--nodes N]\n"
     "\n"
@@ -113,6 +111,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     descriptors_fill_standard();
+    program_name = "zklock-dev";
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--help") == 0) {
         fputs(usage, stdout);

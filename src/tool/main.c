@@ -15,8 +15,6 @@
 #include "say.h"
 #include "status.h"
 
-const char program_name[] = "zklock";
-
 static const struct command *const commands[] = {
     &run_command,   &status_command, &revoke_command,
     &break_command, &forget_command, &doctor_command,

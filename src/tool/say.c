@@ -8,6 +8,8 @@
 
 #include "plain.h"
 
+const char *program_name = "zklock";
+
 /* In one write: several processes share the stream. */
 static void say_list(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static void say_list(const char *format, va_list args)

@@ -5,8 +5,8 @@
 
 #include "exits.h"
 
-/* Each program's main file defines its own. */
-extern const char program_name[];
+/* "zklock", unless a main function sets it first. */
+extern const char *program_name;
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -2,25 +2,29 @@
 """Calls go down only: the object files of a folder are looked through for files that call each other in a circle
 (defined against undefined symbols), and for calls from a folder to one above it. There is none of either.
 
-loops.py ARCHIVE..."""
+loops.py ARCHIVE... FOLDER=ARCHIVE... FOLDER=PROGRAM...
+Members of an archive without a FOLDER are named FOLDER_NAME.c.o; the objects of a program are in PROGRAM.p."""
+import glob
 import re
 import subprocess
 import sys
 
 # From the bottom up. A call may go to the same folder or to one further down.
-FOLDERS = ['core', 'secret', 'driver', 'api']
+FOLDERS = ['core', 'secret', 'driver', 'api', 'servers', 'tool']
 
 
-def files_of(archive):
-    """Each file of the archive, as folder and name, with what it defines and what it wants."""
-    listing = subprocess.run(['nm', archive], capture_output=True, text=True, check=True).stdout
-    files, defined, wanted = {}, set(), set()
+def files_of(arg):
+    """Each file, as folder and name, with what it defines and what it wants."""
+    folder, _, path = arg.rpartition('=')
+    objects = [path] if path.endswith('.a') else sorted(glob.glob(path + '.p/*.o'))
+    listing = subprocess.run(['nm', '-A', *objects], capture_output=True, text=True, check=True).stdout
+    files = {}
     for line in listing.splitlines():
-        words = line.split()
-        match = re.search(r'([a-z]+)_(\w+)\.c\.o:$', line)
-        if match:
-            defined, wanted = files.setdefault(match.groups(), (set(), set()))
-        elif len(words) > 1 and words[-2] == 'U':
+        match = re.match(r'(?:.*[:/])?(?:\.\._)?([^:/]+)\.c\.o:', line)
+        name = match[1] if folder and '.._' not in line else match[1].partition('_')[::2]
+        defined, wanted = files.setdefault((folder, name) if isinstance(name, str) else name, (set(), set()))
+        words = line[match.end():].split()
+        if len(words) > 1 and words[-2] == 'U':
             wanted.add(words[-1])
         elif len(words) > 1 and words[-2] in 'TDBRVW':
             defined.add(words[-1])
@@ -52,10 +56,10 @@ def circles(calls):
     return found
 
 
-def main(archives):
+def main(args):
     files = {}
-    for archive in archives:
-        files.update(files_of(archive))
+    for arg in args:
+        files.update(files_of(arg))
     owner = {symbol: file for file, (defined, _) in files.items() for symbol in defined}
     calls = {file: {owner[s] for s in wanted if s in owner} - {file}
              for file, (_, wanted) in files.items()}
