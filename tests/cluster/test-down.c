@@ -453,8 +453,11 @@ static void a_hold_lives_through_a_silence(void **state)
     check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
     check_wait(seen_of(&s.seen, ZKL_HELD) + seen_of(&s.seen, ZKL_LOST) == 1, WAIT_MS);
-    check_num(zkl_mutex_still_held(s.mutex, 1000), ==, seen_of(&s.seen, ZKL_HELD));
-    check_num(zkl_mutex_unlock(s.mutex), ==, seen_of(&s.seen, ZKL_HELD) ? 0 : ZKL_ELOST);
+    bool held = zkl_mutex_still_held(s.mutex, 1000) == 1;
+    check_num(seen_of(&s.seen, ZKL_HELD), >=, held);
+    int rc = zkl_mutex_unlock(s.mutex); /* on a slow machine it may be lost by now */
+    check_true(rc == ZKL_ELOST || (rc == 0 && seen_of(&s.seen, ZKL_LOST) == 0));
+    check_wait(seen_of(&s.seen, ZKL_LOST) == (rc == ZKL_ELOST), WAIT_MS);
     scene_end(&s);
 }
 
