@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -78,7 +78,7 @@ void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
         *at = root->next;
     }
     if (last)
-        zkl_alone_end(&client->driver->core, zkl_clock_now(), &root->alone);
+        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &root->alone);
     if (last && root->counts)
         zkl_counts_fold(&client->counts, root->counts);
     zkl_driver_unlock(client->driver);

@@ -218,7 +218,7 @@ static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wai
 }
 
 /* Of the path, for those who wait for everybody else there. */
-static struct zkl_alone *alone_at(const struct zkl_hold *hold)
+static struct zkl_unlisted_grant *alone_at(const struct zkl_hold *hold)
 {
     const struct zkl_naming *naming = &hold->mutex->naming;
     bool plain = naming->role == ZKL_ROLE_LOCK && naming->names != ZKL_NAMES_NAMED;
@@ -235,7 +235,7 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
     zkl_hold_begin(hold);
     member->wish = wish_of(hold, &a->wait);
     member->wish.view = &hold->root->view;
-    member->wish.alone = alone_at(hold);
+    member->wish.unlisted = alone_at(hold);
     member->wish.lease_ns = 0; /* it begins when all are held */
 }
 
@@ -261,7 +261,7 @@ static void start_one(struct zkl_acquisition *a)
     struct zkl_hold *hold = a->hold;
     struct zkl_wish wish = wish_of(hold, &a->wait);
     wish.try_asks = true;
-    wish.alone = alone_at(hold);
+    wish.unlisted = alone_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (wish.try_only)
         a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;

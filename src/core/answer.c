@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "batch.h"
 #include "feed.h"
 #include "heartbeat.h"
@@ -61,8 +61,8 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
     struct zkl_contender *c = sub->contender;
     if (sub->query) {
         zkl_query_watched(core, sub->query, fate.own.type == ZKL_EV_OWN_DELETED, &fate.pred);
-    } else if (sub->alone) {
-        zkl_alone_unsure(sub->alone);
+    } else if (sub->unlisted) {
+        zkl_unlisted_unsure(sub->unlisted);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
         feed_pred_deleted(core, c, watch, holder);
     } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
@@ -292,9 +292,9 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET)
         zkl_permits_share_limit(core, c, event);
     if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
-        event.first = zkl_alone_created(core, c, reply->name);
+        event.first = zkl_unlisted_created(core, c, reply->name);
     if (slot->kind == ZKL_REQ_DELETE && reply->answer == ZKL_ANSWER_OK)
-        zkl_alone_left(c);
+        zkl_unlisted_left(c);
     zkl_core_feed(core, c, event);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "due.h"
 #include "pending.h"
 #include "requests.h"
@@ -317,7 +317,7 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch)
         for (size_t i = 0; i < n; i++) {
             zkl_core_node_path(batch->gone[i], batch->gone[i]->machine.node, paths[i]);
             list[i] = paths[i];
-            zkl_alone_leaves(core, batch->gone[i]);
+            zkl_unlisted_leaves(core, batch->gone[i]);
         }
         struct zkl_request request = {.kind = ZKL_REQ_DELETE_ALL, .checks = list, .check_count = n};
         zkl_pending_send(core, &batch->remove, &request);

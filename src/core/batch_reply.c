@@ -6,7 +6,7 @@
  * group.c and permits.c for creates that will not be sent. */
 #include <assert.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "batch.h"
 #include "feed.h"
 #include "pending.h"
@@ -83,7 +83,7 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
 static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
 {
     for (size_t i = 0; i < batch->made_count; i++) {
-        bool next = zkl_alone_created(core, batch->made[i], batch->names[i]);
+        bool next = zkl_unlisted_created(core, batch->made[i], batch->names[i]);
         bool gone = i < batch->stat_member;
         feed_created(core, batch, i,
                      (struct zkl_event){.answer = ZKL_ANSWER_OK,
@@ -162,7 +162,7 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
         batch->gone[i] = NULL;
         if (c && reply->answer == ZKL_ANSWER_OK) {
             zkl_batch_count_own(c);
-            zkl_alone_left(c);
+            zkl_unlisted_left(c);
         }
         if (c)
             zkl_core_feed(core, c,

@@ -132,7 +132,7 @@ struct zkl_event {
     int number;                     /* of ZooKeeper's, for messages */
     enum zkl_pred_proof pred_proof; /* PRED_FIRED, WATCHED: that nobody is before us any more */
     bool idle;                      /* STAY: nobody is in it */
-    bool unlisted; /* a create that is sent now most likely needs no list: see alone.h */
+    bool unlisted; /* a create that is sent now most likely needs no list: see unlisted_grant.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
 };
 

@@ -12,7 +12,7 @@
 
 #include <zklock/zklock.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "answer.h"
 #include "batch.h"
 #include "composite.h"
@@ -95,7 +95,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .again_mono_ns = INT64_MAX,
                               .turns_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
-                              .alone_from = ZKL_ALONE_FROM,
+                              .unlisted_from = ZKL_UNLISTED_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces go from one to the other. */
@@ -418,11 +418,12 @@ void zkl_turns_fini(struct zkl_core *core, struct zkl_time now, struct zkl_turns
 
 /* --- grants without a list --------------------------------------------------- */
 
-void zkl_alone_end(struct zkl_core *core, struct zkl_time now, struct zkl_alone *alone)
+void zkl_unlisted_end(struct zkl_core *core, struct zkl_time now,
+                      struct zkl_unlisted_grant *unlisted)
 {
-    if (!alone->root.watch)
+    if (!unlisted->root.watch)
         return;
     enter(core, now);
-    zkl_watch_unsubscribe(core, &alone->root);
+    zkl_watch_unsubscribe(core, &unlisted->root);
     settle(core);
 }

@@ -122,7 +122,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
 /* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
 void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
 
-struct zkl_alone;
+struct zkl_unlisted_grant;
 struct zkl_core;
 struct zkl_contender;
 struct zkl_batch;
@@ -168,7 +168,7 @@ struct zkl_subscription {
     struct zkl_subscription *next, *prev;
     struct zkl_contender *contender; /* whose it is; one of the three is set */
     struct zkl_query *query;
-    struct zkl_alone *alone;
+    struct zkl_unlisted_grant *unlisted;
 };
 
 enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_ROOT, ZKL_SUB_LIMIT, ZKL_SUBS };
@@ -195,9 +195,9 @@ struct zkl_contender {
     bool wants_create, wants_list;  /* as a member of it */
     bool looks_only;                /* likewise: its list is out for the view, and not waited for */
     struct zkl_children_view *view; /* of its path, likewise; NULL: none is kept */
-    struct zkl_alone *alone;        /* likewise, and then it is a mutex's */
-    uint64_t seen_by;               /* for that: the watch that stood when its delete went out */
-    struct zkl_share *share;        /* of its root, and of some others */
+    struct zkl_unlisted_grant *unlisted; /* likewise, and then it is a mutex's */
+    uint64_t release_watch_id;         /* for that: the watch that stood when its delete went out */
+    struct zkl_share *share;           /* of its root, and of some others */
     struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
     bool follows;                /* not that list: another one, behind its answer */
@@ -219,14 +219,14 @@ struct zkl_children_view {
     bool calm;        /* when it was listed last, nobody else had changed anything */
 };
 
-/* What a client knows of a path at which it locks a mutex and nobody else does: alone.c. */
-struct zkl_alone {
+/* What a client knows of a path at which it locks a mutex and nobody else does: unlisted_grant.c. */
+struct zkl_unlisted_grant {
     struct zkl_subscription root; /* the watch on the path's node */
-    size_t here;                  /* contenders of this client that queue there, or hold */
-    unsigned row;     /* nodes in a row, each with the number after that of the one before, ... */
-    bool left;        /* ... which was first and is deleted. That is: */
-    int32_t number;   /* its number, */
-    uint64_t seen_by; /* and the watch that stood since before it was deleted; 0: none */
+    size_t live_count;            /* contenders of this client that queue there, or hold */
+    unsigned streak; /* nodes in a row, each with the number after that of the one before, ... */
+    bool released;   /* ... which was first and is deleted. That is: */
+    int32_t number;  /* its number, */
+    uint64_t release_watch_id; /* and the watch that stood since before it was deleted; 0: none */
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
@@ -269,7 +269,8 @@ struct zkl_due {
 #define ZKL_SHARE_BUCKETS 64
 #define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
 
-#define ZKL_ALONE_FROM 8 /* locks in a row that nobody came between, before no list is asked for */
+#define ZKL_UNLISTED_FROM                                                                          \
+    8 /* locks in a row that nobody came between, before no list is asked for */
 
 /* The lists of the roots in one bucket; see share.h. */
 struct zkl_share {
@@ -322,7 +323,7 @@ struct zkl_core {
     uint64_t share_round; /* how often that has begun */
     struct zkl_share shares[ZKL_SHARE_BUCKETS];
     size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
-    unsigned alone_from;
+    unsigned unlisted_from;
     struct {
         unsigned hung_up; /* in a row */
         bool unknown;
@@ -389,15 +390,15 @@ struct zkl_wish {
     const char *root; /* path; outlives the contender's ENDED */
     const char *data; /* of the node, text; likewise */
     struct zkl_naming naming;
-    int64_t lease_ns;                  /* > 0: how long the hold lasts, from its grant */
-    struct zkl_batch *batch;           /* its requests go through this one, if not NULL */
-    struct zkl_children_view *view;    /* for that, or NULL; lives as long as root */
-    struct zkl_alone *alone;           /* of root, for a mutex, or NULL; likewise */
-    struct zkl_group *group;           /* which decides for it, if not NULL */
-    struct zkl_permits *permits;       /* likewise */
-    struct zkl_turns *turns;           /* likewise; set by zkl_turns_join only */
-    struct zkl_quota quota;            /* for a permit */
-    const struct zkl_contender *under; /* a read lock's: the same owner's held write lock */
+    int64_t lease_ns;                    /* > 0: how long the hold lasts, from its grant */
+    struct zkl_batch *batch;             /* its requests go through this one, if not NULL */
+    struct zkl_children_view *view;      /* for that, or NULL; lives as long as root */
+    struct zkl_unlisted_grant *unlisted; /* of root, for a mutex, or NULL; likewise */
+    struct zkl_group *group;             /* which decides for it, if not NULL */
+    struct zkl_permits *permits;         /* likewise */
+    struct zkl_turns *turns;             /* likewise; set by zkl_turns_join only */
+    struct zkl_quota quota;              /* for a permit */
+    const struct zkl_contender *under;   /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
     bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
     bool retained; /* the node may stay while nobody is in it */

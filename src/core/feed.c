@@ -16,7 +16,7 @@
 
 #include <zklock/zklock.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "batch.h"
 #include "composite.h"
 #include "opcode.h"
@@ -279,8 +279,8 @@ static struct zkl_contender *take_heir(struct zkl_contender *c)
 static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
 {
     const struct zkl_contender_machine *m = &c->machine;
-    if (c->alone)
-        c->alone->here += by * zkl_contender_is_here(m);
+    if (c->unlisted)
+        c->unlisted->live_count += by * zkl_contender_is_here(m);
     core->need_window += by * zkl_contender_needs_window(m);
     core->unchecked += by * zkl_contender_is_unchecked(m);
     core->waiting += by * zkl_contender_waits(m);
@@ -301,7 +301,8 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.again_mono_ns = core->again_mono_ns;
     count(core, c, (size_t)-1);
     bool was_there = c->machine.on_server;
-    event.unlisted = zkl_alone_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
+    event.unlisted =
+        zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
     count(core, c, 1);
     if (!was_there && c->machine.on_server)
@@ -381,7 +382,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                                     .root_length = strlen(wish->root)},
                                         .data = wish->data,
                                         .view = wish->view,
-                                        .alone = wish->alone,
+                                        .unlisted = wish->unlisted,
                                         .group = wish->group,
                                         .permits = wish->permits,
                                         .turns = wish->turns};

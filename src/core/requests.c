@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alone.h"
+#include "unlisted_grant.h"
 #include "pending.h"
 
 static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
@@ -124,7 +124,7 @@ void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot
 
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 {
-    zkl_alone_leaves(core, c);
+    zkl_unlisted_leaves(core, c);
     zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 

@@ -72,7 +72,7 @@ static size_t bytes_of(const struct zkl_core *core, const char *path)
  * node he can. That on a path stays while nobody uses it, and saves a list only. */
 static size_t room_for(const struct zkl_core *core, const struct zkl_subscription *sub)
 {
-    if (sub->alone)
+    if (sub->unlisted)
         return core->watch_bytes_max / 8;
     bool own = sub->contender && sub == &sub->contender->subs[ZKL_SUB_OWN];
     return own ? core->watch_bytes_max / 2 : core->watch_bytes_max;

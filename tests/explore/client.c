@@ -563,7 +563,7 @@ static void client_init(struct world *w, struct client *c)
                                 .random = port_random,
                                 .trace = port_trace};
     zkl_core_init(&c->core, &c->port, TIMEOUT_MS, 0);
-    c->core.alone_from = 0;
+    c->core.unlisted_from = 0;
     c->core.tracer = (struct zkl_tracer){note_move, c};
     c->current = open_handle(c);
 }

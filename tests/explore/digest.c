@@ -247,8 +247,8 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         watch_ref(o->subs[i].watch);
     raw(o->wants_create | o->wants_list << 1 | o->looks_only << 2 | o->follows << 3 |
         o->counts << 4 | o->quiet << 5 | (o->group != NULL) << 6 | (o->permits != NULL) << 7 |
-        (o->turns != NULL) << 8 | (o->view != NULL) << 9 | (o->alone != NULL) << 10);
-    own(WATCH, o->seen_by);
+        (o->turns != NULL) << 8 | (o->view != NULL) << 9 | (o->unlisted != NULL) << 10);
+    own(WATCH, o->release_watch_id);
     raw(contender_number(core, o->shares_list));
     for (const struct zkl_contender *s = o->sharers; s; s = s->next_sharer)
         raw(contender_number(core, s));
@@ -281,7 +281,7 @@ static void watch(const struct zkl_core *core, const struct zkl_watch *watch)
         for (int i = 0; sub->contender && i < ZKL_SUBS; i++)
             which = sub == &sub->contender->subs[i] ? i : which;
         raw(1 + which + 8 * contender_number(core, sub->contender) + 1024 * (sub->query != NULL) +
-            2048 * (sub->alone != NULL));
+            2048 * (sub->unlisted != NULL));
     }
 }
 
@@ -400,16 +400,16 @@ static void group(const struct client *c)
         batch(&c->core, g->batch);
 }
 
-static void alone(const struct zkl_alone *a)
+static void alone(const struct zkl_unlisted_grant *a)
 {
-    if (!a->left && a->row == 0 && !a->root.watch && a->here == 0)
+    if (!a->released && a->streak == 0 && !a->root.watch && a->live_count == 0)
         return;
     watch_ref(a->root.watch);
-    raw((int64_t)a->here);
-    raw(a->row);
-    raw(a->left);
+    raw((int64_t)a->live_count);
+    raw(a->streak);
+    raw(a->released);
     raw(a->number);
-    own(WATCH, a->seen_by);
+    own(WATCH, a->release_watch_id);
 }
 
 static void core(const struct client *c)

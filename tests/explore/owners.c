@@ -5,7 +5,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "core/batch.h"
 #include "world.h"
 
@@ -451,7 +451,7 @@ void owner_start(struct owner *o)
                             .posted = part->posted,
                             .watch_own = part->watch_own,
                             .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-                            .alone = part->alone ? &c->alone[part->root] : NULL};
+                            .unlisted = part->alone ? &c->alone[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:
@@ -674,7 +674,7 @@ void client_free(struct client *c)
     if (c->turns.given)
         zkl_turns_drop(&c->core, now, &c->turns);
     for (int i = 0; i < ROOTS; i++)
-        zkl_alone_end(&c->core, now, &c->alone[i]);
+        zkl_unlisted_end(&c->core, now, &c->alone[i]);
 }
 
 void owners_note_deletion(struct world *w, const char *path)

@@ -142,7 +142,7 @@ struct client {
     struct zkl_group group;
     struct zkl_group_member members[MEMBERS];
     struct zkl_children_view views[ROOTS];
-    struct zkl_alone alone[ROOTS];
+    struct zkl_unlisted_grant alone[ROOTS];
     struct zkl_semaphore_view view;
     struct zkl_turns turns;
     int tickets, guids;

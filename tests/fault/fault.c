@@ -116,7 +116,7 @@ int64_t fault_session(struct zkl_client *client)
 void fault_alone_from(struct zkl_client *client, unsigned row)
 {
     zkl_driver_lock(client->driver);
-    client->driver->core.alone_from = row;
+    client->driver->core.unlisted_from = row;
     zkl_driver_unlock(client->driver);
 }
 
@@ -171,11 +171,11 @@ size_t fault_contenders(struct zkl_client *client)
     return n;
 }
 
-/* It is on a path, for as long as that has a handle: see core/alone.h. */
+/* It is on a path, for as long as that has a handle: see core/unlisted_grant.h. */
 static bool is_the_paths(const struct zkl_watch *watch)
 {
     const struct zkl_subscription *sub = watch->subscribers;
-    return sub && sub->alone && !sub->next;
+    return sub && sub->unlisted && !sub->next;
 }
 
 size_t fault_watches(struct zkl_client *client)

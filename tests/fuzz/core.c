@@ -358,7 +358,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
     if (how >> 6 == 3)
         s->core.watch_bytes_max = 200; /* a few watches */
     s->core.share_from = 1 + how % 4;
-    s->core.alone_from = how % 3;
+    s->core.unlisted_from = how % 3;
     if (how & 2)
         link_up(s, true);
 }

@@ -2,7 +2,7 @@
  * The owners of fuzz target core: they keep to what core.h asks of them, and check what they are told. */
 #include <string.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "core/feed.h"
 #include "core/watch.h"
 #include "stream.h"
@@ -319,7 +319,7 @@ static void acquire(struct stream *s, struct owner *owner)
     *owner = (struct owner){.phase = WAITING};
     if (wish.naming.role == ZKL_ROLE_LOCK && wish.naming.names != ZKL_NAMES_NAMED) {
         owner->alone = true;
-        wish.alone = &s->alone[root].core;
+        wish.unlisted = &s->alone[root].core;
     }
     if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
         wish.under = find_writer(s, wish.root);
@@ -514,8 +514,8 @@ void owners_act(struct stream *s)
 static void give_up_paths(struct stream *s)
 {
     for (size_t i = 0; i < ALONE; i++) {
-        must(s->alone[i].core.here == 0);
-        zkl_alone_end(&s->core, s->now, &s->alone[i].core);
+        must(s->alone[i].core.live_count == 0);
+        zkl_unlisted_end(&s->core, s->now, &s->alone[i].core);
         s->alone[i] = (struct alone){0};
     }
 }

@@ -88,7 +88,7 @@ struct owner {
 
 /* What is known of a path at which a number may grant. */
 struct alone {
-    struct zkl_alone core;
+    struct zkl_unlisted_grant core;
     /* The watch on it that was armed last, and the link's number then; 0: none. */
     uint64_t watch, link;
     /* Which was that when the last that was first left, and stood since before; 0: none. */

@@ -37,7 +37,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
     member->wish = (struct zkl_wish){.root = root_paths[root],
                                      .data = "owner",
                                      .view = &p->views[root],
-                                     .alone = root == RW_ROOT ? NULL : &p->alone[root],
+                                     .unlisted = root == RW_ROOT ? NULL : &p->alone[root],
                                      .try_only = try_only,
                                      .watch_own = chance(w, 3),
                                      .posted = chance(w, 4),

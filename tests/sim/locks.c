@@ -5,7 +5,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "world.h"
 
 /* --- what is told --------------------------------------------------------- */
@@ -187,7 +187,7 @@ static void start(struct app *app)
     wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &wish);
     if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
-        wish.alone = &p->alone[app->root];
+        wish.unlisted = &p->alone[app->root];
     if (wish.try_only)
         happened(w, SIM_TRY);
     if (wish.lease_ns)
@@ -250,20 +250,20 @@ static void run(struct app *app)
         start(app);
 }
 
-static bool is_used(const struct proc *p, const struct zkl_alone *alone)
+static bool is_used(const struct proc *p, const struct zkl_unlisted_grant *alone)
 {
     const struct zkl_contender *c = p->core.first;
-    while (c && c->alone != alone)
+    while (c && c->unlisted != alone)
         c = c->next;
     return c != NULL;
 }
 
 /* As the last handle of a path is freed. */
-static void give_up(struct proc *p, struct zkl_alone *alone)
+static void give_up(struct proc *p, struct zkl_unlisted_grant *alone)
 {
-    must(alone->here == 0);
-    zkl_alone_end(core_of(p), now_of(p), alone);
-    *alone = (struct zkl_alone){0};
+    must(alone->live_count == 0);
+    zkl_unlisted_end(core_of(p), now_of(p), alone);
+    *alone = (struct zkl_unlisted_grant){0};
 }
 
 void locks_run(struct proc *p)

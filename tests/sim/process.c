@@ -220,7 +220,7 @@ void proc_init(struct world *w, struct proc *p)
     if (w->few_watches)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
-    p->core.alone_from = rnd(w, 4);
+    p->core.unlisted_from = rnd(w, 4);
     p->core.tracer = (struct zkl_tracer){note_move, p};
     p->current = fake_open(&w->fake);
     for (int i = 0; i < ALL_APPS; i++)

@@ -140,7 +140,7 @@ static void start(struct guest *guest)
     guest->turn = (struct zkl_turn){.contender = &guest->place->contender};
     guest->turn.wish = (struct zkl_wish){.root = root_paths[w->turns_root],
                                          .data = "owner",
-                                         .alone = &p->alone[w->turns_root],
+                                         .unlisted = &p->alone[w->turns_root],
                                          .try_only = chance(w, 6),
                                          .try_asks = chance(w, 2),
                                          .watch_own = chance(w, 4),

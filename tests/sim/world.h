@@ -114,7 +114,7 @@ struct proc {
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
     struct zkl_children_view views[ROOTS];
-    struct zkl_alone alone[ROOTS + 1];
+    struct zkl_unlisted_grant alone[ROOTS + 1];
     struct question questions[QUESTIONS];
     struct zkl_turns turns;
     struct guest guests[GUESTS];

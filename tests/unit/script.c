@@ -305,7 +305,7 @@ void script_lock(struct script *s, const char *root)
 
 void script_lock_alone(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_wish){.root = root, .alone = &s->alone});
+    acquire(s, (struct zkl_wish){.root = root, .unlisted = &s->alone});
 }
 
 void script_try(struct script *s, const char *root, bool sync)

@@ -54,8 +54,8 @@ struct script {
     int refusals;                              /* how many times one was refused */
     struct zkl_contender contenders[SCRIPT_CONTENDERS];
     bool live[SCRIPT_CONTENDERS];
-    int lost[SCRIPT_CONTENDERS]; /* how often each heard LOST */
-    struct zkl_alone alone;      /* of the path of script_lock_alone */
+    int lost[SCRIPT_CONTENDERS];     /* how often each heard LOST */
+    struct zkl_unlisted_grant alone; /* of the path of script_lock_alone */
     struct zkl_query queries[SCRIPT_QUERIES];
     int asked;
 };

@@ -5,7 +5,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "script.h"
 
 static enum zkl_contender_state state_of(struct script *s, int number)
@@ -44,7 +44,7 @@ static void leave(struct script *s, int number)
 static struct script *three_in_a_row(bool armed)
 {
     struct script *s = script_connected();
-    s->core.alone_from = 2;
+    s->core.unlisted_from = 2;
     for (int i = 1; i <= 3; i++) {
         script_lock_alone(s, "/r");
         have(s, i, i);
@@ -70,7 +70,7 @@ static void end(struct script *s)
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
     }
-    assert_int_equal(s->alone.here, 0);
+    assert_int_equal(s->alone.live_count, 0);
     script_free(s);
 }
 
@@ -89,7 +89,7 @@ static void the_next_number_is_granted_at_once(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->core.alone_from = 2;
+    s->core.unlisted_from = 2;
     for (int i = 1; i <= 2; i++) {
         script_lock_alone(s, "/r");
         have(s, i, i);
@@ -208,7 +208,7 @@ static void another_watch_is_none(void **state)
 {
     struct script *s = alone();
     (void)state;
-    s->core.alone_from = 0;
+    s->core.unlisted_from = 0;
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_lock_alone(s, "/r");
     script_created(s, 4);
@@ -281,7 +281,7 @@ static void a_refused_watch_is_not_asked_for_each_time(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->core.alone_from = 2;
+    s->core.unlisted_from = 2;
     for (int i = 1; i <= 6; i++) {
         script_lock_alone(s, "/r");
         have(s, i, i);
@@ -300,7 +300,7 @@ static void paths_leave_room_to_waiters(void **state)
     (void)state;
     for (size_t less = 0; less < 2; less++) {
         struct script *s = script_connected();
-        s->core.alone_from = 1;
+        s->core.unlisted_from = 1;
         s->core.watch_bytes_max = 8 * (4 + strlen("/r") - less);
         for (int i = 1; i <= 2; i++) {
             script_lock_alone(s, "/r");
@@ -319,11 +319,11 @@ static void a_path_given_up_is_watched_no_more(void **state)
 {
     struct script *s = alone();
     (void)state;
-    zkl_alone_end(&s->core, s->core.now, &s->alone);
+    zkl_unlisted_end(&s->core, s->core.now, &s->alone);
     script_expect(s, "  > unwatch /r\n");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     assert_int_equal(s->core.watch_bytes, 0);
-    zkl_alone_end(&s->core, s->core.now, &s->alone);
+    zkl_unlisted_end(&s->core, s->core.now, &s->alone);
     script_expect(s, "");
     end(s);
 }

@@ -5,7 +5,7 @@
 
 #include <zklock/zklock.h>
 
-#include "core/alone.h"
+#include "core/unlisted_grant.h"
 #include "core/batch.h"
 #include "core/group.h"
 #include "script.h"
@@ -15,7 +15,7 @@
 static struct zkl_group group;
 static struct zkl_group_member members[MEMBERS];
 
-static struct zkl_alone *alone; /* of their paths; NULL: none is given */
+static struct zkl_unlisted_grant *alone; /* of their paths; NULL: none is given */
 
 /* The script's first contenders, at /a, /b, ...; views of these paths, or NULL. */
 static void begin_with_views(struct script *s, size_t count, struct zkl_children_view *views)
@@ -27,7 +27,7 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
                                                .wish = {.root = roots[i],
                                                         .data = "us",
                                                         .view = views ? &views[i] : NULL,
-                                                        .alone = alone ? &alone[i] : NULL}};
+                                                        .unlisted = alone ? &alone[i] : NULL}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
@@ -196,7 +196,7 @@ static struct script *holding_two(int64_t lease_ns)
 
 /* Of /a and /b. */
 static struct zkl_children_view views[2];
-static struct zkl_alone paths[2];
+static struct zkl_unlisted_grant paths[2];
 
 /* Two are being made, and their lists are out: at /a nobody else had changed anything, ten changes ago, and
  * we one thing since. */
@@ -296,7 +296,7 @@ static void unmake_two(struct script *s)
 static struct script *two_alone(void)
 {
     struct script *s = script_connected();
-    s->core.alone_from = 1;
+    s->core.unlisted_from = 1;
     memset(views, 0, sizeof views);
     memset(paths, 0, sizeof paths);
     views[0] = (struct zkl_children_view){
@@ -315,7 +315,7 @@ static struct script *two_alone(void)
 static void end_two(struct script *s)
 {
     for (int i = 0; i < 2; i++) {
-        zkl_alone_end(&s->core, s->core.now, &alone[i]);
+        zkl_unlisted_end(&s->core, s->core.now, &alone[i]);
         script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     }
     alone = NULL;
@@ -364,7 +364,7 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     group = (struct zkl_group){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
         members[i].wish =
-            (struct zkl_wish){.root = "/a", .data = "us", .alone = i == 0 ? &paths[0] : NULL};
+            (struct zkl_wish){.root = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
         s->live[i] = true;
     }
     members[1].wish.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};

@@ -18,22 +18,23 @@
  * is sent then, which takes one round trip more, and the row begins anew. With nothing else under way it
  * goes out along with the create as ever: that takes no time, and spares the round trip. A multi-lock
  * leaves the lists out always, but for the first member's, which may tell the transaction's zxid. */
-#ifndef ZKL_CORE_ALONE_H
-#define ZKL_CORE_ALONE_H
+#ifndef ZKL_CORE_UNLISTED_GRANT_H
+#define ZKL_CORE_UNLISTED_GRANT_H
 
 #include "core.h"
 
 /* Is the create of a contender that begins now to be sent without a list? */
-bool zkl_alone_expects(const struct zkl_core *core, const struct zkl_contender *c);
+bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c);
 /* Its create succeeded. Returns whether that alone makes it the first in the queue. */
-bool zkl_alone_created(struct zkl_core *core, struct zkl_contender *c, const char *name);
+bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name);
 /* Its delete goes out. */
-void zkl_alone_leaves(const struct zkl_core *core, struct zkl_contender *c);
+void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c);
 /* Its delete succeeded. */
-void zkl_alone_left(struct zkl_contender *c);
+void zkl_unlisted_left(struct zkl_contender *c);
 /* The path's node was changed or deleted, or could not be watched. */
-void zkl_alone_unsure(struct zkl_alone *alone);
+void zkl_unlisted_unsure(struct zkl_unlisted_grant *unlisted);
 /* The owner gives it up: no contender uses it any more. In core.c. */
-void zkl_alone_end(struct zkl_core *core, struct zkl_time now, struct zkl_alone *alone);
+void zkl_unlisted_end(struct zkl_core *core, struct zkl_time now,
+                      struct zkl_unlisted_grant *unlisted);
 
 #endif

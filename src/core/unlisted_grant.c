@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unlisted_grant.h"
+
+#include "watch.h"
+
+/* Of the watch on the path's node; 0: what it would tell may have been missed. */
+static uint64_t root_watch_id(const struct zkl_core *core,
+                              const struct zkl_unlisted_grant *unlisted)
+{
+    const struct zkl_watch *watch = unlisted->root.watch;
+    return zkl_watch_is_reliable(core, watch) ? watch->id : 0;
+}
+
+static bool number_of(const struct zkl_contender *c, const char *name, int32_t *number)
+{
+    struct zkl_place place;
+    bool known = zkl_name_parse(name, &c->machine.naming, &place);
+    *number = known ? place.sequence : 0;
+    return known;
+}
+
+/* A new one where it was armed over an earlier link; one that is being armed is taken up again. */
+static void watch_root(struct zkl_core *core, struct zkl_unlisted_grant *unlisted, const char *path)
+{
+    enum zkl_answer why;
+    zkl_watch_unsubscribe(core, &unlisted->root);
+    unlisted->root.unlisted = unlisted;
+    if (zkl_watch_data(core, &unlisted->root, NULL, path, &why) == ZKL_SUBSCRIBED_REFUSED)
+        zkl_unlisted_unsure(unlisted);
+}
+
+bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
+{
+    const struct zkl_unlisted_grant *unlisted = c->unlisted;
+    bool busy = core->pending_count > 0 || c->batch;
+    return unlisted && busy && unlisted->streak >= core->unlisted_from &&
+           unlisted->live_count == 0 && root_watch_id(core, unlisted) != 0;
+}
+
+bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name)
+{
+    struct zkl_unlisted_grant *unlisted = c->unlisted;
+    int32_t number;
+    if (!unlisted || !name || !number_of(c, name, &number))
+        return false;
+    bool next = unlisted->released && number > 0 && number - 1 == unlisted->number;
+    uint64_t release_watch_id = root_watch_id(core, unlisted);
+    unlisted->streak = next ? unlisted->streak + 1 : 0;
+    if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
+        watch_root(core, unlisted, c->machine.root);
+    return next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
+}
+
+void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
+{
+    if (c->unlisted)
+        c->release_watch_id = root_watch_id(core, c->unlisted);
+}
+
+void zkl_unlisted_left(struct zkl_contender *c)
+{
+    struct zkl_unlisted_grant *unlisted = c->unlisted;
+    int32_t number;
+    if (!unlisted || !c->machine.was_first || !number_of(c, c->machine.node, &number))
+        return;
+    unlisted->released = true;
+    unlisted->number = number;
+    unlisted->release_watch_id = c->release_watch_id;
+}
+
+void zkl_unlisted_unsure(struct zkl_unlisted_grant *unlisted)
+{
+    unlisted->streak = 0;
+}
