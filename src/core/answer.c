@@ -11,7 +11,7 @@
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
-#include "share.h"
+#include "list_coalescing.h"
 #include "watch.h"
 
 /* --- watches ------------------------------------------------------------ */
@@ -85,13 +85,13 @@ static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct fate
     struct zkl_contender *holder = fate.deleted ? departing_holder(watch) : NULL;
     zkl_watch_detach(core, watch);
     zkl_watch_gone(core, watch);
-    zkl_share_begin(core);
+    zkl_shared_list_begin(core);
     while (watch->subscribers) {
         struct zkl_subscription *sub = watch->subscribers;
         zkl_watch_unlink(sub);
         feed_subscription(core, sub, watch, holder, fate);
     }
-    zkl_share_end(core);
+    zkl_shared_list_end(core);
     free(watch);
 }
 
@@ -250,8 +250,8 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
 static void feed_sharers(struct zkl_core *core, struct zkl_contender *owner, struct zkl_event event)
 {
     struct zkl_contender *other;
-    zkl_share_answered(core, owner);
-    while ((other = zkl_share_next(owner)))
+    zkl_shared_list_answered(core, owner);
+    while ((other = zkl_shared_list_next(owner)))
         zkl_core_feed(core, other, event);
 }
 

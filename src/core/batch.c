@@ -13,7 +13,7 @@
 #include "due.h"
 #include "pending.h"
 #include "requests.h"
-#include "share.h"
+#include "list_coalescing.h"
 
 struct zkl_batch *zkl_batch_new(size_t size)
 {
@@ -206,7 +206,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
             continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)
-            zkl_share_join(owner, c);
+            zkl_shared_list_join(owner, c);
         else
             zkl_core_send_list(core, c);
         c->looks_only = !c->wants_list;
@@ -218,7 +218,7 @@ void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch)
 {
     for (size_t i = batch->made_count; i-- > 0;) {
         zkl_pending_forget(core, &batch->made[i]->slots[ZKL_SLOT_LIST]);
-        zkl_share_leave(core, batch->made[i]);
+        zkl_shared_list_leave(core, batch->made[i]);
     }
 }
 

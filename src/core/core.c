@@ -26,7 +26,7 @@
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
-#include "share.h"
+#include "list_coalescing.h"
 #include "turns.h"
 #include "watch.h"
 
@@ -176,7 +176,7 @@ static void forget_session(struct zkl_core *core)
 {
     zkl_pending_clear(core);
     zkl_watch_clear(core);
-    zkl_share_reset(core);
+    zkl_shared_list_reset(core);
     zkl_opcode_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         if (c->batch)

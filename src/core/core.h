@@ -196,12 +196,12 @@ struct zkl_contender {
     bool looks_only;                /* likewise: its list is out for the view, and not waited for */
     struct zkl_children_view *view; /* of its path, likewise; NULL: none is kept */
     struct zkl_unlisted_grant *unlisted; /* likewise, and then it is a mutex's */
-    uint64_t release_watch_id;         /* for that: the watch that stood when its delete went out */
-    struct zkl_share *share;           /* of its root, and of some others */
-    struct zkl_contender *shares_list; /* whose list answers for it too; NULL: its own */
+    uint64_t release_watch_id; /* for that: the watch that stood when its delete went out */
+    struct zkl_shared_list *shared_list; /* of its root, and of some others */
+    struct zkl_contender *shares_list;   /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
     bool follows;                /* not that list: another one, behind its answer */
-    bool counts;                 /* in zkl_share's out */
+    bool counts;                 /* in zkl_shared_list's out */
     struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
@@ -272,8 +272,8 @@ struct zkl_due {
 #define ZKL_UNLISTED_FROM                                                                          \
     8 /* locks in a row that nobody came between, before no list is asked for */
 
-/* The lists of the roots in one bucket; see share.h. */
-struct zkl_share {
+/* The lists of the roots in one bucket; see list_coalescing.h. */
+struct zkl_shared_list {
     struct zkl_contender *leader; /* whose list is for all that list again, ... */
     uint64_t round;               /* in this round: else it says nothing */
     struct zkl_contender *last;   /* who sent the last of the first lists that are out */
@@ -319,9 +319,9 @@ struct zkl_core {
     size_t removals_due;        /* of those, the server is yet to be told of */
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
-    bool sharing;         /* who lists again from here on has one list with others; see share.c */
+    bool sharing; /* who lists again from here on has one list with others; see list_coalescing.c */
     uint64_t share_round; /* how often that has begun */
-    struct zkl_share shares[ZKL_SHARE_BUCKETS];
+    struct zkl_shared_list shares[ZKL_SHARE_BUCKETS];
     size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
     unsigned unlisted_from;
     struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One event to one contender: its machine takes a step (contender.c), and what that asks for is done here, one
- * action after the other. Requests go to batch.c or share.c first, which may put them together with others', or
+ * action after the other. Requests go to batch.c or list_coalescing.c first, which may put them together with others', or
  * else to requests.c; what the owner is to hear goes to composite.c first, which may keep it.
  *
  * Called by everything that has an answer, an event or a moment to tell, with the client's lock held. It calls down
@@ -22,7 +22,7 @@
 #include "opcode.h"
 #include "pace.h"
 #include "pending.h"
-#include "share.h"
+#include "list_coalescing.h"
 #include "watch.h"
 
 /* --- watches ------------------------------------------------------------ */
@@ -101,7 +101,7 @@ static void forget_list(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
     c->wants_list = false;
-    zkl_share_leave(core, c);
+    zkl_shared_list_leave(core, c);
 }
 
 static void finish(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
@@ -137,7 +137,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_create_under(core, c);
         break;
     case ZKL_DO_LIST:
-        if (!zkl_batch_list(c) && !zkl_share_list(core, c))
+        if (!zkl_batch_list(c) && !zkl_shared_list_list(core, c))
             zkl_core_send_list(core, c);
         break;
     case ZKL_DO_SYNC:
@@ -386,7 +386,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                         .group = wish->group,
                                         .permits = wish->permits,
                                         .turns = wish->turns};
-    zkl_share_setup(core, contender);
+    zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;
     if (wish->under) {

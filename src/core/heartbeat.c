@@ -67,12 +67,12 @@ static void send_heartbeats(struct zkl_core *core)
 {
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
     struct zkl_beat *beat = core->heartbeats;
-    size_t n = choose_checked(core, beat, beats_for, chosen), share = share_of(core, n);
+    size_t n = choose_checked(core, beat, beats_for, chosen), shared_list = share_of(core, n);
     core->heartbeat_wanted = false;
     beat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
     assert(n > 0); /* who needs the window has a node */
-    for (size_t at = 0; at < n; at += share)
-        send(core, beat++, chosen + at, n - at < share ? n - at : share);
+    for (size_t at = 0; at < n; at += shared_list)
+        send(core, beat++, chosen + at, n - at < shared_list ? n - at : shared_list);
 }
 
 static void send_recheck(struct zkl_core *core)

@@ -8,7 +8,7 @@
 #include "feed.h"
 #include "pending.h"
 #include "query.h"
-#include "share.h"
+#include "list_coalescing.h"
 #include "watch.h"
 
 static bool is_leaving(const struct zkl_contender_machine *m)
@@ -34,9 +34,9 @@ static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_
     /* What is to go goes before anything new comes. */
     zkl_watch_retry(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
-    zkl_share_begin(core);
+    zkl_shared_list_begin(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, who);
-    zkl_share_end(core);
+    zkl_shared_list_end(core);
     zkl_query_link_up(core);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The requests of contenders, built and handed to pending.c, and the only place where a node gets its name: a new
- * GUID for each create. Called by feed.c for a single contender, and by batch.c and share.c, which send for
+ * GUID for each create. Called by feed.c for a single contender, and by batch.c and list_coalescing.c, which send for
  * several. It never feeds a contender: what could not be sent is answered when the event is over. */
 #include "requests.h"
 

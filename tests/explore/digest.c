@@ -254,7 +254,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         raw(contender_number(core, s));
     raw(contender_number(core, o->heir));
     raw(contender_number(core, o->heir_of));
-    raw(o->share && o->share->last == o);
+    raw(o->shared_list && o->shared_list->last == o);
     raw(o->batch != NULL);
     if (o->batch)
         batch(core, o->batch);

@@ -3,29 +3,29 @@
  * has to be sent after each of their nodes was made, and after whatever they list for. So who comes
  * while some first lists of the same root are out follows the last of them: when that is answered, one
  * list is sent for all who follow. Else n threads that queue at once fetch n times n names. */
-#ifndef ZKL_CORE_SHARE_H
-#define ZKL_CORE_SHARE_H
+#ifndef ZKL_CORE_LIST_COALESCING_H
+#define ZKL_CORE_LIST_COALESCING_H
 
 #include "core.h"
 
 /* Before anything else: it is one of its root's. */
-void zkl_share_setup(struct zkl_core *core, struct zkl_contender *contender);
+void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *contender);
 /* The list that owner has sent answers for this one too. */
-void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender);
+void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender);
 /* It awaits no list any more; those that shared its own get another one. */
-void zkl_share_leave(struct zkl_core *core, struct zkl_contender *contender);
+void zkl_shared_list_leave(struct zkl_core *core, struct zkl_contender *contender);
 /* Its list was answered: who followed it gets another one. */
-void zkl_share_answered(struct zkl_core *core, struct zkl_contender *owner);
+void zkl_shared_list_answered(struct zkl_core *core, struct zkl_contender *owner);
 /* One for whom that answer is too, and who is told; NULL: there is none left. */
-struct zkl_contender *zkl_share_next(struct zkl_contender *owner);
+struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner);
 /* The session ended: nobody awaits anything. */
-void zkl_share_reset(struct zkl_core *core);
+void zkl_shared_list_reset(struct zkl_core *core);
 
 /* From begin to end all that list again share one list for each root: after a reconnect, or an event that
  * several wait for, as readers do behind a writer. */
-void zkl_share_begin(struct zkl_core *core);
+void zkl_shared_list_begin(struct zkl_core *core);
 /* True: somebody else's list does for this one. */
-bool zkl_share_list(struct zkl_core *core, struct zkl_contender *contender);
-void zkl_share_end(struct zkl_core *core);
+bool zkl_shared_list_list(struct zkl_core *core, struct zkl_contender *contender);
+void zkl_shared_list_end(struct zkl_core *core);
 
 #endif

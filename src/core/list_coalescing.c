@@ -2,7 +2,7 @@
  *
  * Who waits for whose list. Called by feed.c when a contender wants a list or wants none any more, by batch.c for
  * members of one path, and by answer.c, which deals an answer out. */
-#include "share.h"
+#include "list_coalescing.h"
 
 #include <assert.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void unlink_sharer(struct zkl_contender *c)
     c->follows = false;
 }
 
-void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender)
+void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender)
 {
     if (contender->shares_list) /* of an earlier list, which does not count any more */
         unlink_sharer(contender);
@@ -28,15 +28,16 @@ void zkl_share_join(struct zkl_contender *owner, struct zkl_contender *contender
     owner->sharers = contender;
 }
 
-void zkl_share_setup(struct zkl_core *core, struct zkl_contender *c)
+void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->share = &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
+    c->shared_list = &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
 }
 
 /* Of those that list again now; NULL: none yet. */
 static struct zkl_contender *leader_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return core->sharing && c->share->round == core->share_round ? c->share->leader : NULL;
+    return core->sharing && c->shared_list->round == core->share_round ? c->shared_list->leader
+                                                                       : NULL;
 }
 
 static bool is_same_root(const struct zkl_contender *a, const struct zkl_contender *b)
@@ -49,8 +50,8 @@ static void enter(struct zkl_contender *c)
 {
     assert(!c->counts);
     c->counts = true;
-    c->share->out++;
-    c->share->last = c;
+    c->shared_list->out++;
+    c->shared_list->last = c;
 }
 
 static void leave(struct zkl_contender *c)
@@ -58,9 +59,9 @@ static void leave(struct zkl_contender *c)
     if (!c->counts)
         return;
     c->counts = false;
-    c->share->out--;
-    if (c->share->last == c)
-        c->share->last = NULL;
+    c->shared_list->out--;
+    if (c->shared_list->last == c)
+        c->shared_list->last = NULL;
 }
 
 /* Those (all, or only who follows) that relied on this one get a list of their own, one for all. */
@@ -73,7 +74,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
             continue;
         unlink_sharer(other);
         if (first)
-            zkl_share_join(first, other);
+            zkl_shared_list_join(first, other);
         else
             first = other;
     }
@@ -84,7 +85,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
     zkl_core_send_list(core, first);
 }
 
-void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
+void zkl_shared_list_leave(struct zkl_core *core, struct zkl_contender *c)
 {
     if (c->shares_list)
         unlink_sharer(c);
@@ -93,13 +94,13 @@ void zkl_share_leave(struct zkl_core *core, struct zkl_contender *c)
     list_anew(core, c, true);
 }
 
-void zkl_share_answered(struct zkl_core *core, struct zkl_contender *owner)
+void zkl_shared_list_answered(struct zkl_core *core, struct zkl_contender *owner)
 {
     leave(owner);
     list_anew(core, owner, false);
 }
 
-struct zkl_contender *zkl_share_next(struct zkl_contender *owner)
+struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner)
 {
     struct zkl_contender *other = owner->sharers;
     if (other)
@@ -107,7 +108,7 @@ struct zkl_contender *zkl_share_next(struct zkl_contender *owner)
     return other;
 }
 
-void zkl_share_reset(struct zkl_core *core)
+void zkl_shared_list_reset(struct zkl_core *core)
 {
     memset(core->shares, 0, sizeof core->shares);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
@@ -116,7 +117,7 @@ void zkl_share_reset(struct zkl_core *core)
     }
 }
 
-void zkl_share_begin(struct zkl_core *core)
+void zkl_shared_list_begin(struct zkl_core *core)
 {
     core->share_round++;
     core->sharing = true;
@@ -127,10 +128,10 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
     struct zkl_contender *leader = leader_of(core, c);
     bool same = is_same_root(leader, c);
     if (same) {
-        zkl_share_join(leader, c);
+        zkl_shared_list_join(leader, c);
     } else {
-        c->share->leader = c;
-        c->share->round = core->share_round;
+        c->shared_list->leader = c;
+        c->shared_list->round = core->share_round;
     }
     return same;
 }
@@ -138,17 +139,17 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 /* Those whose lists are out are before this one, so its own is in no hurry. */
 static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
-    const struct zkl_share *share = c->share;
-    bool follows = share->out >= core->share_from && is_same_root(share->last, c);
+    const struct zkl_shared_list *shared_list = c->shared_list;
+    bool follows = shared_list->out >= core->share_from && is_same_root(shared_list->last, c);
     if (follows)
-        zkl_share_join(share->last, c);
+        zkl_shared_list_join(shared_list->last, c);
     else
         enter(c);
     c->follows = follows;
     return follows;
 }
 
-bool zkl_share_list(struct zkl_core *core, struct zkl_contender *c)
+bool zkl_shared_list_list(struct zkl_core *core, struct zkl_contender *c)
 {
     /* Others look for something: only these states want no more than to see the queue. */
     if (c->machine.state == ZKL_QUEUEING)
@@ -156,7 +157,7 @@ bool zkl_share_list(struct zkl_core *core, struct zkl_contender *c)
     return core->sharing && c->machine.state == ZKL_LISTING && share_with_leader(core, c);
 }
 
-void zkl_share_end(struct zkl_core *core)
+void zkl_shared_list_end(struct zkl_core *core)
 {
     core->sharing = false;
 }
