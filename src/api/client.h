@@ -8,7 +8,7 @@
 #include <zklock/metrics.h>
 
 #include "cancel.h"
-#include "core/turns.h"
+#include "core/local_queue.h"
 #include "driver/driver.h"
 #include "log.h"
 
@@ -85,9 +85,9 @@ struct zkl_mutex {
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
     char *owner;                     /* NULL: the client's */
     bool revocable, posted_unlock;
-    bool takes_turns; /* turns are used */
+    bool has_local_queue; /* turns are used */
     /* under the driver's mutex */
-    struct zkl_turns turns;
+    struct zkl_local_queue local_queue;
     size_t uses; /* threads that hold or wait */
     zkl_hold_fn fn;
     void *fn_arg;

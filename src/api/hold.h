@@ -38,7 +38,8 @@ struct zkl_hold {
     struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
-    struct zkl_turn turn;   /* of a mutex that takes turns: its place among those of its handle, */
+    struct zkl_local_waiter
+        local_waiter;       /* of a mutex that takes turns: its place among those of its handle, */
     struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
     struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
@@ -164,16 +165,16 @@ struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
-/* --- turns.c: threads that have one hold in turn ------------------------- */
+/* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
-void zkl_turns_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options);
+void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options);
 /* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is not
  * simply to be taken. Without the mutex. */
-struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
+struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 /* The same for all of these. If one can't be had so the idle ones are given up, as who waits for one lock
  * is not to keep others that stand behind it. */
-bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const struct zkl_wait *wait,
-                        struct zkl_hold **holds);
+bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
+                              const struct zkl_wait *wait, struct zkl_hold **holds);
 /* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
 struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
 /* The rest with the mutex. Begin to wait for a turn. */
@@ -183,7 +184,7 @@ bool zkl_hold_pass(struct zkl_hold *hold);
 /* What the call got instead of hold is not its own any more. */
 void zkl_hold_put_given(struct zkl_hold *hold);
 /* The handle goes. */
-void zkl_turns_retire(struct zkl_mutex *mutex);
+void zkl_local_queue_retire(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place where a lock call blocks --------------------- */
 

@@ -123,7 +123,7 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
     zkl_driver_lock(d);
     rc = check_retire(mutexes, count, call);
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        zkl_turns_retire(mutexes[i]);
+        zkl_local_queue_retire(mutexes[i]);
         notes[i] = zkl_driver_quiesce(d, mutexes[i]);
     }
     zkl_driver_unlock(d);
@@ -145,7 +145,7 @@ static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *
     mutex->fn = fn;
     mutex->fn_arg = arg;
     if (replaced)
-        zkl_turns_drop(&d->core, zkl_clock_now(), &mutex->turns);
+        zkl_local_queue_drop(&d->core, zkl_clock_now(), &mutex->local_queue);
     zkl_driver_unlock(d);
     return 0;
 }

@@ -10,9 +10,9 @@
 
 struct zkl_multi {
     struct zkl_client *client;
-    atomic_int uses;  /* owners that hold or wait */
-    bool as_one;      /* all members can be taken in one transaction */
-    bool takes_turns; /* some member does */
+    atomic_int uses;      /* owners that hold or wait */
+    bool as_one;          /* all members can be taken in one transaction */
+    bool has_local_queue; /* some member does */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
     size_t *permit_at; /* of the members that are semaphores: where their permits are */

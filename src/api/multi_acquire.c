@@ -75,7 +75,7 @@ static bool take_idle(struct zkl_attempt *a)
     struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
     struct zkl_hold *holds[ZKL_MULTI_MEMBERS_MAX];
     size_t which[ZKL_MULTI_MEMBERS_MAX], count = 0;
-    if (!a->multi->as_one || !a->multi->takes_turns)
+    if (!a->multi->as_one || !a->multi->has_local_queue)
         return false;
     for (size_t i = 0; i < a->multi->count; i++) {
         struct zkl_mutex *mutex = member_at(a, i)->mutex;
@@ -83,7 +83,7 @@ static bool take_idle(struct zkl_attempt *a)
         if (!zkl_owner_find(mutex->root, mutex))
             wanted[count++] = mutex;
     }
-    if (count == 0 || !zkl_turns_take_all(wanted, count, &a->wait, holds))
+    if (count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
         return false;
     for (size_t i = 0; i < count; i++)
         a->shares[which[i]].hold = holds[i];

@@ -23,7 +23,7 @@ static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, con
     if (!m)
         return zkl_fail(ZKL_ENOMEM, "zkl_mutex_new");
     rc = zkl_mutex_init(m, client, path, options, "zkl_mutex_new");
-    zkl_turns_setup(m, options);
+    zkl_local_queue_setup(m, options);
     if (rc == 0)
         *mutex = m;
     else
@@ -146,7 +146,7 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     int rc = zkl_owner_prepare();
     if (rc != 0)
         return zkl_fail(rc, "%s: no thread-specific key", mutex->root->path);
-    struct zkl_hold *hold = zkl_turns_take_idle(mutex, wait);
+    struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
     rc = hold ? 0 : acquire_new(mutex, wait, under, &hold);
     if (rc != 0)
         return rc;

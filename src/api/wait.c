@@ -22,7 +22,7 @@
 
 static void leave_turn(struct zkl_hold *hold, int code)
 {
-    zkl_turns_leave(&hold->mutex->turns, &hold->turn);
+    zkl_local_queue_leave(&hold->mutex->local_queue, &hold->local_waiter);
     hold->phase = ZKL_PHASE_FAILED;
     hold->code = code;
 }
@@ -34,7 +34,7 @@ static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
         zkl_group_stop(core, now, hold->group, code);
     else if (hold->ask)
         zkl_permits_stop(core, now, &hold->ask->permits, code);
-    else if (hold->turn.waits)
+    else if (hold->local_waiter.waits)
         leave_turn(hold, code);
     else if (hold->phase == ZKL_PHASE_WAITING)
         zkl_core_stop(core, now, &hold->contender, code);
@@ -211,7 +211,7 @@ static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wai
                              .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                              .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                              .watch_own = hold->fn != NULL || hold->mutex->revocable,
-                             .retained = hold->mutex->turns.retain_ns > 0,
+                             .retained = hold->mutex->local_queue.retain_ns > 0,
                              .posted = hold->mutex->posted_unlock,
                              .lease_ns = wait->lease_ms * MS,
                              .under = hold->under ? &hold->under->contender : NULL};
@@ -229,8 +229,9 @@ static struct zkl_unlisted_grant *alone_at(const struct zkl_hold *hold)
 static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_member *member)
 {
     struct zkl_hold *hold = (struct zkl_hold *)member->contender;
-    if (hold->mutex->takes_turns)
-        zkl_turns_drop(&hold->client->driver->core, zkl_clock_now(), &hold->mutex->turns);
+    if (hold->mutex->has_local_queue)
+        zkl_local_queue_drop(&hold->client->driver->core, zkl_clock_now(),
+                             &hold->mutex->local_queue);
     hold->phase = ZKL_PHASE_WAITING;
     zkl_hold_begin(hold);
     member->wish = wish_of(hold, &a->wait);
@@ -265,7 +266,7 @@ static void start_one(struct zkl_acquisition *a)
     hold->phase = ZKL_PHASE_WAITING;
     if (wish.try_only)
         a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
-    if (hold->mutex->takes_turns) {
+    if (hold->mutex->has_local_queue) {
         zkl_hold_ask(hold, &wish, a->stage == ZKL_ACQ_ENDS);
         return;
     }

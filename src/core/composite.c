@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What groups, requests for permits and turns note of their members, and the states of the latter two. Called by
- * feed.c, which has news of a contender, and by group.c, permits.c and turns.c, which decide what follows, later:
+ * feed.c, which has news of a contender, and by group.c, permits.c and local_queue.c, which decide what follows, later:
  * nothing here feeds a contender or sends a request. */
 #include "composite.h"
 
@@ -24,9 +24,9 @@ void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits)
     zkl_due_add(core, &permits->due, ZKL_DUE_PERMITS);
 }
 
-void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns)
+void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue)
 {
-    zkl_due_add(core, &turns->due, ZKL_DUE_TURNS);
+    zkl_due_add(core, &local_queue->due, ZKL_DUE_TURNS);
 }
 
 /* --- groups --------------------------------------------------------------- */
@@ -155,96 +155,103 @@ bool zkl_permits_shares_limit(const struct zkl_contender *contender)
 
 /* --- turns ------------------------------------------------------------------ */
 
-static const unsigned turns_allowed[ZKL_TURNS_STATES] = {
-    [ZKL_TURNS_FREE] = BIT(ZKL_TURNS_ASKING) | BIT(ZKL_TURNS_IDLE),
-    [ZKL_TURNS_ASKING] = BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_FREE),
-    [ZKL_TURNS_TAKEN] =
-        BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_IDLE) | BIT(ZKL_TURNS_FREE) | BIT(ZKL_TURNS_ASKING),
-    [ZKL_TURNS_IDLE] = BIT(ZKL_TURNS_TAKEN) | BIT(ZKL_TURNS_FREE),
+static const unsigned turns_allowed[ZKL_LOCAL_QUEUE_STATES] = {
+    [ZKL_LOCAL_QUEUE_FREE] = BIT(ZKL_LOCAL_QUEUE_ASKING) | BIT(ZKL_LOCAL_QUEUE_IDLE),
+    [ZKL_LOCAL_QUEUE_ASKING] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
+    [ZKL_LOCAL_QUEUE_TAKEN] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_IDLE) |
+                              BIT(ZKL_LOCAL_QUEUE_FREE) | BIT(ZKL_LOCAL_QUEUE_ASKING),
+    [ZKL_LOCAL_QUEUE_IDLE] = BIT(ZKL_LOCAL_QUEUE_TAKEN) | BIT(ZKL_LOCAL_QUEUE_FREE),
 };
 
-const char *zkl_turns_state_name(enum zkl_turns_state state)
+const char *zkl_local_queue_state_name(enum zkl_local_queue_state state)
 {
-    static const char *const names[ZKL_TURNS_STATES] = {
-        [ZKL_TURNS_FREE] = "FREE",
-        [ZKL_TURNS_ASKING] = "ASKING",
-        [ZKL_TURNS_TAKEN] = "TAKEN",
-        [ZKL_TURNS_IDLE] = "IDLE",
+    static const char *const names[ZKL_LOCAL_QUEUE_STATES] = {
+        [ZKL_LOCAL_QUEUE_FREE] = "FREE",
+        [ZKL_LOCAL_QUEUE_ASKING] = "ASKING",
+        [ZKL_LOCAL_QUEUE_TAKEN] = "TAKEN",
+        [ZKL_LOCAL_QUEUE_IDLE] = "IDLE",
     };
     return names[state];
 }
 
-bool zkl_turns_may_move(enum zkl_turns_state from, enum zkl_turns_state to)
+bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_queue_state to)
 {
     return (turns_allowed[from] & BIT(to)) != 0;
 }
 
 /* The only place that assigns a state. */
-void zkl_turns_move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_state to,
-                    const char *why)
+void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          enum zkl_local_queue_state to, const char *why)
 {
-    enum zkl_turns_state from = turns->state;
-    assert(zkl_turns_may_move(from, to));
-    turns->state = to;
+    enum zkl_local_queue_state from = local_queue->state;
+    assert(zkl_local_queue_may_move(from, to));
+    local_queue->state = to;
     zkl_core_trace(core,
                    (struct zkl_trace){.kind = ZKL_TRACE_TURNS, .from = from, .to = to, .why = why});
 }
 
-void zkl_turns_set_holder(struct zkl_turns *turns, struct zkl_contender *c)
+void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
-    turns->holder = c;
-    c->turns = turns;
-    turns->handoffs = 0;
+    local_queue->holder = c;
+    c->local_queue = local_queue;
+    local_queue->handoffs = 0;
 }
 
 /* What becomes of its node does not concern the others any more. */
-void zkl_turns_forget_holder(struct zkl_core *core, struct zkl_turns *turns, const char *why)
+void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                                   const char *why)
 {
-    turns->holder->turns = NULL;
-    turns->holder = NULL;
-    zkl_turns_move(core, turns, turns->asking > 0 ? ZKL_TURNS_ASKING : ZKL_TURNS_FREE, why);
-    zkl_turns_touch(core, turns);
+    local_queue->holder->local_queue = NULL;
+    local_queue->holder = NULL;
+    zkl_local_queue_move(core, local_queue,
+                         local_queue->asking > 0 ? ZKL_LOCAL_QUEUE_ASKING : ZKL_LOCAL_QUEUE_FREE,
+                         why);
+    zkl_local_queue_touch(core, local_queue);
 }
 
-static void on_granted(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c)
+static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                       struct zkl_contender *c)
 {
-    turns->asking--;
-    if (turns->holder) { /* whose node somebody deleted, unknown to us yet */
-        c->turns = NULL;
+    local_queue->asking--;
+    if (local_queue->holder) { /* whose node somebody deleted, unknown to us yet */
+        c->local_queue = NULL;
         return;
     }
-    zkl_turns_set_holder(turns, c);
-    zkl_turns_move(core, turns, ZKL_TURNS_TAKEN, "granted");
+    zkl_local_queue_set_holder(local_queue, c);
+    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "granted");
 }
 
-static void on_failed(struct zkl_core *core, struct zkl_turns *turns, struct zkl_contender *c)
+static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                      struct zkl_contender *c)
 {
-    c->turns = NULL;
-    turns->asking--;
-    if (turns->state == ZKL_TURNS_ASKING && turns->asking == 0)
-        zkl_turns_move(core, turns, ZKL_TURNS_FREE, "in vain");
-    zkl_turns_touch(core, turns);
+    c->local_queue = NULL;
+    local_queue->asking--;
+    if (local_queue->state == ZKL_LOCAL_QUEUE_ASKING && local_queue->asking == 0)
+        zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
+    zkl_local_queue_touch(core, local_queue);
 }
 
-static void turns_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news)
+static void local_queue_news(struct zkl_core *core, struct zkl_contender *c,
+                             const struct zkl_news *news)
 {
-    struct zkl_turns *turns = c->turns;
+    struct zkl_local_queue *local_queue = c->local_queue;
     bool lost = news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST;
     if (news->type == ZKL_NEWS_GRANTED)
-        on_granted(core, turns, c);
+        on_granted(core, local_queue, c);
     else if (news->type == ZKL_NEWS_FAILED)
-        on_failed(core, turns, c);
-    else if (turns->state == ZKL_TURNS_TAKEN && (lost || news->type == ZKL_NEWS_RELEASED))
-        zkl_turns_forget_holder(core, turns, lost ? "lost" : "released");
+        on_failed(core, local_queue, c);
+    else if (local_queue->state == ZKL_LOCAL_QUEUE_TAKEN &&
+             (lost || news->type == ZKL_NEWS_RELEASED))
+        zkl_local_queue_forget_holder(core, local_queue, lost ? "lost" : "released");
     else
-        zkl_turns_touch(core, turns);
+        zkl_local_queue_touch(core, local_queue);
 }
 
 /* --- all of them -------------------------------------------------------------- */
 
 bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news)
 {
-    if (c->turns)
-        turns_news(core, c, news);
+    if (c->local_queue)
+        local_queue_news(core, c, news);
     return group_news(core, c, news) || permits_news(core, c, news);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is made of several contenders: a group, a request for permits, the turns of a handle. Here is what each of
  * them is told of its members and notes; what follows from that is decided when the event is over, in group.c,
- * permits.c and turns.c. */
+ * permits.c and local_queue.c. */
 #ifndef ZKL_CORE_COMPOSITE_H
 #define ZKL_CORE_COMPOSITE_H
 
 #include "group.h"
 #include "permits.h"
-#include "turns.h"
+#include "local_queue.h"
 
 /* News of a contender, to all that it is part of; false: they are its owner's, too. */
 bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c,
@@ -16,7 +16,7 @@ bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c,
 /* To be looked at when the event is over. */
 void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
 void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
-void zkl_turns_touch(struct zkl_core *core, struct zkl_turns *turns);
+void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue);
 
 /* It ends with this code, unless it does already. culprit: the member; news: of it, or NULL. */
 void zkl_group_fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news);
@@ -27,12 +27,13 @@ bool zkl_permits_is_in_core(const struct zkl_permits *permits, const struct zkl_
 /* The only places that assign their states. */
 void zkl_permits_move(struct zkl_core *core, struct zkl_permits *permits, enum zkl_permits_state to,
                       const char *why);
-void zkl_turns_move(struct zkl_core *core, struct zkl_turns *turns, enum zkl_turns_state to,
-                    const char *why);
+void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          enum zkl_local_queue_state to, const char *why);
 
-void zkl_turns_set_holder(struct zkl_turns *turns, struct zkl_contender *c);
+void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c);
 /* What becomes of its node does not concern the others any more. */
-void zkl_turns_forget_holder(struct zkl_core *core, struct zkl_turns *turns, const char *why);
+void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                                   const char *why);
 
 /* A lease asks for the number of permits; true: another one of the request has, and shares it. */
 bool zkl_permits_shares_limit(const struct zkl_contender *contender);

@@ -27,7 +27,7 @@
 #include "permits.h"
 #include "query.h"
 #include "list_coalescing.h"
-#include "turns.h"
+#include "local_queue.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -42,7 +42,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
     case ZKL_TRACE_PERMITS:
         return zkl_permits_state_name((enum zkl_permits_state)state);
     case ZKL_TRACE_TURNS:
-        return zkl_turns_state_name((enum zkl_turns_state)state);
+        return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
     case ZKL_TRACE_CONTENDER:
         break;
     }
@@ -101,7 +101,8 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     /* The machine is the contender's first member: traces go from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
     _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
-                       offsetof(struct zkl_turns, due) == 0 && offsetof(struct zkl_batch, due) == 0,
+                       offsetof(struct zkl_local_queue, due) == 0 &&
+                       offsetof(struct zkl_batch, due) == 0,
                    "what is due comes first");
 }
 
@@ -141,7 +142,7 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
         zkl_permits_settle(core, (struct zkl_permits *)due);
         break;
     case ZKL_DUE_TURNS:
-        zkl_turns_settle(core, (struct zkl_turns *)due);
+        zkl_local_queue_settle(core, (struct zkl_local_queue *)due);
         break;
     case ZKL_DUE_BATCH:
         zkl_batch_settle(core, (struct zkl_batch *)due);
@@ -373,47 +374,51 @@ void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_per
 
 /* --- turns ------------------------------------------------------------------- */
 
-enum zkl_turns_answer zkl_turns_join(struct zkl_core *core, struct zkl_time now,
-                                     struct zkl_turns *turns, struct zkl_turn *turn, bool ahead)
+enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct zkl_time now,
+                                                 struct zkl_local_queue *local_queue,
+                                                 struct zkl_local_waiter *local_waiter, bool ahead)
 {
     enter(core, now);
     /* A grant wants more: whoever queues waits for a proof. */
-    if (!zkl_turns_is_fresh(core) && zkl_turns_give_up(core, turns))
+    if (!zkl_local_queue_is_fresh(core) && zkl_local_queue_give_up(core, local_queue))
         settle(core);
-    enum zkl_turns_answer answer = zkl_turns_ask(core, turns, turn, ahead);
-    if (answer == ZKL_TURNS_QUEUES)
+    enum zkl_local_queue_answer answer =
+        zkl_local_queue_ask(core, local_queue, local_waiter, ahead);
+    if (answer == ZKL_LOCAL_QUEUE_QUEUES)
         settle(core);
     return answer;
 }
 
-bool zkl_turns_pass(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns,
-                    struct zkl_contender *c)
+bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
     enter(core, now);
-    if (zkl_turns_look(core, turns, c))
+    if (zkl_local_queue_look(core, local_queue, c))
         settle(core);
-    if (zkl_turns_hand_on(core, turns, c))
+    if (zkl_local_queue_hand_on(core, local_queue, c))
         return true;
-    if (zkl_turns_keep(core, turns, c)) {
+    if (zkl_local_queue_keep(core, local_queue, c)) {
         settle(core);
         return true;
     }
-    if (turns->holder == c)
-        zkl_turns_forget_holder(core, turns, "unlocked");
+    if (local_queue->holder == c)
+        zkl_local_queue_forget_holder(core, local_queue, "unlocked");
     return false;
 }
 
-void zkl_turns_drop(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns)
+void zkl_local_queue_drop(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue)
 {
     enter(core, now);
-    if (zkl_turns_give_up(core, turns))
+    if (zkl_local_queue_give_up(core, local_queue))
         settle(core);
 }
 
-void zkl_turns_fini(struct zkl_core *core, struct zkl_time now, struct zkl_turns *turns)
+void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue)
 {
-    zkl_turns_drop(core, now, turns);
-    zkl_turns_forget(core, turns);
+    zkl_local_queue_drop(core, now, local_queue);
+    zkl_local_queue_forget(core, local_queue);
 }
 
 /* --- grants without a list --------------------------------------------------- */

@@ -128,7 +128,7 @@ struct zkl_contender;
 struct zkl_batch;
 struct zkl_group;
 struct zkl_permits;
-struct zkl_turns;
+struct zkl_local_queue;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
@@ -205,7 +205,7 @@ struct zkl_contender {
     struct zkl_group *group;     /* that decides for it, until all members are held */
     bool quiet;                  /* its owner was told that it failed: only its end is told yet */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
-    struct zkl_turns *turns;     /* of those who may have it in turn, as long as they may */
+    struct zkl_local_queue *local_queue; /* of those who may have it in turn, as long as they may */
     /* Who waits for this one's node, which is gone, and is told once it is known why. */
     struct zkl_contender *heir, *heir_of;
 };
@@ -332,9 +332,9 @@ struct zkl_core {
     bool knows_transactions; /* one was answered in this session */
     bool is_blamed;          /* of the last link that broke, what was out first is known */
     size_t chroot_length;    /* set by the driver: it is part of each path there */
-    struct zkl_due *due[ZKL_DUE_KINDS]; /* to be looked at when the event is over */
-    struct zkl_turns *timed_turns;      /* those with a time to be looked at, */
-    int64_t turns_mono_ns;              /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_due *due[ZKL_DUE_KINDS];  /* to be looked at when the event is over */
+    struct zkl_local_queue *timed_turns; /* those with a time to be looked at, */
+    int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending nudge, hello;
@@ -396,7 +396,7 @@ struct zkl_wish {
     struct zkl_unlisted_grant *unlisted; /* of root, for a mutex, or NULL; likewise */
     struct zkl_group *group;             /* which decides for it, if not NULL */
     struct zkl_permits *permits;         /* likewise */
-    struct zkl_turns *turns;             /* likewise; set by zkl_turns_join only */
+    struct zkl_local_queue *local_queue; /* likewise; set by zkl_local_queue_join only */
     struct zkl_quota quota;              /* for a permit */
     const struct zkl_contender *under;   /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;

@@ -225,8 +225,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         tell(core, c, ZKL_NEWS_RELEASED, action);
         break;
     case ZKL_DO_CONTENDED:
-        if (c->turns)
-            zkl_turns_touch(core, c->turns);
+        if (c->local_queue)
+            zkl_local_queue_touch(core, c->local_queue);
         break;
     case ZKL_DO_TELL:
     case ZKL_DO_LOST:
@@ -385,7 +385,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                                         .unlisted = wish->unlisted,
                                         .group = wish->group,
                                         .permits = wish->permits,
-                                        .turns = wish->turns};
+                                        .local_queue = wish->local_queue};
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;

@@ -6,7 +6,7 @@
 #include "link.h"
 #include "pending.h"
 #include "query.h"
-#include "turns.h"
+#include "local_queue.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -169,7 +169,7 @@ void zkl_pace_timer(struct zkl_core *core)
     if (core->again_mono_ns <= now.mono_ns)
         ask_again(core);
     if (core->turns_mono_ns <= now.mono_ns)
-        zkl_turns_timer(core);
+        zkl_local_queue_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
     if (nudge_at(core) <= now.mono_ns)

@@ -28,7 +28,7 @@ static size_t waiting(struct zkl_mutex *mutex)
 {
     size_t n = 0;
     zkl_driver_lock(mutex->client->driver);
-    for (const struct zkl_turn *turn = mutex->turns.first; turn; turn = turn->next)
+    for (const struct zkl_local_waiter *turn = mutex->local_queue.first; turn; turn = turn->next)
         n++;
     zkl_driver_unlock(mutex->client->driver);
     return n;
@@ -37,7 +37,7 @@ static size_t waiting(struct zkl_mutex *mutex)
 static bool is_contended(struct zkl_mutex *mutex)
 {
     zkl_driver_lock(mutex->client->driver);
-    bool contended = mutex->turns.holder->machine.contended;
+    bool contended = mutex->local_queue.holder->machine.contended;
     zkl_driver_unlock(mutex->client->driver);
     return contended;
 }
@@ -446,7 +446,7 @@ static void a_thread_that_ends_hands_nothing_on(void **state)
     (void)state;
     check_ok(actor_do(holder, lock_only, mutex));
     zkl_driver_lock(client->driver);
-    uint64_t token = (uint64_t)mutex->turns.holder->machine.czxid;
+    uint64_t token = (uint64_t)mutex->local_queue.holder->machine.czxid;
     zkl_driver_unlock(client->driver);
     line_up(actors, takes, mutex, 1);
     actor_end(holder);

@@ -334,7 +334,7 @@ static void check_watches(const struct client *c)
 /* Something speaks against keeping it: never when an event is over. */
 static void check_idle(const struct client *c)
 {
-    if (!c->turns.given || c->turns.state != ZKL_TURNS_IDLE)
+    if (!c->turns.given || c->turns.state != ZKL_LOCAL_QUEUE_IDLE)
         return;
     const struct zkl_contender_machine *m = &c->turns.holder->machine;
     must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && !m->contended);

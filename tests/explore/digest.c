@@ -247,7 +247,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         watch_ref(o->subs[i].watch);
     raw(o->wants_create | o->wants_list << 1 | o->looks_only << 2 | o->follows << 3 |
         o->counts << 4 | o->quiet << 5 | (o->group != NULL) << 6 | (o->permits != NULL) << 7 |
-        (o->turns != NULL) << 8 | (o->view != NULL) << 9 | (o->unlisted != NULL) << 10);
+        (o->local_queue != NULL) << 8 | (o->view != NULL) << 9 | (o->unlisted != NULL) << 10);
     own(WATCH, o->release_watch_id);
     raw(contender_number(core, o->shares_list));
     for (const struct zkl_contender *s = o->sharers; s; s = s->next_sharer)
@@ -362,13 +362,13 @@ static void times(const struct zkl_core *core)
     due_mono(core->turns_mono_ns);
 }
 
-static void turns(const struct zkl_turns *t)
+static void turns(const struct zkl_local_queue *t)
 {
     if (!t->given)
         return;
     raw(t->state);
     raw(place_number(t->holder));
-    for (const struct zkl_turn *turn = t->first; turn; turn = turn->next)
+    for (const struct zkl_local_waiter *turn = t->first; turn; turn = turn->next)
         raw(1 + (const struct owner *)turn - d.w->owners);
     raw((int64_t)t->asking);
     raw(t->handoffs);

@@ -22,7 +22,7 @@ static struct place *place_of(struct zkl_contender *contender)
     return (struct place *)contender;
 }
 
-static struct client *of_turns(struct zkl_turns *turns)
+static struct client *of_turns(struct zkl_local_queue *turns)
 {
     return (struct client *)((char *)turns - offsetof(struct client, turns));
 }
@@ -89,7 +89,7 @@ static void on_state(struct world *w, struct place *place, const struct zkl_news
 }
 
 /* Of a place that takes turns, before it hears of it itself. */
-static void turns_news(struct place *place, const struct zkl_news *news)
+static void local_queue_news(struct place *place, const struct zkl_news *news)
 {
     struct owner *o = place->owner;
     if (news->type == ZKL_NEWS_GRANTED) {
@@ -134,7 +134,7 @@ void owners_news(struct client *c, struct zkl_contender *contender, const struct
     }
     bool turns = c->turns.given && place->root == 0;
     if (turns) {
-        turns_news(place, news);
+        local_queue_news(place, news);
         if (news->type == ZKL_NEWS_FAILED)
             return;
     }
@@ -179,7 +179,7 @@ static void place_begin(struct place *place, struct owner *o)
         .client = c, .owner = o, .root = root, .permit = permit, .phase = WAITING, .in_core = true};
 }
 
-static void turn_asks(struct zkl_turns *turns, struct zkl_turn *turn)
+static void turn_asks(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct owner *o = (struct owner *)turn;
     if (of_turns(turns)->dead)
@@ -200,7 +200,7 @@ static void have(struct owner *o, struct place *place)
 
 /* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
  * queue. */
-static void turn_given(struct zkl_turns *turns, struct zkl_turn *turn)
+static void turn_given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct place *place = place_of(turn->given);
     const struct zkl_contender_machine *m = &turn->given->machine;
@@ -211,7 +211,7 @@ static void turn_given(struct zkl_turns *turns, struct zkl_turn *turn)
     have((struct owner *)turn, place);
 }
 
-static void turn_dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+static void turn_dropped(struct zkl_local_queue *turns, struct zkl_contender *contender)
 {
     (void)turns;
     must(place_of(contender)->owner == NULL);
@@ -233,17 +233,17 @@ static void turn_start(struct owner *o, const struct zkl_wish *wish)
     struct client *c = o->client;
     o->place = free_place(c);
     o->place->owner = o;
-    o->turn = (struct zkl_turn){.contender = &o->place->contender, .wish = *wish};
+    o->turn = (struct zkl_local_waiter){.contender = &o->place->contender, .wish = *wish};
     o->turn.wish.retained = c->turns.retain_ns > 0;
     o->tickets = ++c->tickets;
     o->phase = WAITING;
-    enum zkl_turns_answer answer =
-        zkl_turns_join(&c->core, now_of(c->world), &c->turns, &o->turn, false);
-    if (answer == ZKL_TURNS_BUSY) {
+    enum zkl_local_queue_answer answer =
+        zkl_local_queue_join(&c->core, now_of(c->world), &c->turns, &o->turn, false);
+    if (answer == ZKL_LOCAL_QUEUE_BUSY) {
         o->phase = ANSWERED;
         o->place->owner = NULL;
     }
-    if (answer == ZKL_TURNS_GIVEN)
+    if (answer == ZKL_LOCAL_QUEUE_GIVEN)
         have(o, place_of(o->turn.given));
 }
 
@@ -260,7 +260,7 @@ static void turn_unlock(struct owner *o, bool exits)
         return;
     }
     struct unlocked unlocked = check_unlock(place);
-    if (zkl_turns_pass(&c->core, now, &c->turns, &place->contender)) {
+    if (zkl_local_queue_pass(&c->core, now, &c->turns, &place->contender)) {
         check_unlocked(&unlocked, ZKL_OK);
     } else {
         place->phase = UNLOCKING;
@@ -273,7 +273,7 @@ static void turn_stop(struct owner *o)
 {
     struct client *c = o->client;
     if (o->turn.waits) {
-        zkl_turns_leave(&c->turns, &o->turn);
+        zkl_local_queue_leave(&c->turns, &o->turn);
         o->place->owner = NULL;
         o->phase = ANSWERED;
     } else {
@@ -648,8 +648,8 @@ static bool is_wanted(const struct client *c)
     const struct world *w = c->world;
     for (int i = 0; i < w->place_count; i++) {
         const struct place *place = &w->places[i];
-        if (c->turns.state == ZKL_TURNS_IDLE && place->client != c && place->phase == WAITING &&
-            place->root == 0)
+        if (c->turns.state == ZKL_LOCAL_QUEUE_IDLE && place->client != c &&
+            place->phase == WAITING && place->root == 0)
             return true;
     }
     return false;
@@ -663,7 +663,7 @@ bool client_may_be_freed(const struct client *c)
         done = done && (w->owners[i].client != c || owner_is_done(&w->owners[i]));
     for (const struct zkl_contender *contender = c->core.first; done && contender;
          contender = contender->next)
-        done = c->turns.state == ZKL_TURNS_IDLE && c->turns.holder == contender;
+        done = c->turns.state == ZKL_LOCAL_QUEUE_IDLE && c->turns.holder == contender;
     return done;
 }
 
@@ -672,7 +672,7 @@ void client_free(struct client *c)
     struct zkl_time now = now_of(c->world);
     c->freed = true;
     if (c->turns.given)
-        zkl_turns_drop(&c->core, now, &c->turns);
+        zkl_local_queue_drop(&c->core, now, &c->turns);
     for (int i = 0; i < ROOTS; i++)
         zkl_unlisted_end(&c->core, now, &c->alone[i]);
 }

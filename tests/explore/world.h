@@ -9,7 +9,7 @@
 
 #include "core/group.h"
 #include "core/permits.h"
-#include "core/turns.h"
+#include "core/local_queue.h"
 #include "sim/fake.h"
 
 #define MS INT64_C(1000000)
@@ -121,8 +121,8 @@ struct place {
 };
 
 struct owner {
-    struct zkl_turn turn;        /* first */
-    struct zkl_permits *permits; /* NULL: it wants none */
+    struct zkl_local_waiter turn; /* first */
+    struct zkl_permits *permits;  /* NULL: it wants none */
     struct zkl_query query;
     const struct part *part;
     struct client *client;
@@ -144,7 +144,7 @@ struct client {
     struct zkl_children_view views[ROOTS];
     struct zkl_unlisted_grant alone[ROOTS];
     struct zkl_semaphore_view view;
-    struct zkl_turns turns;
+    struct zkl_local_queue turns;
     int tickets, guids;
     bool open_current, open_probe;
     bool dead;  /* it was killed */

@@ -6,7 +6,7 @@
 
 #include "core/permits.h"
 #include "core/session.h"
-#include "core/turns.h"
+#include "core/local_queue.h"
 
 #define STATES_MAX 32
 
@@ -50,12 +50,13 @@ static bool permits_may_move(int from, int to)
 
 static const char *turns_name(int state)
 {
-    return zkl_turns_state_name((enum zkl_turns_state)state);
+    return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
 }
 
 static bool turns_may_move(int from, int to)
 {
-    return zkl_turns_may_move((enum zkl_turns_state)from, (enum zkl_turns_state)to);
+    return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
+                                    (enum zkl_local_queue_state)to);
 }
 
 static int find(const struct machine *m, const char *name)
@@ -115,7 +116,7 @@ int main(int argc, char **argv)
         {"contender", ZKL_CONTENDER_STATES, contender_name, contender_may_move, {{false}}},
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
         {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
-        {"turns", ZKL_TURNS_STATES, turns_name, turns_may_move, {{false}}},
+        {"turns", ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may_move, {{false}}},
     };
     const size_t count = sizeof machines / sizeof *machines;
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;

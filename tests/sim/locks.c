@@ -89,7 +89,7 @@ void locks_news(struct app *app, const struct zkl_news *news)
     struct world *w = app->proc->world;
     must(app->in_core);
     if (app_is_place(app))
-        turns_news(app, news);
+        local_queue_news(app, news);
     switch (news->type) {
     case ZKL_NEWS_GRANTED:
         on_granted(w, app);

@@ -110,12 +110,13 @@ static bool session_may(int from, int to)
 
 static const char *turns_name(int state)
 {
-    return zkl_turns_state_name((enum zkl_turns_state)state);
+    return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
 }
 
 static bool turns_may(int from, int to)
 {
-    return zkl_turns_may_move((enum zkl_turns_state)from, (enum zkl_turns_state)to);
+    return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
+                                    (enum zkl_local_queue_state)to);
 }
 
 static bool permits_may(int from, int to)
@@ -214,6 +215,6 @@ int tally_print(const struct tally *tally, unsigned at_least)
                 session_may);
     print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
                 permits_may);
-    print_moves(&r, "turns", &tally->turns[0][0], ZKL_TURNS_STATES, turns_name, turns_may);
+    print_moves(&r, "turns", &tally->turns[0][0], ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may);
     return r.rare;
 }

@@ -8,7 +8,7 @@
 #include "core/contender.h"
 #include "core/permits.h"
 #include "core/session.h"
-#include "core/turns.h"
+#include "core/local_queue.h"
 #include "fake.h"
 
 /* What happens to clients, or what their owners do to the core, besides enum fake_fault. */
@@ -78,7 +78,7 @@ struct tally {
     uint64_t contender[ZKL_CONTENDER_STATES][ZKL_CONTENDER_STATES];
     uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];
     uint64_t permits[ZKL_PERMITS_STATES][ZKL_PERMITS_STATES];
-    uint64_t turns[ZKL_TURNS_STATES][ZKL_TURNS_STATES];
+    uint64_t turns[ZKL_LOCAL_QUEUE_STATES][ZKL_LOCAL_QUEUE_STATES];
     uint32_t steps[TALLY_STEPS];
 };
 

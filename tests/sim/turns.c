@@ -10,12 +10,12 @@
 
 #define FOR_EVER_MS 100000000
 
-static struct guest *of_turn(struct zkl_turn *turn)
+static struct guest *of_turn(struct zkl_local_waiter *turn)
 {
     return (struct guest *)turn;
 }
 
-static struct proc *of_turns(struct zkl_turns *turns)
+static struct proc *of_turns(struct zkl_local_queue *turns)
 {
     return (struct proc *)((char *)turns - offsetof(struct proc, turns));
 }
@@ -36,7 +36,7 @@ static void check_first(const struct proc *p, const struct guest *first)
     }
 }
 
-static void asks(struct zkl_turns *turns, struct zkl_turn *turn)
+static void asks(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct guest *guest = of_turn(turn);
     if (of_turns(turns)->dead_until_ms != 0)
@@ -64,7 +64,7 @@ static void have(struct guest *guest, struct app *place)
 
 /* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
  * queue. */
-static void given(struct zkl_turns *turns, struct zkl_turn *turn)
+static void given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct proc *p = of_turns(turns);
     struct app *place = (struct app *)turn->given;
@@ -76,7 +76,7 @@ static void given(struct zkl_turns *turns, struct zkl_turn *turn)
     have(of_turn(turn), place);
 }
 
-static void dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+static void dropped(struct zkl_local_queue *turns, struct zkl_contender *contender)
 {
     (void)turns;
     must(((struct app *)contender)->guest == NULL);
@@ -90,17 +90,17 @@ void turns_init(struct proc *p)
     } options[] = {{1, 0}, {2, 0}, {0, 20}, {0, FOR_EVER_MS}, {3, 200}, {2, FOR_EVER_MS}};
     size_t which = (size_t)(p->world->seed / TURNS_ONCE_IN / 2 + (unsigned)name_of(p)) %
                    (sizeof options / sizeof *options);
-    p->turns = (struct zkl_turns){.handoffs_max = options[which].handoffs_max,
-                                  .retain_ns = options[which].retain_ms * MS,
-                                  .asks = asks,
-                                  .given = given,
-                                  .dropped = dropped};
+    p->turns = (struct zkl_local_queue){.handoffs_max = options[which].handoffs_max,
+                                        .retain_ns = options[which].retain_ms * MS,
+                                        .asks = asks,
+                                        .given = given,
+                                        .dropped = dropped};
     for (int i = 0; i < GUESTS; i++)
         p->guests[i].proc = p;
 }
 
 /* Before the place itself hears of it. */
-void turns_news(struct app *place, const struct zkl_news *news)
+void local_queue_news(struct app *place, const struct zkl_news *news)
 {
     struct guest *guest = place->guest;
     if (news->type == ZKL_NEWS_GRANTED) {
@@ -137,7 +137,7 @@ static void start(struct guest *guest)
     guest->place = free_place(p);
     if (!guest->place)
         return;
-    guest->turn = (struct zkl_turn){.contender = &guest->place->contender};
+    guest->turn = (struct zkl_local_waiter){.contender = &guest->place->contender};
     guest->turn.wish = (struct zkl_wish){.root = root_paths[w->turns_root],
                                          .data = "owner",
                                          .unlisted = &p->alone[w->turns_root],
@@ -154,11 +154,11 @@ static void start(struct guest *guest)
     guest->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
     say("[%6lld] %d guest %d joins%s", (long long)w->fake.now_ms, name_of(p),
         (int)(guest - p->guests), guest->turn.wish.try_only ? " (try)" : "");
-    enum zkl_turns_answer answer =
-        zkl_turns_join(core_of(p), now_of(p), &p->turns, &guest->turn, ahead);
-    if (answer == ZKL_TURNS_BUSY)
+    enum zkl_local_queue_answer answer =
+        zkl_local_queue_join(core_of(p), now_of(p), &p->turns, &guest->turn, ahead);
+    if (answer == ZKL_LOCAL_QUEUE_BUSY)
         guest->phase = IDLE;
-    if (answer == ZKL_TURNS_GIVEN)
+    if (answer == ZKL_LOCAL_QUEUE_GIVEN)
         have(guest, (struct app *)guest->turn.given);
 }
 
@@ -169,7 +169,7 @@ static void stop(struct guest *guest)
     say("[%6lld] %d guest %d gives up", (long long)p->world->fake.now_ms, name_of(p),
         (int)(guest - p->guests));
     if (guest->turn.waits) {
-        zkl_turns_leave(&p->turns, &guest->turn);
+        zkl_local_queue_leave(&p->turns, &guest->turn);
         guest->phase = IDLE;
     } else {
         zkl_core_stop(core_of(p), now_of(p), &guest->place->contender, guest->stop_code);
@@ -203,7 +203,7 @@ static void unlock(struct guest *guest)
         return;
     }
     struct unlocked unlocked = check_unlock(p, &place->contender, place->deleted_guid);
-    if (zkl_turns_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
+    if (zkl_local_queue_pass(core_of(p), now_of(p), &p->turns, &place->contender)) {
         check_unlocked(p->world, &unlocked, ZKL_OK);
     } else {
         place->phase = UNLOCKING;
@@ -219,7 +219,7 @@ bool turns_keep(struct app *member)
         return false;
     struct unlocked unlocked = check_unlock(p, &member->contender, member->deleted_guid);
     member->kept = true; /* before anything is heard of it */
-    member->kept = zkl_turns_pass(core_of(p), now_of(p), &p->turns, &member->contender);
+    member->kept = zkl_local_queue_pass(core_of(p), now_of(p), &p->turns, &member->contender);
     if (member->kept)
         check_unlocked(p->world, &unlocked, ZKL_OK);
     return member->kept;
@@ -278,15 +278,15 @@ void turns_run(struct proc *p)
         if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
             place->phase = IDLE;
     }
-    if (p->turns.state == ZKL_TURNS_IDLE)
+    if (p->turns.state == ZKL_LOCAL_QUEUE_IDLE)
         check_idle(p);
     if (w->calm ? !is_wanted(w) : chance(w, 300))
-        zkl_turns_drop(core_of(p), now_of(p), &p->turns);
+        zkl_local_queue_drop(core_of(p), now_of(p), &p->turns);
 }
 
 bool turns_done(const struct proc *p)
 {
-    bool done = p->turns.state == ZKL_TURNS_FREE && !p->turns.first;
+    bool done = p->turns.state == ZKL_LOCAL_QUEUE_FREE && !p->turns.first;
     for (int i = 0; i < GUESTS; i++)
         done = done && p->guests[i].phase == IDLE;
     return done;

@@ -8,7 +8,7 @@
 
 #include "core/group.h"
 #include "core/permits.h"
-#include "core/turns.h"
+#include "core/local_queue.h"
 #include "fake.h"
 #include "tally.h"
 
@@ -59,7 +59,7 @@ struct app {
 
 /* A thread that takes turns. */
 struct guest {
-    struct zkl_turn turn; /* first */
+    struct zkl_local_waiter turn; /* first */
     struct proc *proc;
     enum phase phase; /* IDLE, WAITING or GRANTED */
     struct app *place;
@@ -116,7 +116,7 @@ struct proc {
     struct zkl_children_view views[ROOTS];
     struct zkl_unlisted_grant alone[ROOTS + 1];
     struct question questions[QUESTIONS];
-    struct zkl_turns turns;
+    struct zkl_local_queue turns;
     struct guest guests[GUESTS];
     int64_t tickets;
     int64_t asleep_until_ms;
@@ -242,7 +242,7 @@ bool app_is_place(const struct app *app);
 /* Its member of the multi-lock is unlocked; true: it stays, for who takes turns. */
 bool turns_keep(struct app *member);
 /* Of a place. */
-void turns_news(struct app *place, const struct zkl_news *news);
+void local_queue_news(struct app *place, const struct zkl_news *news);
 void turns_run(struct proc *p);
 bool turns_done(const struct proc *p);
 

@@ -5,15 +5,15 @@
 
 #include <zklock/zklock.h>
 
-#include "core/turns.h"
+#include "core/local_queue.h"
 #include "script.h"
 
 #define OWNERS 6
 #define ALONE "r1:7"
 #define OTHERS "r1:7 5:8"
 
-static struct zkl_turns turns;
-static struct zkl_turn owners[OWNERS + 1]; /* from 1 */
+static struct zkl_local_queue turns;
+static struct zkl_local_waiter owners[OWNERS + 1]; /* from 1 */
 static struct script *s;
 
 static struct zkl_time now(void)
@@ -21,13 +21,13 @@ static struct zkl_time now(void)
     return (struct zkl_time){s->now_ms * 1000000, (s->now_ms + 5000000) * 1000000};
 }
 
-static void asks(struct zkl_turns *t, struct zkl_turn *turn)
+static void asks(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 {
     assert_ptr_equal(t, &turns);
     s->live[turn->contender - s->contenders] = true;
 }
 
-static void given(struct zkl_turns *t, struct zkl_turn *turn)
+static void given(struct zkl_local_queue *t, struct zkl_local_waiter *turn)
 {
     assert_ptr_equal(t, &turns);
     assert_non_null(turn->given);
@@ -35,9 +35,9 @@ static void given(struct zkl_turns *t, struct zkl_turn *turn)
 }
 
 static int dropped_count;
-static void dropped(struct zkl_turns *t, struct zkl_contender *c)
+static void dropped(struct zkl_local_queue *t, struct zkl_contender *c)
 {
-    assert_null(c->turns);
+    assert_null(c->local_queue);
     assert_ptr_equal(t, &turns);
     dropped_count++;
 }
@@ -47,29 +47,29 @@ static void begin(unsigned handoffs_max, int64_t retain_ms)
     s = script_connected();
     dropped_count = 0;
     memset(owners, 0, sizeof owners);
-    turns = (struct zkl_turns){.handoffs_max = handoffs_max,
-                               .retain_ns = retain_ms * 1000000,
-                               .asks = asks,
-                               .given = given,
-                               .dropped = dropped};
+    turns = (struct zkl_local_queue){.handoffs_max = handoffs_max,
+                                     .retain_ns = retain_ms * 1000000,
+                                     .asks = asks,
+                                     .given = given,
+                                     .dropped = dropped};
 }
 
 static void end(void)
 {
-    zkl_turns_fini(&s->core, now(), &turns);
-    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    zkl_local_queue_fini(&s->core, now(), &turns);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
     script_free(s);
 }
 
-static enum zkl_turns_answer ask(int owner, bool try_only, bool ahead)
+static enum zkl_local_queue_answer ask(int owner, bool try_only, bool ahead)
 {
-    owners[owner] = (struct zkl_turn){
+    owners[owner] = (struct zkl_local_waiter){
         .contender = &s->contenders[owner - 1],
         .wish = {.root = "/r", .data = "owner", .try_only = try_only, .retained = true}};
-    return zkl_turns_join(&s->core, now(), &turns, &owners[owner], ahead);
+    return zkl_local_queue_join(&s->core, now(), &turns, &owners[owner], ahead);
 }
 
-static void join(int owner, enum zkl_turns_answer answer)
+static void join(int owner, enum zkl_local_queue_answer answer)
 {
     assert_int_equal(ask(owner, false, false), answer);
 }
@@ -83,7 +83,7 @@ static struct zkl_contender *held(int owner)
 static bool unlock(int owner)
 {
     struct zkl_contender *c = held(owner);
-    if (zkl_turns_pass(&s->core, now(), &turns, c))
+    if (zkl_local_queue_pass(&s->core, now(), &turns, c))
         return true;
     zkl_core_release(&s->core, now(), c);
     return false;
@@ -94,10 +94,10 @@ static void get_number(int32_t number)
 {
     char alone[32];
     snprintf(alone, sizeof alone, "r1:%d", number);
-    join(1, ZKL_TURNS_QUEUES);
+    join(1, ZKL_LOCAL_QUEUE_QUEUES);
     script_created(s, number);
     script_listed(s, alone);
-    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
     script_forget(s);
 }
 
@@ -113,7 +113,7 @@ static void keep(void)
     assert_true(unlock(1));
     script_rooted(s, 50, ALONE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
     script_forget(s);
 }
 
@@ -134,13 +134,13 @@ static void it_is_handed_on_in_order(void **state)
     (void)state;
     begin(10, 0);
     get();
-    join(2, ZKL_TURNS_WAITS);
-    join(3, ZKL_TURNS_WAITS);
-    assert_int_equal(ask(4, true, false), ZKL_TURNS_BUSY);
-    assert_int_equal(ask(4, false, true), ZKL_TURNS_WAITS);
+    join(2, ZKL_LOCAL_QUEUE_WAITS);
+    join(3, ZKL_LOCAL_QUEUE_WAITS);
+    assert_int_equal(ask(4, true, false), ZKL_LOCAL_QUEUE_BUSY);
+    assert_int_equal(ask(4, false, true), ZKL_LOCAL_QUEUE_WAITS);
     assert_true(unlock(1));
     assert_ptr_equal(held(4), &s->contenders[0]);
-    zkl_turns_leave(&turns, &owners[2]);
+    zkl_local_queue_leave(&turns, &owners[2]);
     assert_true(unlock(4));
     assert_ptr_equal(held(3), &s->contenders[0]);
     script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
@@ -164,7 +164,7 @@ static void it_is_handed_on_so_often(void **state)
     begin(2, 0);
     get();
     for (int i = 0; i < 3; i++) { /* the third one asks whether others queue */
-        join(2 - i % 2, ZKL_TURNS_WAITS);
+        join(2 - i % 2, ZKL_LOCAL_QUEUE_WAITS);
         assert_true(unlock(1 + i % 2));
     }
     script_expect(s, "[     0] turns TAKEN -> TAKEN: handed on\n"
@@ -173,14 +173,14 @@ static void it_is_handed_on_so_often(void **state)
                      "[     0] turns TAKEN -> TAKEN: handed on\n");
     script_rooted(s, 50, ALONE);
     for (int i = 1; i < 9; i++) {
-        join(2 - i % 2, ZKL_TURNS_WAITS);
+        join(2 - i % 2, ZKL_LOCAL_QUEUE_WAITS);
         assert_true(unlock(1 + i % 2));
     }
     assert_int_equal(s->request_count, 0);
     assert_int_equal(turns.handoffs, 2);
     script_forget(s);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    join(3, ZKL_TURNS_WAITS);
+    join(3, ZKL_LOCAL_QUEUE_WAITS);
     assert_false(unlock(2 - 1));
     script_expect(s, "[     0] turns TAKEN -> FREE: unlocked\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
@@ -201,9 +201,9 @@ static void the_next_one_queues(void **state)
 {
     (void)state;
     begin(2, 0);
-    join(1, ZKL_TURNS_QUEUES);
-    join(2, ZKL_TURNS_WAITS);
-    join(3, ZKL_TURNS_WAITS);
+    join(1, ZKL_LOCAL_QUEUE_QUEUES);
+    join(2, ZKL_LOCAL_QUEUE_WAITS);
+    join(3, ZKL_LOCAL_QUEUE_WAITS);
     script_forget(s);
     zkl_core_stop(&s->core, now(), held(1), ZKL_ETIMEDOUT);
     script_expect(s, "[     0] #1 QUEUEING -> LEAVING: stopped\n"
@@ -217,7 +217,7 @@ static void the_next_one_queues(void **state)
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_created(s, 8);
     script_listed(s, "r2:8");
-    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
     script_forget(s);
     script_event(s, ZKL_SE_EXPIRED);
     assert_true(script_has(s, "turns TAKEN -> FREE: lost"));
@@ -226,7 +226,7 @@ static void the_next_one_queues(void **state)
     script_up(s, SCRIPT_SESSION + 1);
     script_created(s, 9);
     script_listed(s, "r3:9");
-    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(3));
     gone();
     end();
@@ -247,9 +247,9 @@ static void what_is_not_sure_is_not_handed_on(void **state)
             held(1)->machine.revoked = true;
         else
             script_sleep_until(s, 10000); /* past the window, and no timer has said so */
-        join(2, ZKL_TURNS_WAITS);
+        join(2, ZKL_LOCAL_QUEUE_WAITS);
         assert_false(unlock(1));
-        assert_int_equal(turns.state, ZKL_TURNS_ASKING);
+        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_ASKING);
         script_close(s);
         end();
     }
@@ -270,13 +270,13 @@ static void it_is_kept(void **state)
     script_rooted(s, 50, ALONE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     for (int i = 0; i < 3; i++) {
-        join(2, ZKL_TURNS_GIVEN);
+        join(2, ZKL_LOCAL_QUEUE_GIVEN);
         assert_ptr_equal(held(2), &s->contenders[0]);
         assert_true(unlock(2));
     }
     script_forget(s);
     assert_int_equal(s->request_count, 0);
-    zkl_turns_drop(&s->core, now(), &turns);
+    zkl_local_queue_drop(&s->core, now(), &turns);
     assert_int_equal(dropped_count, 1);
     script_expect(s, "[     0] turns IDLE -> FREE: not wanted\n"
                      "[     0] #1 HOLDING -> RELEASING: unlocked\n"
@@ -312,7 +312,7 @@ static void it_is_given_up(void **state)
             script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
         else
             script_event(s, ZKL_SE_EXPIRED);
-        assert_int_equal(turns.state, ZKL_TURNS_FREE);
+        assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
         assert_int_equal(dropped_count, 1);
         script_close(s);
         end();
@@ -332,7 +332,7 @@ static void the_last_numbers_are_not_kept(void **state)
         assert_true(unlock(1));
         snprintf(alone, sizeof alone, "r1:%d", number);
         script_rooted(s, 50, alone);
-        assert_int_equal(turns.state, early ? ZKL_TURNS_IDLE : ZKL_TURNS_FREE);
+        assert_int_equal(turns.state, early ? ZKL_LOCAL_QUEUE_IDLE : ZKL_LOCAL_QUEUE_FREE);
         script_close(s);
         end();
     }
@@ -347,7 +347,7 @@ static void who_can_not_be_asked_is_not_kept(void **state)
     s->core.watch_bytes_max = 40;
     get();
     assert_true(unlock(1));
-    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
     assert_int_equal(dropped_count, 1);
     assert_true(script_has(s, "  > delete /r/G1-0000000007\n"));
     script_close(s);
@@ -360,13 +360,13 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
     (void)state;
     begin(0, 60000);
     keep();
-    join(2, ZKL_TURNS_GIVEN);
+    join(2, ZKL_LOCAL_QUEUE_GIVEN);
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     assert_true(script_has(s, "  > list root /r\n"));
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
     script_rooted(s, 50, OTHERS);
-    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(2));
     script_close(s);
     end();
@@ -379,15 +379,15 @@ static void it_goes_when_its_time_is_over(void **state)
     begin(0, 1000);
     keep();
     script_at(s, 600);
-    join(2, ZKL_TURNS_GIVEN);
+    join(2, ZKL_LOCAL_QUEUE_GIVEN);
     assert_true(unlock(2));
     assert_int_equal(s->core.turns_mono_ns, 1000 * 1000000);
     script_forget(s);
     script_at(s, 1500);
-    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
     assert_int_equal(s->core.turns_mono_ns, 1600 * 1000000);
     script_at(s, 1600);
-    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
     assert_true(script_has(s, "[  1600] turns IDLE -> FREE: for long enough\n"));
     script_close(s);
     end();
@@ -399,15 +399,15 @@ static void another_timer_is_not_its_own(void **state)
     (void)state;
     begin(0, 1000);
     keep();
-    struct zkl_turns sooner = {.timed = true, .next_timed = s->core.timed_turns};
+    struct zkl_local_queue sooner = {.timed = true, .next_timed = s->core.timed_turns};
     s->core.timed_turns = &sooner;
     s->core.turns_mono_ns = 500 * 1000000;
     script_at(s, 500);
     assert_false(sooner.timed);
-    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
     assert_int_equal(s->core.turns_mono_ns, 1000 * 1000000);
     script_at(s, 1000);
-    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
     script_close(s);
     end();
 }
@@ -419,17 +419,17 @@ static void the_next_one_may_be_first_to_know(void **state)
     (void)state;
     begin(0, 0);
     get();
-    join(2, ZKL_TURNS_QUEUES);
+    join(2, ZKL_LOCAL_QUEUE_QUEUES);
     script_created(s, 8);
     script_listed(s, "r2:8");
     assert_true(script_has(s, "  #2 granted 102\n"));
     assert_ptr_equal(turns.holder, &s->contenders[0]);
     assert_false(unlock(2));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(turns.state, ZKL_TURNS_TAKEN);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_TAKEN);
     assert_false(unlock(1));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(turns.state, ZKL_TURNS_FREE);
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_FREE);
     script_close(s);
     end();
 }
@@ -440,15 +440,15 @@ static void another_hold_is_kept(void **state)
     (void)state;
     begin(0, 1000);
     script_hold(s, "/r", 7);
-    assert_true(zkl_turns_pass(&s->core, now(), &turns, script_contender(s, 1)));
-    assert_int_equal(turns.state, ZKL_TURNS_IDLE);
+    assert_true(zkl_local_queue_pass(&s->core, now(), &turns, script_contender(s, 1)));
+    assert_int_equal(turns.state, ZKL_LOCAL_QUEUE_IDLE);
     script_close(s);
     end();
     begin(0, 1000);
     script_hold(s, "/r", 7);
     owners[2].contender = &s->contenders[1];
-    join(2, ZKL_TURNS_QUEUES);
-    assert_false(zkl_turns_pass(&s->core, now(), &turns, script_contender(s, 1)));
+    join(2, ZKL_LOCAL_QUEUE_QUEUES);
+    assert_false(zkl_local_queue_pass(&s->core, now(), &turns, script_contender(s, 1)));
     script_unlock(s, 1);
     script_close(s);
     end();

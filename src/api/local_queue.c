@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Turns on one node (src/core/turns.h), for threads. The hold moves from one thread to the next, or is
+ * Turns on one node (src/core/local_queue.h), for threads. The hold moves from one thread to the next, or is
  * the handle's while nobody is in it: each has a reference on it. A thread that waits for its turn
  * does so with a hold of its own, which is freed unused if it is given another one. */
 #include "counts.h"
@@ -9,63 +9,65 @@
 
 #define MS INT64_C(1000000)
 
-static struct zkl_hold *of_turn(struct zkl_turn *turn)
+static struct zkl_hold *of_local_waiter(struct zkl_local_waiter *local_waiter)
 {
-    return (struct zkl_hold *)((char *)turn - offsetof(struct zkl_hold, turn));
+    return (struct zkl_hold *)((char *)local_waiter - offsetof(struct zkl_hold, local_waiter));
 }
 
-static void asks(struct zkl_turns *turns, struct zkl_turn *turn)
+static void asks(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
-    (void)turns;
-    zkl_hold_begin(of_turn(turn));
+    (void)local_queue;
+    zkl_hold_begin(of_local_waiter(local_waiter));
 }
 
 static void take_given(struct zkl_hold *hold)
 {
-    hold->given = (struct zkl_hold *)hold->turn.given;
+    hold->given = (struct zkl_hold *)hold->local_waiter.given;
     hold->given->leader = hold;
     hold->given->began_ns = hold->began_ns;
     hold->phase = ZKL_PHASE_GRANTED;
 }
 
-static void given(struct zkl_turns *turns, struct zkl_turn *turn)
+static void given(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
-    (void)turns;
-    take_given(of_turn(turn));
-    zkl_hold_wake(of_turn(turn));
+    (void)local_queue;
+    take_given(of_local_waiter(local_waiter));
+    zkl_hold_wake(of_local_waiter(local_waiter));
 }
 
-static void dropped(struct zkl_turns *turns, struct zkl_contender *contender)
+static void dropped(struct zkl_local_queue *local_queue, struct zkl_contender *contender)
 {
-    (void)turns;
+    (void)local_queue;
     zkl_hold_put((struct zkl_hold *)contender);
 }
 
-void zkl_turns_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options)
+void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options)
 {
-    mutex->turns.handoffs_max = options ? (unsigned)options->local_handoffs_max : 0;
-    mutex->turns.retain_ns = options ? options->retain_ms * MS : 0;
-    mutex->turns.asks = asks;
-    mutex->turns.given = given;
-    mutex->turns.dropped = dropped;
-    mutex->takes_turns = mutex->turns.handoffs_max > 0 || mutex->turns.retain_ns > 0;
+    mutex->local_queue.handoffs_max = options ? (unsigned)options->local_handoffs_max : 0;
+    mutex->local_queue.retain_ns = options ? options->retain_ms * MS : 0;
+    mutex->local_queue.asks = asks;
+    mutex->local_queue.given = given;
+    mutex->local_queue.dropped = dropped;
+    mutex->has_local_queue =
+        mutex->local_queue.handoffs_max > 0 || mutex->local_queue.retain_ns > 0;
 }
 
 void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_wish *wish, bool ahead)
 {
     struct zkl_core *core = &hold->client->driver->core;
-    hold->turn.contender = &hold->contender;
-    hold->turn.wish = *wish;
-    switch (zkl_turns_join(core, zkl_clock_now(), &hold->mutex->turns, &hold->turn, ahead)) {
-    case ZKL_TURNS_GIVEN:
+    hold->local_waiter.contender = &hold->contender;
+    hold->local_waiter.wish = *wish;
+    switch (zkl_local_queue_join(core, zkl_clock_now(), &hold->mutex->local_queue,
+                                 &hold->local_waiter, ahead)) {
+    case ZKL_LOCAL_QUEUE_GIVEN:
         take_given(hold);
         break;
-    case ZKL_TURNS_BUSY:
+    case ZKL_LOCAL_QUEUE_BUSY:
         hold->phase = ZKL_PHASE_FAILED;
         hold->code = ZKL_EBUSY;
         break;
-    case ZKL_TURNS_QUEUES:
-    case ZKL_TURNS_WAITS:
+    case ZKL_LOCAL_QUEUE_QUEUES:
+    case ZKL_LOCAL_QUEUE_WAITS:
         break;
     }
 }
@@ -74,13 +76,13 @@ bool zkl_hold_pass(struct zkl_hold *hold)
 {
     struct zkl_mutex *mutex = hold->mutex;
     /* What tells another callback than the next owner's would goes. */
-    if (!mutex->takes_turns || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
+    if (!mutex->has_local_queue || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
         return false;
     bool returned = hold->returned;
     hold->returned = false;           /* to whoever gets it next */
     atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
-    bool passed = zkl_turns_pass(&hold->client->driver->core, zkl_clock_now(), &mutex->turns,
-                                 &hold->contender);
+    bool passed = zkl_local_queue_pass(&hold->client->driver->core, zkl_clock_now(),
+                                       &mutex->local_queue, &hold->contender);
     if (passed) {
         zkl_count_passed(hold);
     } else {
@@ -114,13 +116,13 @@ struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
 /* Without anything in doubt, and for as long as any grant: else it is asked for anew. */
 static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex, int64_t boot_ns)
 {
-    return mutex->turns.state == ZKL_TURNS_IDLE &&
+    return mutex->local_queue.state == ZKL_LOCAL_QUEUE_IDLE &&
            boot_ns < zkl_proof_fresh_until(&d->core.session.proof);
 }
 
 static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mutex, int64_t boot_ns)
 {
-    struct zkl_hold *hold = (struct zkl_hold *)zkl_turns_take(&d->core, &mutex->turns);
+    struct zkl_hold *hold = (struct zkl_hold *)zkl_local_queue_take(&d->core, &mutex->local_queue);
     mutex->uses++;
     /* A clock is not read for the figures: the two differ as they did a moment ago. */
     hold->began_ns = hold->got_ns = zkl_time_mono(d->core.now, boot_ns);
@@ -128,11 +130,11 @@ static struct zkl_hold *take_locked(struct zkl_driver *d, struct zkl_mutex *mute
     return hold;
 }
 
-struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
+struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
     struct zkl_driver *d = mutex->client->driver;
     struct zkl_hold *hold = NULL;
-    if (mutex->turns.retain_ns == 0 || wait->lease_ms > 0)
+    if (mutex->local_queue.retain_ns == 0 || wait->lease_ms > 0)
         return NULL;
     zkl_driver_lock(d);
     int64_t boot_ns = zkl_clock_boot_ns();
@@ -142,8 +144,8 @@ struct zkl_hold *zkl_turns_take_idle(struct zkl_mutex *mutex, const struct zkl_w
     return hold;
 }
 
-bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const struct zkl_wait *wait,
-                        struct zkl_hold **holds)
+bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
+                              const struct zkl_wait *wait, struct zkl_hold **holds)
 {
     struct zkl_driver *d = mutexes[0]->client->driver;
     bool all = true;
@@ -153,7 +155,7 @@ bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const st
         all = all && is_proved(d, mutexes[i], now.boot_ns);
     for (size_t i = 0; i < count; i++) {
         if (!all)
-            zkl_turns_drop(&d->core, now, &mutexes[i]->turns);
+            zkl_local_queue_drop(&d->core, now, &mutexes[i]->local_queue);
         else
             holds[i] = take_locked(d, mutexes[i], now.boot_ns);
         if (all && wait->lease_ms > 0)
@@ -163,8 +165,8 @@ bool zkl_turns_take_all(struct zkl_mutex *const *mutexes, size_t count, const st
     return all;
 }
 
-void zkl_turns_retire(struct zkl_mutex *mutex)
+void zkl_local_queue_retire(struct zkl_mutex *mutex)
 {
-    if (mutex->takes_turns)
-        zkl_turns_fini(&mutex->client->driver->core, zkl_clock_now(), &mutex->turns);
+    if (mutex->has_local_queue)
+        zkl_local_queue_fini(&mutex->client->driver->core, zkl_clock_now(), &mutex->local_queue);
 }

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who of a handle's owners has its node next: the line of those who wait in this process, handing on, and the node
+ * that is kept with nobody in it. Nothing here waits for a server: each call decides, and feeds the
+ * contender what that means for it. Called by core.c, for an owner or when something is due, and by pace.c when
+ * a kept node's time is over. */
+#include "local_queue.h"
+
+#include <assert.h>
+
+#include <zklock/zklock.h>
+
+#include "composite.h"
+#include "feed.h"
+
+/* --- who waits ---------------------------------------------------------- */
+
+static void append(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
+{
+    local_waiter->next = NULL;
+    local_waiter->prev = local_queue->last;
+    *(local_queue->last ? &local_queue->last->next : &local_queue->first) = local_waiter;
+    local_queue->last = local_waiter;
+}
+
+static void prepend(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
+{
+    local_waiter->prev = NULL;
+    local_waiter->next = local_queue->first;
+    *(local_queue->first ? &local_queue->first->prev : &local_queue->last) = local_waiter;
+    local_queue->first = local_waiter;
+}
+
+static void take_out(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
+{
+    *(local_waiter->prev ? &local_waiter->prev->next : &local_queue->first) = local_waiter->next;
+    *(local_waiter->next ? &local_waiter->next->prev : &local_queue->last) = local_waiter->prev;
+    local_waiter->waits = false;
+}
+
+void zkl_local_queue_leave(struct zkl_local_queue *local_queue,
+                           struct zkl_local_waiter *local_waiter)
+{
+    assert(local_waiter->waits);
+    take_out(local_queue, local_waiter);
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static void queue(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                  struct zkl_local_waiter *local_waiter)
+{
+    local_queue->asking++;
+    if (local_queue->state == ZKL_LOCAL_QUEUE_FREE)
+        zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_ASKING, "queues");
+    local_waiter->wish.local_queue = local_queue;
+    local_queue->asks(local_queue, local_waiter);
+    zkl_core_start(core, local_waiter->contender, &local_waiter->wish);
+}
+
+bool zkl_local_queue_is_fresh(const struct zkl_core *core)
+{
+    return core->now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
+}
+
+enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
+                                                struct zkl_local_queue *local_queue,
+                                                struct zkl_local_waiter *local_waiter, bool ahead)
+{
+    bool shared = local_queue->handoffs_max > 0 && local_queue->state != ZKL_LOCAL_QUEUE_FREE;
+    local_waiter->given = zkl_local_queue_take(core, local_queue);
+    if (local_waiter->given)
+        return ZKL_LOCAL_QUEUE_GIVEN;
+    if (local_waiter->wish.try_only && (shared || local_queue->state == ZKL_LOCAL_QUEUE_TAKEN))
+        return ZKL_LOCAL_QUEUE_BUSY;
+    if (shared) {
+        local_waiter->waits = true;
+        (ahead ? prepend : append)(local_queue, local_waiter);
+        return ZKL_LOCAL_QUEUE_WAITS;
+    }
+    queue(core, local_queue, local_waiter);
+    return ZKL_LOCAL_QUEUE_QUEUES;
+}
+
+/* --- the holder --------------------------------------------------------- */
+
+/* Nothing speaks against somebody else's having it, or having it again. */
+static bool may_stay(const struct zkl_contender *c)
+{
+    const struct zkl_contender_machine *m = &c->machine;
+    return m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0;
+}
+
+/* --- handing on --------------------------------------------------------- */
+
+static void stay(struct zkl_core *core, struct zkl_contender *c, bool idle)
+{
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_STAY, .idle = idle});
+}
+
+static bool somebody_waits(const struct zkl_core *core, const struct zkl_local_queue *local_queue,
+                           const struct zkl_contender *c)
+{
+    return local_queue->holder == c && local_queue->first && zkl_local_queue_is_fresh(core) &&
+           may_stay(c);
+}
+
+/* Whether others queue is looked into when it matters for the first time. Until the answer is there it
+ * goes on: not for long, as a window that is fresh is proved by answers that came after it. */
+bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          struct zkl_contender *c)
+{
+    const struct zkl_contender_machine *m = &c->machine;
+    bool looks = somebody_waits(core, local_queue, c) &&
+                 local_queue->handoffs >= local_queue->handoffs_max && !m->contended &&
+                 !m->looks_out;
+    if (looks)
+        stay(core, c, false);
+    return looks;
+}
+
+static bool may_hand_on(struct zkl_local_queue *local_queue)
+{
+    const struct zkl_contender_machine *m = &local_queue->holder->machine;
+    if (local_queue->handoffs < local_queue->handoffs_max)
+        return true;
+    if (m->looks_out && !m->list_out && !m->contended)
+        local_queue->handoffs = 0;
+    return !m->contended;
+}
+
+bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                             struct zkl_contender *c)
+{
+    if (!somebody_waits(core, local_queue, c) || !may_hand_on(local_queue))
+        return false;
+    struct zkl_local_waiter *local_waiter = local_queue->first;
+    take_out(local_queue, local_waiter);
+    local_queue->handoffs++;
+    local_waiter->given = local_queue->holder;
+    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "handed on");
+    local_queue->given(local_queue, local_waiter);
+    return true;
+}
+
+/* --- the idle one ------------------------------------------------------- */
+
+/* A timer that is set stays so when the lock is taken and left again: else each time would set one. */
+static void set_timer(struct zkl_core *core, struct zkl_local_queue *local_queue)
+{
+    if (local_queue->timed)
+        return;
+    local_queue->timed = true;
+    local_queue->next_timed = core->timed_turns;
+    core->timed_turns = local_queue;
+    if (local_queue->idle_until < core->turns_mono_ns)
+        core->turns_mono_ns = local_queue->idle_until;
+}
+
+/* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
+static bool hears(const struct zkl_contender *c)
+{
+    return !c->machine.watch_own || c->subs[ZKL_SUB_OWN].watch;
+}
+
+static bool may_keep(const struct zkl_local_queue *local_queue, const struct zkl_contender *c)
+{
+    bool ours = local_queue->holder == c ||
+                local_queue->state == ZKL_LOCAL_QUEUE_FREE; /* a multi-lock's member */
+    return local_queue->retain_ns > 0 && ours && !local_queue->first && local_queue->asking == 0 &&
+           !c->machine.contended && hears(c);
+}
+
+bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          struct zkl_contender *c)
+{
+    if (!zkl_local_queue_is_fresh(core) || !may_stay(c) || !may_keep(local_queue, c))
+        return false;
+    zkl_local_queue_set_holder(local_queue, c);
+    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
+    local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
+    set_timer(core, local_queue);
+    if (!c->machine.looks_out || !c->machine.watch_own) {
+        zkl_local_queue_touch(core, local_queue);
+        stay(core, c, true);
+    }
+    return true;
+}
+
+struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
+                                           struct zkl_local_queue *local_queue)
+{
+    if (local_queue->state != ZKL_LOCAL_QUEUE_IDLE)
+        return NULL;
+    local_queue->handoffs = 0;
+    zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_TAKEN, "taken");
+    return local_queue->holder;
+}
+
+static void drop(struct zkl_core *core, struct zkl_local_queue *local_queue, const char *why)
+{
+    struct zkl_contender *c = local_queue->holder;
+    zkl_local_queue_forget_holder(core, local_queue, why);
+    zkl_core_feed_type(core, c, ZKL_EV_RELEASE);
+    local_queue->dropped(local_queue, c);
+}
+
+bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *local_queue)
+{
+    bool is_idle = local_queue->state == ZKL_LOCAL_QUEUE_IDLE;
+    if (is_idle)
+        drop(core, local_queue, "not wanted");
+    return is_idle;
+}
+
+void zkl_local_queue_timer(struct zkl_core *core)
+{
+    struct zkl_local_queue *local_queue = core->timed_turns;
+    core->timed_turns = NULL;
+    core->turns_mono_ns = INT64_MAX;
+    while (local_queue) {
+        struct zkl_local_queue *next = local_queue->next_timed;
+        bool idle = local_queue->state == ZKL_LOCAL_QUEUE_IDLE;
+        local_queue->timed = false;
+        if (idle && local_queue->idle_until > core->now.mono_ns)
+            set_timer(core, local_queue);
+        else if (idle)
+            drop(core, local_queue, "for long enough");
+        local_queue = next;
+    }
+}
+
+/* --- what is due ---------------------------------------------------------- */
+
+void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue)
+{
+    if (local_queue->state == ZKL_LOCAL_QUEUE_IDLE &&
+        (!may_stay(local_queue->holder) || local_queue->holder->machine.contended ||
+         !hears(local_queue->holder)))
+        drop(core, local_queue, "wanted elsewhere, or not sure");
+    if (local_queue->state != ZKL_LOCAL_QUEUE_FREE || !local_queue->first)
+        return;
+    struct zkl_local_waiter *local_waiter = local_queue->first;
+    take_out(local_queue, local_waiter);
+    queue(core, local_queue, local_waiter);
+}
+
+void zkl_local_queue_forget(struct zkl_core *core, struct zkl_local_queue *local_queue)
+{
+    assert(local_queue->state == ZKL_LOCAL_QUEUE_FREE && !local_queue->first &&
+           !local_queue->due.listed);
+    for (struct zkl_local_queue **at = &core->timed_turns; *at; at = &(*at)->next_timed) {
+        if (*at == local_queue) {
+            *at = local_queue->next_timed;
+            break;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The owners of one handle take turns on one node: who unlocks hands it on to the one that has waited
+ * longest in this process, or leaves it on the server with nobody in it, to be taken again or to be
+ * given up when somebody else queues for it. What moves from one to the other is the hold, with its
+ * contender: the same node and token. Each call below is one transition that decides. */
+#ifndef ZKL_CORE_LOCAL_QUEUE_H
+#define ZKL_CORE_LOCAL_QUEUE_H
+
+#include "core.h"
+
+enum zkl_local_queue_state {
+    ZKL_LOCAL_QUEUE_FREE,   /* none of ours has it */
+    ZKL_LOCAL_QUEUE_ASKING, /* nor has, but queues for it */
+    ZKL_LOCAL_QUEUE_TAKEN,
+    ZKL_LOCAL_QUEUE_IDLE, /* its node is there, and nobody is in it */
+    ZKL_LOCAL_QUEUE_STATES
+};
+
+/* An owner that asks for it; the caller's memory, and with all it points to unchanged until it is
+ * answered. */
+struct zkl_local_waiter {
+    struct zkl_contender *contender; /* to queue with, if it is not handed another one */
+    struct zkl_wish wish;
+
+    /* The core's. */
+    struct zkl_contender *given; /* somebody else's, which is its own from here on; or NULL */
+    bool waits;                  /* for that, or for its turn to queue */
+    struct zkl_local_waiter *next, *prev;
+};
+
+struct zkl_local_queue {
+    struct zkl_due due; /* first, see due.h */
+    /* The handle's. */
+    unsigned
+        handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
+    int64_t retain_ns; /* 0: who unlocks last deletes the node */
+    /* None of these is to call the core. */
+    void (*asks)(struct zkl_local_queue *local_queue,
+                 struct zkl_local_waiter *local_waiter); /* its contender begins now */
+    void (*given)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
+    /* The core gives the idle one up: the handle has it no more. */
+    void (*dropped)(struct zkl_local_queue *local_queue, struct zkl_contender *contender);
+
+    /* The core's. */
+    enum zkl_local_queue_state state;
+    struct zkl_contender *holder;          /* TAKEN, IDLE */
+    struct zkl_local_waiter *first, *last; /* who waits, in their order */
+    size_t asking;                         /* how many queue */
+    unsigned handoffs;                     /* how many there were in a row */
+    int64_t idle_until;                    /* CLOCK_MONOTONIC */
+    struct zkl_local_queue *next_timed;
+    bool timed;
+};
+
+enum zkl_local_queue_answer {
+    ZKL_LOCAL_QUEUE_QUEUES, /* its contender does: news come */
+    ZKL_LOCAL_QUEUE_WAITS,
+    ZKL_LOCAL_QUEUE_GIVEN, /* the idle one */
+    ZKL_LOCAL_QUEUE_BUSY   /* a try: some other owner of this handle has it, or is before it */
+};
+
+/* An owner asks; ahead: before all who wait, as it has just lost what it was given. */
+enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct zkl_time now,
+                                                 struct zkl_local_queue *local_queue,
+                                                 struct zkl_local_waiter *local_waiter, bool ahead);
+/* It gives up while it waits. (Who queues is stopped like any contender.) */
+void zkl_local_queue_leave(struct zkl_local_queue *local_queue,
+                           struct zkl_local_waiter *local_waiter);
+/* The idle one, without a request; NULL: there is none. */
+struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
+                                           struct zkl_local_queue *local_queue);
+/* The owner's last unlock. True: the contender is the next owner's already, or stays. False: it is to be
+ * released, by the very next call into the core: who waits then queues behind that. */
+bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue, struct zkl_contender *contender);
+/* Give up the idle one, if there is one. */
+void zkl_local_queue_drop(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue);
+/* The handle goes: nobody waits, and nobody has it. */
+void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue);
+
+const char *zkl_local_queue_state_name(enum zkl_local_queue_state state);
+bool zkl_local_queue_may_move(enum zkl_local_queue_state from, enum zkl_local_queue_state to);
+
+/* --- the steps of these, for core.c, which settles after them ------------- */
+
+/* The session is proved well enough for a grant. */
+bool zkl_local_queue_is_fresh(const struct zkl_core *core);
+/* As zkl_local_queue_join; true of this one: the idle one was given up. */
+bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *local_queue);
+enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
+                                                struct zkl_local_queue *local_queue,
+                                                struct zkl_local_waiter *local_waiter, bool ahead);
+/* Before it is handed on: whether others queue is asked for now, if that is to be known. */
+bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          struct zkl_contender *c);
+/* False: nobody waits for it, or he can't have it. */
+bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                             struct zkl_contender *c);
+/* False: it is not kept. */
+bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_queue,
+                          struct zkl_contender *c);
+void zkl_local_queue_forget(struct zkl_core *core, struct zkl_local_queue *local_queue);
+void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue);
+/* core->turns_mono_ns has come. */
+void zkl_local_queue_timer(struct zkl_core *core);
+
+#endif
