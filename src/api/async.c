@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "ask.h"
+#include "permit_request.h"
 #include "counts.h"
 #include "error.h"
 #include "op.h"
@@ -29,15 +29,15 @@ static int begin(struct zkl_op *op, uint64_t *id)
 struct acquiring {
     struct zkl_op op; /* first */
     struct zkl_acquisition acquisition;
-    struct zkl_owner *owner;     /* whose hold it is to be */
-    struct zkl_mutex *mutex;     /* where it counts; the caller's, of an operation that waits */
-    struct zkl_hold *hold;       /* that, or the one that was entered again; with a reference */
-    struct zkl_hold *under;      /* the write lock's, of a read lock; with a reference */
-    struct zkl_ask *ask;         /* or what permits are asked for with */
-    bool known, waits;           /* from the start; what it waits for was begun */
-    int hold_count;              /* of a re-entry */
-    struct zkl_grant *grant;     /* the caller's, or NULL */
-    struct zkl_permit **permits; /* likewise */
+    struct zkl_owner *owner; /* whose hold it is to be */
+    struct zkl_mutex *mutex; /* where it counts; the caller's, of an operation that waits */
+    struct zkl_hold *hold;   /* that, or the one that was entered again; with a reference */
+    struct zkl_hold *under;  /* the write lock's, of a read lock; with a reference */
+    struct zkl_permit_request *request; /* or what permits are asked for with */
+    bool known, waits;                  /* from the start; what it waits for was begun */
+    int hold_count;                     /* of a re-entry */
+    struct zkl_grant *grant;            /* the caller's, or NULL */
+    struct zkl_permit **permits;        /* likewise */
 };
 
 static int step_acquiring(struct zkl_op *op, int64_t *next_ns)
@@ -102,10 +102,10 @@ static int finish_own(struct acquiring *a, int rc)
 static int finish_permits(struct acquiring *a, int rc)
 {
     if (rc != 0)
-        return zkl_ask_fail(a->ask, rc);
-    for (size_t i = 0; a->permits && i < a->ask->count; i++)
-        a->permits[i] = (struct zkl_permit *)zkl_ask_hold(a->ask, i);
-    zkl_mutex_fill_grant(a->grant, zkl_ask_hold(a->ask, 0));
+        return zkl_permit_request_fail(a->request, rc);
+    for (size_t i = 0; a->permits && i < a->request->count; i++)
+        a->permits[i] = (struct zkl_permit *)zkl_permit_request_hold(a->request, i);
+    zkl_mutex_fill_grant(a->grant, zkl_permit_request_hold(a->request, 0));
     return 0;
 }
 
@@ -125,8 +125,8 @@ static void drop(struct acquiring *a, bool hold_too)
         zkl_hold_unref(a->hold);
     if (a->under)
         zkl_hold_unref(a->under);
-    if (a->ask)
-        zkl_ask_unref(a->ask);
+    if (a->request)
+        zkl_permit_request_unref(a->request);
 }
 
 static int finish_acquiring(struct zkl_op *op, int rc)
@@ -136,7 +136,7 @@ static int finish_acquiring(struct zkl_op *op, int rc)
     if (a->known)
         rc = finish_known(a, rc);
     else
-        rc = a->ask ? finish_permits(a, rc) : finish_own(a, rc);
+        rc = a->request ? finish_permits(a, rc) : finish_own(a, rc);
     zkl_owner_use(before);
     if (rc != 0)
         settle_failed(a, rc);
@@ -170,7 +170,7 @@ static int know(struct acquiring *a, int rc)
 /* 0, or the operation is as if it had not begun. */
 static int begin_waiting(struct acquiring *a, const struct zkl_wait *wait)
 {
-    struct zkl_hold *hold = a->ask ? zkl_ask_hold(a->ask, 0) : a->hold;
+    struct zkl_hold *hold = a->request ? zkl_permit_request_hold(a->request, 0) : a->hold;
     int rc = zkl_acquisition_begin(&a->acquisition, hold, wait);
     a->waits = rc == 0;
     if (a->waits) {
@@ -261,8 +261,8 @@ static int prepare_handle(struct acquiring *a, struct zkl_mutex *mutex, const st
     }
     if (rc != 0)
         return know(a, rc);
-    a->ask = zkl_ask_new(mutex->semaphore, 1);
-    return a->ask ? 0 : zkl_fail(ZKL_ENOMEM, "%s", path);
+    a->request = zkl_permit_request_new(mutex->semaphore, 1);
+    return a->request ? 0 : zkl_fail(ZKL_ENOMEM, "%s", path);
 }
 
 static int acquire_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct acquiring *a,
@@ -330,7 +330,7 @@ static int acquire_permits(struct zkl_semaphore *semaphore, int count, const str
         rc = zkl_wait_check_over(wait, semaphore->path->path);
         if (rc != 0)
             rc = know(a, rc);
-        else if (!(a->ask = zkl_ask_new(semaphore, (size_t)count)))
+        else if (!(a->request = zkl_permit_request_new(semaphore, (size_t)count)))
             rc = zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
     }
     if (rc == 0)

@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-struct zkl_ask;
+struct zkl_permit_request;
 struct zkl_op;
 
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
@@ -41,7 +41,8 @@ struct zkl_hold {
     struct zkl_local_waiter
         local_waiter;       /* of a mutex that takes turns: its place among those of its handle, */
     struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
-    struct zkl_ask *ask; /* the request for permits that it is part of, while that is waited for */
+    struct zkl_permit_request
+        *request; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
     const struct zkl_hold *under; /* a read lock's: the same thread's write lock; while it waits */
 

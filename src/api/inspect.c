@@ -88,7 +88,7 @@ static int fail_answer(const struct zkl_question *q)
                     q->number);
 }
 
-static int ask(const struct look *look, struct zkl_question *questions, size_t count)
+static int request(const struct look *look, struct zkl_question *questions, size_t count)
 {
     int rc = zkl_inquire(look->client, questions, count, look->deadline, NULL);
     return rc == 0 ? 0 : zkl_fail(rc, "zkl_inspect: %s", look->path);
@@ -197,7 +197,7 @@ static int list_semaphore(struct look *look, const struct zkl_question *root)
         [GET_LEASES] = zkl_question_of(ZKL_REQ_GET, leases),
         [LIST_LOCKS] = zkl_question_of(ZKL_REQ_LIST_ROOT, locks),
     };
-    int rc = ask(look, q, SEMAPHORE_QUESTIONS);
+    int rc = request(look, q, SEMAPHORE_QUESTIONS);
     if (rc == 0)
         rc = take_semaphore(look, root, q);
     zkl_question_clear(q, SEMAPHORE_QUESTIONS);
@@ -223,7 +223,7 @@ static int list(struct look *look)
 {
     struct zkl_question q[] = {zkl_question_of(ZKL_REQ_SYNC, look->path),
                                zkl_question_of(ZKL_REQ_LIST_ROOT, look->path)};
-    int rc = ask(look, q, 2);
+    int rc = request(look, q, 2);
     if (rc == 0)
         rc = list_root(look, &q[1]);
     zkl_question_clear(q, 2);
@@ -235,7 +235,7 @@ static int ask_all(const struct look *look, struct zkl_question *questions, size
 {
     int rc = 0;
     for (size_t at = 0; at < count && rc == 0; at += AT_ONCE)
-        rc = ask(look, &questions[at], count - at < AT_ONCE ? count - at : AT_ONCE);
+        rc = request(look, &questions[at], count - at < AT_ONCE ? count - at : AT_ONCE);
     return rc;
 }
 

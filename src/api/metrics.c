@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ask.h"
+#include "permit_request.h"
 #include "driver/clock.h"
 #include "error.h"
 
@@ -13,7 +13,7 @@
 
 static const struct zkl_contender_machine *machine_in_queue(const struct zkl_hold *hold)
 {
-    return hold->ask ? &hold->ask->permits.gate.machine : &hold->contender.machine;
+    return hold->request ? &hold->request->permits.gate.machine : &hold->contender.machine;
 }
 
 /* A call that waits at this path; the list has the last one first, but of each path any may. */

@@ -4,7 +4,7 @@
 #ifndef ZKL_API_MULTI_H
 #define ZKL_API_MULTI_H
 
-#include "ask.h"
+#include "permit_request.h"
 #include "core/group.h"
 #include "owner.h"
 

@@ -22,7 +22,7 @@ struct share {
     struct zkl_hold *own;   /* the owner's from before, which is entered again; NULL: none */
     struct zkl_hold *hold;  /* or that is to be acquired, */
     struct zkl_hold *under; /* under the owner's write lock; with a reference */
-    struct zkl_ask *ask;    /* or what belongs to no thread */
+    struct zkl_permit_request *request; /* or what belongs to no thread */
 };
 
 struct zkl_attempt {
@@ -122,8 +122,8 @@ static int want_permits(struct zkl_attempt *a, size_t i)
         is_mutex ? check_handle(a, member->mutex) : zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
-    a->shares[i].ask = zkl_ask_new(semaphore, (size_t)count);
-    return a->shares[i].ask ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+    a->shares[i].request = zkl_permit_request_new(semaphore, (size_t)count);
+    return a->shares[i].request ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
 }
 
 static int want(struct zkl_attempt *a, size_t i)
@@ -166,12 +166,12 @@ static int make_parts(struct zkl_attempt *a)
     int rc = 0;
     for (size_t i = 0, end; rc == 0 && i < a->multi->count; i = end) {
         end = i + 1;
-        if (a->shares[i].ask)
-            a->parts[a->count++].hold = zkl_ask_hold(a->shares[i].ask, 0);
+        if (a->shares[i].request)
+            a->parts[a->count++].hold = zkl_permit_request_hold(a->shares[i].request, 0);
         if (!a->shares[i].hold)
             continue;
         size_t count = 1;
-        for (; end < a->multi->count && !a->shares[end].ask; end++)
+        for (; end < a->multi->count && !a->shares[end].request; end++)
             count += a->shares[end].hold != NULL;
         rc = add_mutexes(a, i, end, count);
     }
@@ -191,8 +191,8 @@ int zkl_attempt_prepare(struct zkl_attempt *a)
         }
         if (rc == 0 && a->shares[i].hold)
             a->shares[i].hold->member = i;
-        else if (rc == 0 && a->shares[i].ask)
-            zkl_ask_hold(a->shares[i].ask, 0)->member = i;
+        else if (rc == 0 && a->shares[i].request)
+            zkl_permit_request_hold(a->shares[i].request, 0)->member = i;
     }
     if (rc != 0)
         return rc;
@@ -350,8 +350,8 @@ static int fail(const struct zkl_attempt *a, int rc)
     size_t i = a->culprit;
     if (i == a->multi->count)
         return zkl_fail(rc, "zkl_multi_acquire: %s and others", zkl_member_path(member_at(a, 0)));
-    if (a->shares[i].ask && !a->own_lost)
-        return zkl_ask_fail(a->shares[i].ask, rc);
+    if (a->shares[i].request && !a->own_lost)
+        return zkl_permit_request_fail(a->shares[i].request, rc);
     if (a->shares[i].hold && !a->own_lost)
         return zkl_mutex_fail_acquire(a->shares[i].hold, rc);
     return zkl_fail(rc, "%s", zkl_member_path(member_at(a, i)));
@@ -376,8 +376,8 @@ static void drop(struct zkl_attempt *a, int rc)
             zkl_hold_let_go(share->hold);
         if (share->hold)
             zkl_hold_unref(share->hold);
-        if (share->ask)
-            zkl_ask_unref(share->ask);
+        if (share->request)
+            zkl_permit_request_unref(share->request);
     }
     if (a->held->count == 0)
         free(a->held);
@@ -394,11 +394,11 @@ static void have(struct zkl_attempt *a, size_t i)
     }
     if (share->own)
         zkl_hold_enter(share->own);
-    for (int n = 0; share->ask && zkl_member_is_semaphore(member) && n < member->count; n++)
+    for (int n = 0; share->request && zkl_member_is_semaphore(member) && n < member->count; n++)
         zkl_multi_permits(a->multi, i, a->held)[n] =
-            (struct zkl_permit *)zkl_ask_hold(share->ask, (size_t)n);
-    if (share->ask)
-        zkl_ask_unref(share->ask);
+            (struct zkl_permit *)zkl_permit_request_hold(share->request, (size_t)n);
+    if (share->request)
+        zkl_permit_request_unref(share->request);
 }
 
 static void have_all(struct zkl_attempt *a)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask.h"
+#include "permit_request.h"
 #include "counts.h"
 #include "error.h"
 #include "question.h"
@@ -179,13 +179,13 @@ static int do_acquire(struct zkl_semaphore *semaphore, int count, const struct z
     int rc = zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
-    struct zkl_ask *ask = zkl_ask_new(semaphore, (size_t)count);
-    if (!ask)
+    struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);
+    if (!request)
         return zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
-    rc = zkl_ask_acquire(ask, wait);
+    rc = zkl_permit_request_acquire(request, wait);
     for (int i = 0; rc == 0 && i < count; i++)
-        permits[i] = (struct zkl_permit *)zkl_ask_hold(ask, (size_t)i);
-    zkl_ask_unref(ask);
+        permits[i] = (struct zkl_permit *)zkl_permit_request_hold(request, (size_t)i);
+    zkl_permit_request_unref(request);
     return rc;
 }
 
@@ -223,8 +223,8 @@ struct setting {
     const struct zkl_wait *wait;
 };
 
-static int ask(struct setting *setting, enum zkl_request_kind kind, const char *path,
-               const char *data, struct zkl_question *q)
+static int request(struct setting *setting, enum zkl_request_kind kind, const char *path,
+                   const char *data, struct zkl_question *q)
 {
     *q = zkl_question_of(kind, path);
     q->query.data = data;
@@ -247,7 +247,7 @@ static int make(struct setting *setting, const char *path, const char *data)
 {
     struct zkl_question q;
     char above[ZKL_PATH_MAX + 1];
-    int rc = ask(setting, ZKL_REQ_MAKE, path, data, &q);
+    int rc = request(setting, ZKL_REQ_MAKE, path, data, &q);
     if (rc != 0 || q.answer == ZKL_ANSWER_OK || q.answer == ZKL_ANSWER_EXISTS)
         return rc;
     if (q.answer != ZKL_ANSWER_NONODE)
@@ -265,7 +265,7 @@ static int set_number(struct setting *setting, const char *number)
     const char *path = setting->semaphore->base.root->path;
     for (;;) {
         struct zkl_question q;
-        int rc = ask(setting, ZKL_REQ_SET, path, number, &q);
+        int rc = request(setting, ZKL_REQ_SET, path, number, &q);
         if (rc != 0 || q.answer == ZKL_ANSWER_OK)
             return rc;
         if (q.answer != ZKL_ANSWER_NONODE)

@@ -2,7 +2,7 @@
  * The mutex that any thread may unlock: a semaphore with one permit, which belongs to the handle. */
 #include <stdlib.h>
 
-#include "ask.h"
+#include "permit_request.h"
 #include "error.h"
 
 static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
@@ -65,13 +65,13 @@ struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex)
 
 static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
-    struct zkl_ask *ask = zkl_ask_new(mutex->semaphore, 1);
-    if (!ask)
+    struct zkl_permit_request *request = zkl_permit_request_new(mutex->semaphore, 1);
+    if (!request)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->semaphore->path->path);
-    int rc = zkl_ask_acquire(ask, wait); /* the handle has the hold already */
+    int rc = zkl_permit_request_acquire(request, wait); /* the handle has the hold already */
     if (rc == 0)
-        zkl_mutex_fill_grant(grant, zkl_ask_hold(ask, 0));
-    zkl_ask_unref(ask);
+        zkl_mutex_fill_grant(grant, zkl_permit_request_hold(request, 0));
+    zkl_permit_request_unref(request);
     return rc;
 }
 

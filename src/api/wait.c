@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ask.h"
+#include "permit_request.h"
 #include "core/group.h"
 #include "counts.h"
 #include "driver/clock.h"
@@ -32,8 +32,8 @@ static void stop(struct zkl_hold *hold, struct zkl_time now, int code)
     struct zkl_core *core = &hold->client->driver->core;
     if (hold->group && hold->phase == ZKL_PHASE_WAITING)
         zkl_group_stop(core, now, hold->group, code);
-    else if (hold->ask)
-        zkl_permits_stop(core, now, &hold->ask->permits, code);
+    else if (hold->request)
+        zkl_permits_stop(core, now, &hold->request->permits, code);
     else if (hold->local_waiter.waits)
         leave_turn(hold, code);
     else if (hold->phase == ZKL_PHASE_WAITING)
@@ -107,16 +107,16 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 /* A thread waits for one hold, or for all those of one request for permits or of one group, by the first. */
 static size_t hold_count(const struct zkl_hold *hold)
 {
-    if (hold->ask)
-        return hold->ask->count;
+    if (hold->request)
+        return hold->request->count;
     return hold->group ? hold->group->count : 1;
 }
 
 /* Of a hold that waited for its turn: what it got. */
 static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
 {
-    if (hold->ask)
-        return zkl_ask_hold(hold->ask, i);
+    if (hold->request)
+        return zkl_permit_request_hold(hold->request, i);
     if (hold->group)
         return (struct zkl_hold *)hold->group->members[i].contender;
     return hold->given ? hold->given : hold;
@@ -279,8 +279,8 @@ static int start(struct zkl_acquisition *a)
 {
     if (a->hold->group)
         return start_group(a);
-    if (a->hold->ask)
-        zkl_ask_begin(a->hold->ask, &a->wait);
+    if (a->hold->request)
+        zkl_permit_request_begin(a->hold->request, &a->wait);
     else
         start_one(a);
     return 0;
@@ -290,15 +290,16 @@ static int start(struct zkl_acquisition *a)
 static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
 {
     const struct zkl_hold *hold = a->hold;
-    return hold->ask ? zkl_ask_is_busy(hold->ask, now_ns)
-                     : now_ns >= a->busy_at && zkl_contender_is_asking(&hold->contender.machine);
+    return hold->request
+               ? zkl_permit_request_is_busy(hold->request, now_ns)
+               : now_ns >= a->busy_at && zkl_contender_is_asking(&hold->contender.machine);
 }
 
 static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
 {
     int64_t at = a->deadline;
-    if (a->hold->ask)
-        at = zkl_ask_next_look(a->hold->ask, now_ns);
+    if (a->hold->request)
+        at = zkl_permit_request_next_look(a->hold->request, now_ns);
     else if (a->hold->contender.machine.try_only)
         at = now_ns < a->busy_at ? a->busy_at : now_ns + LOOK_MS * MS;
     return at < a->deadline ? at : a->deadline;
@@ -401,7 +402,7 @@ bool zkl_hold_begin_release(struct zkl_hold *hold)
         release_group(hold->group, core);
         return true;
     }
-    if (!hold->ask && zkl_hold_pass(nth(hold, 0)))
+    if (!hold->request && zkl_hold_pass(nth(hold, 0)))
         return false;
     for (size_t i = hold_count(hold); i-- > 0;) {
         zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
@@ -412,7 +413,7 @@ bool zkl_hold_begin_release(struct zkl_hold *hold)
 
 static bool is_over(struct zkl_hold *hold)
 {
-    bool over = !hold->ask || zkl_ask_is_over(hold->ask);
+    bool over = !hold->request || zkl_permit_request_is_over(hold->request);
     for (size_t i = 0; i < hold_count(hold); i++)
         over = over && nth(hold, i)->ended;
     return over;
@@ -491,7 +492,7 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
         bool over = now_ns >= a->deadline || is_canceled(a->hold);
         *next_ns = a->deadline;
         /* Nobody tells when that waker is off its list: a thread goes round it, an operation looks. */
-        if (a->hold->ask && a->hold->ask->ending.queued && now_ns + MS < a->deadline)
+        if (a->hold->request && a->hold->request->ending.queued && now_ns + MS < a->deadline)
             *next_ns = now_ns + MS;
         return over ? given_up(a->hold) : ZKL_GOES_ON;
     }
@@ -554,7 +555,7 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                                   .wait = *wait,
                                   .deadline = bounded_deadline(client->driver, wait, now_ns),
                                   .stage = ZKL_ACQ_BEGINS};
-    if (!hold->ask)
+    if (!hold->request)
         take_roots(hold);
     int rc = wait->cancel ? zkl_cancel_use(client, wait->cancel) : 0;
     if (rc == 0)
@@ -573,8 +574,8 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
         it->leader = NULL;
         it->group = NULL;
     }
-    if (hold->ask)
-        zkl_ask_returned(hold->ask, rc);
+    if (hold->request)
+        zkl_permit_request_returned(hold->request, rc);
 }
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
@@ -647,10 +648,10 @@ int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait)
     return rc;
 }
 
-int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait)
+int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait)
 {
-    int rc = zkl_hold_acquire(zkl_ask_hold(ask, 0), wait);
-    return rc == 0 ? 0 : zkl_ask_fail(ask, rc);
+    int rc = zkl_hold_acquire(zkl_permit_request_hold(request, 0), wait);
+    return rc == 0 ? 0 : zkl_permit_request_fail(request, rc);
 }
 
 /* 0, or what the core said. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A request for permits: what one call of zkl_semaphore_acquire, or one lock of a semaphore's mutex,
  * waits for. It outlives the call until the core is done with it. */
-#ifndef ZKL_API_ASK_H
-#define ZKL_API_ASK_H
+#ifndef ZKL_API_PERMIT_REQUEST_H
+#define ZKL_API_PERMIT_REQUEST_H
 
 #include "core/permits.h"
 #include "hold.h"
 
-struct zkl_ask {
+struct zkl_permit_request {
     struct zkl_permits permits; /* first */
     struct zkl_client *client;
     struct zkl_semaphore *semaphore; /* during the call */
@@ -22,25 +22,25 @@ struct zkl_ask {
 };
 
 /* NULL: no memory. Its holds have one reference each, the ask's. */
-struct zkl_ask *zkl_ask_new(struct zkl_semaphore *semaphore, size_t count);
-void zkl_ask_unref(struct zkl_ask *ask); /* without the mutex */
-struct zkl_hold *zkl_ask_hold(const struct zkl_ask *ask, size_t i);
+struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count);
+void zkl_permit_request_unref(struct zkl_permit_request *request); /* without the mutex */
+struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i);
 /* Acquire; the outcome, and any other reason to wake, comes to its holds. 0 or a failure in words.
  * Each hold of a success has a reference for the caller. Without the mutex. */
-int zkl_ask_acquire(struct zkl_ask *ask, const struct zkl_wait *wait);
+int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct zkl_wait *wait);
 /* Note the failure with what the request knows of it; the code. */
-int zkl_ask_fail(const struct zkl_ask *ask, int rc);
+int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 
 /* --- for wait.c, with the mutex ----------------------------------------- */
 
-void zkl_ask_begin(struct zkl_ask *ask, const struct zkl_wait *wait);
+void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait);
 /* The core is done with it. */
-bool zkl_ask_is_over(const struct zkl_ask *ask);
+bool zkl_permit_request_is_over(const struct zkl_permit_request *request);
 /* A try has waited long enough for somebody who is just acquiring. */
-bool zkl_ask_is_busy(const struct zkl_ask *ask, int64_t now_ns);
+bool zkl_permit_request_is_busy(const struct zkl_permit_request *request, int64_t now_ns);
 /* When that is to be looked at; INT64_MAX: never. */
-int64_t zkl_ask_next_look(const struct zkl_ask *ask, int64_t now_ns);
+int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, int64_t now_ns);
 /* The call ends with rc. */
-void zkl_ask_returned(struct zkl_ask *ask, int rc);
+void zkl_permit_request_returned(struct zkl_permit_request *request, int rc);
 
 #endif

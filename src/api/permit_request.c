@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "permit_request.h"
+
+#include <stdlib.h>
+
+#include "driver/clock.h"
+#include "error.h"
+
+#define MS INT64_C(1000000)
+#define MIDWAY_MS 1000 /* so long a try waits for somebody who is just acquiring */
+#define LOOK_MS 100
+
+struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i)
+{
+    return (struct zkl_hold *)request->members[i];
+}
+
+static void free_ask(struct zkl_permit_request *request)
+{
+    struct zkl_client *client = request->client;
+    for (size_t i = 0; i < request->count; i++)
+        zkl_hold_unref(zkl_permit_request_hold(request, i));
+    zkl_waker_fini(&request->ending);
+    zkl_root_put(client, request->gate);
+    free(request);
+    zkl_client_unref(client);
+}
+
+void zkl_permit_request_unref(struct zkl_permit_request *request)
+{
+    if (atomic_fetch_sub(&request->refs, 1) == 1)
+        free_ask(request);
+}
+
+static void ended(struct zkl_waker *waker)
+{
+    zkl_permit_request_unref(
+        (struct zkl_permit_request *)((char *)waker - offsetof(struct zkl_permit_request, ending)));
+}
+
+static bool add_holds(struct zkl_permit_request *request, struct zkl_mutex *mutex, size_t count)
+{
+    for (; request->count < count; request->count++) {
+        struct zkl_hold *hold = zkl_hold_new(mutex);
+        if (!hold)
+            return false;
+        hold->request = request;
+        request->members[request->count] = &hold->contender;
+        hold->leader = request->count > 0 ? zkl_permit_request_hold(request, 0) : NULL;
+    }
+    return true;
+}
+
+struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphore, size_t count)
+{
+    struct zkl_permit_request *request =
+        calloc(1, sizeof *request + count * sizeof *request->members);
+    if (!request)
+        return NULL;
+    struct zkl_client *client = semaphore->base.client;
+    request->client = client;
+    request->semaphore = semaphore;
+    request->gate = semaphore->gate;
+    atomic_init(&request->refs, 1);
+    zkl_waker_init(&request->ending, ended);
+    zkl_client_ref(client);
+    bool complete = add_holds(request, &semaphore->base, count);
+    zkl_driver_lock(client->driver);
+    request->path = semaphore->path->path;
+    request->declared = semaphore->view.permits;
+    request->gate->refs++;
+    semaphore->base.root->refs += request->count; /* each hold's, given up with it */
+    for (size_t i = 0; i < request->count; i++)
+        zkl_permit_request_hold(request, i)->has_root = true;
+    zkl_driver_unlock(client->driver);
+    if (complete)
+        return request;
+    zkl_permit_request_unref(request);
+    return NULL;
+}
+
+/* --- what the core says ------------------------------------------------- */
+
+static void told(struct zkl_permits *permits, const struct zkl_news *news)
+{
+    struct zkl_permit_request *request = (struct zkl_permit_request *)permits;
+    if (news->type == ZKL_NEWS_ENDED) {
+        /* Of a failure the core has none of them; some may never have begun. */
+        for (size_t i = 0; i < request->count; i++)
+            zkl_permit_request_hold(request, i)->ended |=
+                zkl_permit_request_hold(request, i)->phase == ZKL_PHASE_FAILED;
+        zkl_hold_wake(zkl_permit_request_hold(request, 0));
+        zkl_driver_wake(request->client->driver, &request->ending);
+        return;
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        if (news->type == ZKL_NEWS_GRANTED) /* from here on it is the core's by itself */
+            atomic_fetch_add(&zkl_permit_request_hold(request, i)->refs, 1);
+        zkl_hold_news(request->client, request->members[i], news);
+    }
+}
+
+/* --- the call ----------------------------------------------------------- */
+
+static struct zkl_wish wish_of(const struct zkl_permit_request *request,
+                               const struct zkl_wait *wait)
+{
+    const struct zkl_mutex *base = &request->semaphore->base;
+    return (struct zkl_wish){.root = base->root->path,
+                             .data = zkl_permit_request_hold(request, 0)->data,
+                             .naming = base->naming,
+                             .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
+                             .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
+                             .watch_own = base->fn != NULL || base->revocable,
+                             .posted = base->posted_unlock,
+                             .lease_ns = wait->lease_ms * MS};
+}
+
+void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait)
+{
+    struct zkl_time now = zkl_clock_now();
+    for (size_t i = 0; i < request->count; i++) {
+        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
+        hold->phase = ZKL_PHASE_WAITING;
+        hold->ended = false;
+        atomic_store(&hold->lost, false);
+        atomic_store(&hold->revoked, false);
+    }
+    if (wait->flags & ZKL_WAIT_TRY)
+        request->busy_at = now.mono_ns + MIDWAY_MS * MS;
+    request->permits.gate_root = request->gate->path;
+    request->permits.wish = wish_of(request, wait);
+    request->permits.members = request->members;
+    request->permits.count = request->count;
+    request->permits.view = &request->semaphore->view;
+    request->permits.told = told;
+    atomic_fetch_add(&request->refs, 1); /* the core's, until ENDED */
+    zkl_permits_acquire(&request->client->driver->core, now, &request->permits);
+}
+
+bool zkl_permit_request_is_over(const struct zkl_permit_request *request)
+{
+    return request->permits.state == ZKL_PERMITS_IDLE && !request->ending.queued;
+}
+
+bool zkl_permit_request_is_busy(const struct zkl_permit_request *request, int64_t now_ns)
+{
+    return request->busy_at != 0 && now_ns >= request->busy_at &&
+           zkl_permits_is_behind(&request->permits);
+}
+
+int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, int64_t now_ns)
+{
+    if (request->busy_at == 0)
+        return INT64_MAX;
+    return now_ns < request->busy_at ? request->busy_at : now_ns + LOOK_MS * MS;
+}
+
+void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
+{
+    if (rc == 0 && request->semaphore->is_mutex)
+        request->semaphore->hold =
+            zkl_permit_request_hold(request, 0); /* with the owner's reference */
+    request->semaphore = NULL;
+    for (size_t i = 0; i < request->count; i++) {
+        struct zkl_hold *hold = zkl_permit_request_hold(request, i);
+        hold->request = NULL;
+        hold->leader = NULL;
+        hold->count = 1;
+        if (rc == 0)
+            atomic_fetch_add(&hold->refs, 1); /* the owner's */
+    }
+}
+
+int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
+{
+    const struct zkl_hold *hold = zkl_permit_request_hold(request, 0);
+    const char *path = request->path;
+    if (rc == ZKL_EMISMATCH && hold->number == 0)
+        return zkl_fail(rc, "%s: no number of permits stands there, and none was given", path);
+    if (rc == ZKL_EMISMATCH)
+        return zkl_fail(rc, "%s has %d permits, not %d", path, hold->number, request->declared);
+    if (rc == ZKL_EINVAL)
+        return zkl_fail(rc, "%s has %d permits: %zu at once can't be had", path, hold->number,
+                        request->count);
+    if (rc == ZKL_EACCES)
+        return zkl_fail(rc, "%s: no %s there or below", path, hold->detail);
+    if (rc == ZKL_EEXHAUSTED)
+        return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
+    if (zkl_error_is_answer(rc))
+        return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
+    return zkl_fail(rc, "%s", path);
+}
