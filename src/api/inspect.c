@@ -9,7 +9,7 @@
 #include "core/listing.h"
 #include "driver/clock.h"
 #include "error.h"
-#include "question.h"
+#include "awaited_query.h"
 
 #define MS INT64_C(1000000)
 #define AT_ONCE 128 /* children that are asked about in one go */
@@ -74,12 +74,12 @@ struct look {
     int64_t deadline;
     struct inspection *all;
     struct child *children;
-    struct zkl_question *questions; /* about each of them */
+    struct zkl_awaited_query *queries; /* about each of them */
     size_t count;
     int permits;
 };
 
-static int fail_answer(const struct zkl_question *q)
+static int fail_answer(const struct zkl_awaited_query *q)
 {
     const char *path = q->query.path;
     if (q->answer == ZKL_ANSWER_NOAUTH)
@@ -88,9 +88,9 @@ static int fail_answer(const struct zkl_question *q)
                     q->number);
 }
 
-static int request(const struct look *look, struct zkl_question *questions, size_t count)
+static int request(const struct look *look, struct zkl_awaited_query *queries, size_t count)
 {
-    int rc = zkl_inquire(look->client, questions, count, look->deadline, NULL);
+    int rc = zkl_query_all(look->client, queries, count, look->deadline, NULL);
     return rc == 0 ? 0 : zkl_fail(rc, "zkl_inspect: %s", look->path);
 }
 
@@ -105,15 +105,15 @@ static bool grow(struct look *look, size_t by)
     struct child *children = realloc(look->children, room * sizeof *children);
     if (children)
         look->children = children;
-    struct zkl_question *questions = realloc(look->questions, room * sizeof *questions);
-    if (questions)
-        look->questions = questions;
-    return children && questions;
+    struct zkl_awaited_query *queries = realloc(look->queries, room * sizeof *queries);
+    if (queries)
+        look->queries = queries;
+    return children && queries;
 }
 
 /* The names of a list become children to be asked about. */
-static int add_children(struct look *look, const struct zkl_question *list, enum zkl_listed_in in,
-                        const char *skip, const char *skip_too)
+static int add_children(struct look *look, const struct zkl_awaited_query *list,
+                        enum zkl_listed_in in, const char *skip, const char *skip_too)
 {
     if (!grow(look, list->child_count))
         return no_memory(look);
@@ -126,14 +126,14 @@ static int add_children(struct look *look, const struct zkl_question *list, enum
         if (!path)
             return no_memory(look);
         look->children[look->count] = (struct child){.in = in, .name = path + length + 1};
-        look->questions[look->count++] = zkl_question_of(ZKL_REQ_GET, path);
+        look->queries[look->count++] = zkl_awaited_query_of(ZKL_REQ_GET, path);
     }
     return 0;
 }
 
 /* --- the layout of a semaphore ------------------------------------------ */
 
-static bool has_child(const struct zkl_question *list, const char *name)
+static bool has_child(const struct zkl_awaited_query *list, const char *name)
 {
     for (size_t i = 0; i < list->child_count; i++) {
         if (strcmp(list->children[i], name) == 0)
@@ -142,7 +142,7 @@ static bool has_child(const struct zkl_question *list, const char *name)
     return false;
 }
 
-static bool has_contender(const struct zkl_question *list, bool leases)
+static bool has_contender(const struct zkl_awaited_query *list, bool leases)
 {
     static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT};
     struct zkl_naming naming;
@@ -159,14 +159,14 @@ static bool has_contender(const struct zkl_question *list, bool leases)
 enum { LIST_LEASES, GET_LEASES, LIST_LOCKS, SEMAPHORE_QUESTIONS };
 
 /* One of the two may be missing: a server removes a container when it has become empty. */
-static bool is_semaphore(const struct zkl_question *q)
+static bool is_semaphore(const struct zkl_awaited_query *q)
 {
     bool both = q[LIST_LEASES].answer == ZKL_ANSWER_OK && q[LIST_LOCKS].answer == ZKL_ANSWER_OK;
     return both || has_contender(&q[LIST_LEASES], true) || has_contender(&q[LIST_LOCKS], false);
 }
 
-static int take_semaphore(struct look *look, const struct zkl_question *root,
-                          const struct zkl_question *q)
+static int take_semaphore(struct look *look, const struct zkl_awaited_query *root,
+                          const struct zkl_awaited_query *q)
 {
     for (int i = 0; i < SEMAPHORE_QUESTIONS; i++) {
         if (q[i].answer != ZKL_ANSWER_OK && q[i].answer != ZKL_ANSWER_NONODE)
@@ -185,28 +185,28 @@ static int take_semaphore(struct look *look, const struct zkl_question *root,
     return rc;
 }
 
-static int list_semaphore(struct look *look, const struct zkl_question *root)
+static int list_semaphore(struct look *look, const struct zkl_awaited_query *root)
 {
     size_t length = strlen(look->path);
     const char *leases = keep_text(look->all, look->path, length, "/", LEASES);
     const char *locks = keep_text(look->all, look->path, length, "/", LOCKS);
     if (!leases || !locks)
         return no_memory(look);
-    struct zkl_question q[SEMAPHORE_QUESTIONS] = {
-        [LIST_LEASES] = zkl_question_of(ZKL_REQ_LIST_ROOT, leases),
-        [GET_LEASES] = zkl_question_of(ZKL_REQ_GET, leases),
-        [LIST_LOCKS] = zkl_question_of(ZKL_REQ_LIST_ROOT, locks),
+    struct zkl_awaited_query q[SEMAPHORE_QUESTIONS] = {
+        [LIST_LEASES] = zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, leases),
+        [GET_LEASES] = zkl_awaited_query_of(ZKL_REQ_GET, leases),
+        [LIST_LOCKS] = zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, locks),
     };
     int rc = request(look, q, SEMAPHORE_QUESTIONS);
     if (rc == 0)
         rc = take_semaphore(look, root, q);
-    zkl_question_clear(q, SEMAPHORE_QUESTIONS);
+    zkl_awaited_query_clear(q, SEMAPHORE_QUESTIONS);
     return rc;
 }
 
 /* --- looking ------------------------------------------------------------ */
 
-static int list_root(struct look *look, const struct zkl_question *root)
+static int list_root(struct look *look, const struct zkl_awaited_query *root)
 {
     if (root->answer == ZKL_ANSWER_NONODE)
         return 0;
@@ -221,31 +221,31 @@ static int list_root(struct look *look, const struct zkl_question *root)
 /* As of now: behind a sync, as a server can lag behind. */
 static int list(struct look *look)
 {
-    struct zkl_question q[] = {zkl_question_of(ZKL_REQ_SYNC, look->path),
-                               zkl_question_of(ZKL_REQ_LIST_ROOT, look->path)};
+    struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, look->path),
+                                    zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, look->path)};
     int rc = request(look, q, 2);
     if (rc == 0)
         rc = list_root(look, &q[1]);
-    zkl_question_clear(q, 2);
+    zkl_awaited_query_clear(q, 2);
     return rc;
 }
 
 /* Not all at once: their number has no bound. */
-static int ask_all(const struct look *look, struct zkl_question *questions, size_t count)
+static int ask_all(const struct look *look, struct zkl_awaited_query *queries, size_t count)
 {
     int rc = 0;
     for (size_t at = 0; at < count && rc == 0; at += AT_ONCE)
-        rc = request(look, &questions[at], count - at < AT_ONCE ? count - at : AT_ONCE);
+        rc = request(look, &queries[at], count - at < AT_ONCE ? count - at : AT_ONCE);
     return rc;
 }
 
-static bool is_denied(const struct zkl_question *q)
+static bool is_denied(const struct zkl_awaited_query *q)
 {
     return q->answer == ZKL_ANSWER_NOAUTH;
 }
 
 /* The server asks for the right only once it has found the node. */
-static bool is_there(const struct zkl_question *q)
+static bool is_there(const struct zkl_awaited_query *q)
 {
     return q->answer == ZKL_ANSWER_OK || is_denied(q);
 }
@@ -255,23 +255,23 @@ static int ask_denied(struct look *look)
 {
     size_t denied = 0, n = 0;
     for (size_t i = 0; i < look->count; i++) {
-        look->children[i].denied = is_denied(&look->questions[i]);
+        look->children[i].denied = is_denied(&look->queries[i]);
         denied += look->children[i].denied;
     }
     if (denied == 0)
         return 0;
-    struct zkl_question *again = malloc(denied * sizeof *again);
+    struct zkl_awaited_query *again = malloc(denied * sizeof *again);
     if (!again)
         return no_memory(look);
     for (size_t i = 0; i < look->count; i++) {
-        if (is_denied(&look->questions[i]))
-            again[n++] = zkl_question_of(ZKL_REQ_STAT, look->questions[i].query.path);
+        if (is_denied(&look->queries[i]))
+            again[n++] = zkl_awaited_query_of(ZKL_REQ_STAT, look->queries[i].query.path);
     }
     int rc = ask_all(look, again, denied);
     n = 0;
     for (size_t i = 0; i < look->count && rc == 0; i++) {
         if (look->children[i].denied)
-            look->questions[i] = again[n++];
+            look->queries[i] = again[n++];
     }
     free(again);
     return rc;
@@ -279,11 +279,11 @@ static int ask_denied(struct look *look)
 
 static int ask_children(struct look *look)
 {
-    int rc = ask_all(look, look->questions, look->count);
+    int rc = ask_all(look, look->queries, look->count);
     if (rc == 0)
         rc = ask_denied(look);
     for (size_t i = 0; i < look->count && rc == 0; i++) {
-        const struct zkl_question *q = &look->questions[i];
+        const struct zkl_awaited_query *q = &look->queries[i];
         if (!is_there(q) && q->answer != ZKL_ANSWER_NONODE)
             rc = fail_answer(q);
     }
@@ -318,7 +318,8 @@ static bool tell_owner(struct inspection *all, struct zkl_entry *e)
     return e->host != NULL;
 }
 
-static bool tell_data(struct inspection *all, struct zkl_entry *e, const struct zkl_question *q)
+static bool tell_data(struct inspection *all, struct zkl_entry *e,
+                      const struct zkl_awaited_query *q)
 {
     e->owner = "";
     e->revoke_requested = q->data && zkl_is_revocation(q->data, q->data_size);
@@ -330,7 +331,7 @@ static bool tell_data(struct inspection *all, struct zkl_entry *e, const struct 
 }
 
 static bool tell(struct inspection *all, const struct zkl_listed *listed, bool denied,
-                 const struct zkl_question *q, int64_t now_ms)
+                 const struct zkl_awaited_query *q, int64_t now_ms)
 {
     static const char *const peers[] = {
         [ZKL_PEER_CURATOR] = "curator",
@@ -360,7 +361,7 @@ static int tell_all(struct look *look, struct zkl_listed *listed)
     struct inspection *all = look->all;
     size_t count = 0;
     for (size_t i = 0; i < look->count; i++) {
-        const struct zkl_question *q = &look->questions[i];
+        const struct zkl_awaited_query *q = &look->queries[i];
         if (is_there(q)) /* else it has gone meanwhile */
             listed[count++] = (struct zkl_listed){.name = look->children[i].name,
                                                   .in = look->children[i].in,
@@ -377,7 +378,7 @@ static int tell_all(struct look *look, struct zkl_listed *listed)
     for (size_t i = 0; i < count; i++) {
         size_t given = listed[i].given;
         if (!all->entries ||
-            !tell(all, &listed[i], look->children[given].denied, &look->questions[given], now_ms))
+            !tell(all, &listed[i], look->children[given].denied, &look->queries[given], now_ms))
             return no_memory(look);
     }
     return all->entries ? 0 : no_memory(look);
@@ -407,8 +408,8 @@ static int inspect(struct zkl_client *client, const char *path, int64_t timeout_
         return no_memory(&look);
     zkl_client_ref(client);
     int rc = look_at(&look);
-    zkl_question_clear(look.questions, look.count);
-    free(look.questions);
+    zkl_awaited_query_clear(look.queries, look.count);
+    free(look.queries);
     free(look.children);
     zkl_client_unref(client);
     if (rc == 0)
@@ -430,7 +431,7 @@ static int check(struct zkl_client *client, const char *path, int64_t timeout_ms
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", path, fault);
     if (zkl_check_ms(timeout_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
-    return zkl_question_check(client, call);
+    return zkl_query_check(client, call);
 }
 
 int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,

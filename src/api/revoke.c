@@ -6,7 +6,7 @@
 
 #include "driver/clock.h"
 #include "error.h"
-#include "question.h"
+#include "awaited_query.h"
 
 #define MS INT64_C(1000000)
 
@@ -40,7 +40,7 @@ static int check(const struct attempt *a)
     const char *fault = zkl_node_path_fault(a->path);
     if (fault)
         return zkl_fail(ZKL_EBADPATH, "\"%.64s\" %s", a->path, fault);
-    int rc = zkl_question_check(a->client, a->call);
+    int rc = zkl_query_check(a->client, a->call);
     if (rc != 0)
         return rc;
     if (!(a->flags & ZKL_FORCE) && !is_contender(a->path))
@@ -50,10 +50,10 @@ static int check(const struct attempt *a)
 
 /* --- asking ------------------------------------------------------------- */
 
-static int ask(const struct attempt *a, struct zkl_question *questions, size_t count,
+static int ask(const struct attempt *a, struct zkl_awaited_query *queries, size_t count,
                int64_t deadline)
 {
-    return zkl_inquire(a->client, questions, count, deadline, a->cancel);
+    return zkl_query_all(a->client, queries, count, deadline, a->cancel);
 }
 
 static int fail(const struct attempt *a, int rc, const char *what)
@@ -61,8 +61,8 @@ static int fail(const struct attempt *a, int rc, const char *what)
     return zkl_fail(rc, "%s: %.512s: %s", a->call, a->path, what);
 }
 
-static int fail_answer(const struct attempt *a, const struct zkl_question *q, const char *right,
-                       const char *doing)
+static int fail_answer(const struct attempt *a, const struct zkl_awaited_query *q,
+                       const char *right, const char *doing)
 {
     switch ((int)q->answer) {
     case ZKL_ANSWER_NOAUTH:
@@ -94,10 +94,10 @@ static int fail_parent(const struct attempt *a)
 
 /* The node with that czxid (0: any), as of now: behind a sync, as a server can lag behind. */
 static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
-                struct zkl_question *found)
+                struct zkl_awaited_query *found)
 {
-    struct zkl_question q[] = {zkl_question_of(ZKL_REQ_SYNC, a->path),
-                               zkl_question_of(ZKL_REQ_STAT, a->path)};
+    struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, a->path),
+                                    zkl_awaited_query_of(ZKL_REQ_STAT, a->path)};
     int rc = ask(a, q, 2, deadline);
     *found = q[1];
     if (rc != 0)
@@ -113,10 +113,10 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
 
 /* With the version that was seen just before, if one was. *again: look again, the answer was lost (*lost) or
  * something happened to the node in between. */
-static int delete_found(const struct attempt *a, const struct zkl_question *found, int64_t deadline,
-                        bool *again, bool *lost)
+static int delete_found(const struct attempt *a, const struct zkl_awaited_query *found,
+                        int64_t deadline, bool *again, bool *lost)
 {
-    struct zkl_question q = zkl_question_of(ZKL_REQ_DELETE, a->path);
+    struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_DELETE, a->path);
     bool unseen = found->answer != ZKL_ANSWER_OK;
     q.query.flag = !unseen;
     q.query.once = true;
@@ -140,7 +140,7 @@ static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
     bool again = true, lost = false;
     int rc = 0;
     while (rc == 0 && again) {
-        struct zkl_question found;
+        struct zkl_awaited_query found;
         rc = find(a, czxid, deadline, &found);
         if (rc == ZKL_ENONODE && lost)
             return 0;
@@ -172,7 +172,7 @@ int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, 
 /* Write the request. 0: *czxid is the node's, or 0 if it is gone. */
 static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
 {
-    struct zkl_question q = zkl_question_of(ZKL_REQ_SET, a->path);
+    struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_SET, a->path);
     q.query.data = ZKL_REVOCATION;
     q.query.once = true;
     bool tried = false;
@@ -194,7 +194,7 @@ static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
 
 static int wait_for_end(const struct attempt *a, int64_t czxid)
 {
-    struct zkl_question q = zkl_question_of(ZKL_REQ_WATCH, a->path);
+    struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_WATCH, a->path);
     q.query.czxid = czxid;
     int rc = ask(a, &q, 1, a->deadline);
     if (rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED)

@@ -7,7 +7,7 @@
 #include "permit_request.h"
 #include "counts.h"
 #include "error.h"
-#include "question.h"
+#include "awaited_query.h"
 
 #define LONGEST_PART "/leases"
 
@@ -224,16 +224,16 @@ struct setting {
 };
 
 static int request(struct setting *setting, enum zkl_request_kind kind, const char *path,
-                   const char *data, struct zkl_question *q)
+                   const char *data, struct zkl_awaited_query *q)
 {
-    *q = zkl_question_of(kind, path);
+    *q = zkl_awaited_query_of(kind, path);
     q->query.data = data;
-    int rc = zkl_inquire(setting->semaphore->base.client, q, 1, setting->wait->deadline_ns,
-                         setting->wait->cancel);
+    int rc = zkl_query_all(setting->semaphore->base.client, q, 1, setting->wait->deadline_ns,
+                           setting->wait->cancel);
     return rc == 0 ? 0 : zkl_fail(rc, "%s", path);
 }
 
-static int fail_answer(const struct zkl_question *q)
+static int fail_answer(const struct zkl_awaited_query *q)
 {
     const char *path = q->query.path;
     if (q->answer == ZKL_ANSWER_NOAUTH)
@@ -245,7 +245,7 @@ static int fail_answer(const struct zkl_question *q)
 /* path, and what is missing above it. It may be there already. */
 static int make(struct setting *setting, const char *path, const char *data)
 {
-    struct zkl_question q;
+    struct zkl_awaited_query q;
     char above[ZKL_PATH_MAX + 1];
     int rc = request(setting, ZKL_REQ_MAKE, path, data, &q);
     if (rc != 0 || q.answer == ZKL_ANSWER_OK || q.answer == ZKL_ANSWER_EXISTS)
@@ -264,7 +264,7 @@ static int set_number(struct setting *setting, const char *number)
 {
     const char *path = setting->semaphore->base.root->path;
     for (;;) {
-        struct zkl_question q;
+        struct zkl_awaited_query q;
         int rc = request(setting, ZKL_REQ_SET, path, number, &q);
         if (rc != 0 || q.answer == ZKL_ANSWER_OK)
             return rc;

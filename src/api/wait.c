@@ -11,7 +11,7 @@
 #include "error.h"
 #include "hold.h"
 #include "op.h"
-#include "question.h"
+#include "awaited_query.h"
 
 #define MS INT64_C(1000000)
 #define ASKED_MS 200 /* so long a try waits for a node to be given up that nobody may be in */
@@ -50,7 +50,7 @@ static void stop_canceled(struct zkl_client *client, const struct zkl_cancel *ca
         stop(hold, zkl_clock_now(), ZKL_ECANCELED);
         zkl_hold_wake(hold);
     }
-    zkl_inquiry_wake_canceled(client, cancel);
+    zkl_query_wait_wake_canceled(client, cancel);
 }
 
 static void on_canceled(void *arg, struct zkl_fd_watch *watch)
@@ -758,46 +758,46 @@ void zkl_release_end(struct zkl_release *r)
 
 /* --- questions ---------------------------------------------------------- */
 
-static int wait_for_answers(struct zkl_inquiry *inquiry, int64_t deadline)
+static int wait_for_answers(struct zkl_query_wait *query_wait, int64_t deadline)
 {
-    struct zkl_driver *d = inquiry->client->driver;
-    while (inquiry->open > 0) {
-        if (zkl_cancel_is_set(inquiry->cancel))
+    struct zkl_driver *d = query_wait->client->driver;
+    while (query_wait->open > 0) {
+        if (zkl_cancel_is_set(query_wait->cancel))
             return ZKL_ECANCELED;
         if (zkl_clock_mono_ns() >= deadline)
             return zkl_session_connected(&d->core.session) ? ZKL_ETIMEDOUT : ZKL_EDISCONNECTED;
-        zkl_driver_wait(d, &inquiry->waker, deadline);
+        zkl_driver_wait(d, &query_wait->waker, deadline);
     }
     return 0;
 }
 
-static int ask_locked(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count,
-                      int64_t deadline)
+static int ask_locked(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                      size_t count, int64_t deadline)
 {
-    if (zkl_cancel_is_set(inquiry->cancel))
+    if (zkl_cancel_is_set(query_wait->cancel))
         return ZKL_ECANCELED;
     if (zkl_clock_mono_ns() >= deadline)
         return ZKL_ETIMEDOUT;
-    zkl_inquiry_ask(inquiry, questions, count);
-    int rc = wait_for_answers(inquiry, deadline);
-    int said = zkl_inquiry_withdraw(inquiry, questions, count);
+    zkl_query_wait_ask(query_wait, queries, count);
+    int rc = wait_for_answers(query_wait, deadline);
+    int said = zkl_query_wait_withdraw(query_wait, queries, count);
     return rc != 0 ? rc : said;
 }
 
-int zkl_inquire(struct zkl_client *client, struct zkl_question *questions, size_t count,
-                int64_t deadline, struct zkl_cancel *cancel)
+int zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                  int64_t deadline, struct zkl_cancel *cancel)
 {
-    struct zkl_inquiry *inquiry = zkl_inquiry_new(client, cancel);
-    if (!inquiry)
+    struct zkl_query_wait *query_wait = zkl_query_wait_new(client, cancel);
+    if (!query_wait)
         return ZKL_ENOMEM;
     zkl_driver_lock(client->driver);
     int rc = cancel ? zkl_cancel_use(client, cancel) : 0;
     if (rc == 0) {
-        rc = ask_locked(inquiry, questions, count, deadline);
+        rc = ask_locked(query_wait, queries, count, deadline);
         if (cancel)
             zkl_cancel_unuse(client, cancel);
     }
     zkl_driver_unlock(client->driver);
-    zkl_inquiry_put(inquiry);
+    zkl_query_wait_put(query_wait);
     return rc;
 }

@@ -2,25 +2,25 @@
  * Questions to the server from a thread that waits for the answers: the core's queries, with a
  * deadline and a cancel object.
  *
- *     struct zkl_question q = zkl_question_of(ZKL_REQ_GET, path);
- *     int rc = zkl_inquire(client, &q, 1, deadline_ns, cancel);
+ *     struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_GET, path);
+ *     int rc = zkl_query_all(client, &q, 1, deadline_ns, cancel);
  *     if (rc == 0 && q.answer == ZKL_ANSWER_OK)
  *         use(q.data, q.data_size, q.czxid);
- *     zkl_question_clear(&q, 1);
+ *     zkl_awaited_query_clear(&q, 1);
  */
-#ifndef ZKL_API_QUESTION_H
-#define ZKL_API_QUESTION_H
+#ifndef ZKL_API_AWAITED_QUERY_H
+#define ZKL_API_AWAITED_QUERY_H
 
 #include "client.h"
 
-struct zkl_inquiry;
+struct zkl_query_wait;
 
-struct zkl_question {
+struct zkl_awaited_query {
     struct zkl_query query; /* what is asked; first */
 
     /* The answer: what it was, and the node as in a reply. */
-    struct zkl_inquiry *inquiry; /* who waits for it; NULL: answered, or given up */
-    int code;                    /* not 0: there is none: ECLOSED, EAUTH, ENOMEM */
+    struct zkl_query_wait *query_wait; /* who waits for it; NULL: answered, or given up */
+    int code;                          /* not 0: there is none: ECLOSED, EAUTH, ENOMEM */
     enum zkl_answer answer;
     int number; /* ZooKeeper's name for it */
     int64_t czxid;
@@ -36,41 +36,44 @@ struct zkl_question {
 
 #define ZKL_ANSWER_DATA_MAX ZKL_OWNER_MAX
 
-static inline struct zkl_question zkl_question_of(enum zkl_request_kind kind, const char *path)
+static inline struct zkl_awaited_query zkl_awaited_query_of(enum zkl_request_kind kind,
+                                                            const char *path)
 {
-    return (struct zkl_question){.query = {.kind = kind, .path = path}};
+    return (struct zkl_awaited_query){.query = {.kind = kind, .path = path}};
 }
 /* 0, or why call can't be made with this client (EFORK, ECLOSED) or here (EINCALLBACK). */
-int zkl_question_check(const struct zkl_client *client, const char *call);
+int zkl_query_check(const struct zkl_client *client, const char *call);
 /* Free what the answers hold; the same may be asked again. */
-void zkl_question_clear(struct zkl_question *questions, size_t count);
+void zkl_awaited_query_clear(struct zkl_awaited_query *queries, size_t count);
 
 /* In wait.c: ask them all at once, in this order, and wait until all are answered. 0: each has its
  * answer, whatever that is. ETIMEDOUT; EDISCONNECTED: the deadline found no link; ECANCELED,
  * ECLOSED, EAUTH, ENOMEM, ESYSTEM. Whether a write was carried out is then unknown; nothing is asked
  * if the deadline had passed or cancel (NULL: none) was set before. */
-int zkl_inquire(struct zkl_client *client, struct zkl_question *questions, size_t count,
-                int64_t deadline_ns, struct zkl_cancel *cancel);
+int zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
+                  int64_t deadline_ns, struct zkl_cancel *cancel);
 
 /* --- for wait.c, with the mutex ----------------------------------------- */
 
 /* A call that waits for answers. */
-struct zkl_inquiry {
+struct zkl_query_wait {
     struct zkl_waker waker; /* first */
     struct zkl_client *client;
     struct zkl_cancel *cancel;
     size_t open;     /* questions without an answer */
     atomic_int refs; /* the call, a queued waker */
-    struct zkl_inquiry *next, *prev;
+    struct zkl_query_wait *next, *prev;
 };
 
-struct zkl_inquiry *zkl_inquiry_new(struct zkl_client *client,
-                                    struct zkl_cancel *cancel); /* without the mutex */
-void zkl_inquiry_ask(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count);
+struct zkl_query_wait *zkl_query_wait_new(struct zkl_client *client,
+                                          struct zkl_cancel *cancel); /* without the mutex */
+void zkl_query_wait_ask(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                        size_t count);
 /* What is not answered yet will not be. Returns the first code that is not 0. */
-int zkl_inquiry_withdraw(struct zkl_inquiry *inquiry, struct zkl_question *questions, size_t count);
-void zkl_inquiry_put(struct zkl_inquiry *inquiry); /* without the mutex */
+int zkl_query_wait_withdraw(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
+                            size_t count);
+void zkl_query_wait_put(struct zkl_query_wait *query_wait); /* without the mutex */
 /* Wake all that wait with this cancel object. */
-void zkl_inquiry_wake_canceled(struct zkl_client *client, const struct zkl_cancel *cancel);
+void zkl_query_wait_wake_canceled(struct zkl_client *client, const struct zkl_cancel *cancel);
 
 #endif
