@@ -194,7 +194,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .tick_ms = o->tick_ms,
         .auth_credential = credential,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
-        .hello = o->connect_timeout_ms > 0,
+        .first_read = o->connect_timeout_ms > 0,
         .news = zkl_hold_news,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
@@ -218,7 +218,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
 static bool undecided(const struct zkl_client *client)
 {
     const struct zkl_core *core = &client->driver->core;
-    return core->session.state != ZKL_SESSION_FAILED && core->hello_wanted;
+    return core->session.state != ZKL_SESSION_FAILED && core->first_read_wanted;
 }
 
 static int wait_connected(struct zkl_client *client, const struct zkl_client_options *o)
@@ -232,9 +232,9 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
         zkl_driver_wait(d, &client->opener, deadline);
     if (d->core.session.state == ZKL_SESSION_FAILED)
         rc = ZKL_EAUTH;
-    else if (d->core.hello_wanted)
+    else if (d->core.first_read_wanted)
         rc = ZKL_EDISCONNECTED;
-    else if (d->core.hello_answer == ZKL_ANSWER_NONODE)
+    else if (d->core.first_read_answer == ZKL_ANSWER_NONODE)
         rc = ZKL_ENOCHROOT;
     client->opening = false;
     if (rc == ZKL_EDISCONNECTED)

@@ -299,13 +299,13 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
 }
 
 /* The first answer of the server, behind that to the credential: what zkl_client_open waits for. */
-static void on_hello(struct zkl_core *core, const struct zkl_reply *reply)
+static void on_first_read(struct zkl_core *core, const struct zkl_reply *reply)
 {
     if (reply->answer == ZKL_ANSWER_LINK)
         return;
-    core->hello_wanted = false;
-    core->hello_answer = reply->answer;
-    core->port->session(core->port, ZKL_SA_HELLO);
+    core->first_read_wanted = false;
+    core->first_read_answer = reply->answer;
+    core->port->session(core->port, ZKL_SA_FIRST_READ);
 }
 
 /* An event comes before the answer that shows what it was for: else the watch was used up in silence. */
@@ -327,8 +327,8 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         zkl_histogram_add(&core->writes, core->now.boot_ns - slot->sent_boot_ns);
     if (zkl_heartbeat_is(slot))
         zkl_heartbeat_answered(core, slot, reply);
-    else if (slot == &core->hello)
-        on_hello(core, reply);
+    else if (slot == &core->first_read)
+        on_first_read(core, reply);
     else if (slot == &core->look)
         on_look(core, reply);
     else if (slot->batch)

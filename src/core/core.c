@@ -22,7 +22,7 @@
 #include "heartbeat.h"
 #include "link.h"
 #include "opcode.h"
-#include "pace.h"
+#include "timers.h"
 #include "pending.h"
 #include "permits.h"
 #include "query.h"
@@ -122,7 +122,7 @@ static bool is_held(const struct zkl_contender_machine *m)
 /* These come again by themselves. */
 static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot)
 {
-    return slot == &core->nudge || slot == &core->look || zkl_heartbeat_is(slot);
+    return slot == &core->keepalive || slot == &core->look || zkl_heartbeat_is(slot);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -225,7 +225,7 @@ void zkl_core_reply(struct zkl_core *core, struct zkl_time now, const struct zkl
     struct zkl_pending *slot = zkl_pending_take(core, reply->id);
     if (reply->answer == ZKL_ANSWER_LINK && zkl_session_connected(&core->session) &&
         !(slot && is_paced(core, slot)))
-        zkl_pace_ask_again(core);
+        zkl_timers_ask_again(core);
     if (reply->hung_up && !core->is_blamed) /* they are handed back in the order of their sending */
         core->is_blamed = zkl_opcode_hung_up(core, slot);
     struct zkl_reply refusal;
@@ -257,13 +257,13 @@ void zkl_core_timer(struct zkl_core *core, struct zkl_time now)
     enter(core, now);
     if (now.mono_ns >= core->session.timer_mono_ns)
         zkl_core_session_event(core, &(struct zkl_session_event){.type = ZKL_SE_TIMER, .now = now});
-    zkl_pace_timer(core);
+    zkl_timers_timer(core);
     settle(core);
 }
 
 int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
 {
-    int64_t at = zkl_pace_next(core, now);
+    int64_t at = zkl_timers_next(core, now);
     return core->session.timer_mono_ns < at ? core->session.timer_mono_ns : at;
 }
 
@@ -302,7 +302,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
                     int64_t lease_ns)
 {
     enter(core, now);
-    return zkl_pace_begin_lease(core, contender, lease_ns);
+    return zkl_timers_begin_lease(core, contender, lease_ns);
 }
 
 void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)

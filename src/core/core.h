@@ -337,12 +337,13 @@ struct zkl_core {
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
     struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
-    struct zkl_pending nudge, hello;
+    struct zkl_pending keepalive, first_read;
     struct zkl_pending look; /* a nudge that asks for a watched node, */
     uint64_t looked_at;      /* this watch's, */
     int64_t looked_mono_ns;  /* and when it was sent */
-    bool hello_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_HELLO */
-    enum zkl_answer hello_answer;
+    bool
+        first_read_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_FIRST_READ */
+    enum zkl_answer first_read_answer;
     bool heartbeat_wanted;       /* at once, whatever the pace */
     bool heartbeat_failed;       /* by one of its nodes */
     unsigned heartbeat_failures; /* in a row */

@@ -20,7 +20,7 @@
 #include "batch.h"
 #include "composite.h"
 #include "opcode.h"
-#include "pace.h"
+#include "timers.h"
 #include "pending.h"
 #include "list_coalescing.h"
 #include "watch.h"
@@ -52,7 +52,7 @@ static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
     char path[ZKL_NODE_PATH_MAX + 1];
     zkl_core_node_path(c, c->machine.node, path);
     zkl_watch_plan(core, &c->subs[ZKL_SUB_OWN], c, path, ZKL_WATCH_DATA);
-    zkl_pace_put_off(core);
+    zkl_timers_put_off(core);
 }
 
 /* The list and the child watch are one request, shared by all contenders that look at this root:
@@ -215,7 +215,7 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         core->heartbeat_wanted = true;
         break;
     case ZKL_DO_GRANT:
-        zkl_pace_note_lease(core, c);
+        zkl_timers_note_lease(core, c);
         tell(core, c, ZKL_NEWS_GRANTED, action);
         break;
     case ZKL_DO_FAIL:

@@ -9,7 +9,7 @@
 #include "batch.h"
 #include "composite.h"
 #include "feed.h"
-#include "pace.h"
+#include "timers.h"
 
 /* --- backing out -------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
         bool ended = !zkl_group_is_in_core(group, &group->members[i]);
         c->group = NULL;
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
-            (void)zkl_pace_begin_lease(core, c, group->lease_ns);
+            (void)zkl_timers_begin_lease(core, c, group->lease_ns);
         core->port->news(core->port, c, &news);
         c->quiet = state == ZKL_GROUP_FAILED;
         news.type = ZKL_NEWS_ENDED;

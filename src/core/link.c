@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The order in which all that waited for a link goes on: the first read of a new client, watches to be removed, nodes
- * to be deleted, and only then whatever is new. Called by core.c when a link comes up, and by pace.c
+ * to be deleted, and only then whatever is new. Called by core.c when a link comes up, and by timers.c
  * when a server that would not do something is asked again. */
 #include "link.h"
 
@@ -21,16 +21,16 @@ static bool is_not_leaving(const struct zkl_contender_machine *m)
     return m->state != ZKL_LEAVING;
 }
 
-static void send_hello(struct zkl_core *core)
+static void send_first_read(struct zkl_core *core)
 {
     struct zkl_request request = {.kind = ZKL_REQ_STAT, .path = "/"};
-    if (core->hello_wanted && core->hello.id == 0)
-        zkl_pending_send(core, &core->hello, &request);
+    if (core->first_read_wanted && core->first_read.id == 0)
+        zkl_pending_send(core, &core->first_read, &request);
 }
 
 static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_machine *m))
 {
-    send_hello(core);
+    send_first_read(core);
     /* What is to go goes before anything new comes. */
     zkl_watch_retry(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);

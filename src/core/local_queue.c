@@ -2,7 +2,7 @@
  *
  * Who of a handle's owners has its node next: the line of those who wait in this process, handing on, and the node
  * that is kept with nobody in it. Nothing here waits for a server: each call decides, and feeds the
- * contender what that means for it. Called by core.c, for an owner or when something is due, and by pace.c when
+ * contender what that means for it. Called by core.c, for an owner or when something is due, and by timers.c when
  * a kept node's time is over. */
 #include "local_queue.h"
 

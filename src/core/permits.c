@@ -10,7 +10,7 @@
 #include "batch.h"
 #include "composite.h"
 #include "feed.h"
-#include "pace.h"
+#include "timers.h"
 
 /* --- the parts ---------------------------------------------------------- */
 
@@ -147,7 +147,7 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
     for (size_t i = 0; i < p->count; i++) {
         p->members[i]->permits = NULL;
         if (p->wish.lease_ns > 0)
-            (void)zkl_pace_begin_lease(core, p->members[i], p->wish.lease_ns);
+            (void)zkl_timers_begin_lease(core, p->members[i], p->wish.lease_ns);
     }
     drop_batch(core, p);
     leave(core, p, &p->gate); /* its answer concerns nobody */

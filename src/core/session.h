@@ -55,7 +55,7 @@ enum zkl_session_action {
     ZKL_SA_ADOPT_PROBE = 64, /* the probe becomes the handle, the old one is dropped */
     ZKL_SA_FAIL = 128,       /* credential refused: everybody is told */
     ZKL_SA_CLOSED = 256,
-    ZKL_SA_HELLO = 512 /* the core's: the first read was answered */
+    ZKL_SA_FIRST_READ = 512 /* the core's: the first read was answered */
 };
 
 struct zkl_session {

@@ -162,7 +162,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     d->refs = 1;
     d->epoll_fd = d->wake_fd = d->event_fd = -1;
     zkl_core_init(&d->core, &d->port, config->session_timeout_ms, config->tick_ms);
-    d->core.hello_wanted = config->hello;
+    d->core.first_read_wanted = config->first_read;
     d->core.chroot_length = strlen(config->chroot);
     return d;
 }

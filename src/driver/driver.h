@@ -58,7 +58,7 @@ struct zkl_driver_config {
     char *auth_scheme;
     char *auth_credential;
     bool creator_acl;
-    bool hello; /* one read at the first link: zkl_core's hello_answer */
+    bool first_read; /* one read at the first link: zkl_core's first_read_answer */
     /* All with the mutex held. */
     void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
     void (*session)(void *arg, unsigned actions);

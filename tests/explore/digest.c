@@ -434,7 +434,7 @@ static void core(const struct client *c)
     for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
         beat(&k->heartbeats[i]);
     beat(&k->recheck);
-    pending(&k->nudge);
+    pending(&k->keepalive);
     pending(&k->look);
     watch_ref(zkl_watch_next((struct zkl_core *)k, k->looked_at));
     group(c);

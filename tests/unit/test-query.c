@@ -408,7 +408,7 @@ static void the_first_read_is_repeated_until_it_is_answered(void **state)
 {
     struct script *s = script_new();
     (void)state;
-    s->core.hello_wanted = true;
+    s->core.first_read_wanted = true;
     script_up(s, SCRIPT_SESSION);
     script_down(s);
     script_up(s, SCRIPT_SESSION);

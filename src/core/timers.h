@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a core does by the clock: heartbeats, ends of leases and of the window, the nudge, and second
  * attempts at what could not be sent. */
-#ifndef ZKL_CORE_PACE_H
-#define ZKL_CORE_PACE_H
+#ifndef ZKL_CORE_TIMERS_H
+#define ZKL_CORE_TIMERS_H
 
 #include "core.h"
 
 /* Do what is due. */
-void zkl_pace_timer(struct zkl_core *core);
+void zkl_timers_timer(struct zkl_core *core);
 /* When something will be, on CLOCK_MONOTONIC; INT64_MAX: never. */
-int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now);
+int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now);
 /* A server would not do something now, over a link that stays: not at once again. */
-void zkl_pace_ask_again(struct zkl_core *core);
+void zkl_timers_ask_again(struct zkl_core *core);
 /* From now on its hold lasts lease_ns more; false: it has ended. */
-bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
+bool zkl_timers_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
 /* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. One time for all: who came last waits the
  * shortest. */
-static inline void zkl_pace_put_off(struct zkl_core *core)
+static inline void zkl_timers_put_off(struct zkl_core *core)
 {
     if (core->put_off_mono_ns == INT64_MAX)
         core->put_off_mono_ns = core->now.mono_ns + ZKL_PUT_OFF_MS * INT64_C(1000000);
 }
 
 /* The contender's hold may have a lease that ends before all others. */
-static inline void zkl_pace_note_lease(struct zkl_core *core, const struct zkl_contender *c)
+static inline void zkl_timers_note_lease(struct zkl_core *core, const struct zkl_contender *c)
 {
     int64_t end = c->machine.lease_end_boot;
     if (end != 0 && end < core->lease_boot)

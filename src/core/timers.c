@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pace.h"
+#include "timers.h"
 
 #include "feed.h"
 #include "heartbeat.h"
@@ -23,10 +23,10 @@ static bool is_holding(const struct zkl_contender_machine *m)
     return m->state == ZKL_HOLDING;
 }
 
-bool zkl_pace_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns)
+bool zkl_timers_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns)
 {
     bool begun = zkl_contender_renew(&c->machine, core->now, core->now.boot_ns + lease_ns);
-    zkl_pace_note_lease(core, c);
+    zkl_timers_note_lease(core, c);
     return begun;
 }
 
@@ -36,7 +36,7 @@ static void end_leases(struct zkl_core *core)
     core->lease_boot = INT64_MAX;
     for (const struct zkl_contender *c = core->first; c; c = c->next) {
         if (is_holding(&c->machine))
-            zkl_pace_note_lease(core, c);
+            zkl_timers_note_lease(core, c);
     }
 }
 
@@ -51,9 +51,9 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
  * event, and on those of one client alone. And they can use a watch up in silence, if the right to read its node is
  * taken meanwhile (ZOOKEEPER-4799): so nudges ask for the nodes by which somebody waits, one after the other, and
  * one that is gone, denied or changed without an event is looked at again. */
-static int64_t nudge_interval(const struct zkl_core *core)
+static int64_t keepalive_interval(const struct zkl_core *core)
 {
-    size_t own = (core->nudge.id != 0) + (core->look.id != 0);
+    size_t own = (core->keepalive.id != 0) + (core->look.id != 0);
     bool is_awaiting = core->waiting > 0 || core->pending_count > own;
     int64_t interval = part_of_timeout(core, core->need_window > 0 ? 16 : 4);
     return is_awaiting ? earlier(interval, ZKL_NUDGE_MS * MS) : interval;
@@ -61,15 +61,15 @@ static int64_t nudge_interval(const struct zkl_core *core)
 
 /* Without a link one is kept under way: it comes back with each attempt that fails, and the link that is
  * made in the end began after that. */
-static int64_t nudge_at(const struct zkl_core *core)
+static int64_t keepalive_at(const struct zkl_core *core)
 {
     enum zkl_session_state state = core->session.state;
     if (state == ZKL_SESSION_CONNECTED) {
-        int64_t at = core->last_send_mono_ns + nudge_interval(core);
+        int64_t at = core->last_send_mono_ns + keepalive_interval(core);
         int64_t look = core->looked_mono_ns + part_of_timeout(core, 1); /* however busy */
         return core->watch_count > 0 ? earlier(at, look) : at;
     }
-    if (state == ZKL_SESSION_FAILED || state == ZKL_SESSION_CLOSED || core->nudge.id != 0)
+    if (state == ZKL_SESSION_FAILED || state == ZKL_SESSION_CLOSED || core->keepalive.id != 0)
         return INT64_MAX;
     return core->last_send_mono_ns + part_of_timeout(core, 16);
 }
@@ -87,10 +87,10 @@ static bool send_look(struct zkl_core *core)
     return true;
 }
 
-static void send_nudge(struct zkl_core *core)
+static void send_keepalive(struct zkl_core *core)
 {
     if (!send_look(core))
-        zkl_pending_send(core, &core->nudge,
+        zkl_pending_send(core, &core->keepalive,
                          &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = "/"});
     core->looked_mono_ns = core->now.mono_ns;
     core->last_send_mono_ns = core->now.mono_ns; /* sent or refused: not again at once */
@@ -115,7 +115,7 @@ static void retry(struct zkl_core *core)
 
 /* --- what a server would not do now --------------------------------------- */
 
-void zkl_pace_ask_again(struct zkl_core *core)
+void zkl_timers_ask_again(struct zkl_core *core)
 {
     int64_t least = ZKL_RETRY_MS * MS, most = ZKL_AGAIN_MAX_MS * MS;
     if (core->again_mono_ns != INT64_MAX)
@@ -155,7 +155,7 @@ static bool window_ended(const struct zkl_core *core)
     return core->now.boot_ns >= zkl_session_window_end(&core->session);
 }
 
-void zkl_pace_timer(struct zkl_core *core)
+void zkl_timers_timer(struct zkl_core *core)
 {
     struct zkl_time now = core->now;
     if (core->bounded > 0 && window_ended(core))
@@ -172,15 +172,16 @@ void zkl_pace_timer(struct zkl_core *core)
         zkl_local_queue_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
-    if (nudge_at(core) <= now.mono_ns)
-        send_nudge(core);
+    if (keepalive_at(core) <= now.mono_ns)
+        send_keepalive(core);
     if (retry_at(core) <= now.mono_ns)
         retry(core);
 }
 
-int64_t zkl_pace_next(const struct zkl_core *core, struct zkl_time now)
+int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
 {
-    int64_t at = earlier(zkl_heartbeat_next(core, now), earlier(nudge_at(core), retry_at(core)));
+    int64_t at =
+        earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
     at = earlier(at,
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
     if (core->lease_boot != INT64_MAX)
