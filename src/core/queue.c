@@ -42,8 +42,8 @@ static bool is_nearer(const struct zkl_place *place, const char *name, const str
     return !than_name || zkl_queue_compare(place->sequence, name, than->sequence, than_name) > 0;
 }
 
-struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
-                               size_t count, const char *own)
+struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *const *children,
+                                   size_t count, const char *own)
 {
     struct zkl_look look = {0};
     struct zkl_place us, nearest = {0};

@@ -31,8 +31,8 @@ bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
                          const struct zkl_place *place, const char *other);
 
 /* Look at count children from the place of own (a child's name, NULL: from the end of the queue). */
-struct zkl_look zkl_queue_look(const struct zkl_naming *naming, const char *const *children,
-                               size_t count, const char *own);
+struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *const *children,
+                                   size_t count, const char *own);
 
 /* The child whose name begins so, or NULL. */
 const char *zkl_queue_find(const char *const *children, size_t count, const char *prefix);

@@ -188,7 +188,7 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
 
 struct zkl_look zkl_step_look(const struct zkl_step *s, const char *own)
 {
-    return zkl_queue_look(&s->m->naming, s->ev->children, s->ev->child_count, own);
+    return zkl_queue_position(&s->m->naming, s->ev->children, s->ev->child_count, own);
 }
 
 const char *zkl_step_find_own(const struct zkl_step *s)

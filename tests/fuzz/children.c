@@ -140,8 +140,8 @@ static struct zkl_look check_look(const struct children *all, const struct child
     const char *names[CHILDREN], *others[CHILDREN];
     struct zkl_place us;
     names_of(shuffled, others);
-    struct zkl_look look = zkl_queue_look(naming, names, names_of(all, names), own);
-    struct zkl_look again = zkl_queue_look(naming, others, all->count, own);
+    struct zkl_look look = zkl_queue_position(naming, names, names_of(all, names), own);
+    struct zkl_look again = zkl_queue_position(naming, others, all->count, own);
     must(look.contenders == again.contenders && look.before == again.before);
     must(look.present == again.present && same_text(look.predecessor, again.predecessor));
     must((look.foreign != NULL) == (again.foreign != NULL));
@@ -207,7 +207,7 @@ static void check_entry(const struct children *all, const struct zkl_listed *lis
         if (all->list[j].in == e->in)
             names[count++] = all->list[j].name;
     }
-    struct zkl_look look = zkl_queue_look(&e->naming, names, count, e->name);
+    struct zkl_look look = zkl_queue_position(&e->naming, names, count, e->name);
     must(look.present && (look.before == 0) == (e->waits_for == ZKL_NO_ENTRY));
     must(look.before == 0 || same_text(look.predecessor, list[e->waits_for].name));
     must(e->in == ZKL_IN_LOCKS || (look.before == 0) == (e->role == ZKL_ROLE_HOLDER));

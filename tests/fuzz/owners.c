@@ -228,7 +228,7 @@ static bool was_shown(const struct stream *s, const struct zkl_contender_machine
     if (!s->listed || strcmp(s->listed_root, m->root) != 0)
         return false;
     struct zkl_look look =
-        zkl_queue_look(&m->naming, s->listed->children, s->listed->child_count, m->node);
+        zkl_queue_position(&m->naming, s->listed->children, s->listed->child_count, m->node);
     if (m->naming.role == ZKL_ROLE_PERMIT)
         return look.present && look.contenders <= (size_t)m->quota.limit;
     return look.present && look.before == 0;

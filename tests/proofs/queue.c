@@ -81,7 +81,8 @@ void a_look_is_what_the_specification_says(void)
         if (nearest == NAMES || is_first(nearest, i))
             nearest = i;
     }
-    struct zkl_look look = zkl_queue_look(&naming, children, count, us == NAMES ? NULL : names[us]);
+    struct zkl_look look =
+        zkl_queue_position(&naming, children, count, us == NAMES ? NULL : names[us]);
     prove(look.contenders == contenders);
     prove(look.before == before);
     prove(look.predecessor == (nearest == NAMES ? NULL : names[nearest]));

@@ -240,7 +240,7 @@ static void everybody_agrees_with_the_listing(void **state)
             const struct zkl_listed *e = &list[i];
             if (e->role == ZKL_ROLE_FOREIGN)
                 continue;
-            struct zkl_look look = zkl_queue_look(&e->naming, children, count, e->name);
+            struct zkl_look look = zkl_queue_position(&e->naming, children, count, e->name);
             assert_true(look.present);
             assert_true((look.before == 0) == (e->role == ZKL_ROLE_HOLDER));
             const char *waits_for = e->waits_for == ZKL_NO_ENTRY ? NULL : list[e->waits_for].name;

@@ -23,12 +23,12 @@ static void numbers_decide_not_text(void **state)
 {
     static const char *const list[] = {"z-lock-0000000009", "a-lock-0000000010", "m-lock-8"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000010");
+    struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000010");
     assert_true(look.present);
     assert_int_equal(look.contenders, 3);
     assert_int_equal(look.before, 2);
     assert_string_equal(look.predecessor, "z-lock-0000000009");
-    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "m-lock-8").predecessor);
+    assert_null(zkl_queue_position(&mutex, list, COUNT(list), "m-lock-8").predecessor);
 }
 
 /* Goal: below zero the order goes on. Method: negative numbers of both widths stand before all
@@ -38,12 +38,14 @@ static void negative_numbers_come_before(void **state)
     static const char *const list[] = {"a-lock-0000000000", "b-lock--000000001",
                                        "c-lock--2147483648", "d-lock-2147483647"};
     (void)state;
-    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000000").predecessor,
-                        "b-lock--000000001");
-    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "b-lock--000000001").predecessor,
-                        "c-lock--2147483648");
-    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "c-lock--2147483648").predecessor);
-    assert_int_equal(zkl_queue_look(&mutex, list, COUNT(list), "d-lock-2147483647").before, 3);
+    assert_string_equal(
+        zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000000").predecessor,
+        "b-lock--000000001");
+    assert_string_equal(
+        zkl_queue_position(&mutex, list, COUNT(list), "b-lock--000000001").predecessor,
+        "c-lock--2147483648");
+    assert_null(zkl_queue_position(&mutex, list, COUNT(list), "c-lock--2147483648").predecessor);
+    assert_int_equal(zkl_queue_position(&mutex, list, COUNT(list), "d-lock-2147483647").before, 3);
 }
 
 /* Goal: equal numbers are told apart by their names, the same way for everybody. Method: a stuck
@@ -53,11 +55,13 @@ static void equal_numbers_are_ordered_by_name(void **state)
     static const char *const list[] = {"b-lock-2147483647", "a-lock-2147483647",
                                        "c-lock-2147483647"};
     (void)state;
-    assert_null(zkl_queue_look(&mutex, list, COUNT(list), "a-lock-2147483647").predecessor);
-    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "b-lock-2147483647").predecessor,
-                        "a-lock-2147483647");
-    assert_string_equal(zkl_queue_look(&mutex, list, COUNT(list), "c-lock-2147483647").predecessor,
-                        "b-lock-2147483647");
+    assert_null(zkl_queue_position(&mutex, list, COUNT(list), "a-lock-2147483647").predecessor);
+    assert_string_equal(
+        zkl_queue_position(&mutex, list, COUNT(list), "b-lock-2147483647").predecessor,
+        "a-lock-2147483647");
+    assert_string_equal(
+        zkl_queue_position(&mutex, list, COUNT(list), "c-lock-2147483647").predecessor,
+        "b-lock-2147483647");
 }
 
 /* Goal: children that are no contenders count for nothing but are named. Method: strangers
@@ -68,11 +72,11 @@ static void foreign_children_are_ignored(void **state)
                                        "b-lock-0000000002", "readme"};
     static const char *const strangers[] = {"readme"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "a-lock-0000000001");
+    struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "a-lock-0000000001");
     assert_null(look.predecessor);
     assert_int_equal(look.contenders, 2);
     assert_non_null(look.foreign);
-    look = zkl_queue_look(&mutex, strangers, 1, "a-lock-0000000001");
+    look = zkl_queue_position(&mutex, strangers, 1, "a-lock-0000000001");
     assert_int_equal(look.contenders, 0);
     assert_false(look.present);
     assert_string_equal(look.foreign, "readme");
@@ -84,13 +88,13 @@ static void a_missing_own_node_is_not_present(void **state)
 {
     static const char *const list[] = {"a-lock-0000000001", "b-lock-0000000003"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(&mutex, list, COUNT(list), "c-lock-0000000002");
+    struct zkl_look look = zkl_queue_position(&mutex, list, COUNT(list), "c-lock-0000000002");
     assert_false(look.present);
     assert_string_equal(look.predecessor, "a-lock-0000000001");
-    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
+    look = zkl_queue_position(&mutex, list, COUNT(list), NULL);
     assert_string_equal(look.predecessor, "b-lock-0000000003");
     assert_int_equal(look.before, 2);
-    look = zkl_queue_look(&mutex, NULL, 0, "a-lock-0000000001");
+    look = zkl_queue_position(&mutex, NULL, 0, "a-lock-0000000001");
     assert_false(look.present);
     assert_null(look.predecessor);
 }
@@ -106,16 +110,16 @@ static void readers_let_readers_be(void **state)
                                        "c-__READ__0000000003", "d__rlock__0000000004",
                                        "e-__READ__0000000005", "f-__WRIT__0000000006"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(&reader, list, COUNT(list), list[4]);
+    struct zkl_look look = zkl_queue_position(&reader, list, COUNT(list), list[4]);
     assert_true(look.present);
     assert_int_equal(look.before, 1);
     assert_string_equal(look.predecessor, list[1]);
-    look = zkl_queue_look(&reader, list, COUNT(list), list[0]);
+    look = zkl_queue_position(&reader, list, COUNT(list), list[0]);
     assert_null(look.predecessor);
-    look = zkl_queue_look(&writer, list, COUNT(list), list[5]);
+    look = zkl_queue_position(&writer, list, COUNT(list), list[5]);
     assert_int_equal(look.before, 5);
     assert_string_equal(look.predecessor, list[4]);
-    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
+    look = zkl_queue_position(&mutex, list, COUNT(list), NULL);
     assert_int_equal(look.before, 6);
 }
 
@@ -128,12 +132,12 @@ static void a_downgraded_reader_does_not_wait_for_itself(void **state)
                                        "c-__WRIT__0000000008"};
     (void)state;
     static const struct zkl_naming writer = {.role = ZKL_ROLE_WRITE};
-    struct zkl_look look = zkl_queue_look(&reader, list, COUNT(list), list[1]);
+    struct zkl_look look = zkl_queue_position(&reader, list, COUNT(list), list[1]);
     assert_true(look.present);
     assert_null(look.predecessor);
     static const char *const turned[] = {"b-__WRIT__0000000007", "a-__READ__0000000007"};
-    assert_null(zkl_queue_look(&writer, turned, COUNT(turned), turned[0]).predecessor);
-    assert_null(zkl_queue_look(&reader, turned, COUNT(turned), turned[1]).predecessor);
+    assert_null(zkl_queue_position(&writer, turned, COUNT(turned), turned[0]).predecessor);
+    assert_null(zkl_queue_position(&reader, turned, COUNT(turned), turned[1]).predecessor);
 }
 
 /* Goal: named locks under one root know nothing of each other. Method: two names, one the end of
@@ -146,10 +150,10 @@ static void named_locks_see_their_own_name_only(void **state)
                                        A_GUID "alpha_lock_0000000003", "alpha_lock_0000000004",
                                        A_GUID "alpha_lock_0000000005"};
     (void)state;
-    struct zkl_look look = zkl_queue_look(&alpha, list, COUNT(list), list[4]);
+    struct zkl_look look = zkl_queue_position(&alpha, list, COUNT(list), list[4]);
     assert_int_equal(look.contenders, 2);
     assert_string_equal(look.predecessor, list[2]);
-    look = zkl_queue_look(&mutex, list, COUNT(list), NULL);
+    look = zkl_queue_position(&mutex, list, COUNT(list), NULL);
     assert_int_equal(look.contenders, 1);
 }
 
@@ -219,7 +223,7 @@ static void random_lists_agree_with_a_sorted_reference(void **state)
             count++;
         qsort(sorted, kept, sizeof *sorted, by_place);
         for (size_t i = 0; i < kept; i++) {
-            struct zkl_look look = zkl_queue_look(&mutex, all, count, sorted[i]);
+            struct zkl_look look = zkl_queue_position(&mutex, all, count, sorted[i]);
             const char *expected = i > 0 ? sorted[i - 1] : NULL;
             if (!look.present || look.before != i || look.predecessor != expected ||
                 look.contenders != kept || (look.foreign != NULL) != (kept < count))
