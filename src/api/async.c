@@ -29,10 +29,10 @@ static int begin(struct zkl_op *op, uint64_t *id)
 struct acquiring {
     struct zkl_op op; /* first */
     struct zkl_acquisition acquisition;
-    struct zkl_owner *owner; /* whose hold it is to be */
-    struct zkl_mutex *mutex; /* where it counts; the caller's, of an operation that waits */
-    struct zkl_hold *hold;   /* that, or the one that was entered again; with a reference */
-    struct zkl_hold *under;  /* the write lock's, of a read lock; with a reference */
+    struct zkl_owner *owner;         /* whose hold it is to be */
+    struct zkl_mutex *mutex;         /* where it counts; the caller's, of an operation that waits */
+    struct zkl_hold *hold;           /* that, or the one that was entered again; with a reference */
+    struct zkl_hold *downgrade_from; /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */
     bool known, waits;                  /* from the start; what it waits for was begun */
     int hold_count;                     /* of a re-entry */
@@ -54,7 +54,7 @@ static void acquiring_decided(struct zkl_op *op, int rc)
     if (rc == 0) /* a semaphore's mutex may be unlocked and freed from here on */
         zkl_acquisition_settle(&a->acquisition, rc);
     a->acquisition.hold->op = NULL;
-    a->acquisition.hold->under = NULL;
+    a->acquisition.hold->downgrade_from = NULL;
 }
 
 static void cancel_acquiring(struct zkl_op *op)
@@ -123,8 +123,8 @@ static void drop(struct acquiring *a, bool hold_too)
 {
     if (a->hold && hold_too)
         zkl_hold_unref(a->hold);
-    if (a->under)
-        zkl_hold_unref(a->under);
+    if (a->downgrade_from)
+        zkl_hold_unref(a->downgrade_from);
     if (a->request)
         zkl_permit_request_unref(a->request);
 }
@@ -210,15 +210,15 @@ static int enter_again(struct acquiring *a, struct zkl_hold *hold)
     return know(a, rc);
 }
 
-static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_hold *under)
+static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_hold *downgrade_from)
 {
     a->hold = zkl_hold_new(mutex);
     if (!a->hold)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
-    if (under)
-        atomic_fetch_add(&under->refs, 1);
-    a->under = under;
-    a->hold->under = under;
+    if (downgrade_from)
+        atomic_fetch_add(&downgrade_from->refs, 1);
+    a->downgrade_from = downgrade_from;
+    a->hold->downgrade_from = downgrade_from;
     a->hold->to_come = true;
     zkl_owner_add(a->hold);
     return 0;

@@ -43,8 +43,9 @@ struct zkl_hold {
     struct zkl_hold *given; /* and what it got instead of its own, until its call returns */
     struct zkl_permit_request
         *request; /* the request for permits that it is part of, while that is waited for */
-    struct zkl_hold *leader;      /* whose thread waits for this one too, meanwhile */
-    const struct zkl_hold *under; /* a read lock's: the same thread's write lock; while it waits */
+    struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
+    const struct zkl_hold
+        *downgrade_from; /* a read lock's: the same thread's write lock; while it waits */
 
     /* written before the grant is returned, or atomic: for the owner without the mutex */
     uint64_t token;

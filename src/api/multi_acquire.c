@@ -19,9 +19,9 @@ _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one t
 
 /* What is done for one member, by its path. */
 struct share {
-    struct zkl_hold *own;   /* the owner's from before, which is entered again; NULL: none */
-    struct zkl_hold *hold;  /* or that is to be acquired, */
-    struct zkl_hold *under; /* under the owner's write lock; with a reference */
+    struct zkl_hold *own;  /* the owner's from before, which is entered again; NULL: none */
+    struct zkl_hold *hold; /* or that is to be acquired, */
+    struct zkl_hold *downgrade_from;    /* under the owner's write lock; with a reference */
     struct zkl_permit_request *request; /* or what belongs to no thread */
 };
 
@@ -95,10 +95,10 @@ static int want_mutex(struct share *share, struct zkl_mutex *mutex)
     share->hold = zkl_hold_new(mutex);
     if (!share->hold)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
-    share->under = zkl_owner_find_other(mutex);
-    if (share->under)
-        atomic_fetch_add(&share->under->refs, 1);
-    share->hold->under = share->under;
+    share->downgrade_from = zkl_owner_find_other(mutex);
+    if (share->downgrade_from)
+        atomic_fetch_add(&share->downgrade_from->refs, 1);
+    share->hold->downgrade_from = share->downgrade_from;
     return 0;
 }
 
@@ -389,7 +389,7 @@ static void have(struct zkl_attempt *a, size_t i)
     const struct zkl_member *member = member_at(a, i);
     if (share->hold) {
         share->own = zkl_hold_exchange(share->hold);
-        share->own->under = NULL;
+        share->own->downgrade_from = NULL;
         zkl_owner_add(share->own); /* its count is 0 yet */
     }
     if (share->own)
@@ -423,8 +423,8 @@ int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said)
         have_all(a);
     }
     for (size_t i = 0; i < a->multi->count; i++) {
-        if (a->shares[i].under)
-            zkl_hold_unref(a->shares[i].under);
+        if (a->shares[i].downgrade_from)
+            zkl_hold_unref(a->shares[i].downgrade_from);
         free(a->parts[i].group);
     }
     free(a);

@@ -123,14 +123,14 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
 }
 
 static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                       const struct zkl_hold *under, struct zkl_hold **got)
+                       const struct zkl_hold *downgrade_from, struct zkl_hold **got)
 {
     struct zkl_hold *hold = zkl_hold_new(mutex);
     if (!hold)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
-    hold->under = under;
+    hold->downgrade_from = downgrade_from;
     int rc = zkl_hold_acquire(hold, wait);
-    hold->under = NULL;
+    hold->downgrade_from = NULL;
     if (rc != 0) {
         rc = zkl_mutex_fail_acquire(hold, rc);
         zkl_hold_unref(hold);
@@ -141,13 +141,13 @@ static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 }
 
 static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                         const struct zkl_hold *under, struct zkl_grant *grant)
+                         const struct zkl_hold *downgrade_from, struct zkl_grant *grant)
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
         return zkl_fail(rc, "%s: no thread-specific key", mutex->root->path);
     struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
-    rc = hold ? 0 : acquire_new(mutex, wait, under, &hold);
+    rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
     if (rc != 0)
         return rc;
     hold->count = 1;

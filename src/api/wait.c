@@ -214,7 +214,8 @@ static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wai
                              .retained = hold->mutex->local_queue.retain_ns > 0,
                              .posted = hold->mutex->posted_unlock,
                              .lease_ns = wait->lease_ms * MS,
-                             .under = hold->under ? &hold->under->contender : NULL};
+                             .downgrade_from =
+                                 hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
 }
 
 /* Of the path, for those who wait for everybody else there. */

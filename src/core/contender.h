@@ -211,8 +211,9 @@ struct zkl_contender_machine {
     bool watch_own; /* somebody wants to hear of the node's deletion at once */
     bool retained;  /* the node may stay while nobody is in it: its name says so */
     struct zkl_naming naming;
-    char under[ZKL_NODE_NAME_MAX + 1]; /* a read lock's: the same owner's held write node, or "" */
-    int64_t under_czxid;
+    char downgrade_from[ZKL_NODE_NAME_MAX +
+                        1]; /* a read lock's: the same owner's held write node, or "" */
+    int64_t downgrade_from_czxid;
     int64_t lease_ns;       /* > 0: how long the hold lasts unless renewed */
     struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
     size_t root_length;     /* bytes of the root's path */
@@ -271,7 +272,7 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
 
 /* The name of a node made under the write node: our prefix and that one's digits; out has room for
  * ZKL_NODE_NAME_MAX + 1. */
-void zkl_contender_name_under(const struct zkl_contender_machine *m, char *out);
+void zkl_contender_name_downgraded(const struct zkl_contender_machine *m, char *out);
 
 /* From now on the hold ends at end_boot_ns; false: it has ended already. */
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns);

@@ -399,7 +399,8 @@ struct zkl_wish {
     struct zkl_permits *permits;         /* likewise */
     struct zkl_local_queue *local_queue; /* likewise; set by zkl_local_queue_join only */
     struct zkl_quota quota;              /* for a permit */
-    const struct zkl_contender *under;   /* a read lock's: the same owner's held write lock */
+    const struct zkl_contender
+        *downgrade_from; /* a read lock's: the same owner's held write lock */
     bool try_only, try_sync, watch_own;
     bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
     bool retained; /* the node may stay while nobody is in it */

@@ -134,7 +134,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
             zkl_core_send_create(core, c);
         break;
     case ZKL_DO_CREATE_UNDER:
-        zkl_core_send_create_under(core, c);
+        zkl_core_send_create_downgraded(core, c);
         break;
     case ZKL_DO_LIST:
         if (!zkl_batch_list(c) && !zkl_shared_list_list(core, c))
@@ -389,10 +389,11 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;
-    if (wish->under) {
-        const struct zkl_contender_machine *writer = &wish->under->machine;
-        zkl_text_copy(contender->machine.under, sizeof contender->machine.under, writer->node);
-        contender->machine.under_czxid = writer->czxid;
+    if (wish->downgrade_from) {
+        const struct zkl_contender_machine *writer = &wish->downgrade_from->machine;
+        zkl_text_copy(contender->machine.downgrade_from, sizeof contender->machine.downgrade_from,
+                      writer->node);
+        contender->machine.downgrade_from_czxid = writer->czxid;
     }
     if (wish->batch)
         zkl_batch_attach(wish->batch, contender);

@@ -46,7 +46,7 @@ static void decide(struct zkl_step *s)
     struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present)
         zkl_step_requeue(s, "own node not in the list");
-    else if (!look.predecessor || zkl_step_is_under(s->m))
+    else if (!look.predecessor || zkl_step_is_downgrade(s->m))
         zkl_step_grant(s, "first");
     else if (s->m->try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
@@ -179,7 +179,7 @@ static void on_create_refused(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_NONODE:
-        if (zkl_step_is_under(s->m)) {
+        if (zkl_step_is_downgrade(s->m)) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
             break;
         }
@@ -252,7 +252,7 @@ static void on_created(struct zkl_step *s)
         zkl_step_exhaust(s, "number exhausted");
     else
         s->m->exhausted_at = 0;
-    if (s->m->state == ZKL_QUEUEING && zkl_step_is_under(s->m))
+    if (s->m->state == ZKL_QUEUEING && zkl_step_is_downgrade(s->m))
         zkl_step_grant(s, "under the write lock");
     else if (s->m->state == ZKL_QUEUEING && s->ev->first)
         grant_unlisted(s);
@@ -293,10 +293,10 @@ static void on_found(struct zkl_step *s, const char *name)
 
 static void adopt(struct zkl_step *s)
 {
-    s->m->czxid = zkl_step_is_under(s->m) ? s->m->under_czxid : s->ev->czxid;
+    s->m->czxid = zkl_step_is_downgrade(s->m) ? s->m->downgrade_from_czxid : s->ev->czxid;
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
-    else if (zkl_step_is_under(s->m))
+    else if (zkl_step_is_downgrade(s->m))
         zkl_step_grant(s, "adopted under the write lock");
     else
         zkl_step_list_again(s, "adopted");
@@ -405,7 +405,7 @@ void zkl_in_confirming(struct zkl_step *s)
         zkl_step_hold(s, "proved");
     else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
-    else if (s->ev->type == ZKL_EV_LINK_UP && zkl_step_is_under(s->m))
+    else if (s->ev->type == ZKL_EV_LINK_UP && zkl_step_is_downgrade(s->m))
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

@@ -51,14 +51,15 @@ void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c)
              (struct zkl_request){.kind = ZKL_REQ_CREATE, .path = path, .data = c->data});
 }
 
-void zkl_core_send_create_under(struct zkl_core *core, struct zkl_contender *c)
+void zkl_core_send_create_downgraded(struct zkl_core *core, struct zkl_contender *c)
 {
-    char name[ZKL_NODE_NAME_MAX + 1], path[ZKL_NODE_PATH_MAX + 1], under[ZKL_NODE_PATH_MAX + 1];
-    const char *check = under;
+    char name[ZKL_NODE_NAME_MAX + 1], path[ZKL_NODE_PATH_MAX + 1],
+        downgrade_from[ZKL_NODE_PATH_MAX + 1];
+    const char *check = downgrade_from;
     draw_guid(core, c);
-    zkl_contender_name_under(&c->machine, name);
+    zkl_contender_name_downgraded(&c->machine, name);
     zkl_core_node_path(c, name, path);
-    zkl_core_node_path(c, c->machine.under, under);
+    zkl_core_node_path(c, c->machine.downgrade_from, downgrade_from);
     send_for(core, c, ZKL_SLOT_CREATE,
              (struct zkl_request){.kind = ZKL_REQ_CREATE,
                                   .path = path,

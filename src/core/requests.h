@@ -19,7 +19,7 @@ void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *pat
 
 void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c);
 /* A read lock's, under its owner's write lock. */
-void zkl_core_send_create_under(struct zkl_core *core, struct zkl_contender *c);
+void zkl_core_send_create_downgraded(struct zkl_core *core, struct zkl_contender *c);
 /* The path or a parent of it. */
 void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c);
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c);

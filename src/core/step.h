@@ -28,7 +28,7 @@ bool zkl_step_outcome_unknown(enum zkl_answer answer);
 bool zkl_step_is_permit(const struct zkl_step *s);
 /* A read lock of who has the write lock already: it gets a node with the write node's number, so
  * that giving the write lock back leaves it the same place (CURATOR-621). */
-bool zkl_step_is_under(const struct zkl_contender_machine *m);
+bool zkl_step_is_downgrade(const struct zkl_contender_machine *m);
 /* name NULL: the one that was asked for, under the write node. */
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
 /* The list of this event, seen from the place of own (NULL: from the end of the queue). */

@@ -60,7 +60,7 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
     }
     zkl_step_move(s, ZKL_QUEUEING, why);
     s->m->create_out = true;
-    if (zkl_step_is_under(s->m)) {
+    if (zkl_step_is_downgrade(s->m)) {
         /* Nobody can be between us and our own write node: nothing to look at. */
         zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
         return;
@@ -89,7 +89,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
             zkl_step_move(s, ZKL_PARKED, why);
         return;
     }
-    if (!s->m->try_only || zkl_step_is_under(s->m) || s->m->quota.looked) {
+    if (!s->m->try_only || zkl_step_is_downgrade(s->m) || s->m->quota.looked) {
         zkl_step_enqueue(s, why);
         return;
     }
@@ -208,7 +208,7 @@ void zkl_step_common_wish(struct zkl_step *s)
         s->m->stat_out = s->m->renew_out = false;
         s->m->exhausted_at = 0;
         forget_node(s);
-        if (zkl_step_is_under(s->m)) {
+        if (zkl_step_is_downgrade(s->m)) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "expired with the write lock");
             break;
         }

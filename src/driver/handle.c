@@ -476,8 +476,8 @@ static int send_transaction(struct zkl_call *call, zoo_op_t *ops, size_t count)
     return rc;
 }
 
-static int send_create_under(struct zkl_handle *h, struct zkl_call *call,
-                             const struct zkl_request *r)
+static int send_create_downgraded(struct zkl_handle *h, struct zkl_call *call,
+                                  const struct zkl_request *r)
 {
     zoo_op_t *ops = check_ops(call, r);
     if (ops)
@@ -561,7 +561,7 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
 {
     switch (r->kind) {
     case ZKL_REQ_CREATE:
-        return r->check_count > 0 ? send_create_under(h, call, r)
+        return r->check_count > 0 ? send_create_downgraded(h, call, r)
                                   : send_node(h, call, r, ZOO_EPHEMERAL_SEQUENTIAL);
     case ZKL_REQ_MAKE:
         return send_node(h, call, r, r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER);

@@ -45,8 +45,8 @@ static void check_token(struct world *w, const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
     bool reader = m->naming.role == ZKL_ROLE_READ;
-    if (m->under[0]) {
-        must(m->czxid == m->under_czxid);
+    if (m->downgrade_from[0]) {
+        must(m->czxid == m->downgrade_from_czxid);
         return;
     }
     must(m->czxid > (reader ? w->last_writer : w->last_token)[place->root]);
@@ -129,11 +129,12 @@ static void check_node(struct world *w, const struct place *place)
     path_of(m, path, sizeof path);
     const struct fake_node *own = fake_find(&w->fake, path);
     must(own && own->owner == place->client->core.session.id);
-    must(m->under[0] || own->shown_czxid == m->czxid);
+    must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         const char *name = fake_child_of(node, m->root);
-        if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid && !m->under[0])
+        if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid &&
+            !m->downgrade_from[0])
             must(!waits_for(m, name));
     }
 }

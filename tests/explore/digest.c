@@ -196,8 +196,8 @@ static void machine(const struct zkl_contender_machine *m)
     raw((int64_t)m->make_length);
     raw((int64_t)m->root_length);
     name(m->root);
-    name(m->under);
-    zxid(m->under_czxid);
+    name(m->downgrade_from);
+    zxid(m->downgrade_from_czxid);
     raw(m->quota.want);
     raw(m->quota.looked | m->quota.out << 1 | m->quota.watched << 2 | (m->quota.view != NULL) << 3);
     raw(m->quota.limit);

@@ -44,7 +44,7 @@ static bool may_fail_with(const struct place *place, int code)
         return true;
     bool troubled = w->faults < w->bounds->faults || w->calm;
     return code == ZKL_ELOST &&
-           ((is_member(place) && place->client->group.lost) || (part->under && troubled));
+           ((is_member(place) && place->client->group.lost) || (part->downgrade_from && troubled));
 }
 
 static void on_granted(struct world *w, struct place *place)
@@ -406,7 +406,7 @@ static void query_answered(struct zkl_query *query, int code, const struct zkl_r
 
 static const struct owner *writer_of(const struct owner *o)
 {
-    return o->part->under ? &o->client->world->owners[o->part->under - 1] : NULL;
+    return o->part->downgrade_from ? &o->client->world->owners[o->part->downgrade_from - 1] : NULL;
 }
 
 static struct owner *reader_of(const struct owner *o)
@@ -459,7 +459,7 @@ void owner_start(struct owner *o)
         if (writer) {
             memcpy(o->place->writer_guid, writer->place->contender.machine.guid,
                    sizeof o->place->writer_guid);
-            wish.under = &writer->place->contender;
+            wish.downgrade_from = &writer->place->contender;
         }
         zkl_core_acquire(&c->core, now_of(w), &o->place->contender, &wish);
         break;

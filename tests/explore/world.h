@@ -42,7 +42,7 @@ struct part {
     int root; /* PART_MULTI: the first of count */
     int count;
     enum zkl_role role;
-    int under; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
+    int downgrade_from; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
     bool try_only, try_sync, posted, watch_own, alone;
     int leases; /* so many times the scenario's; 0: none */
     enum zkl_request_kind query;

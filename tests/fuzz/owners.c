@@ -265,7 +265,7 @@ void owners_check(struct stream *s)
         struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         if (is_first_state(m->state) && !is_first_state(owner->before))
-            must(m->under[0] || was_shown(s, m) || was_passed_on(s, owner) ||
+            must(m->downgrade_from[0] || was_shown(s, m) || was_passed_on(s, owner) ||
                  was_numbered(s, owner));
         if (m->state == ZKL_HOLDING && owner->before != ZKL_HOLDING)
             zkl_core_node_path(&owner->contender, m->node, owner->first);
@@ -322,7 +322,7 @@ static void acquire(struct stream *s, struct owner *owner)
         wish.unlisted = &s->alone[root].core;
     }
     if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
-        wish.under = find_writer(s, wish.root);
+        wish.downgrade_from = find_writer(s, wish.root);
     zkl_core_acquire(&s->core, s->now, &owner->contender, &wish);
 }
 

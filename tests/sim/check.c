@@ -57,7 +57,7 @@ static void check_token(struct world *w, const struct app *app)
     const struct zkl_contender_machine *m = &app->contender.machine;
     bool reader = m->naming.role == ZKL_ROLE_READ;
     if (app->writer) {
-        must(m->czxid == m->under_czxid);
+        must(m->czxid == m->downgrade_from_czxid);
         return;
     }
     must(m->czxid > (reader ? w->last_writer : w->last_token)[app->root]);
@@ -146,7 +146,7 @@ static void check_node(struct world *w, const struct app *app)
     path_of(&app->contender.machine, path, sizeof path);
     const struct fake_node *own = fake_find(&w->fake, path);
     must(own && own->owner == app->proc->core.session.id);
-    must(m->under[0] || own->shown_czxid == m->czxid);
+    must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_place place;

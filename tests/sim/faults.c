@@ -289,16 +289,16 @@ static void aim(struct proc *p)
 {
     struct world *w = p->world;
     enum zkl_session_state session = p->core.session.state;
-    enum zkl_contender_state under = state_under(p);
+    enum zkl_contender_state downgrade_from = state_under(p);
     if (p->dead_until_ms != 0 || p->closed || w->fault_rate > 1000 || aim_at_window(p) ||
         aim_at_batch(p) || aim_at_raised(p) || aim_at_silence(p))
         return;
     unsigned unheard = fake_is_mended_soon(&w->fake) ? 50 : 1000;
     if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
         relink_unheard(p);
-    if (under == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
+    if (downgrade_from == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
         fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));
-    else if (under == ZKL_CONFIRMING && chance(w, 2))
+    else if (downgrade_from == ZKL_CONFIRMING && chance(w, 2))
         halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));
     else if (session == ZKL_SESSION_STARTING && p->current && p->current->linked && chance(w, 6))
         halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));

@@ -147,7 +147,7 @@ static void choose_role(struct app *app, struct zkl_wish *wish)
     happened(w, SIM_DOWNGRADE);
     app->writer = writer;
     memcpy(app->writer_guid, writer->contender.machine.guid, sizeof app->writer_guid);
-    wish->under = &writer->contender;
+    wish->downgrade_from = &writer->contender;
 }
 
 static bool is_lonely(struct world *w)

@@ -356,11 +356,11 @@ static void random_events_respect_the_table(void **state)
         w.m.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
         if (fake_chance(&w.prng, 4)) {
             w.m.naming.role = ZKL_ROLE_READ;
-            strcpy(w.m.under, fake_chance(&w.prng, 2) ? "x-__WRIT__0000000005" : "");
+            strcpy(w.m.downgrade_from, fake_chance(&w.prng, 2) ? "x-__WRIT__0000000005" : "");
         }
         if (fake_chance(&w.prng, 4)) {
             w.m.naming.role = ZKL_ROLE_PERMIT;
-            w.m.under[0] = '\0';
+            w.m.downgrade_from[0] = '\0';
             w.view.permits = (int)fake_random(&w.prng, 3);
             w.m.quota = (struct zkl_quota){.view = &w.view,
                                            .want = 1 + (int)fake_random(&w.prng, 2),
