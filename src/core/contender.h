@@ -317,20 +317,20 @@ static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
 }
 
 /* A proof of the session would help it. */
-static inline bool zkl_contender_is_hopeful(const struct zkl_contender_machine *m)
+static inline bool zkl_contender_awaits_proof(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect && !m->unchecked);
 }
 
 /* By the window's end. */
-static inline bool zkl_contender_is_bounded(const struct zkl_contender_machine *m)
+static inline bool zkl_contender_is_window_limited(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_RELEASING || (m->state == ZKL_HOLDING && !m->suspect);
 }
 
 /* Something is to be deleted and nothing is under way: it waits for the link, or its request could
  * not be sent for want of memory. */
-static inline bool zkl_contender_is_stranded(const struct zkl_contender_machine *m)
+static inline bool zkl_contender_needs_retry(const struct zkl_contender_machine *m)
 {
     return (m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out) ||
            (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);

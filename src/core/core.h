@@ -301,12 +301,12 @@ struct zkl_core {
     uint64_t link; /* a number for each time that it came or went */
     /* How many contenders ... */
     size_t contenders;
-    size_t need_window; /* ... want heartbeats */
-    size_t unchecked;   /* ... have a node that the server does not let us check */
-    size_t waiting;     /* ... wait for something outside; queries too */
-    size_t hopeful;     /* ... wait for a proof of the session */
-    size_t bounded;     /* ... are to hear when the window ends */
-    size_t stranded;    /* ... leave, with nothing under way */
+    size_t need_window;    /* ... want heartbeats */
+    size_t unchecked;      /* ... have a node that the server does not let us check */
+    size_t waiting;        /* ... wait for something outside; queries too */
+    size_t awaits_proof;   /* ... wait for a proof of the session */
+    size_t window_limited; /* ... are to hear when the window ends */
+    size_t needs_retry;    /* ... leave, with nothing under way */
     int64_t lease_boot; /* when the first lease ends, or before; CLOCK_BOOTTIME, INT64_MAX: none */
     struct zkl_contender *first, *last;
     struct zkl_query *queries;

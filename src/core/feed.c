@@ -284,9 +284,9 @@ static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
     core->need_window += by * zkl_contender_needs_window(m);
     core->unchecked += by * zkl_contender_is_unchecked(m);
     core->waiting += by * zkl_contender_waits(m);
-    core->hopeful += by * zkl_contender_is_hopeful(m);
-    core->bounded += by * zkl_contender_is_bounded(m);
-    core->stranded += by * zkl_contender_is_stranded(m);
+    core->awaits_proof += by * zkl_contender_awaits_proof(m);
+    core->window_limited += by * zkl_contender_is_window_limited(m);
+    core->needs_retry += by * zkl_contender_needs_retry(m);
 }
 
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)

@@ -186,7 +186,7 @@ static int64_t heartbeat_at(const struct zkl_core *core, struct zkl_time now)
         return INT64_MAX;
     const struct zkl_proof *proof = &core->session.proof;
     int64_t due = zkl_proof_heartbeat_due(proof);
-    int64_t enough = core->hopeful > 0 ? zkl_proof_enough_at(proof, now.boot_ns) : INT64_MAX;
+    int64_t enough = core->awaits_proof > 0 ? zkl_proof_enough_at(proof, now.boot_ns) : INT64_MAX;
     due = core->heartbeat_wanted ? now.mono_ns : zkl_time_mono(now, due < enough ? due : enough);
     return due > core->heartbeat_hold_off ? due : core->heartbeat_hold_off;
 }

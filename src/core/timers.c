@@ -99,7 +99,7 @@ static void send_keepalive(struct zkl_core *core)
 /* INT64_MAX: nothing is left to be sent again. */
 static int64_t retry_at(const struct zkl_core *core)
 {
-    bool none = core->stranded == 0 && core->removals_due == 0 && core->parked == 0;
+    bool none = core->needs_retry == 0 && core->removals_due == 0 && core->parked == 0;
     if (!zkl_session_connected(&core->session) || none)
         return INT64_MAX;
     return core->last_retry_mono_ns + ZKL_RETRY_MS * MS;
@@ -109,7 +109,7 @@ static void retry(struct zkl_core *core)
 {
     core->last_retry_mono_ns = core->now.mono_ns;
     zkl_watch_retry(core);
-    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, zkl_contender_is_stranded);
+    zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, zkl_contender_needs_retry);
     zkl_query_retry(core);
 }
 
@@ -158,9 +158,9 @@ static bool window_ended(const struct zkl_core *core)
 void zkl_timers_timer(struct zkl_core *core)
 {
     struct zkl_time now = core->now;
-    if (core->bounded > 0 && window_ended(core))
+    if (core->window_limited > 0 && window_ended(core))
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_WINDOW_ENDED},
-                          zkl_contender_is_bounded);
+                          zkl_contender_is_window_limited);
     if (now.boot_ns >= core->lease_boot)
         end_leases(core);
     zkl_heartbeat_timer(core);
@@ -186,7 +186,7 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, zkl_time_mono(now, core->lease_boot));
-    if (core->bounded > 0)
+    if (core->window_limited > 0)
         at = earlier(at, zkl_time_mono(now, zkl_session_window_end(&core->session)));
     return at;
 }

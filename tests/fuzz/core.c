@@ -147,12 +147,13 @@ static void check_contenders(const struct zkl_core *core, size_t questions)
         all++;
         window += zkl_contender_needs_window(m);
         waiting += zkl_contender_waits(m);
-        hopeful += zkl_contender_is_hopeful(m);
-        bounded += zkl_contender_is_bounded(m);
-        stranded += zkl_contender_is_stranded(m);
+        hopeful += zkl_contender_awaits_proof(m);
+        bounded += zkl_contender_is_window_limited(m);
+        stranded += zkl_contender_needs_retry(m);
     }
     must(all == core->contenders && window == core->need_window && waiting == core->waiting);
-    must(hopeful == core->hopeful && bounded == core->bounded && stranded == core->stranded);
+    must(hopeful == core->awaits_proof && bounded == core->window_limited &&
+         stranded == core->needs_retry);
 }
 
 static void check_all(struct stream *s)

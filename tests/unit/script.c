@@ -280,8 +280,8 @@ void script_free(struct script *s)
     assert_int_equal(s->core.need_window, 0);
     assert_int_equal(s->core.unchecked, 0);
     assert_int_equal(s->core.waiting, 0);
-    assert_int_equal(s->core.hopeful, 0);
-    assert_int_equal(s->core.bounded, 0);
+    assert_int_equal(s->core.awaits_proof, 0);
+    assert_int_equal(s->core.window_limited, 0);
     assert_int_equal(s->core.parked, 0);
     assert_null(s->core.refused);
     zkl_core_fini(&s->core);
