@@ -49,47 +49,50 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
 }
 
 /* What a watch that is over tells each of its subscribers. */
-struct fate {
+struct watch_outcome {
     struct zkl_event pred, own, root;
     bool deleted;
 };
 
 static void feed_subscription(struct zkl_core *core, struct zkl_subscription *sub,
                               const struct zkl_watch *watch, struct zkl_contender *holder,
-                              struct fate fate)
+                              struct watch_outcome watch_outcome)
 {
     struct zkl_contender *c = sub->contender;
     if (sub->query) {
-        zkl_query_watched(core, sub->query, fate.own.type == ZKL_EV_OWN_DELETED, &fate.pred);
+        zkl_query_watched(core, sub->query, watch_outcome.own.type == ZKL_EV_OWN_DELETED,
+                          &watch_outcome.pred);
     } else if (sub->unlisted) {
         zkl_unlisted_unsure(sub->unlisted);
-    } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.deleted) {
+    } else if (is_contenders(sub, ZKL_SUB_PRED) && watch_outcome.deleted) {
         feed_pred_deleted(core, c, watch, holder);
-    } else if (is_contenders(sub, ZKL_SUB_PRED) && fate.pred.answer == ZKL_ANSWER_NONODE) {
-        zkl_feed_pred_gone(core, c, fate.pred, ZKL_PRED_END_DELETED); /* it was in the list */
+    } else if (is_contenders(sub, ZKL_SUB_PRED) && watch_outcome.pred.answer == ZKL_ANSWER_NONODE) {
+        zkl_feed_pred_gone(core, c, watch_outcome.pred,
+                           ZKL_PRED_END_DELETED); /* it was in the list */
     } else if (is_contenders(sub, ZKL_SUB_PRED)) {
-        zkl_core_feed(core, c, fate.pred);
+        zkl_core_feed(core, c, watch_outcome.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {
-        zkl_core_feed(core, c, fate.own);
+        zkl_core_feed(core, c, watch_outcome.own);
     } else if (is_contenders(sub, ZKL_SUB_ROOT)) {
-        zkl_core_feed(core, c, fate.root);
+        zkl_core_feed(core, c, watch_outcome.root);
     } else {
-        bool fired = fate.pred.type == ZKL_EV_PRED_FIRED;
-        fate.pred.type = fired ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
-        zkl_core_feed(core, c, fate.pred);
+        bool fired = watch_outcome.pred.type == ZKL_EV_PRED_FIRED;
+        watch_outcome.pred.type = fired ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
+        zkl_core_feed(core, c, watch_outcome.pred);
     }
 }
 
-static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct fate fate)
+static void notify_subscribers(struct zkl_core *core, struct zkl_watch *watch,
+                               struct watch_outcome watch_outcome)
 {
-    struct zkl_contender *holder = fate.deleted ? departing_holder(watch) : NULL;
+    struct zkl_contender *holder = watch_outcome.deleted ? departing_holder(watch) : NULL;
     zkl_watch_detach(core, watch);
     zkl_watch_gone(core, watch);
     zkl_shared_list_begin(core);
     while (watch->subscribers) {
         struct zkl_subscription *sub = watch->subscribers;
         zkl_watch_unlink(sub);
-        feed_subscription(core, sub, watch, holder, fate);
+        feed_subscription(core, sub, watch, holder, watch_outcome);
     }
     zkl_shared_list_end(core);
     free(watch);
@@ -98,11 +101,12 @@ static void disperse(struct zkl_core *core, struct zkl_watch *watch, struct fate
 void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what)
 {
     bool deleted = what == ZKL_FIRED_DELETED;
-    disperse(core, watch,
-             (struct fate){.pred = {.type = ZKL_EV_PRED_FIRED},
-                           .own = {.type = deleted ? ZKL_EV_OWN_DELETED : ZKL_EV_OWN_CHANGED},
-                           .root = {.type = ZKL_EV_ROOT_FIRED},
-                           .deleted = deleted});
+    notify_subscribers(
+        core, watch,
+        (struct watch_outcome){.pred = {.type = ZKL_EV_PRED_FIRED},
+                               .own = {.type = deleted ? ZKL_EV_OWN_DELETED : ZKL_EV_OWN_CHANGED},
+                               .root = {.type = ZKL_EV_ROOT_FIRED},
+                               .deleted = deleted});
 }
 
 /* --- answers ------------------------------------------------------------ */
@@ -182,7 +186,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
      */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
                                                                        : ZKL_EV_WATCHED};
-    disperse(core, watch, (struct fate){.pred = pred, .own = own, .root = own});
+    notify_subscribers(core, watch, (struct watch_outcome){.pred = pred, .own = own, .root = own});
 }
 
 /* A list is good for everybody who waits at this root, a failure only for those who asked. */
@@ -209,7 +213,8 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
     bool stays =
         reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
     if (!stays) {
-        disperse(core, watch, (struct fate){.pred = event, .own = event, .root = event});
+        notify_subscribers(core, watch,
+                           (struct watch_outcome){.pred = event, .own = event, .root = event});
         return;
     }
     watch->armed = true;
