@@ -243,7 +243,7 @@ static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struc
 static void undo_own(struct acquiring *a)
 {
     if (a->known && a->hold)
-        zkl_hold_enter_not(a->hold);
+        zkl_hold_leave(a->hold);
     else if (a->hold)
         zkl_owner_remove(a->hold);
 }

@@ -85,7 +85,7 @@ static inline void zkl_hold_enter(struct zkl_hold *hold)
     hold->count++;
 }
 /* That is taken back: it was not told. */
-static inline void zkl_hold_enter_not(struct zkl_hold *hold)
+static inline void zkl_hold_leave(struct zkl_hold *hold)
 {
     hold->count--;
     hold->reentries -= hold->count > 0;

@@ -209,7 +209,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
             zkl_shared_list_join(owner, c);
         else
             zkl_core_send_list(core, c);
-        c->looks_only = !c->wants_list;
+        c->list_for_stat_only = !c->wants_list;
     }
 }
 

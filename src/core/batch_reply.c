@@ -109,7 +109,7 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
     bool known = c->view && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_batch_look_at(core, c, reply);
-    bool waited = c->machine.list_out && !c->looks_only;
+    bool waited = c->machine.list_out && !c->list_for_stat_only;
     if (!batch || !batch->ahead || !is_being_made(batch, c))
         return batch && !waited;
     batch->ahead = false;

@@ -232,12 +232,12 @@ struct zkl_contender_machine {
     bool revoked;                   /* somebody asked us to let go */
     size_t before;                  /* WAITING: contenders before us, as the last list said */
     bool asks;                      /* a try that queued so */
-    bool looks_out;                 /* HOLDING: others that queue are to be told of */
+    bool watches_contention;        /* HOLDING: others that queue are to be told of */
     bool contended;                 /* some do, or were before us */
     bool pred_is_next;              /* WAITING: only one contender is before us */
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
-    bool pred_is_plain;
+    bool pred_is_exclusive_mutex;
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     bool posted;    /* unlock does not wait for the answer: set before START */

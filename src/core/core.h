@@ -193,7 +193,7 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_batch *batch;        /* NULL: its requests are its own */
     bool wants_create, wants_list;  /* as a member of it */
-    bool looks_only;                /* likewise: its list is out for the view, and not waited for */
+    bool list_for_stat_only;        /* likewise: its list is out for the view, and not waited for */
     struct zkl_children_view *view; /* of its path, likewise; NULL: none is kept */
     struct zkl_unlisted_grant *unlisted; /* likewise, and then it is a mutex's */
     uint64_t release_watch_id; /* for that: the watch that stood when its delete went out */

@@ -93,7 +93,7 @@ static void release(struct zkl_step *s)
 /* The watch stays armed over all that the node is used for: one request, and one for each new link. */
 static void look_out(struct zkl_step *s)
 {
-    s->m->looks_out = true;
+    s->m->watches_contention = true;
     if (s->ev->connected && !s->m->list_out && !s->m->contended) {
         zkl_step_emit(s, ZKL_DO_LIST_ROOT);
         s->m->list_out = true;
@@ -102,7 +102,7 @@ static void look_out(struct zkl_step *s)
 
 static void stay(struct zkl_step *s)
 {
-    if (!s->m->looks_out)
+    if (!s->m->watches_contention)
         look_out(s);
     if (s->ev->idle && !s->m->watch_own) {
         s->m->watch_own = true; /* with nobody in it, it is to hear of requests to let go */
@@ -112,7 +112,7 @@ static void stay(struct zkl_step *s)
 
 static void contend(struct zkl_step *s)
 {
-    if (s->m->looks_out && !s->m->contended) {
+    if (s->m->watches_contention && !s->m->contended) {
         s->m->contended = true;
         zkl_step_emit(s, ZKL_DO_CONTENDED);
     }
@@ -185,7 +185,7 @@ void zkl_in_holding(struct zkl_step *s)
         zkl_step_emit(s, ZKL_DO_HEARTBEAT);
         if (s->m->watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
-        if (s->m->looks_out)
+        if (s->m->watches_contention)
             look_out(s); /* likewise, and who queued meanwhile may not be told */
         break;
     case ZKL_EV_UNCHECKED:

@@ -113,7 +113,7 @@ bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_q
     const struct zkl_contender_machine *m = &c->machine;
     bool looks = somebody_waits(core, local_queue, c) &&
                  local_queue->handoffs >= local_queue->handoffs_max && !m->contended &&
-                 !m->looks_out;
+                 !m->watches_contention;
     if (looks)
         stay(core, c, false);
     return looks;
@@ -124,7 +124,7 @@ static bool may_hand_on(struct zkl_local_queue *local_queue)
     const struct zkl_contender_machine *m = &local_queue->holder->machine;
     if (local_queue->handoffs < local_queue->handoffs_max)
         return true;
-    if (m->looks_out && !m->list_out && !m->contended)
+    if (m->watches_contention && !m->list_out && !m->contended)
         local_queue->handoffs = 0;
     return !m->contended;
 }
@@ -180,7 +180,7 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
     zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
     local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
     set_timer(core, local_queue);
-    if (!c->machine.looks_out || !c->machine.watch_own) {
+    if (!c->machine.watches_contention || !c->machine.watch_own) {
         zkl_local_queue_touch(core, local_queue);
         stay(core, c, true);
     }

@@ -6,7 +6,7 @@
  * - Nobody was before it but the predecessor, by the list that it waits by (pred_is_next), or the predecessor had
  *   the lock until now, so that nobody was before that one (GIVEN_BACK).
  * - Nobody can have come between since: a number before ours is never given again, but to a read node that is made
- *   under its writer's. So both nodes have to be plain mutexes' (pred_is_plain).
+ *   under its writer's. So both nodes have to be plain mutexes' (pred_is_exclusive_mutex).
  * - Our own node is there. A server tells of events in the order of what they tell. So a watch on our own node that
  *   was armed over the link that is up, and has not fired, says that it was there when the predecessor's
  *   went. But the nodes of one session go all at once when it ends, in any order: if both are this session's, the
@@ -39,7 +39,7 @@ enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl
     const struct zkl_contender_machine *m = &c->machine;
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
     bool is_first = m->pred_is_next || end == ZKL_PRED_END_GIVEN_BACK;
-    if (m->state != ZKL_WAITING || !m->pred_is_plain)
+    if (m->state != ZKL_WAITING || !m->pred_is_exclusive_mutex)
         return ZKL_PRED_PROOF_NONE;
     if (end != ZKL_PRED_END_UNSURE && is_first && zkl_watch_is_reliable(core, own))
         return ZKL_PRED_PROOF_PROVEN;

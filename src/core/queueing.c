@@ -20,7 +20,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->contended = true; /* most likely they will be back */
     s->m->before = look->before;
     s->m->pred_is_next = look->before == 1;
-    s->m->pred_is_plain = look->plain;
+    s->m->pred_is_exclusive_mutex = look->plain;
     s->m->pred_proof = ZKL_PRED_PROOF_NONE;
     zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;

@@ -101,7 +101,7 @@ void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->looks_only = false;
+    c->list_for_stat_only = false;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){
                  .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});

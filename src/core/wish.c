@@ -41,7 +41,7 @@ static void forget_node(struct zkl_step *s)
     s->m->was_first = false;
     s->m->unchecked = false;
     s->m->revoked = false;
-    s->m->looks_out = false;
+    s->m->watches_contention = false;
     s->m->contended = false;
     s->m->quota.limit = 0;
     s->m->quota.watched = false;

@@ -188,9 +188,10 @@ static void machine(const struct zkl_contender_machine *m)
     raw(m->try_only | m->try_sync << 1 | m->try_asks << 2 | m->watch_own << 3 | m->retained << 4 |
         m->create_out << 5 | m->list_out << 6 | m->stat_out << 7 | m->renew_out << 8 |
         m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 | m->suspect << 12 |
-        m->unchecked << 13 | m->revoked << 14 | m->asks << 15 | m->looks_out << 16 |
+        m->unchecked << 13 | m->revoked << 14 | m->asks << 15 | m->watches_contention << 16 |
         m->contended << 17 | m->pred_is_next << 18 | (int)m->pred_proof << 24 |
-        m->pred_is_plain << 20 | m->own_is_put_off << 21 | m->was_first << 22 | m->posted << 23);
+        m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 | m->was_first << 22 |
+        m->posted << 23);
     raw((int64_t)m->naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
@@ -245,7 +246,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         pending(&o->slots[i]);
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
-    raw(o->wants_create | o->wants_list << 1 | o->looks_only << 2 | o->follows << 3 |
+    raw(o->wants_create | o->wants_list << 1 | o->list_for_stat_only << 2 | o->follows << 3 |
         o->counts << 4 | o->quiet << 5 | (o->group != NULL) << 6 | (o->permits != NULL) << 7 |
         (o->local_queue != NULL) << 8 | (o->view != NULL) << 9 | (o->unlisted != NULL) << 10);
     own(WATCH, o->release_watch_id);

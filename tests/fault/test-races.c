@@ -162,7 +162,7 @@ static bool waits(struct zkl_client *client)
     zkl_driver_lock(client->driver);
     const struct zkl_hold *hold = client->waiting;
     bool waits = hold && hold->contender.machine.state == ZKL_WAITING &&
-                 hold->contender.machine.pred_is_plain;
+                 hold->contender.machine.pred_is_exclusive_mutex;
     zkl_driver_unlock(client->driver);
     return waits;
 }

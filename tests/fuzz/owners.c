@@ -248,7 +248,7 @@ static bool was_passed_on(const struct stream *s, const struct owner *owner)
     const struct zkl_contender_machine *m = &owner->contender.machine;
     return (s->passed_on || (owner->was_gone && is_own_node(&owner->contender, s->armed))) &&
            owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
-           m->naming.role == ZKL_ROLE_LOCK && m->pred_is_plain;
+           m->naming.role == ZKL_ROLE_LOCK && m->pred_is_exclusive_mutex;
 }
 
 /* By its own number: nobody came between, at a path that is the same one as ever. */

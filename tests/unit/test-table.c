@@ -76,7 +76,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_LIST || w->m.list_out);
     must(a->type != ZKL_DO_LIST_ROOT ||
          (w->m.list_out && (state == (permit ? ZKL_LISTING : ZKL_EXHAUSTED) ||
-                            (state == ZKL_HOLDING && w->m.looks_out && !w->m.contended))));
+                            (state == ZKL_HOLDING && w->m.watches_contention && !w->m.contended))));
     must(a->type != ZKL_DO_CONTENDED || (state == ZKL_HOLDING && w->m.contended));
     must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.quota.out));
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.quota.out && w->view.permits > 0));
@@ -190,7 +190,7 @@ static bool answer_list(struct walk *w)
     bool refused = w->ev.answer == ZKL_ANSWER_LINK || w->ev.answer == ZKL_ANSWER_NOMEM;
     if (w->m.create_out && !refused)
         return false;
-    bool rooted = w->m.state == ZKL_EXHAUSTED || w->m.quota.watched || w->m.looks_out;
+    bool rooted = w->m.state == ZKL_EXHAUSTED || w->m.quota.watched || w->m.watches_contention;
     w->ev.type = rooted ? ZKL_EV_ROOTED : ZKL_EV_LISTED;
     w->ev.czxid = 50 + fake_random(&w->prng, 200);
     if (w->ev.answer == ZKL_ANSWER_OK)
