@@ -2,7 +2,7 @@
  *
  * The answer to a transaction, dealt out to the members of the batch, each as if it had asked alone. A failure names
  * one of them, and the others ask again. The zxid, which they all share, is told by the list that went along where
- * nobody else changes the path's children, or by a look at one of the nodes. Called by answer.c, and by
+ * nobody else changes the path's children, or by a look at one of the nodes. Called by dispatch_reply.c, and by
  * group.c and permits.c for creates that will not be sent. */
 #include <assert.h>
 

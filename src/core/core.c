@@ -13,7 +13,7 @@
 #include <zklock/zklock.h>
 
 #include "unlisted_grant.h"
-#include "answer.h"
+#include "dispatch_reply.h"
 #include "batch.h"
 #include "composite.h"
 #include "due.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who waits for whose list. Called by feed.c when a contender wants a list or wants none any more, by batch.c for
- * members of one path, and by answer.c, which deals an answer out. */
+ * members of one path, and by dispatch_reply.c, which deals an answer out. */
 #include "list_coalescing.h"
 
 #include <assert.h>

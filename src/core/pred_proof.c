@@ -17,7 +17,7 @@
  * Where only the third is open, as the watch on our own node was asked for and its answer is under way, that answer
  * tells next and sooner than a list would: PENDING. Everything else is NONE, and means a list.
  *
- * Called by feed.c and answer.c, which know how a node went, and by queueing.c, which acts on it. It owns nothing. */
+ * Called by feed.c and dispatch_reply.c, which know how a node went, and by queueing.c, which acts on it. It owns nothing. */
 #include "pred_proof.h"
 
 enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch)

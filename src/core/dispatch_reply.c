@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "answer.h"
+#include "dispatch_reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What came from the server, dealt out to those whom it is about. */
-#ifndef ZKL_CORE_ANSWER_H
-#define ZKL_CORE_ANSWER_H
+#ifndef ZKL_CORE_DISPATCH_REPLY_H
+#define ZKL_CORE_DISPATCH_REPLY_H
 
 #include "core.h"
 
