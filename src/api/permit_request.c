@@ -102,18 +102,18 @@ static void told(struct zkl_permits *permits, const struct zkl_news *news)
 
 /* --- the call ----------------------------------------------------------- */
 
-static struct zkl_wish wish_of(const struct zkl_permit_request *request,
-                               const struct zkl_wait *wait)
+static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *request,
+                                               const struct zkl_wait *wait)
 {
     const struct zkl_mutex *base = &request->semaphore->base;
-    return (struct zkl_wish){.root = base->root->path,
-                             .data = zkl_permit_request_hold(request, 0)->data,
-                             .naming = base->naming,
-                             .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
-                             .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
-                             .watch_own = base->fn != NULL || base->revocable,
-                             .posted = base->posted_unlock,
-                             .lease_ns = wait->lease_ms * MS};
+    return (struct zkl_lock_request){.root = base->root->path,
+                                     .data = zkl_permit_request_hold(request, 0)->data,
+                                     .naming = base->naming,
+                                     .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
+                                     .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
+                                     .watch_own = base->fn != NULL || base->revocable,
+                                     .posted = base->posted_unlock,
+                                     .lease_ns = wait->lease_ms * MS};
 }
 
 void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait)
@@ -129,7 +129,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;
     request->permits.gate_root = request->gate->path;
-    request->permits.wish = wish_of(request, wait);
+    request->permits.lock_request = lock_request_of(request, wait);
     request->permits.members = request->members;
     request->permits.count = request->count;
     request->permits.view = &request->semaphore->view;

@@ -203,19 +203,20 @@ static void leave_wait(struct zkl_hold *hold)
         zkl_cancel_unuse(hold->client, hold->cancel);
 }
 
-static struct zkl_wish wish_of(const struct zkl_hold *hold, const struct zkl_wait *wait)
+static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
+                                               const struct zkl_wait *wait)
 {
-    return (struct zkl_wish){.root = hold->root->path,
-                             .data = hold->data,
-                             .naming = hold->mutex->naming,
-                             .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
-                             .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
-                             .watch_own = hold->fn != NULL || hold->mutex->revocable,
-                             .retained = hold->mutex->local_queue.retain_ns > 0,
-                             .posted = hold->mutex->posted_unlock,
-                             .lease_ns = wait->lease_ms * MS,
-                             .downgrade_from =
-                                 hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
+    return (struct zkl_lock_request){
+        .root = hold->root->path,
+        .data = hold->data,
+        .naming = hold->mutex->naming,
+        .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
+        .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
+        .watch_own = hold->fn != NULL || hold->mutex->revocable,
+        .retained = hold->mutex->local_queue.retain_ns > 0,
+        .posted = hold->mutex->posted_unlock,
+        .lease_ns = wait->lease_ms * MS,
+        .downgrade_from = hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
 }
 
 /* Of the path, for those who wait for everybody else there. */
@@ -235,10 +236,10 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
                              &hold->mutex->local_queue);
     hold->phase = ZKL_PHASE_WAITING;
     zkl_hold_begin(hold);
-    member->wish = wish_of(hold, &a->wait);
-    member->wish.view = &hold->root->view;
-    member->wish.unlisted = alone_at(hold);
-    member->wish.lease_ns = 0; /* it begins when all are held */
+    member->lock_request = lock_request_of(hold, &a->wait);
+    member->lock_request.view = &hold->root->view;
+    member->lock_request.unlisted = alone_at(hold);
+    member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
 static int start_group(const struct zkl_acquisition *a)
@@ -261,7 +262,7 @@ static int start_group(const struct zkl_acquisition *a)
 static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
-    struct zkl_wish wish = wish_of(hold, &a->wait);
+    struct zkl_lock_request wish = lock_request_of(hold, &a->wait);
     wish.try_asks = true;
     wish.unlisted = alone_at(hold);
     hold->phase = ZKL_PHASE_WAITING;

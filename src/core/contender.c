@@ -10,7 +10,7 @@
 #include "step.h"
 
 /* Before the grant; false: it is not. */
-static bool step_with_wish(struct zkl_step *s)
+static bool step_with_lock_request(struct zkl_step *s)
 {
     switch ((int)s->m->state) {
     case ZKL_NEW:
@@ -83,6 +83,6 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
         m->renew_out = false;
     if (event->type == ZKL_EV_LIMIT || event->type == ZKL_EV_LIMIT_SET)
         m->quota.out = false;
-    if (!step_with_wish(&s))
+    if (!step_with_lock_request(&s))
         step_from_grant_on(&s);
 }

@@ -268,10 +268,10 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now)
 }
 
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
-                      const struct zkl_wish *wish)
+                      const struct zkl_lock_request *lock_request)
 {
     enter(core, now);
-    zkl_core_start(core, contender, wish);
+    zkl_core_start(core, contender, lock_request);
     settle(core);
 }
 

@@ -387,7 +387,7 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 
 /* --- what the owner wants ----------------------------------------------- */
 
-struct zkl_wish {
+struct zkl_lock_request {
     const char *root; /* path; outlives the contender's ENDED */
     const char *data; /* of the node, text; likewise */
     struct zkl_naming naming;
@@ -409,7 +409,7 @@ struct zkl_wish {
 
 /* contender is the caller's memory, which the core uses until ZKL_NEWS_ENDED. */
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
-                      const struct zkl_wish *wish);
+                      const struct zkl_lock_request *lock_request);
 /* End the wish with this code, unless it was granted or ended before. */
 void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                    int code);

@@ -114,5 +114,5 @@ void zkl_in_exhausted(struct zkl_step *s)
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_look_at_root(s);
     else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }

@@ -366,37 +366,37 @@ static void append_contender(struct zkl_core *core, struct zkl_contender *c)
 }
 
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
-                    const struct zkl_wish *wish)
+                    const struct zkl_lock_request *lock_request)
 {
     *contender = (struct zkl_contender){.machine = {.state = ZKL_NEW,
-                                                    .try_only = wish->try_only,
-                                                    .try_sync = wish->try_sync,
-                                                    .try_asks = wish->try_asks,
-                                                    .watch_own = wish->watch_own,
-                                                    .retained = wish->retained,
-                                                    .posted = wish->posted,
-                                                    .naming = wish->naming,
-                                                    .lease_ns = wish->lease_ns,
-                                                    .quota = wish->quota,
-                                                    .root = wish->root,
-                                                    .root_length = strlen(wish->root)},
-                                        .data = wish->data,
-                                        .view = wish->view,
-                                        .unlisted = wish->unlisted,
-                                        .group = wish->group,
-                                        .permits = wish->permits,
-                                        .local_queue = wish->local_queue};
+                                                    .try_only = lock_request->try_only,
+                                                    .try_sync = lock_request->try_sync,
+                                                    .try_asks = lock_request->try_asks,
+                                                    .watch_own = lock_request->watch_own,
+                                                    .retained = lock_request->retained,
+                                                    .posted = lock_request->posted,
+                                                    .naming = lock_request->naming,
+                                                    .lease_ns = lock_request->lease_ns,
+                                                    .quota = lock_request->quota,
+                                                    .root = lock_request->root,
+                                                    .root_length = strlen(lock_request->root)},
+                                        .data = lock_request->data,
+                                        .view = lock_request->view,
+                                        .unlisted = lock_request->unlisted,
+                                        .group = lock_request->group,
+                                        .permits = lock_request->permits,
+                                        .local_queue = lock_request->local_queue};
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;
-    if (wish->downgrade_from) {
-        const struct zkl_contender_machine *writer = &wish->downgrade_from->machine;
+    if (lock_request->downgrade_from) {
+        const struct zkl_contender_machine *writer = &lock_request->downgrade_from->machine;
         zkl_text_copy(contender->machine.downgrade_from, sizeof contender->machine.downgrade_from,
                       writer->node);
         contender->machine.downgrade_from_czxid = writer->czxid;
     }
-    if (wish->batch)
-        zkl_batch_attach(wish->batch, contender);
+    if (lock_request->batch)
+        zkl_batch_attach(lock_request->batch, contender);
     append_contender(core, contender);
     zkl_core_feed_type(core, contender, ZKL_EV_START);
     if (core->session.state == ZKL_SESSION_FAILED)

@@ -21,7 +21,8 @@ void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct z
  * of something else, or will be. */
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);
 /* Its first step. */
-void zkl_core_start(struct zkl_core *core, struct zkl_contender *c, const struct zkl_wish *wish);
+void zkl_core_start(struct zkl_core *core, struct zkl_contender *c,
+                    const struct zkl_lock_request *lock_request);
 
 /* Tell of a decision, at the present time. */
 static inline void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)

@@ -91,9 +91,9 @@ static void start_from(struct zkl_core *core, struct zkl_group *group, size_t fi
 {
     for (size_t i = first; i < group->count && group->code == 0; i++) {
         struct zkl_group_member *member = &group->members[i];
-        member->wish.group = group;
-        member->wish.batch = group->batch;
-        zkl_core_start(core, member->contender, &member->wish);
+        member->lock_request.group = group;
+        member->lock_request.batch = group->batch;
+        zkl_core_start(core, member->contender, &member->lock_request);
     }
 }
 

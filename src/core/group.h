@@ -19,7 +19,7 @@ enum zkl_group_state {
 
 struct zkl_group_member {
     struct zkl_contender *contender; /* its group is set between its start and its ENDED */
-    struct zkl_wish wish;
+    struct zkl_lock_request lock_request;
     bool backs_out;
 };
 

@@ -53,9 +53,9 @@ static void queue(struct zkl_core *core, struct zkl_local_queue *local_queue,
     local_queue->asking++;
     if (local_queue->state == ZKL_LOCAL_QUEUE_FREE)
         zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_ASKING, "queues");
-    local_waiter->wish.local_queue = local_queue;
+    local_waiter->lock_request.local_queue = local_queue;
     local_queue->asks(local_queue, local_waiter);
-    zkl_core_start(core, local_waiter->contender, &local_waiter->wish);
+    zkl_core_start(core, local_waiter->contender, &local_waiter->lock_request);
 }
 
 bool zkl_local_queue_is_fresh(const struct zkl_core *core)
@@ -71,7 +71,8 @@ enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
     local_waiter->given = zkl_local_queue_take(core, local_queue);
     if (local_waiter->given)
         return ZKL_LOCAL_QUEUE_GIVEN;
-    if (local_waiter->wish.try_only && (shared || local_queue->state == ZKL_LOCAL_QUEUE_TAKEN))
+    if (local_waiter->lock_request.try_only &&
+        (shared || local_queue->state == ZKL_LOCAL_QUEUE_TAKEN))
         return ZKL_LOCAL_QUEUE_BUSY;
     if (shared) {
         local_waiter->waits = true;

@@ -20,7 +20,7 @@ enum zkl_local_queue_state {
  * answered. */
 struct zkl_local_waiter {
     struct zkl_contender *contender; /* to queue with, if it is not handed another one */
-    struct zkl_wish wish;
+    struct zkl_lock_request lock_request;
 
     /* The core's. */
     struct zkl_contender *given; /* somebody else's, which is its own from here on; or NULL */

@@ -213,5 +213,5 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         to_listing(s, "listed");
         on_listed(s);
     } else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }

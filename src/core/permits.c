@@ -74,14 +74,14 @@ static void leave_all(struct zkl_core *core, struct zkl_permits *p)
 
 static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
 {
-    p->wish.permits = p;
-    p->wish.quota = (struct zkl_quota){
+    p->lock_request.permits = p;
+    p->lock_request.quota = (struct zkl_quota){
         .view = p->view, .want = (int)p->count, .looked = p->state == ZKL_PERMITS_TAKING};
     /* The time of a lease counts from the grant of all. */
-    struct zkl_wish wish = p->wish;
-    wish.lease_ns = 0;
-    wish.batch = p->batch;
-    zkl_core_start(core, p->members[i], &wish);
+    struct zkl_lock_request lock_request = p->lock_request;
+    lock_request.lease_ns = 0;
+    lock_request.batch = p->batch;
+    zkl_core_start(core, p->members[i], &lock_request);
 }
 
 /* --- one question for all ------------------------------------------------ */
@@ -108,9 +108,10 @@ static void look(struct zkl_core *core, struct zkl_permits *p)
 
 static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
 {
-    struct zkl_wish wish = {.root = p->gate_root, .data = p->wish.data, .permits = p};
+    struct zkl_lock_request lock_request = {
+        .root = p->gate_root, .data = p->lock_request.data, .permits = p};
     zkl_permits_move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
-    zkl_core_start(core, &p->gate, &wish);
+    zkl_core_start(core, &p->gate, &lock_request);
 }
 
 static void take(struct zkl_core *core, struct zkl_permits *p)
@@ -146,8 +147,8 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
     zkl_permits_move(core, p, ZKL_PERMITS_GRANTED, "all are there");
     for (size_t i = 0; i < p->count; i++) {
         p->members[i]->permits = NULL;
-        if (p->wish.lease_ns > 0)
-            (void)zkl_timers_begin_lease(core, p->members[i], p->wish.lease_ns);
+        if (p->lock_request.lease_ns > 0)
+            (void)zkl_timers_begin_lease(core, p->members[i], p->lock_request.lease_ns);
     }
     drop_batch(core, p);
     leave(core, p, &p->gate); /* its answer concerns nobody */
@@ -205,7 +206,7 @@ void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
 void zkl_permits_begin(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_fail(p, 0, 0, NULL);
-    if (p->wish.try_only)
+    if (p->lock_request.try_only)
         look(core, p);
     else
         enter_gate(core, p);

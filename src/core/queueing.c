@@ -277,7 +277,7 @@ void zkl_in_queueing(struct zkl_step *s)
     else if (s->ev->type == ZKL_EV_LISTED)
         on_listed(s);
     else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }
 
 static void on_found(struct zkl_step *s, const char *name)
@@ -332,7 +332,7 @@ void zkl_in_recovering(struct zkl_step *s)
         s->m->on_server = false; /* no answer: look again with the link */
         s->m->maybe_on_server = true;
     } else {
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
     }
 }
 
@@ -347,7 +347,7 @@ void zkl_in_listing(struct zkl_step *s)
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");
     else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }
 
 static void stop_putting_off(struct zkl_step *s)
@@ -394,7 +394,7 @@ void zkl_in_waiting(struct zkl_step *s)
     else if (ev->type == ZKL_EV_WAITED)
         stop_putting_off(s);
     else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }
 
 void zkl_in_confirming(struct zkl_step *s)
@@ -410,5 +410,5 @@ void zkl_in_confirming(struct zkl_step *s)
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");
     else
-        zkl_step_common_wish(s);
+        zkl_step_common_lock_request(s);
 }

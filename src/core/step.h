@@ -61,7 +61,7 @@ void zkl_in_holding(struct zkl_step *s);
 void zkl_in_losthold(struct zkl_step *s);
 void zkl_in_releasing(struct zkl_step *s);
 
-/* --- wish.c ------------------------------------------------------------- */
+/* --- lock_request.c ------------------------------------------------------------- */
 
 /* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed unseen. */
 void zkl_step_get_limit(struct zkl_step *s);
@@ -84,7 +84,7 @@ void zkl_step_list_again(struct zkl_step *s, const char *why);
 /* A list was asked for, and none came. */
 void zkl_step_on_unlisted(struct zkl_step *s);
 /* What every state with a wish for the lock does with an event that it does not treat itself. */
-void zkl_step_common_wish(struct zkl_step *s);
+void zkl_step_common_lock_request(struct zkl_step *s);
 
 /* --- permit_limit.c ----------------------------------------------------- */
 

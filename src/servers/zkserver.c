@@ -20,12 +20,12 @@
 #define PROBE_MS 500
 #define NAP_MS 10
 
-enum node_wish { WISH_OFF, WISH_RUNNING, WISH_PAUSED };
+enum node_lock_request { WISH_OFF, WISH_RUNNING, WISH_PAUSED };
 
 struct zks {
     struct keeper *keeper;
     struct zkc_plan plan;
-    enum node_wish wish[ZKS_NODES_MAX];
+    enum node_lock_request wish[ZKS_NODES_MAX];
     pid_t owner;
 };
 

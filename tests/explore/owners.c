@@ -228,13 +228,13 @@ static struct place *free_place(struct client *c)
     wrong("no place is free");
 }
 
-static void turn_start(struct owner *o, const struct zkl_wish *wish)
+static void turn_start(struct owner *o, const struct zkl_lock_request *wish)
 {
     struct client *c = o->client;
     o->place = free_place(c);
     o->place->owner = o;
-    o->turn = (struct zkl_local_waiter){.contender = &o->place->contender, .wish = *wish};
-    o->turn.wish.retained = c->turns.retain_ns > 0;
+    o->turn = (struct zkl_local_waiter){.contender = &o->place->contender, .lock_request = *wish};
+    o->turn.lock_request.retained = c->turns.retain_ns > 0;
     o->tickets = ++c->tickets;
     o->phase = WAITING;
     enum zkl_local_queue_answer answer =
@@ -311,7 +311,7 @@ static void permits_told(struct zkl_permits *permits, const struct zkl_news *new
     }
 }
 
-static void permits_start(struct owner *o, const struct zkl_wish *wish)
+static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
 {
     struct client *c = o->client;
     o->phase = WAITING;
@@ -323,13 +323,13 @@ static void permits_start(struct owner *o, const struct zkl_wish *wish)
     }
     c->view.permits = c->world->bounds->scenario->permits;
     *o->permits = (struct zkl_permits){.gate_root = GATE,
-                                       .wish = *wish,
+                                       .lock_request = *wish,
                                        .members = o->members,
                                        .count = (size_t)o->part->count,
                                        .view = &c->view,
                                        .told = permits_told};
-    o->permits->wish.root = root_paths[LEASES];
-    o->permits->wish.naming.role = ZKL_ROLE_PERMIT;
+    o->permits->lock_request.root = root_paths[LEASES];
+    o->permits->lock_request.naming.role = ZKL_ROLE_PERMIT;
     zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
 }
 
@@ -360,16 +360,17 @@ int owner_permits_out(const struct owner *o)
 
 /* --- several at once ------------------------------------------------------ */
 
-static void multi_start(struct owner *o, const struct zkl_wish *wish)
+static void multi_start(struct owner *o, const struct zkl_lock_request *wish)
 {
     struct client *c = o->client;
     c->group = (struct zkl_group){.members = c->members, .count = (size_t)o->part->count};
     for (int i = 0; i < o->part->count; i++) {
         struct place *place = &o->place[i];
         place_begin(place, o);
-        c->members[i] = (struct zkl_group_member){.contender = &place->contender, .wish = *wish};
-        c->members[i].wish.root = root_paths[place->root];
-        c->members[i].wish.view = &c->views[place->root];
+        c->members[i] =
+            (struct zkl_group_member){.contender = &place->contender, .lock_request = *wish};
+        c->members[i].lock_request.root = root_paths[place->root];
+        c->members[i].lock_request.view = &c->views[place->root];
         c->views[place->root].calm = true; /* a hint, which may be wrong */
     }
     o->phase = WAITING;
@@ -442,16 +443,16 @@ void owner_start(struct owner *o)
     const struct part *part = o->part;
     struct client *c = o->client;
     struct world *w = c->world;
-    struct zkl_wish wish = {.root = root_paths[part->root],
-                            .data = "owner",
-                            .naming.role = part->role,
-                            .try_only = part->try_only,
-                            .try_sync = part->try_sync,
-                            .try_asks = w->bounds->scenario->retain_ms > 0,
-                            .posted = part->posted,
-                            .watch_own = part->watch_own,
-                            .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-                            .unlisted = part->alone ? &c->alone[part->root] : NULL};
+    struct zkl_lock_request wish = {.root = root_paths[part->root],
+                                    .data = "owner",
+                                    .naming.role = part->role,
+                                    .try_only = part->try_only,
+                                    .try_sync = part->try_sync,
+                                    .try_asks = w->bounds->scenario->retain_ms > 0,
+                                    .posted = part->posted,
+                                    .watch_own = part->watch_own,
+                                    .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
+                                    .unlisted = part->alone ? &c->alone[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:

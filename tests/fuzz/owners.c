@@ -299,23 +299,23 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
     return NULL;
 }
 
-static struct zkl_wish take_wish(struct stream *s, const char *root)
+static struct zkl_lock_request take_wish(struct stream *s, const char *root)
 {
     unsigned how = fuzz_byte(&s->in);
-    return (struct zkl_wish){.root = root,
-                             .data = "owner",
-                             .naming = take_naming(&s->in),
-                             .try_only = (how & 3) == 3,
-                             .try_sync = how & 4,
-                             .watch_own = how & 8,
-                             .posted = how & 16,
-                             .lease_ns = (how & 48) == 48 ? (1 + how / 64) * 400 * MS : 0};
+    return (struct zkl_lock_request){.root = root,
+                                     .data = "owner",
+                                     .naming = take_naming(&s->in),
+                                     .try_only = (how & 3) == 3,
+                                     .try_sync = how & 4,
+                                     .watch_own = how & 8,
+                                     .posted = how & 16,
+                                     .lease_ns = (how & 48) == 48 ? (1 + how / 64) * 400 * MS : 0};
 }
 
 static void acquire(struct stream *s, struct owner *owner)
 {
     unsigned root = fuzz_below(&s->in, ALONE);
-    struct zkl_wish wish = take_wish(s, roots[root]);
+    struct zkl_lock_request wish = take_wish(s, roots[root]);
     *owner = (struct owner){.phase = WAITING};
     if (wish.naming.role == ZKL_ROLE_LOCK && wish.naming.names != ZKL_NAMES_NAMED) {
         owner->alone = true;
@@ -386,9 +386,9 @@ static void acquire_group(struct stream *s)
         struct owner *owner = group_owner(s, i);
         *owner = (struct owner){.phase = WAITING, .stopped = true};
         s->members[i] = (struct zkl_group_member){.contender = &owner->contender,
-                                                  .wish = take_wish(s, roots[i])};
-        s->members[i].wish.lease_ns = 0; /* it counts from the grant of all */
-        s->members[i].wish.try_only = s->members[0].wish.try_only;
+                                                  .lock_request = take_wish(s, roots[i])};
+        s->members[i].lock_request.lease_ns = 0; /* it counts from the grant of all */
+        s->members[i].lock_request.try_only = s->members[0].lock_request.try_only;
     }
     if (zkl_group_acquire(&s->core, s->now, &s->group) == 0)
         return;
@@ -437,12 +437,12 @@ static void acquire_permits(struct stream *s, struct ask *ask)
     for (size_t i = 0; i < MEMBERS; i++)
         ask->members[i] = &ask->owners[i].contender;
     ask->permits = (struct zkl_permits){.gate_root = GATE,
-                                        .wish = take_wish(s, LEASES),
+                                        .lock_request = take_wish(s, LEASES),
                                         .members = ask->members,
                                         .count = 1 + fuzz_below(&s->in, MEMBERS),
                                         .view = &s->view,
                                         .told = told};
-    ask->permits.wish.naming = (struct zkl_naming){.role = ZKL_ROLE_PERMIT};
+    ask->permits.lock_request.naming = (struct zkl_naming){.role = ZKL_ROLE_PERMIT};
     for (size_t i = 0; i < MEMBERS; i++)
         ask->owners[i] = (struct owner){.phase = IDLE};
     zkl_permits_acquire(&s->core, s->now, &ask->permits);

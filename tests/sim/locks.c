@@ -135,7 +135,7 @@ static bool is_busy(const struct app *writer)
     return false;
 }
 
-static void choose_role(struct app *app, struct zkl_wish *wish)
+static void choose_role(struct app *app, struct zkl_lock_request *wish)
 {
     struct world *w = app->proc->world;
     if (app->root != RW_ROOT)
@@ -175,7 +175,7 @@ static void start(struct app *app)
 {
     struct proc *p = app->proc;
     struct world *w = p->world;
-    struct zkl_wish wish = {.data = "owner"};
+    struct zkl_lock_request wish = {.data = "owner"};
     *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
     app->root = choose_root(p);
     app->try_only = wish.try_only = chance(w, 5);

@@ -70,7 +70,7 @@ static void on_failed(struct ask *ask, int code)
     w->tally->failures[-code]++;
     bool ends_try = code == ZKL_EBUSY || code == ZKL_EUNPROVED;
     bool right =
-        code == ask->stop_code || (ends_try && ask->permits.wish.try_only) ||
+        code == ask->stop_code || (ends_try && ask->permits.lock_request.try_only) ||
         (code == ZKL_ENOMEM && w->out_of_memory) || (code == ZKL_ESYSTEM && w->few_watches) ||
         (code == ZKL_ECLOSED && ask->proc->closed) || (code == ZKL_EAUTH && ask->proc->refused) ||
         (code == ZKL_EACCES && may_be_denied(w)) || may_be_refused(w, code) ||
@@ -136,21 +136,22 @@ static void start(struct ask *ask)
     ask->permits.count = count;
     ask->permits.view = &p->view;
     ask->permits.told = told;
-    ask->permits.wish = (struct zkl_wish){.root = LEASES,
-                                          .data = "owner",
-                                          .naming.role = ZKL_ROLE_PERMIT,
-                                          .try_only = chance(w, 5),
-                                          .try_sync = chance(w, 2),
-                                          .watch_own = chance(w, 3),
-                                          .posted = chance(w, 4),
-                                          .lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0};
-    if (ask->permits.wish.try_only)
+    ask->permits.lock_request =
+        (struct zkl_lock_request){.root = LEASES,
+                                  .data = "owner",
+                                  .naming.role = ZKL_ROLE_PERMIT,
+                                  .try_only = chance(w, 5),
+                                  .try_sync = chance(w, 2),
+                                  .watch_own = chance(w, 3),
+                                  .posted = chance(w, 4),
+                                  .lease_ns = chance(w, 6) ? (1 + rnd(w, 100)) * MS : 0};
+    if (ask->permits.lock_request.try_only)
         ask->stop_code = ZKL_EBUSY;
     if (count > 1)
         happened(w, SIM_SEVERAL_PERMITS);
     ask->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 600) : INT64_MAX;
     say("[%6lld] %d acquires %zu permits%s", (long long)w->fake.now_ms, name_of(p), count,
-        ask->permits.wish.try_only ? " (try)" : "");
+        ask->permits.lock_request.try_only ? " (try)" : "");
     zkl_permits_acquire(core_of(p), now_of(p), &ask->permits);
 }
 

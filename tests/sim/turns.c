@@ -46,7 +46,7 @@ static void asks(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
                                  .phase = WAITING,
                                  .root = guest->proc->world->turns_root,
                                  .in_core = true,
-                                 .try_only = turn->wish.try_only,
+                                 .try_only = turn->lock_request.try_only,
                                  .guest = guest,
                                  .until_ms = INT64_MAX};
 }
@@ -138,22 +138,23 @@ static void start(struct guest *guest)
     if (!guest->place)
         return;
     guest->turn = (struct zkl_local_waiter){.contender = &guest->place->contender};
-    guest->turn.wish = (struct zkl_wish){.root = root_paths[w->turns_root],
-                                         .data = "owner",
-                                         .unlisted = &p->alone[w->turns_root],
-                                         .try_only = chance(w, 6),
-                                         .try_asks = chance(w, 2),
-                                         .watch_own = chance(w, 4),
-                                         .posted = chance(w, 4),
-                                         .retained = p->turns.retain_ns > 0,
-                                         .lease_ns = chance(w, 8) ? (1 + rnd(w, 100)) * MS : 0};
+    guest->turn.lock_request =
+        (struct zkl_lock_request){.root = root_paths[w->turns_root],
+                                  .data = "owner",
+                                  .unlisted = &p->alone[w->turns_root],
+                                  .try_only = chance(w, 6),
+                                  .try_asks = chance(w, 2),
+                                  .watch_own = chance(w, 4),
+                                  .posted = chance(w, 4),
+                                  .retained = p->turns.retain_ns > 0,
+                                  .lease_ns = chance(w, 8) ? (1 + rnd(w, 100)) * MS : 0};
     bool ahead = chance(w, 10);
     guest->ticket = ++p->tickets * (ahead ? -1 : 1);
     guest->phase = WAITING;
     guest->stop_code = 0;
     guest->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
     say("[%6lld] %d guest %d joins%s", (long long)w->fake.now_ms, name_of(p),
-        (int)(guest - p->guests), guest->turn.wish.try_only ? " (try)" : "");
+        (int)(guest - p->guests), guest->turn.lock_request.try_only ? " (try)" : "");
     enum zkl_local_queue_answer answer =
         zkl_local_queue_join(core_of(p), now_of(p), &p->turns, &guest->turn, ahead);
     if (answer == ZKL_LOCAL_QUEUE_BUSY)
@@ -165,7 +166,7 @@ static void start(struct guest *guest)
 static void stop(struct guest *guest)
 {
     struct proc *p = guest->proc;
-    guest->stop_code = guest->turn.wish.try_only ? ZKL_EBUSY : ZKL_ETIMEDOUT;
+    guest->stop_code = guest->turn.lock_request.try_only ? ZKL_EBUSY : ZKL_ETIMEDOUT;
     say("[%6lld] %d guest %d gives up", (long long)p->world->fake.now_ms, name_of(p),
         (int)(guest - p->guests));
     if (guest->turn.waits) {
@@ -181,10 +182,10 @@ static void stop(struct guest *guest)
 static void begin(struct guest *guest)
 {
     struct proc *p = guest->proc;
-    int64_t lease_ns = guest->turn.wish.lease_ns;
+    int64_t lease_ns = guest->turn.lock_request.lease_ns;
     if (guest->turn.given && lease_ns > 0)
         (void)zkl_core_renew(core_of(p), now_of(p), &guest->place->contender, lease_ns);
-    guest->turn.wish.lease_ns = 0;
+    guest->turn.lock_request.lease_ns = 0;
     guest->until_ms = p->world->fake.now_ms + rnd(p->world, 60);
 }
 
@@ -239,7 +240,7 @@ static void run(struct guest *guest)
     bool due = guest->until_ms <= w->fake.now_ms;
     if (guest->phase == WAITING && (due || (w->calm && guest->until_ms != INT64_MAX)))
         stop(guest);
-    else if (guest->phase == GRANTED && guest->turn.wish.lease_ns > 0)
+    else if (guest->phase == GRANTED && guest->turn.lock_request.lease_ns > 0)
         begin(guest);
     else if (guest->phase == GRANTED && (due || w->calm))
         unlock(guest);

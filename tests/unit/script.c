@@ -289,7 +289,7 @@ void script_free(struct script *s)
 
 /* --- the owner ------------------------------------------------------------ */
 
-static void acquire(struct script *s, struct zkl_wish wish)
+static void acquire(struct script *s, struct zkl_lock_request wish)
 {
     size_t index = (size_t)s->core.last_number;
     assert_true(index < SCRIPT_CONTENDERS);
@@ -300,27 +300,27 @@ static void acquire(struct script *s, struct zkl_wish wish)
 
 void script_lock(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_wish){.root = root});
+    acquire(s, (struct zkl_lock_request){.root = root});
 }
 
 void script_lock_alone(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_wish){.root = root, .unlisted = &s->alone});
+    acquire(s, (struct zkl_lock_request){.root = root, .unlisted = &s->alone});
 }
 
 void script_try(struct script *s, const char *root, bool sync)
 {
-    acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_sync = sync});
+    acquire(s, (struct zkl_lock_request){.root = root, .try_only = true, .try_sync = sync});
 }
 
 void script_try_asking(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_wish){.root = root, .try_only = true, .try_asks = true});
+    acquire(s, (struct zkl_lock_request){.root = root, .try_only = true, .try_asks = true});
 }
 
 void script_lock_watched(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_wish){.root = root, .watch_own = true});
+    acquire(s, (struct zkl_lock_request){.root = root, .watch_own = true});
 }
 
 struct zkl_contender *script_contender(struct script *s, int number)

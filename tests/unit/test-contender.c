@@ -672,7 +672,7 @@ static void a_canceled_waiter_removes_node_and_watch(void **state)
 
 /* Goal: a wish can be ended in every other state too, at once and without a trace. Method:
  * parked, looking, making, listing. */
-static void a_wish_can_be_ended_in_every_state(void **state)
+static void a_lock_request_can_be_ended_in_every_state(void **state)
 {
     struct script *s = script_new();
     (void)state;
@@ -862,7 +862,7 @@ int main(void)
         cmocka_unit_test(a_timeout_with_unknown_outcome_may_find_nothing),
         cmocka_unit_test(a_list_over_the_next_link_does_not_prove_the_node_missing),
         cmocka_unit_test(a_canceled_waiter_removes_node_and_watch),
-        cmocka_unit_test(a_wish_can_be_ended_in_every_state),
+        cmocka_unit_test(a_lock_request_can_be_ended_in_every_state),
         cmocka_unit_test(a_waiter_whose_node_was_deleted_queues_again),
         cmocka_unit_test(a_waiter_hears_of_its_deletion_without_a_link),
         cmocka_unit_test(a_waiter_lists_again_after_each_link),

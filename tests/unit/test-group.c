@@ -23,11 +23,12 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
     static const char *const roots[MEMBERS] = {"/a", "/b", "/c"};
     group = (struct zkl_group){.count = count, .members = members};
     for (size_t i = 0; i < count; i++) {
-        members[i] = (struct zkl_group_member){.contender = &s->contenders[i],
-                                               .wish = {.root = roots[i],
-                                                        .data = "us",
-                                                        .view = views ? &views[i] : NULL,
-                                                        .unlisted = alone ? &alone[i] : NULL}};
+        members[i] =
+            (struct zkl_group_member){.contender = &s->contenders[i],
+                                      .lock_request = {.root = roots[i],
+                                                       .data = "us",
+                                                       .view = views ? &views[i] : NULL,
+                                                       .unlisted = alone ? &alone[i] : NULL}};
         s->live[i] = true;
     }
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
@@ -363,11 +364,11 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     (void)state;
     group = (struct zkl_group){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
-        members[i].wish =
-            (struct zkl_wish){.root = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
+        members[i].lock_request = (struct zkl_lock_request){
+            .root = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
         s->live[i] = true;
     }
-    members[1].wish.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
+    members[1].lock_request.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
     assert_int_equal(zkl_group_acquire(&s->core, s->core.now, &group), 0);
     name_two(s, names, "0000000003", "0000000004");
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});

@@ -63,7 +63,7 @@ static void a_long_name_is_watched(void **state)
 }
 
 /* Goal: no memory for its path ends the wish. */
-static void no_memory_for_a_long_name_ends_the_wish(void **state)
+static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
 {
     struct script *s = script_connected();
     (void)state;
@@ -77,7 +77,7 @@ static void no_memory_for_a_long_name_ends_the_wish(void **state)
 }
 
 /* Goal: no memory for the watch on an exhausted root ends the wish, with its reason. */
-static void no_memory_for_the_root_s_watch_ends_the_wish(void **state)
+static void no_memory_for_the_root_s_watch_ends_the_lock_request(void **state)
 {
     struct script *s = script_connected();
     (void)state;
@@ -97,8 +97,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_name_is_watched),
-        cmocka_unit_test(no_memory_for_a_long_name_ends_the_wish),
-        cmocka_unit_test(no_memory_for_the_root_s_watch_ends_the_wish),
+        cmocka_unit_test(no_memory_for_a_long_name_ends_the_lock_request),
+        cmocka_unit_test(no_memory_for_the_root_s_watch_ends_the_lock_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,13 +37,13 @@ static void begin_some(struct script *s, int number, size_t count)
     }
     permits = (struct zkl_permits){
         .gate_root = "/s/locks",
-        .wish = {.root = "/s/leases", .data = "us", .naming.role = ZKL_ROLE_PERMIT},
+        .lock_request = {.root = "/s/leases", .data = "us", .naming.role = ZKL_ROLE_PERMIT},
         .members = members,
         .count = count,
         .view = &view,
         .told = told};
-    permits.wish.lease_ns = lease_ns;
-    permits.wish.try_only = trying;
+    permits.lock_request.lease_ns = lease_ns;
+    permits.lock_request.try_only = trying;
     zkl_permits_acquire(&s->core, now, &permits);
 }
 

@@ -65,7 +65,7 @@ static enum zkl_local_queue_answer ask(int owner, bool try_only, bool ahead)
 {
     owners[owner] = (struct zkl_local_waiter){
         .contender = &s->contenders[owner - 1],
-        .wish = {.root = "/r", .data = "owner", .try_only = try_only, .retained = true}};
+        .lock_request = {.root = "/r", .data = "owner", .try_only = try_only, .retained = true}};
     return zkl_local_queue_join(&s->core, now(), &turns, &owners[owner], ahead);
 }
 

@@ -196,7 +196,7 @@ void zkl_step_on_unlisted(struct zkl_step *s)
 
 /* --- whatever else happens ------------------------------------------------ */
 
-void zkl_step_common_wish(struct zkl_step *s)
+void zkl_step_common_lock_request(struct zkl_step *s)
 {
     switch ((int)s->ev->type) {
     case ZKL_EV_STOP:
