@@ -195,7 +195,7 @@ static int start_driver(struct zkl_client *client, const struct zkl_client_optio
         .auth_credential = credential,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .first_read = o->connect_timeout_ms > 0,
-        .news = zkl_hold_news,
+        .notification = zkl_hold_notification,
         .session = on_session,
         .log = zkl_log_is_on(&client->log) ? zkl_log_trace : NULL,
         .resolved = zkl_log_is_on(&client->log) ? zkl_log_resolver : NULL,

@@ -269,55 +269,57 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
 
 /* --- news --------------------------------------------------------------- */
 
-static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase, const struct zkl_news *news)
+static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase,
+                     const struct zkl_notification *notification)
 {
     /* What is given back because the call fails says nothing: the call says why it fails. */
     bool backed_out = phase == ZKL_PHASE_RELEASED && !hold->returned;
     hold->phase = phase;
     if (!backed_out) {
-        hold->code = news->code;
-        hold->number = news->number;
-        zkl_text_copy(hold->detail, sizeof hold->detail, news->detail);
+        hold->code = notification->code;
+        hold->number = notification->number;
+        zkl_text_copy(hold->detail, sizeof hold->detail, notification->detail);
     }
     zkl_hold_wake(hold);
 }
 
-static void on_state(struct zkl_hold *hold, const struct zkl_news *news)
+static void on_state(struct zkl_hold *hold, const struct zkl_notification *notification)
 {
-    if (news->state == ZKL_REVOKED)
+    if (notification->state == ZKL_REVOKED)
         atomic_store(&hold->revoked, true);
-    if (news->state == ZKL_LOST) {
+    if (notification->state == ZKL_LOST) {
         if (atomic_exchange(&hold->lost, true))
             return; /* told before */
     }
     note_unchecked(hold);
-    post_state(hold, news->state, news->reason);
+    post_state(hold, notification->state, notification->reason);
     zkl_hold_wake(hold); /* a call that waits for the window, if any */
 }
 
-void zkl_hold_news(void *client, struct zkl_contender *contender, const struct zkl_news *news)
+void zkl_hold_notification(void *client, struct zkl_contender *contender,
+                           const struct zkl_notification *notification)
 {
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)client;
     if (zkl_log_is_on(&hold->client->log))
-        zkl_log_news(hold, news);
-    switch (news->type) {
-    case ZKL_NEWS_GRANTED:
+        zkl_log_notification(hold, notification);
+    switch (notification->type) {
+    case ZKL_NOTIFY_GRANTED:
         hold->token = (uint64_t)contender->machine.czxid;
         memcpy(hold->node, contender->machine.node, sizeof hold->node);
         atomic_store(&hold->lease_end_boot, contender->machine.lease_end_boot);
-        end_wait(hold, ZKL_PHASE_GRANTED, news);
+        end_wait(hold, ZKL_PHASE_GRANTED, notification);
         break;
-    case ZKL_NEWS_FAILED:
-        end_wait(hold, ZKL_PHASE_FAILED, news);
+    case ZKL_NOTIFY_FAILED:
+        end_wait(hold, ZKL_PHASE_FAILED, notification);
         break;
-    case ZKL_NEWS_RELEASED:
-        end_wait(hold, ZKL_PHASE_RELEASED, news);
+    case ZKL_NOTIFY_RELEASED:
+        end_wait(hold, ZKL_PHASE_RELEASED, notification);
         break;
-    case ZKL_NEWS_STATE:
-        on_state(hold, news);
+    case ZKL_NOTIFY_STATE:
+        on_state(hold, notification);
         break;
-    case ZKL_NEWS_ENDED:
+    case ZKL_NOTIFY_ENDED:
         hold->ended = true;
         zkl_hold_put(hold); /* the core's reference */
         break;

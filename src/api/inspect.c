@@ -303,7 +303,7 @@ static const char *take_number(const char *at, int64_t *number)
 }
 
 /* "host pid thread". */
-static bool tell_owner(struct inspection *all, struct zkl_entry *e)
+static bool notify_owner(struct inspection *all, struct zkl_entry *e)
 {
     size_t length = strcspn(e->owner, " ");
     int64_t pid, thread;
@@ -327,7 +327,7 @@ static bool tell_data(struct inspection *all, struct zkl_entry *e,
                    zkl_text_is_printable(q->data, q->data_size);
     if (is_text && !e->revoke_requested)
         e->owner = keep_text(all, q->data, q->data_size, "", "");
-    return e->owner && tell_owner(all, e);
+    return e->owner && notify_owner(all, e);
 }
 
 static bool tell(struct inspection *all, const struct zkl_listed *listed, bool denied,

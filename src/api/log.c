@@ -141,17 +141,18 @@ static struct zkl_log_event hold_event(const struct zkl_hold *hold, enum zkl_log
     return event;
 }
 
-void zkl_log_news(const struct zkl_hold *hold, const struct zkl_news *news)
+void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification)
 {
-    static const enum zkl_log_kind kinds[] = {[ZKL_NEWS_GRANTED] = ZKL_LOG_GRANTED,
-                                              [ZKL_NEWS_FAILED] = ZKL_LOG_FAILED,
-                                              [ZKL_NEWS_RELEASED] = ZKL_LOG_RELEASED};
-    if (news->type == ZKL_NEWS_STATE || news->type == ZKL_NEWS_ENDED)
+    static const enum zkl_log_kind kinds[] = {[ZKL_NOTIFY_GRANTED] = ZKL_LOG_GRANTED,
+                                              [ZKL_NOTIFY_FAILED] = ZKL_LOG_FAILED,
+                                              [ZKL_NOTIFY_RELEASED] = ZKL_LOG_RELEASED};
+    if (notification->type == ZKL_NOTIFY_STATE || notification->type == ZKL_NOTIFY_ENDED)
         return; /* a state is told with the caller's eyes, below */
-    struct zkl_log_event event = hold_event(hold, kinds[news->type], level_of_code(news->code));
-    event.code = news->code;
-    event.why = zkl_strerror(news->code);
-    if (news->type == ZKL_NEWS_GRANTED)
+    struct zkl_log_event event =
+        hold_event(hold, kinds[notification->type], level_of_code(notification->code));
+    event.code = notification->code;
+    event.why = zkl_strerror(notification->code);
+    if (notification->type == ZKL_NOTIFY_GRANTED)
         event.token = (uint64_t)hold->contender.machine.czxid;
     enqueue(hold->client, event, NULL);
 }

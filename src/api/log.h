@@ -40,7 +40,7 @@ void zkl_log_trace(void *client, const struct zkl_trace *trace);
 /* A driver's resolved callback. */
 void zkl_log_resolver(void *client, const char *host, const char *why);
 /* What the core told a hold, but for its state. */
-void zkl_log_news(const struct zkl_hold *hold, const struct zkl_news *news);
+void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification);
 void zkl_log_state(const struct zkl_hold *hold, int state, int reason);
 
 #endif

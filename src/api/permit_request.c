@@ -81,10 +81,10 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
 
 /* --- what the core says ------------------------------------------------- */
 
-static void told(struct zkl_permits *permits, const struct zkl_news *news)
+static void told(struct zkl_permits *permits, const struct zkl_notification *notification)
 {
     struct zkl_permit_request *request = (struct zkl_permit_request *)permits;
-    if (news->type == ZKL_NEWS_ENDED) {
+    if (notification->type == ZKL_NOTIFY_ENDED) {
         /* Of a failure the core has none of them; some may never have begun. */
         for (size_t i = 0; i < request->count; i++)
             zkl_permit_request_hold(request, i)->ended |=
@@ -94,9 +94,9 @@ static void told(struct zkl_permits *permits, const struct zkl_news *news)
         return;
     }
     for (size_t i = 0; i < request->count; i++) {
-        if (news->type == ZKL_NEWS_GRANTED) /* from here on it is the core's by itself */
+        if (notification->type == ZKL_NOTIFY_GRANTED) /* from here on it is the core's by itself */
             atomic_fetch_add(&zkl_permit_request_hold(request, i)->refs, 1);
-        zkl_hold_news(request->client, request->members[i], news);
+        zkl_hold_notification(request->client, request->members[i], notification);
     }
 }
 

@@ -31,14 +31,15 @@ void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_
 
 /* --- groups --------------------------------------------------------------- */
 
-void zkl_group_fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news)
+void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
+                    const struct zkl_notification *notification)
 {
     if (group->code != 0)
         return;
     group->code = code;
     group->culprit = culprit;
-    group->number = news ? news->number : 0;
-    zkl_text_copy(group->detail, sizeof group->detail, news ? news->detail : NULL);
+    group->number = notification ? notification->number : 0;
+    zkl_text_copy(group->detail, sizeof group->detail, notification ? notification->detail : NULL);
 }
 
 bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
@@ -46,24 +47,25 @@ bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_
     return member->contender->group == group;
 }
 
-static bool group_news(struct zkl_core *core, struct zkl_contender *contender,
-                       const struct zkl_news *news)
+static bool group_notification(struct zkl_core *core, struct zkl_contender *contender,
+                               const struct zkl_notification *notification)
 {
     struct zkl_group *group = contender->group;
     if (!group)
-        return contender->quiet && news->type != ZKL_NEWS_ENDED;
+        return contender->quiet && notification->type != ZKL_NOTIFY_ENDED;
     size_t i = 0;
     while (group->members[i].contender != contender)
         i++;
     struct zkl_group_member *member = &group->members[i];
-    if (news->type == ZKL_NEWS_ENDED) {
+    if (notification->type == ZKL_NOTIFY_ENDED) {
         member->backs_out = false;
         contender->group = NULL; /* until it is started again */
-    } else if (news->type == ZKL_NEWS_FAILED && !member->backs_out) {
-        zkl_group_fail(group, news->code, i, news);
-    } else if (news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST && !member->backs_out) {
+    } else if (notification->type == ZKL_NOTIFY_FAILED && !member->backs_out) {
+        zkl_group_fail(group, notification->code, i, notification);
+    } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_LOST &&
+               !member->backs_out) {
         group->lost = true;
-        zkl_group_fail(group, ZKL_ELOST, i, news);
+        zkl_group_fail(group, ZKL_ELOST, i, notification);
     }
     zkl_group_touch(core, group);
     return true;
@@ -125,17 +127,17 @@ void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *d
     zkl_text_copy(p->detail, sizeof p->detail, detail);
 }
 
-static bool permits_news(struct zkl_core *core, struct zkl_contender *contender,
-                         const struct zkl_news *news)
+static bool permits_notification(struct zkl_core *core, struct zkl_contender *contender,
+                                 const struct zkl_notification *notification)
 {
     struct zkl_permits *p = contender->permits;
     if (!p)
         return false;
     bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
                   p->state == ZKL_PERMITS_TAKING;
-    if (news->type == ZKL_NEWS_FAILED && wanted && p->code == 0)
-        zkl_permits_fail(p, news->code, news->number, news->detail);
-    if (news->type == ZKL_NEWS_ENDED)
+    if (notification->type == ZKL_NOTIFY_FAILED && wanted && p->code == 0)
+        zkl_permits_fail(p, notification->code, notification->number, notification->detail);
+    if (notification->type == ZKL_NOTIFY_ENDED)
         contender->permits = NULL;
     zkl_permits_touch(core, p);
     return true;
@@ -231,17 +233,17 @@ static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue
     zkl_local_queue_touch(core, local_queue);
 }
 
-static void local_queue_news(struct zkl_core *core, struct zkl_contender *c,
-                             const struct zkl_news *news)
+static void local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
+                                     const struct zkl_notification *notification)
 {
     struct zkl_local_queue *local_queue = c->local_queue;
-    bool lost = news->type == ZKL_NEWS_STATE && news->state == ZKL_LOST;
-    if (news->type == ZKL_NEWS_GRANTED)
+    bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_LOST;
+    if (notification->type == ZKL_NOTIFY_GRANTED)
         on_granted(core, local_queue, c);
-    else if (news->type == ZKL_NEWS_FAILED)
+    else if (notification->type == ZKL_NOTIFY_FAILED)
         on_failed(core, local_queue, c);
     else if (local_queue->state == ZKL_LOCAL_QUEUE_TAKEN &&
-             (lost || news->type == ZKL_NEWS_RELEASED))
+             (lost || notification->type == ZKL_NOTIFY_RELEASED))
         zkl_local_queue_forget_holder(core, local_queue, lost ? "lost" : "released");
     else
         zkl_local_queue_touch(core, local_queue);
@@ -249,9 +251,10 @@ static void local_queue_news(struct zkl_core *core, struct zkl_contender *c,
 
 /* --- all of them -------------------------------------------------------------- */
 
-bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c, const struct zkl_news *news)
+bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
+                                const struct zkl_notification *notification)
 {
     if (c->local_queue)
-        local_queue_news(core, c, news);
-    return group_news(core, c, news) || permits_news(core, c, news);
+        local_queue_notification(core, c, notification);
+    return group_notification(core, c, notification) || permits_notification(core, c, notification);
 }

@@ -10,8 +10,8 @@
 #include "local_queue.h"
 
 /* News of a contender, to all that it is part of; false: they are its owner's, too. */
-bool zkl_composite_news(struct zkl_core *core, struct zkl_contender *c,
-                        const struct zkl_news *news);
+bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
+                                const struct zkl_notification *notification);
 
 /* To be looked at when the event is over. */
 void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
@@ -19,7 +19,8 @@ void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue);
 
 /* It ends with this code, unless it does already. culprit: the member; news: of it, or NULL. */
-void zkl_group_fail(struct zkl_group *group, int code, size_t culprit, const struct zkl_news *news);
+void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
+                    const struct zkl_notification *notification);
 void zkl_permits_fail(struct zkl_permits *permits, int code, int number, const char *detail);
 bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member);
 bool zkl_permits_is_in_core(const struct zkl_permits *permits, const struct zkl_contender *c);

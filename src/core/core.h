@@ -88,16 +88,16 @@ struct zkl_reply {
 
 /* --- what the core tells about a contender ------------------------------ */
 
-enum zkl_news_type {
-    ZKL_NEWS_GRANTED,
-    ZKL_NEWS_FAILED,   /* code, detail; the contender ends */
-    ZKL_NEWS_RELEASED, /* code, detail */
-    ZKL_NEWS_STATE,    /* state, reason: SUSPECT, HELD or LOST */
-    ZKL_NEWS_ENDED     /* the core has no pointer to it any more */
+enum zkl_notification_type {
+    ZKL_NOTIFY_GRANTED,
+    ZKL_NOTIFY_FAILED,   /* code, detail; the contender ends */
+    ZKL_NOTIFY_RELEASED, /* code, detail */
+    ZKL_NOTIFY_STATE,    /* state, reason: SUSPECT, HELD or LOST */
+    ZKL_NOTIFY_ENDED     /* the core has no pointer to it any more */
 };
 
-struct zkl_news {
-    enum zkl_news_type type;
+struct zkl_notification {
+    enum zkl_notification_type type;
     int code;
     int state;
     int reason;
@@ -136,8 +136,8 @@ struct zkl_port {
      * come. While the session is not connected only a NUDGE is sent: it waits for the next link, or
      * for the failure of the next attempt to make one. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
-    void (*news)(struct zkl_port *port, struct zkl_contender *contender,
-                 const struct zkl_news *news);
+    void (*notification)(struct zkl_port *port, struct zkl_contender *contender,
+                         const struct zkl_notification *notification);
     void (*session)(struct zkl_port *port, unsigned actions); /* ZKL_SA_* */
     void (*random)(struct zkl_port *port, unsigned char bytes[16]);
     void (*trace)(struct zkl_port *port, const struct zkl_trace *trace); /* NULL: no traces */
@@ -407,7 +407,7 @@ struct zkl_lock_request {
     bool posted;   /* unlock does not wait for the answer */
 };
 
-/* contender is the caller's memory, which the core uses until ZKL_NEWS_ENDED. */
+/* contender is the caller's memory, which the core uses until ZKL_NOTIFY_ENDED. */
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       const struct zkl_lock_request *lock_request);
 /* End the wish with this code, unless it was granted or ended before. */

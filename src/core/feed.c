@@ -77,17 +77,17 @@ static void list_root(struct zkl_core *core, struct zkl_contender *c)
 
 /* --- doing what a contender asks ---------------------------------------- */
 
-static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_news_type type,
+static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_notification_type type,
                  const struct zkl_action *action)
 {
-    struct zkl_news news = {.type = type,
-                            .code = action->code,
-                            .state = action->state,
-                            .reason = action->reason,
-                            .number = action->number,
-                            .detail = action->detail};
-    if (!zkl_composite_news(core, c, &news))
-        core->port->news(core->port, c, &news);
+    struct zkl_notification notification = {.type = type,
+                                            .code = action->code,
+                                            .state = action->state,
+                                            .reason = action->reason,
+                                            .number = action->number,
+                                            .detail = action->detail};
+    if (!zkl_composite_notification(core, c, &notification))
+        core->port->notification(core->port, c, &notification);
 }
 
 static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
@@ -111,7 +111,7 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
     forget_list(core, c);
     zkl_batch_detach(core, c);
     unlink_contender(core, c);
-    tell(core, c, ZKL_NEWS_ENDED, action);
+    tell(core, c, ZKL_NOTIFY_ENDED, action);
 }
 
 static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too)
@@ -216,13 +216,13 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_GRANT:
         zkl_timers_note_lease(core, c);
-        tell(core, c, ZKL_NEWS_GRANTED, action);
+        tell(core, c, ZKL_NOTIFY_GRANTED, action);
         break;
     case ZKL_DO_FAIL:
-        tell(core, c, ZKL_NEWS_FAILED, action);
+        tell(core, c, ZKL_NOTIFY_FAILED, action);
         break;
     case ZKL_DO_RELEASED:
-        tell(core, c, ZKL_NEWS_RELEASED, action);
+        tell(core, c, ZKL_NOTIFY_RELEASED, action);
         break;
     case ZKL_DO_CONTENDED:
         if (c->local_queue)
@@ -230,7 +230,7 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_TELL:
     case ZKL_DO_LOST:
-        tell(core, c, ZKL_NEWS_STATE, action);
+        tell(core, c, ZKL_NOTIFY_STATE, action);
         break;
     case ZKL_DO_END:
         finish(core, c, action);

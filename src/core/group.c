@@ -34,20 +34,20 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
     group->state = state;
     for (size_t i = 0; i < group->count; i++) {
         struct zkl_contender *c = group->members[i].contender;
-        struct zkl_news news = {.code = group->code,
-                                .number = group->number,
-                                .detail = group->detail,
-                                .type = state == ZKL_GROUP_GRANTED ? ZKL_NEWS_GRANTED
-                                                                   : ZKL_NEWS_FAILED};
+        struct zkl_notification notification = {
+            .code = group->code,
+            .number = group->number,
+            .detail = group->detail,
+            .type = state == ZKL_GROUP_GRANTED ? ZKL_NOTIFY_GRANTED : ZKL_NOTIFY_FAILED};
         bool ended = !zkl_group_is_in_core(group, &group->members[i]);
         c->group = NULL;
         if (state == ZKL_GROUP_GRANTED && group->lease_ns > 0)
             (void)zkl_timers_begin_lease(core, c, group->lease_ns);
-        core->port->news(core->port, c, &news);
+        core->port->notification(core->port, c, &notification);
         c->quiet = state == ZKL_GROUP_FAILED;
-        news.type = ZKL_NEWS_ENDED;
+        notification.type = ZKL_NOTIFY_ENDED;
         if (ended)
-            core->port->news(core->port, c, &news);
+            core->port->notification(core->port, c, &notification);
     }
     zkl_batch_unref(core, group->batch);
     group->batch = NULL;

@@ -122,18 +122,18 @@ static void take(struct zkl_core *core, struct zkl_permits *p)
         start_member(core, p, i);
 }
 
-static void tell(struct zkl_permits *p, enum zkl_news_type type)
+static void tell(struct zkl_permits *p, enum zkl_notification_type type)
 {
-    struct zkl_news news = {
+    struct zkl_notification notification = {
         .type = type, .code = p->code, .number = p->number, .detail = p->detail};
-    p->told(p, &news);
+    p->told(p, &notification);
 }
 
 static void fail(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_FAILED, "failed");
     leave_all(core, p);
-    tell(p, ZKL_NEWS_FAILED);
+    tell(p, ZKL_NOTIFY_FAILED);
 }
 
 static void start_over(struct zkl_core *core, struct zkl_permits *p)
@@ -152,13 +152,13 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
     }
     drop_batch(core, p);
     leave(core, p, &p->gate); /* its answer concerns nobody */
-    tell(p, ZKL_NEWS_GRANTED);
+    tell(p, ZKL_NOTIFY_GRANTED);
 }
 
 static void end(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
-    tell(p, ZKL_NEWS_ENDED);
+    tell(p, ZKL_NOTIFY_ENDED);
 }
 
 void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)

@@ -29,7 +29,7 @@ struct zkl_permits {
         *view; /* the handle's, for all its requests; until GRANTED or FAILED */
     /* GRANTED or FAILED, then ENDED: the core has no pointer to any of it any more, but to members
      * that were granted, whose news come as if they had been alone. It is not to call the core. */
-    void (*told)(struct zkl_permits *permits, const struct zkl_news *news);
+    void (*told)(struct zkl_permits *permits, const struct zkl_notification *notification);
 
     /* The core's. */
     enum zkl_permits_state state;

@@ -24,11 +24,11 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     return d->current ? zkl_handle_send(d->current, request) : ZKL_ANSWER_LINK;
 }
 
-static void port_news(struct zkl_port *port, struct zkl_contender *contender,
-                      const struct zkl_news *news)
+static void port_notification(struct zkl_port *port, struct zkl_contender *contender,
+                              const struct zkl_notification *notification)
 {
     struct zkl_driver *d = driver_of(port);
-    d->config.news(d->config.arg, contender, news);
+    d->config.notification(d->config.arg, contender, notification);
 }
 
 static void port_session(struct zkl_port *port, unsigned actions)
@@ -148,7 +148,7 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
     }
     d->config = *config;
     d->port = (struct zkl_port){.send = port_send,
-                                .news = port_news,
+                                .notification = port_notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = config->log ? port_trace : NULL};

@@ -60,7 +60,8 @@ struct zkl_driver_config {
     bool creator_acl;
     bool first_read; /* one read at the first link: zkl_core's first_read_answer */
     /* All with the mutex held. */
-    void (*news)(void *arg, struct zkl_contender *contender, const struct zkl_news *news);
+    void (*notification)(void *arg, struct zkl_contender *contender,
+                         const struct zkl_notification *notification);
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
     /* A server's name could not be looked up, and why; NULL: now it could. May be NULL. */

@@ -73,9 +73,9 @@ static bool is_final(int failure)
 
 static void note(struct zkl_driver *d, struct zkl_host *host, char *found, int failure)
 {
-    bool is_news = failure != host->failure;
+    bool is_notification = failure != host->failure;
     host->failure = failure;
-    if (is_news && d->config.resolved)
+    if (is_notification && d->config.resolved)
         d->config.resolved(d->config.arg, host->name, failure == 0 ? NULL : gai_strerror(failure));
     if (!found && !is_final(failure))
         return; /* the addresses that it had are the best guess */

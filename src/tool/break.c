@@ -57,7 +57,7 @@ static bool agrees(const char *path, const struct zkl_entry *e)
 {
     char owner[TELL_SIZE], age[TELL_SIZE], *line = NULL;
     size_t size = 0;
-    plain_print(stderr, "%s %s %s, for %s\n", tell_owner(e, owner),
+    plain_print(stderr, "%s %s %s, for %s\n", notify_owner(e, owner),
                 e->role == ZKL_ROLE_HOLDER ? "holds" : "waits for", path, tell_age_of(e, age));
     plain_print(stderr, "delete its node %s? [y/N] ", tell_node(e, path));
     bool yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
@@ -77,7 +77,7 @@ static int break_entry(const struct breaking *b, const char *path, const struct 
     int code = zkl_break(b->client, b->node, e->czxid, 0, BREAK_MS);
     if (code != 0)
         return fail_code(code);
-    plain_print(stdout, "deleted %s of %s\n", b->node, tell_owner(e, owner));
+    plain_print(stdout, "deleted %s of %s\n", b->node, notify_owner(e, owner));
     return EXIT_DONE;
 }
 

@@ -273,7 +273,7 @@ static void tell_cycle(void *arg, const struct waiting *steps, size_t count)
     for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
         char owner[TELL_SIZE];
         sheet_line(&d->sheet, STYLE_PLAIN, "    %s waits for %s, node %s",
-                   tell_owner(steps[i].waiter, owner), steps[i].lock->path,
+                   notify_owner(steps[i].waiter, owner), steps[i].lock->path,
                    steps[i].waiter->node_path);
     }
 }

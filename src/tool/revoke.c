@@ -69,7 +69,7 @@ static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t d
     int code = ask(r, e->node_path, deadline_ns, false);
     if (code == ZKL_ETIMEDOUT)
         return fail(EXIT_CONFLICT, "%s was asked and has not let go: zklock break %s takes it away",
-                    tell_owner(e, owner), e->node_path);
+                    notify_owner(e, owner), e->node_path);
     return code == 0 ? EXIT_DONE : fail_code(code);
 }
 
@@ -81,7 +81,7 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
         int code = ask(r, asked[i]->node_path, 1, true);
         if (code != 0)
             return fail_code(code);
-        plain_print(stdout, "asked %s to let go of %s\n", tell_owner(asked[i], owner),
+        plain_print(stdout, "asked %s to let go of %s\n", notify_owner(asked[i], owner),
                     asked[i]->node_path);
     }
     fflush(stdout);

@@ -52,7 +52,7 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
                                         [ZKL_ROLE_FOREIGN] = STYLE_WARNING};
     char owner[TELL_SIZE], age[TELL_SIZE];
     sheet_line(sheet, styles[e->role], "  %s  %-6s  %-28s  %8s  %s%s%s", roles[e->role],
-               tell_access(e->access), tell_owner(e, owner), tell_age_of(e, age),
+               tell_access(e->access), notify_owner(e, owner), tell_age_of(e, age),
                tell_node(e, seen->path), e->revoke_requested ? "  (asked to let go)" : "",
                e->role != ZKL_ROLE_FOREIGN && !e->session && !tell_is_unknown(e)
                    ? "  (not ephemeral)"

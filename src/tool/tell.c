@@ -27,7 +27,7 @@ bool tell_is_unknown(const struct zkl_entry *e)
     return e->denied && e->czxid == 0;
 }
 
-const char *tell_owner(const struct zkl_entry *e, char text[TELL_SIZE])
+const char *notify_owner(const struct zkl_entry *e, char text[TELL_SIZE])
 {
     if (e->host[0] && e->thread == e->pid) /* a program's first thread */
         snprintf(text, TELL_SIZE, "%s pid %" PRId64, e->host, e->pid);

@@ -14,7 +14,7 @@ enum { TELL_SIZE = 640 }; /* of the longest owner text, and some words */
 const char *tell_kind(enum zkl_lock_kind kind);
 const char *tell_access(enum zkl_entry_access access);
 /* Whose node it is: "web1 pid 4711", with "thread 4712" behind it if that is not the first; or its owner text, or its session. */
-const char *tell_owner(const struct zkl_entry *entry, char text[TELL_SIZE]);
+const char *notify_owner(const struct zkl_entry *entry, char text[TELL_SIZE]);
 /* "4.2 s", "17 min", "3.1 h", "12 d". */
 const char *tell_age(int64_t age_ms, char text[TELL_SIZE]);
 /* Likewise of a node, or "?". */

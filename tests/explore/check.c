@@ -30,7 +30,7 @@ static void path_of(const struct zkl_contender_machine *m, char *path, size_t si
     snprintf(path, size, "%s/%s", m->root, m->node);
 }
 
-void check_state(const struct world *w, bool was_suspect, const struct zkl_news *news)
+void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news)
 {
     must(news->state == ZKL_HELD ? was_suspect : news->state == ZKL_SUSPECT);
     if (news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)

@@ -137,8 +137,8 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     return answer;
 }
 
-static void port_news(struct zkl_port *port, struct zkl_contender *contender,
-                      const struct zkl_news *news)
+static void port_notification(struct zkl_port *port, struct zkl_contender *contender,
+                              const struct zkl_notification *news)
 {
     static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
     struct client *c = client_of(port);
@@ -147,7 +147,7 @@ static void port_news(struct zkl_port *port, struct zkl_contender *contender,
     if (saying)
         say("  %d #%llu: %s %d %d %s", name_of(c), (unsigned long long)contender->number,
             names[news->type], news->code, news->state, news->detail ? news->detail : "");
-    owners_news(c, contender, news);
+    owners_notification(c, contender, news);
 }
 
 static void drop_handle(struct client *c, struct fake_handle **h, void (*how)(struct fake_handle *))
@@ -558,7 +558,7 @@ static void client_init(struct world *w, struct client *c)
 {
     c->world = w;
     c->port = (struct zkl_port){.send = port_send,
-                                .news = port_news,
+                                .notification = port_notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};

@@ -56,7 +56,7 @@ static void on_granted(struct world *w, struct place *place)
     place->suspect = place->contender.machine.suspect;
 }
 
-static void on_failed(struct place *place, const struct zkl_news *news)
+static void on_failed(struct place *place, const struct zkl_notification *news)
 {
     must(place->phase == WAITING);
     if (!may_fail_with(place, news->code))
@@ -64,7 +64,7 @@ static void on_failed(struct place *place, const struct zkl_news *news)
     place->phase = ANSWERED;
 }
 
-static void on_released(struct place *place, const struct zkl_news *news)
+static void on_released(struct place *place, const struct zkl_notification *news)
 {
     must(place->phase == UNLOCKING);
     must((news->code == ZKL_ELOST) == place->lost);
@@ -72,7 +72,7 @@ static void on_released(struct place *place, const struct zkl_news *news)
     place->phase = ANSWERED;
 }
 
-static void on_state(struct world *w, struct place *place, const struct zkl_news *news)
+static void on_state(struct world *w, struct place *place, const struct zkl_notification *news)
 {
     must(place->phase == GRANTED || place->phase == UNLOCKING || place->phase == ORPHANED);
     must(!place->lost);
@@ -89,28 +89,28 @@ static void on_state(struct world *w, struct place *place, const struct zkl_news
 }
 
 /* Of a place that takes turns, before it hears of it itself. */
-static void local_queue_news(struct place *place, const struct zkl_news *news)
+static void local_queue_notification(struct place *place, const struct zkl_notification *news)
 {
     struct owner *o = place->owner;
-    if (news->type == ZKL_NEWS_GRANTED) {
+    if (news->type == ZKL_NOTIFY_GRANTED) {
         o->phase = GRANTED;
-    } else if (news->type == ZKL_NEWS_FAILED) {
+    } else if (news->type == ZKL_NOTIFY_FAILED) {
         must(place->phase == WAITING && may_fail_with(place, news->code));
         place->stop_code = news->code;
         place->owner = NULL;
         place->phase = ANSWERED;
         o->phase = ANSWERED;
-    } else if (news->type == ZKL_NEWS_RELEASED && !o && place->phase == GRANTED) {
+    } else if (news->type == ZKL_NOTIFY_RELEASED && !o && place->phase == GRANTED) {
         place->phase = UNLOCKING; /* given up while nobody was in it */
     }
 }
 
-static void permit_news(struct place *place, const struct zkl_news *news)
+static void permit_notification(struct place *place, const struct zkl_notification *news)
 {
-    must(place->in_core && news->type != ZKL_NEWS_GRANTED && news->type != ZKL_NEWS_FAILED);
-    if (news->type == ZKL_NEWS_ENDED) {
+    must(place->in_core && news->type != ZKL_NOTIFY_GRANTED && news->type != ZKL_NOTIFY_FAILED);
+    if (news->type == ZKL_NOTIFY_ENDED) {
         place->in_core = false;
-    } else if (news->type == ZKL_NEWS_RELEASED) {
+    } else if (news->type == ZKL_NOTIFY_RELEASED) {
         must(place->phase == UNLOCKING && (news->code == ZKL_ELOST) == place->lost);
         check_unlocked(&place->unlocked, news->code);
     } else if (news->state == ZKL_LOST) {
@@ -123,35 +123,36 @@ static void permit_news(struct place *place, const struct zkl_news *news)
     }
 }
 
-void owners_news(struct client *c, struct zkl_contender *contender, const struct zkl_news *news)
+void owners_notification(struct client *c, struct zkl_contender *contender,
+                         const struct zkl_notification *news)
 {
     struct world *w = c->world;
     struct place *place = place_of(contender);
     must(place->in_core);
     if (place->permit) {
-        permit_news(place, news);
+        permit_notification(place, news);
         return;
     }
     bool turns = c->turns.given && place->root == 0;
     if (turns) {
-        local_queue_news(place, news);
-        if (news->type == ZKL_NEWS_FAILED)
+        local_queue_notification(place, news);
+        if (news->type == ZKL_NOTIFY_FAILED)
             return;
     }
     switch (news->type) {
-    case ZKL_NEWS_GRANTED:
+    case ZKL_NOTIFY_GRANTED:
         on_granted(w, place);
         break;
-    case ZKL_NEWS_FAILED:
+    case ZKL_NOTIFY_FAILED:
         on_failed(place, news);
         break;
-    case ZKL_NEWS_RELEASED:
+    case ZKL_NOTIFY_RELEASED:
         on_released(place, news);
         break;
-    case ZKL_NEWS_STATE:
+    case ZKL_NOTIFY_STATE:
         on_state(w, place, news);
         break;
-    case ZKL_NEWS_ENDED:
+    case ZKL_NOTIFY_ENDED:
         must(place->phase == ANSWERED || place->phase == ORPHANED);
         place->in_core = false;
         break;
@@ -285,19 +286,19 @@ static void turn_stop(struct owner *o)
 
 /* --- permits -------------------------------------------------------------- */
 
-static void permits_told(struct zkl_permits *permits, const struct zkl_news *news)
+static void permits_told(struct zkl_permits *permits, const struct zkl_notification *news)
 {
     struct owner *o = ((struct place *)permits->members[0])->owner;
     if (o->client->dead)
         return;
     must(!o->over);
-    if (news->type == ZKL_NEWS_ENDED) {
+    if (news->type == ZKL_NOTIFY_ENDED) {
         must(o->phase != WAITING);
         o->over = true;
         return;
     }
     must(o->phase == WAITING);
-    bool granted = news->type == ZKL_NEWS_GRANTED;
+    bool granted = news->type == ZKL_NOTIFY_GRANTED;
     must(granted || news->code == ZKL_ETIMEDOUT || (o->part->try_only && news->code == ZKL_EBUSY));
     o->phase = granted ? GRANTED : ANSWERED;
     for (int i = 0; granted && i < o->part->count; i++) {

@@ -227,7 +227,8 @@ struct touches *touches_of(struct world *w, int64_t session);
 /* --- owners.c ------------------------------------------------------------- */
 
 void owners_begin(struct world *w);
-void owners_news(struct client *c, struct zkl_contender *contender, const struct zkl_news *news);
+void owners_notification(struct client *c, struct zkl_contender *contender,
+                         const struct zkl_notification *news);
 bool owner_may_start(const struct owner *o);
 void owner_start(struct owner *o);
 bool owner_may_unlock(const struct owner *o);
@@ -251,7 +252,7 @@ int owner_permits_out(const struct owner *o);
 /* --- check.c -------------------------------------------------------------- */
 
 bool is_proved(const struct place *place);
-void check_state(const struct world *w, bool was_suspect, const struct zkl_news *news);
+void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news);
 void check_grant(struct world *w, const struct place *place);
 void check_hold(const struct client *c, const struct zkl_contender_machine *m);
 void check_loss(struct world *w, const struct place *place, int reason);

@@ -49,22 +49,23 @@ struct crowd_place *crowd_queue_at(struct crowd_queue *queue, size_t i)
 
 /* --- what the driver tells -------------------------------------------------------------------- */
 
-static void on_news(void *arg, struct zkl_contender *contender, const struct zkl_news *news)
+static void on_notification(void *arg, struct zkl_contender *contender,
+                            const struct zkl_notification *news)
 {
     struct crowd *crowd = arg;
     struct crowd_place *place = (struct crowd_place *)contender;
 
-    if (news->type == ZKL_NEWS_GRANTED) {
+    if (news->type == ZKL_NOTIFY_GRANTED) {
         place->granted = true;
         place->grants++;
         crowd->granted++;
         if (crowd->queue != NULL)
             add(crowd->queue, place);
-    } else if (news->type == ZKL_NEWS_FAILED) {
+    } else if (news->type == ZKL_NOTIFY_FAILED) {
         place->failed = true;
         place->code = news->code;
         crowd->failed++;
-    } else if (news->type == ZKL_NEWS_ENDED) {
+    } else if (news->type == ZKL_NOTIFY_ENDED) {
         place->ended = true;
         crowd->ended++;
     }
@@ -102,7 +103,7 @@ struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
     struct zkl_driver_config config = {.servers = strdup(servers),
                                        .chroot = strdup(""),
                                        .session_timeout_ms = session_ms,
-                                       .news = on_news,
+                                       .notification = on_notification,
                                        .session = on_session,
                                        .log = getenv("ZKL_FAULT_TRACE") != NULL ? show : NULL,
                                        .arg = crowd};

@@ -82,9 +82,10 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     return server_send(s, r);
 }
 
-static void port_news(struct zkl_port *port, struct zkl_contender *c, const struct zkl_news *news)
+static void port_notification(struct zkl_port *port, struct zkl_contender *c,
+                              const struct zkl_notification *news)
 {
-    owners_news(stream_of(port), c, news);
+    owners_notification(stream_of(port), c, news);
 }
 
 static void port_session(struct zkl_port *port, unsigned actions)
@@ -350,7 +351,7 @@ static void begin(struct stream *s, struct fuzz_bytes in)
     s->now = (struct zkl_time){1000 * MS, 1000 * MS + BOOT_AHEAD_NS};
     s->view.permits = (int)(how / 4 % 4);
     s->port = (struct zkl_port){.send = port_send,
-                                .news = port_news,
+                                .notification = port_notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};

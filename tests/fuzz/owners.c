@@ -46,7 +46,7 @@ static bool may_fail(const struct stream *s, const struct owner *owner, int code
     return allowed && code < 0;
 }
 
-static void on_state(struct owner *owner, const struct zkl_news *news)
+static void on_state(struct owner *owner, const struct zkl_notification *news)
 {
     must(owner->phase == GRANTED || owner->phase == UNLOCKING || owner->abandoned);
     must(!owner->lost);
@@ -63,30 +63,31 @@ static void on_state(struct owner *owner, const struct zkl_news *news)
     }
 }
 
-void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news)
+void owners_notification(struct stream *s, struct zkl_contender *contender,
+                         const struct zkl_notification *news)
 {
     struct owner *owner = owner_of(contender);
     say(s, "  #%llu: news %d, code %d, state %d", (unsigned long long)contender->number, news->type,
         news->code, news->state);
     must(owner->phase != IDLE);
     switch (news->type) {
-    case ZKL_NEWS_GRANTED:
+    case ZKL_NOTIFY_GRANTED:
         on_granted(s, owner);
         break;
-    case ZKL_NEWS_FAILED:
+    case ZKL_NOTIFY_FAILED:
         must(owner->phase == WAITING && may_fail(s, owner, news->code));
         owner->phase = ANSWERED;
         break;
-    case ZKL_NEWS_RELEASED:
+    case ZKL_NOTIFY_RELEASED:
         must(owner->phase == UNLOCKING && (news->code == ZKL_ELOST) == owner->lost);
         must(news->code == ZKL_OK || news->code == ZKL_ELOST || news->code == ZKL_EUNCONFIRMED ||
              news->code == ZKL_EDOUBT || news->code == ZKL_EACCES);
         owner->phase = ANSWERED;
         break;
-    case ZKL_NEWS_STATE:
+    case ZKL_NOTIFY_STATE:
         on_state(owner, news);
         break;
-    case ZKL_NEWS_ENDED:
+    case ZKL_NOTIFY_ENDED:
         must(owner->phase == ANSWERED);
         owner->phase = IDLE;
         break;
@@ -94,17 +95,17 @@ void owners_news(struct stream *s, struct zkl_contender *contender, const struct
 }
 
 /* Of a request for permits: all of them or none. */
-static void told(struct zkl_permits *permits, const struct zkl_news *news)
+static void told(struct zkl_permits *permits, const struct zkl_notification *news)
 {
     struct ask *ask = (struct ask *)permits;
-    if (news->type == ZKL_NEWS_ENDED) {
+    if (news->type == ZKL_NOTIFY_ENDED) {
         must(ask->phase == ANSWERED);
         ask->phase = IDLE;
         return;
     }
     must(ask->phase == WAITING);
     ask->phase = ANSWERED;
-    for (size_t i = 0; news->type == ZKL_NEWS_GRANTED && i < permits->count; i++) {
+    for (size_t i = 0; news->type == ZKL_NOTIFY_GRANTED && i < permits->count; i++) {
         const struct zkl_contender_machine *m = &ask->owners[i].contender.machine;
         must(ask->owners[i].phase == IDLE && m->state == ZKL_HOLDING);
         ask->owners[i] = (struct owner){.contender = ask->owners[i].contender,
@@ -114,7 +115,7 @@ static void told(struct zkl_permits *permits, const struct zkl_news *news)
                                         .suspect = m->suspect,
                                         .revoked = m->revoked};
     }
-    must(news->type == ZKL_NEWS_GRANTED || news->code < 0);
+    must(news->type == ZKL_NOTIFY_GRANTED || news->code < 0);
 }
 
 static void on_query(struct zkl_query *query, int code, const struct zkl_reply *reply)

@@ -112,7 +112,8 @@ struct question {
     bool out;
 };
 
-void owners_news(struct stream *s, struct zkl_contender *contender, const struct zkl_news *news);
+void owners_notification(struct stream *s, struct zkl_contender *contender,
+                         const struct zkl_notification *news);
 void owners_note_states(struct stream *s);
 /* A request of that kind goes out: what vouches for it. */
 uint64_t owners_vouch(const struct stream *s, const struct zkl_request *request);

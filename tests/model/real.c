@@ -363,7 +363,8 @@ static void lose(struct side *side, size_t client, const struct zkl_request *req
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-static void no_news(void *arg, struct zkl_contender *contender, const struct zkl_news *news)
+static void no_notification(void *arg, struct zkl_contender *contender,
+                            const struct zkl_notification *news)
 {
     (void)arg;
     (void)contender;
@@ -380,8 +381,10 @@ static void open_client(struct side *side, size_t client)
 {
     struct real *r = of(side);
     struct client *c = &r->clients[client];
-    struct zkl_driver_config config = {
-        .session_timeout_ms = SESSION_MS, .news = no_news, .session = no_actions, .arg = c};
+    struct zkl_driver_config config = {.session_timeout_ms = SESSION_MS,
+                                       .notification = no_notification,
+                                       .session = no_actions,
+                                       .arg = c};
 
     check_true(!c->driver);
     config.servers = strdup(proxy_address(r->proxies[client]));

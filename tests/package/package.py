@@ -92,7 +92,7 @@ def check_soname(root):
     check('[libzklock.so.0]' in run(['readelf', '-d', one(root, 'libzklock.so.0')]), 'the soname is not libzklock.so.0')
 
 
-def check_news():
+def check_notification():
     text = (SOURCE / 'docs/NEWS.md').read_text(encoding='utf-8')
     check(re.search(rf'^## {re.escape(VERSION)}\b', text, re.MULTILINE), f'docs/NEWS.md has no section {VERSION}')
 
@@ -167,7 +167,7 @@ def main():
         environment = installed.environment(root)
         check_files(root)
         check_soname(root)
-        check_news()
+        check_notification()
         check_completion(root)
         check_pkg_config(environment)
         check_plugin(work, environment)

@@ -31,7 +31,7 @@ bool may_be_refused(const struct world *w, int code)
     return w->says_no && says_so;
 }
 
-void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news)
+void check_state(const struct proc *p, bool was_suspect, const struct zkl_notification *news)
 {
     if (news->state == ZKL_HELD)
         must(was_suspect);

@@ -1321,7 +1321,7 @@ void fake_rejoin(struct fake_handle *h)
 }
 
 /* Has it happened to path since the client heard of the server last? */
-static bool is_news(const struct fake_handle *h, const char *path, int what)
+static bool is_notification(const struct fake_handle *h, const char *path, int what)
 {
     for (size_t i = 0; i < h->fake->change_count; i++) {
         const struct fake_change *c = &h->fake->changes[i];
@@ -1354,7 +1354,7 @@ static void set_watches(struct fake_handle *h)
         watch_add(&h->armed, w->path, w->type, 0);
         if (!node)
             fire(h, w->path, w->type, ZKL_FIRED_DELETED);
-        else if (node->czxid > h->seen || is_news(h, w->path, what))
+        else if (node->czxid > h->seen || is_notification(h, w->path, what))
             fire(h, w->path, w->type, ZKL_FIRED_OTHER);
     }
 }

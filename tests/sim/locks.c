@@ -41,7 +41,7 @@ static bool may_fail_with(const struct world *w, const struct app *app, int code
            (app->writer && (w->fault_seen || app->writer->contender.machine.lease_end_boot != 0));
 }
 
-static void on_failed(struct world *w, struct app *app, const struct zkl_news *news)
+static void on_failed(struct world *w, struct app *app, const struct zkl_notification *news)
 {
     must(app->phase == WAITING);
     must(news->code < 0 && news->code > -TALLY_CODES);
@@ -55,7 +55,7 @@ static void on_failed(struct world *w, struct app *app, const struct zkl_news *n
     app->phase = ANSWERED;
 }
 
-static void on_released(struct app *app, const struct zkl_news *news)
+static void on_released(struct app *app, const struct zkl_notification *news)
 {
     must(app->phase == UNLOCKING);
     must((news->code == ZKL_ELOST) == app->lost);
@@ -63,7 +63,7 @@ static void on_released(struct app *app, const struct zkl_news *news)
     app->phase = ANSWERED;
 }
 
-static void on_state(struct world *w, struct app *app, const struct zkl_news *news)
+static void on_state(struct world *w, struct app *app, const struct zkl_notification *news)
 {
     must(app->phase == GRANTED || app->phase == UNLOCKING || app->phase == ORPHANED);
     must(!app->lost);
@@ -84,26 +84,26 @@ static void on_state(struct world *w, struct app *app, const struct zkl_news *ne
     app->suspect = news->state == ZKL_SUSPECT;
 }
 
-void locks_news(struct app *app, const struct zkl_news *news)
+void locks_notification(struct app *app, const struct zkl_notification *news)
 {
     struct world *w = app->proc->world;
     must(app->in_core);
     if (app_is_place(app))
-        local_queue_news(app, news);
+        local_queue_notification(app, news);
     switch (news->type) {
-    case ZKL_NEWS_GRANTED:
+    case ZKL_NOTIFY_GRANTED:
         on_granted(w, app);
         break;
-    case ZKL_NEWS_FAILED:
+    case ZKL_NOTIFY_FAILED:
         on_failed(w, app, news);
         break;
-    case ZKL_NEWS_RELEASED:
+    case ZKL_NOTIFY_RELEASED:
         on_released(app, news);
         break;
-    case ZKL_NEWS_STATE:
+    case ZKL_NOTIFY_STATE:
         on_state(w, app, news);
         break;
-    case ZKL_NEWS_ENDED:
+    case ZKL_NOTIFY_ENDED:
         must(app->phase == ANSWERED || app->phase == ORPHANED);
         app->in_core = false;
         break;

@@ -84,30 +84,31 @@ static void on_failed(struct ask *ask, int code)
     ask->phase = ANSWERED;
 }
 
-static void told(struct zkl_permits *permits, const struct zkl_news *news)
+static void told(struct zkl_permits *permits, const struct zkl_notification *news)
 {
     struct ask *ask = (struct ask *)permits;
     if (ask->proc->dead_until_ms != 0)
         return; /* nobody hears it */
     must(!ask->over);
-    if (news->type == ZKL_NEWS_ENDED) {
+    if (news->type == ZKL_NOTIFY_ENDED) {
         must(ask->phase != WAITING);
         ask->over = true;
         return;
     }
-    if (news->type == ZKL_NEWS_GRANTED)
+    if (news->type == ZKL_NOTIFY_GRANTED)
         on_granted(ask);
     else
         on_failed(ask, news->code);
 }
 
-void permits_news(struct proc *p, struct zkl_contender *contender, const struct zkl_news *news)
+void permits_notification(struct proc *p, struct zkl_contender *contender,
+                          const struct zkl_notification *news)
 {
     struct permit *permit = permit_of(contender);
-    must(permit->in_core && news->type != ZKL_NEWS_GRANTED && news->type != ZKL_NEWS_FAILED);
-    if (news->type == ZKL_NEWS_ENDED) {
+    must(permit->in_core && news->type != ZKL_NOTIFY_GRANTED && news->type != ZKL_NOTIFY_FAILED);
+    if (news->type == ZKL_NOTIFY_ENDED) {
         permit->in_core = false;
-    } else if (news->type == ZKL_NEWS_RELEASED) {
+    } else if (news->type == ZKL_NOTIFY_RELEASED) {
         must(permit->released && (news->code == ZKL_ELOST) == permit->lost);
         check_unlocked(p->world, &permit->unlocked, news->code);
     } else if (news->state == ZKL_LOST) {

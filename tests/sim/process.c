@@ -64,8 +64,8 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     return answer;
 }
 
-static void port_news(struct zkl_port *port, struct zkl_contender *contender,
-                      const struct zkl_news *news)
+static void port_notification(struct zkl_port *port, struct zkl_contender *contender,
+                              const struct zkl_notification *news)
 {
     static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
     struct proc *p = proc_of(port);
@@ -74,9 +74,9 @@ static void port_news(struct zkl_port *port, struct zkl_contender *contender,
     say("  %d #%llu: %s %d %d", name_of(p), (unsigned long long)contender->number,
         names[news->type], news->code, news->state);
     if (permits_is_one(contender))
-        permits_news(p, contender, news);
+        permits_notification(p, contender, news);
     else
-        locks_news((struct app *)contender, news);
+        locks_notification((struct app *)contender, news);
 }
 
 static void drop_handle(struct fake_handle **h, void (*how)(struct fake_handle *h))
@@ -211,7 +211,7 @@ void proc_init(struct world *w, struct proc *p)
     struct zkl_semaphore_view view = p->view;
     *p = (struct proc){.world = w, .view = view, .spin_ms = -1};
     p->port = (struct zkl_port){.send = port_send,
-                                .news = port_news,
+                                .notification = port_notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};

@@ -100,17 +100,17 @@ void turns_init(struct proc *p)
 }
 
 /* Before the place itself hears of it. */
-void local_queue_news(struct app *place, const struct zkl_news *news)
+void local_queue_notification(struct app *place, const struct zkl_notification *news)
 {
     struct guest *guest = place->guest;
-    if (news->type == ZKL_NEWS_GRANTED) {
+    if (news->type == ZKL_NOTIFY_GRANTED) {
         guest->phase = GRANTED;
         guest->until_ms = place->proc->world->fake.now_ms + rnd(place->proc->world, 60);
-    } else if (news->type == ZKL_NEWS_FAILED) {
+    } else if (news->type == ZKL_NOTIFY_FAILED) {
         place->stop_code = guest->stop_code;
         place->guest = NULL;
         guest->phase = IDLE;
-    } else if (news->type == ZKL_NEWS_RELEASED && !guest && place->phase == GRANTED) {
+    } else if (news->type == ZKL_NOTIFY_RELEASED && !guest && place->phase == GRANTED) {
         place->phase = UNLOCKING; /* given up while nobody was in it */
     }
 }

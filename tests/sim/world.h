@@ -212,7 +212,7 @@ void proc_fini(struct proc *p);
 
 /* --- what owners do ------------------------------------------------------- */
 
-void locks_news(struct app *app, const struct zkl_news *news);
+void locks_notification(struct app *app, const struct zkl_notification *news);
 void locks_run(struct proc *p);
 void app_end_hold(struct app *app);
 
@@ -223,7 +223,8 @@ void group_run(struct proc *p);
 /* The semaphore as this world begins: there, made by somebody else, or not there. */
 void permits_init(struct world *w);
 bool permits_is_one(const struct zkl_contender *contender);
-void permits_news(struct proc *p, struct zkl_contender *contender, const struct zkl_news *news);
+void permits_notification(struct proc *p, struct zkl_contender *contender,
+                          const struct zkl_notification *news);
 void permits_run(struct proc *p);
 void permits_note_deletion(struct world *w, const char *path);
 /* Somebody changes the number, or the server collects what is empty. */
@@ -242,7 +243,7 @@ bool app_is_place(const struct app *app);
 /* Its member of the multi-lock is unlocked; true: it stays, for who takes turns. */
 bool turns_keep(struct app *member);
 /* Of a place. */
-void local_queue_news(struct app *place, const struct zkl_news *news);
+void local_queue_notification(struct app *place, const struct zkl_notification *news);
 void turns_run(struct proc *p);
 bool turns_done(const struct proc *p);
 
@@ -259,7 +260,7 @@ void faults_mend(struct proc *p);
 /* Does the session's window, and the lease if there is one, prove it now? */
 bool is_proved(const struct proc *p, const struct zkl_contender *c);
 /* A hold is told to be SUSPECT, and was so before or not, or HELD. */
-void check_state(const struct proc *p, bool was_suspect, const struct zkl_news *news);
+void check_state(const struct proc *p, bool was_suspect, const struct zkl_notification *news);
 /* May whoever waits for a proof with its node be told that it is denied? */
 bool may_be_denied(const struct world *w);
 /* Is it what a server said that would not do something? */

@@ -196,7 +196,8 @@ static const char *const reason_names[] = {"",           " (link)",         " (w
                                            " (expired)", " (node deleted)", " (lease)",
                                            " (closed)",  " (exited)",       " (unchecked)"};
 
-static void port_news(struct zkl_port *port, struct zkl_contender *c, const struct zkl_news *news)
+static void port_notification(struct zkl_port *port, struct zkl_contender *c,
+                              const struct zkl_notification *news)
 {
     struct script *s = script_of(port);
     int number = (int)c->number, index = (int)(c - s->contenders);
@@ -205,19 +206,20 @@ static void port_news(struct zkl_port *port, struct zkl_contender *c, const stru
     if (news->detail)
         short_names(news->detail, detail, sizeof detail);
     switch (news->type) {
-    case ZKL_NEWS_GRANTED:
+    case ZKL_NOTIFY_GRANTED:
         record(s, "  #%d granted %lld", number, (long long)c->machine.czxid);
         break;
-    case ZKL_NEWS_FAILED:
-    case ZKL_NEWS_RELEASED:
-        record(s, "  #%d %s %s%s%s", number, news->type == ZKL_NEWS_FAILED ? "failed" : "released",
-               code_name(news->code), detail[0] ? ": " : "", detail);
+    case ZKL_NOTIFY_FAILED:
+    case ZKL_NOTIFY_RELEASED:
+        record(s, "  #%d %s %s%s%s", number,
+               news->type == ZKL_NOTIFY_FAILED ? "failed" : "released", code_name(news->code),
+               detail[0] ? ": " : "", detail);
         break;
-    case ZKL_NEWS_STATE:
+    case ZKL_NOTIFY_STATE:
         s->lost[index] += news->state == ZKL_LOST;
         record(s, "  #%d %s%s", number, state_names[news->state], reason_names[news->reason]);
         break;
-    case ZKL_NEWS_ENDED:
+    case ZKL_NOTIFY_ENDED:
         s->live[index] = false;
         record(s, "  #%d ended", number);
         break;
@@ -258,7 +260,7 @@ struct script *script_new(void)
     memset(s, 0, sizeof *s);
     s->zxid = 101;
     s->port = (struct zkl_port){.send = port_send,
-                                .news = port_news,
+                                .notification = port_notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = port_trace};

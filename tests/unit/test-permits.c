@@ -17,7 +17,7 @@ static char said[64];
 static int64_t lease_ns; /* that is asked for */
 static bool trying;
 
-static void told(struct zkl_permits *p, const struct zkl_news *news)
+static void told(struct zkl_permits *p, const struct zkl_notification *news)
 {
     const char *const what[] = {"granted", "failed", "", "", "ended"};
     (void)p;
