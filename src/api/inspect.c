@@ -146,7 +146,7 @@ static bool has_contender(const struct zkl_awaited_query *list, bool leases)
 {
     static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT};
     struct zkl_naming naming;
-    struct zkl_place place;
+    struct zkl_node_name place;
     for (size_t i = 0; i < list->child_count; i++) {
         const char *name = list->children[i];
         if (leases ? zkl_name_parse(name, &permit, &place)

@@ -27,7 +27,7 @@ static bool is_contender(const char *path)
     static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT};
     const char *name = strrchr(path, '/') + 1;
     struct zkl_naming naming;
-    struct zkl_place place;
+    struct zkl_node_name place;
     return zkl_name_recognise(name, &naming, &place) || zkl_name_parse(name, &permit, &place);
 }
 

@@ -18,7 +18,7 @@ static const char *find_blocker(const struct zkl_step *s)
 {
     for (size_t i = 0; i < s->ev->child_count; i++) {
         struct zkl_naming naming;
-        struct zkl_place place;
+        struct zkl_node_name place;
         if (!zkl_name_recognise(s->ev->children[i], &naming, &place))
             return s->ev->children[i];
     }

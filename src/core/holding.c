@@ -121,7 +121,7 @@ static void contend(struct zkl_step *s)
 /* Behind the last numbers nobody can queue: who comes has no node that could be seen. */
 static bool is_near_the_end(const struct zkl_contender_machine *m)
 {
-    struct zkl_place place;
+    struct zkl_node_name place;
     return !zkl_name_parse(m->node, &m->naming, &place) || place.sequence < 0 ||
            place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
 }

@@ -34,7 +34,7 @@ static void recognise(struct zkl_listed *e)
 }
 
 /* Contenders by their place in the queue, permits before those who ask for one; then the rest. */
-static int by_place(const void *left, const void *right)
+static int by_node_name(const void *left, const void *right)
 {
     const struct zkl_listed *a = left, *b = right;
     bool foreign_a = a->role == ZKL_ROLE_FOREIGN, foreign_b = b->role == ZKL_ROLE_FOREIGN;
@@ -156,7 +156,7 @@ enum zkl_lock_kind zkl_listing_judge(struct zkl_listed *list, size_t count, int 
     }
     if (count == 0)
         return ZKL_KIND_NONE;
-    qsort(list, count, sizeof *list, by_place);
+    qsort(list, count, sizeof *list, by_node_name);
     judge_queue(list, contenders);
     judge_leases(list, contenders, permits);
     put_holders_first(list, count, contenders);

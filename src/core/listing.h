@@ -17,7 +17,7 @@ struct zkl_listed {
     size_t given;    /* the caller's, to know it again */
 
     struct zkl_naming naming;
-    struct zkl_place place;
+    struct zkl_node_name place;
     enum zkl_entry_role role;
     enum zkl_entry_access access;
     size_t waits_for; /* index in the list as it is now, or ZKL_NO_ENTRY */

@@ -226,7 +226,7 @@ static const struct {
 };
 
 static const char *parse(const char *child, const struct zkl_naming *naming,
-                         struct zkl_place *place)
+                         struct zkl_node_name *place)
 {
     place->role = naming->role;
     place->peer = ZKL_PEER_CURATOR;
@@ -246,7 +246,7 @@ static const char *parse(const char *child, const struct zkl_naming *naming,
     return after_session(child, &place->sequence);
 }
 
-bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_place *place)
+bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_node_name *place)
 {
     return parse(child, naming, place) != NULL;
 }
@@ -261,11 +261,11 @@ bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b)
 
 const char *zkl_name_digits(const char *child, const struct zkl_naming *naming)
 {
-    struct zkl_place place;
+    struct zkl_node_name place;
     return parse(child, naming, &place);
 }
 
-bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_place *place)
+bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_node_name *place)
 {
     *naming = (struct zkl_naming){.role = ZKL_ROLE_LOCK};
     if (zkl_name_parse(child, naming, place)) {

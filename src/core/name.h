@@ -28,7 +28,7 @@ struct zkl_naming {
 enum zkl_peer { ZKL_PEER_CURATOR, ZKL_PEER_KAZOO, ZKL_PEER_ZOOKEEPER };
 
 /* What a child's name tells. */
-struct zkl_place {
+struct zkl_node_name {
     enum zkl_role role;
     int32_t sequence;
     enum zkl_peer peer;
@@ -64,14 +64,15 @@ void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *ou
  * "__READ__" ...) and then a decimal number with an optional minus sign up to the end of the name.
  * As Curator does, what stands after the LAST marker counts. A named lock sees its own name only,
  * and a permit only permits. */
-bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_place *place);
+bool zkl_name_parse(const char *child, const struct zkl_naming *naming,
+                    struct zkl_node_name *place);
 
 /* True if contenders of the two namings at one path see each other. */
 bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b);
 
 /* True if the child is a contender in anybody's eyes, permits aside: with *naming it sees those whom
  * it has to wait for, and is seen by itself. */
-bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_place *place);
+bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_node_name *place);
 
 /* True if the child's GUID is marked so. */
 bool zkl_name_is_retained(const char *child);

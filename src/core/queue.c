@@ -20,7 +20,7 @@ static bool in_the_way(enum zkl_role ours, enum zkl_role other)
 }
 
 bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
-                         const struct zkl_place *place, const char *other)
+                         const struct zkl_node_name *place, const char *other)
 {
     bool one_reads = role == ZKL_ROLE_READ || place->role == ZKL_ROLE_READ;
     if (place->sequence == sequence && one_reads)
@@ -30,14 +30,14 @@ bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
 }
 
 /* Kazoo's writers are called as its mutexes are. */
-static bool is_plain(const struct zkl_place *place)
+static bool is_plain(const struct zkl_node_name *place)
 {
     return place->role == ZKL_ROLE_LOCK && place->peer == ZKL_PEER_CURATOR;
 }
 
 /* Than the one we have, if we have one. */
-static bool is_nearer(const struct zkl_place *place, const char *name, const struct zkl_place *than,
-                      const char *than_name)
+static bool is_nearer(const struct zkl_node_name *place, const char *name,
+                      const struct zkl_node_name *than, const char *than_name)
 {
     return !than_name || zkl_queue_compare(place->sequence, name, than->sequence, than_name) > 0;
 }
@@ -46,12 +46,12 @@ struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *
                                    size_t count, const char *own)
 {
     struct zkl_look look = {0};
-    struct zkl_place us, nearest = {0};
+    struct zkl_node_name us, nearest = {0};
     bool last = !own || !zkl_name_parse(own, naming, &us);
 
     for (size_t i = 0; i < count; i++) {
         const char *name = children[i];
-        struct zkl_place place;
+        struct zkl_node_name place;
         if (!last && strcmp(name, own) == 0) {
             look.contenders++;
             look.present = true;

@@ -28,7 +28,7 @@ int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b
 
 /* Has the contender own, that asks for role, to wait for the other one? For two of one queue. */
 bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
-                         const struct zkl_place *place, const char *other);
+                         const struct zkl_node_name *place, const char *other);
 
 /* Look at count children from the place of own (a child's name, NULL: from the end of the queue). */
 struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *const *children,

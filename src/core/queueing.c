@@ -7,7 +7,7 @@
 
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
-    struct zkl_place place;
+    struct zkl_node_name place;
     if (!zkl_name_parse(m->node, &m->naming, &place))
         return true;
     return m->naming.role != ZKL_ROLE_PERMIT && zkl_sequence_exhausted(place.sequence);

@@ -13,7 +13,7 @@ static uint64_t root_watch_id(const struct zkl_core *core,
 
 static bool number_of(const struct zkl_contender *c, const char *name, int32_t *number)
 {
-    struct zkl_place place;
+    struct zkl_node_name place;
     bool known = zkl_name_parse(name, &c->machine.naming, &place);
     *number = known ? place.sequence : 0;
     return known;

@@ -116,7 +116,7 @@ void check_unlocked(const struct unlocked *unlocked, int code)
 
 static bool waits_for(const struct zkl_contender_machine *m, const char *name)
 {
-    struct zkl_place own, place;
+    struct zkl_node_name own, place;
     return zkl_name_parse(m->node, &m->naming, &own) && zkl_name_parse(name, &m->naming, &place) &&
            zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
 }
@@ -143,7 +143,7 @@ void check_grant(struct world *w, const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
     const struct client *c = place->client;
-    struct zkl_place at;
+    struct zkl_node_name at;
     must(zkl_name_parse(m->node, &m->naming, &at) && !zkl_sequence_exhausted(at.sequence));
     must(now_of(w).boot_ns < zkl_session_window_end(&c->core.session));
     if (was_deleted(place))
@@ -237,7 +237,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     struct world *w = c->world;
     const struct zkl_watch *watch = contender->subs[ZKL_SUB_PRED].watch;
     const struct zkl_contender_machine *m = &contender->machine;
-    struct zkl_place own, at, place;
+    struct zkl_node_name own, at, place;
     int between = 0;
     if (!watch || m->state != ZKL_WAITING || m->naming.role == ZKL_ROLE_PERMIT ||
         w->bounds->scenario->counter > 1000000)

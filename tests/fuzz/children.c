@@ -113,10 +113,10 @@ static bool same_text(const char *a, const char *b)
 
 /* The predecessor is before us and in our way, and nobody else who is stands between. */
 static void check_predecessor(const struct children *all, const struct zkl_naming *naming,
-                              const char *own, const struct zkl_place *us,
+                              const char *own, const struct zkl_node_name *us,
                               const struct zkl_look *look)
 {
-    struct zkl_place place, nearest;
+    struct zkl_node_name place, nearest;
     size_t before = 0;
     if (look->predecessor) {
         must(zkl_name_parse(look->predecessor, naming, &nearest));
@@ -138,7 +138,7 @@ static struct zkl_look check_look(const struct children *all, const struct child
                                   const struct zkl_naming *naming, const char *own)
 {
     const char *names[CHILDREN], *others[CHILDREN];
-    struct zkl_place us;
+    struct zkl_node_name us;
     names_of(shuffled, others);
     struct zkl_look look = zkl_queue_position(naming, names, names_of(all, names), own);
     struct zkl_look again = zkl_queue_position(naming, others, all->count, own);
@@ -154,7 +154,7 @@ static struct zkl_look check_look(const struct children *all, const struct child
 }
 
 /* May both be in? Readers may, and a writer with the reader that it becomes. */
-static bool may_share(const struct zkl_place *a, const struct zkl_place *b)
+static bool may_share(const struct zkl_node_name *a, const struct zkl_node_name *b)
 {
     bool read_a = a->role == ZKL_ROLE_READ, read_b = b->role == ZKL_ROLE_READ;
     return (read_a && read_b) || ((read_a || read_b) && a->sequence == b->sequence);
@@ -164,7 +164,7 @@ static bool may_share(const struct zkl_place *a, const struct zkl_place *b)
 static void check_looks(const struct children *all, const struct children *shuffled)
 {
     struct zkl_naming naming[CHILDREN];
-    struct zkl_place place[CHILDREN];
+    struct zkl_node_name place[CHILDREN];
     bool known[CHILDREN], granted[CHILDREN];
     for (size_t i = 0; i < all->count; i++) {
         const char *own = all->list[i].name;

@@ -58,7 +58,7 @@ static void check_own_node(const struct zkl_naming *naming, const char *guid, in
                            const struct zkl_naming *other)
 {
     char child[ZKL_NODE_NAME_MAX + 12], digits[12];
-    struct zkl_place place;
+    struct zkl_node_name place;
     struct zkl_naming seen;
     zkl_name_prefix(naming, guid, child);
     must(strlen(child) + 11 <= ZKL_NODE_NAME_MAX);
@@ -98,7 +98,7 @@ static void check_number(const char *child, const char *digits, int32_t sequence
 
 static void check_child(const char *child, const struct zkl_naming *naming)
 {
-    struct zkl_place place, again;
+    struct zkl_node_name place, again;
     struct zkl_naming seen;
     const char *digits = zkl_name_digits(child, naming);
     must(zkl_name_parse(child, naming, &place) == (digits != NULL));
@@ -178,7 +178,7 @@ static void check_data(const char *line, size_t length)
 
 struct parsed {
     const char *name;
-    struct zkl_place place;
+    struct zkl_node_name place;
 };
 
 static int compare(const struct parsed *a, const struct parsed *b)

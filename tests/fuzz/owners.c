@@ -26,7 +26,7 @@ static bool is_single(const struct stream *s, const struct owner *owner)
 static void on_granted(struct stream *s, struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
-    struct zkl_place place;
+    struct zkl_node_name place;
     must(owner->phase == WAITING && m->state == ZKL_HOLDING);
     must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
     must(!is_single(s, owner) || s->now.boot_ns < zkl_session_window_end(&s->core.session));
@@ -165,7 +165,7 @@ static struct alone *alone_at(struct stream *s, const char *path, bool above)
 
 static int32_t number_in(const char *path)
 {
-    struct zkl_place place = {0};
+    struct zkl_node_name place = {0};
     struct zkl_naming naming;
     must(zkl_name_recognise(strrchr(path, '/') + 1, &naming, &place));
     return place.sequence;

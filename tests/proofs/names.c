@@ -188,7 +188,7 @@ void each_number_is_read(void)
 {
     char child[6 + NUMBER_BYTES + 1];
     struct zkl_naming reader = {.role = ZKL_ROLE_PERMIT};
-    struct zkl_place place;
+    struct zkl_node_name place;
 
     append(child, 0, "lease-");
     known_text = child;
@@ -204,7 +204,7 @@ void parse_of_format_is_the_identity(void)
 {
     char child[CHILD_ROOM];
     struct zkl_naming writer = naming_of(NAMES, ROLE), reader = writer;
-    struct zkl_place place;
+    struct zkl_node_name place;
 
     /* Who meets a named lock is one of its name. */
     if (NAMES != ZKL_NAMES_NAMED)
@@ -231,7 +231,7 @@ void what_was_written_is_recognised(void)
 {
     char child[CHILD_ROOM];
     struct zkl_naming writer = naming_of(NAMES, ROLE), seen;
-    struct zkl_place place;
+    struct zkl_node_name place;
 
     assume(NAMES != ZKL_NAMES_NAMED || zkl_lock_name_fault(writer.name) == NULL);
     int32_t number = any_child(&writer, nondet_bool(), child);
@@ -244,7 +244,7 @@ void what_was_written_is_recognised(void)
 void any_child_is_parsed_without_an_overrun(void)
 {
     struct zkl_naming naming = naming_of(NAMES, ROLE);
-    struct zkl_place place;
+    struct zkl_node_name place;
     char child[LENGTH + 1];
 
     any_text(child, LENGTH);
@@ -260,7 +260,7 @@ void any_child_is_parsed_without_an_overrun(void)
 void any_named_child_is_recognised_without_an_overrun(void)
 {
     struct zkl_naming naming;
-    struct zkl_place place;
+    struct zkl_node_name place;
     char child[LENGTH + 1];
 
     any_text(child, LENGTH);

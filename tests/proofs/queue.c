@@ -14,10 +14,10 @@
 /* Names "a", "b" ...: the last one is no child, and may be ours. */
 #define NAMES (CHILDREN + 1)
 static char names[NAMES][2];
-static struct zkl_place places[NAMES];
+static struct zkl_node_name places[NAMES];
 static bool contends[NAMES];
 
-bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_place *place)
+bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_node_name *place)
 {
     size_t i = (size_t)(child[0] - 'a');
 

@@ -149,7 +149,7 @@ static void check_node(struct world *w, const struct app *app)
     must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        struct zkl_place place;
+        struct zkl_node_name place;
         const char *name = fake_child_of(node, m->root);
         if (node == own || !name || node->dzxid != 0 || !zkl_name_parse(name, &m->naming, &place))
             continue;
@@ -161,7 +161,7 @@ static void check_node(struct world *w, const struct app *app)
 void check_grant(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
-    struct zkl_place place;
+    struct zkl_node_name place;
     must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
     must(now_of(app->proc).boot_ns < zkl_session_window_end(&app->proc->core.session));
     if (was_deleted(app))
@@ -293,7 +293,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     const struct world *w = p->world;
     const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
     const struct zkl_contender_machine *m = &c->machine;
-    struct zkl_place own, at, place;
+    struct zkl_node_name own, at, place;
     int between = 0;
     if (!watch || m->state != ZKL_WAITING || w->counter_moved ||
         m->naming.role == ZKL_ROLE_PERMIT ||

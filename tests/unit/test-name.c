@@ -169,7 +169,7 @@ static void a_node_name_is_its_peers(void **state)
 
 static void expect_number(const char *name, int32_t expected)
 {
-    struct zkl_place place = {.sequence = -7};
+    struct zkl_node_name place = {.sequence = -7};
     if (!zkl_name_parse(name, &mutex, &place) || place.sequence != expected)
         fail_msg("\"%s\" is taken for %d", name, (int)place.sequence);
     assert_int_equal(strtol(zkl_name_digits(name, &mutex), NULL, 10), expected);
@@ -195,7 +195,7 @@ static void peers_names_are_known(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        struct zkl_place place;
+        struct zkl_node_name place;
         assert_true(zkl_name_parse(all[i].name, &mutex, &place));
         assert_int_equal(place.role, all[i].role);
         assert_int_equal(place.peer, all[i].peer);
@@ -203,7 +203,7 @@ static void peers_names_are_known(void **state)
     }
     static const struct zkl_naming permit = {.role = ZKL_ROLE_PERMIT},
                                    report = {.names = ZKL_NAMES_NAMED, .name = "report"};
-    struct zkl_place lease = {.peer = ZKL_PEER_KAZOO}, named = {.peer = ZKL_PEER_KAZOO};
+    struct zkl_node_name lease = {.peer = ZKL_PEER_KAZOO}, named = {.peer = ZKL_PEER_KAZOO};
     assert_true(zkl_name_parse("_c_" GUID "-lease-0000000001", &permit, &lease));
     assert_true(zkl_name_parse("_c_" GUID "-report_lock_0000000001", &report, &named));
     assert_int_equal(lease.peer, ZKL_PEER_CURATOR);
@@ -273,7 +273,7 @@ static void other_children_are_foreign(void **state)
                                         "0000000001",
                                         "lock-0000000001lock-",
                                         "lock-1-lock"};
-    struct zkl_place place;
+    struct zkl_node_name place;
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (zkl_name_parse(names[i], &mutex, &place))
@@ -298,7 +298,7 @@ static void the_exhausted_zone_has_its_edges(void **state)
 static const char *recognised(const char *child, enum zkl_role role, int32_t sequence)
 {
     static struct zkl_naming naming;
-    struct zkl_place place;
+    struct zkl_node_name place;
     if (!zkl_name_recognise(child, &naming, &place))
         return NULL;
     assert_int_equal(place.role, role);
