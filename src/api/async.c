@@ -214,7 +214,7 @@ static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_ho
 {
     a->hold = zkl_hold_new(mutex);
     if (!a->hold)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     if (downgrade_from)
         atomic_fetch_add(&downgrade_from->refs, 1);
     a->downgrade_from = downgrade_from;
@@ -227,10 +227,10 @@ static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_ho
 /* As the owner: 0, or what is wrong. */
 static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    const char *path = mutex->root->path;
+    const char *path = mutex->lock_path->path;
     if (zkl_owner_awaits(mutex))
         return zkl_mutex_fail_awaited(mutex);
-    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
     if (hold)
         return enter_again(a, hold);
     struct zkl_hold *other = zkl_owner_find_other(mutex);
@@ -314,7 +314,7 @@ int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
         a->grant = grant;
         rc = acquire_mutex(mutex, wait, a, op);
     } else {
-        rc = zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path));
+        rc = zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
     }
     zkl_shield_end(shield);
     return rc;
@@ -479,15 +479,15 @@ static int unlock_own(struct releasing *r, struct zkl_hold *hold)
 static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
 {
     struct zkl_hold *hold =
-        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->root, mutex);
+        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
     if (!hold)
-        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     if (mutex->semaphore)
         zkl_hold_unref(hold);
     struct releasing *r = NULL;
     int rc = begin_releasing(mutex->client, fn, arg, &r);
     if (rc == ZKL_ENOMEM)
-        return zkl_fail(rc, "%s", mutex->root->path);
+        return zkl_fail(rc, "%s", mutex->lock_path->path);
     return mutex->semaphore ? unlock_handle(r, mutex) : unlock_own(r, hold);
 }
 
@@ -522,7 +522,7 @@ int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *ar
     int shield = zkl_shield();
     struct releasing *r = NULL;
     rc = begin_releasing(hold->client, fn, arg, &r);
-    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", hold->root->path) : release(r, hold);
+    rc = rc == ZKL_ENOMEM ? zkl_fail(rc, "%s", hold->lock_path->path) : release(r, hold);
     zkl_shield_end(shield);
     return rc;
 }

@@ -14,8 +14,8 @@
 
 /* A path of a client, one object however many handles name it: what a thread's holds are found by.
  */
-struct zkl_root {
-    struct zkl_root *next;
+struct zkl_lock_path {
+    struct zkl_lock_path *next;
     size_t refs; /* under the driver's mutex, and: */
     struct zkl_children_view view;
     struct zkl_unlisted_grant alone;
@@ -58,7 +58,7 @@ struct zkl_client {
     int connect_timeout_ms;
 
     /* All below: under the driver's mutex. */
-    struct zkl_root *roots[ZKL_ROOT_BUCKETS];
+    struct zkl_lock_path *lock_paths[ZKL_ROOT_BUCKETS];
     struct zkl_hold *waiting;         /* calls that wait for a grant, for cancel objects */
     struct zkl_query_wait *inquiries; /* calls that wait for answers */
     struct zkl_ops ops;
@@ -79,7 +79,7 @@ struct zkl_client {
 
 struct zkl_mutex {
     struct zkl_client *client;
-    struct zkl_root *root;
+    struct zkl_lock_path *lock_path;
     struct zkl_naming naming;
     struct zkl_rwlock *rwlock;       /* whose half it is, or NULL */
     struct zkl_semaphore *semaphore; /* whose permits its holds are, or NULL */
@@ -99,8 +99,8 @@ struct zkl_rwlock {
 
 /* Or a mutex made of one, whose handle is base. */
 struct zkl_semaphore {
-    struct zkl_mutex base;        /* its root is <path>/leases, its holds are permits */
-    struct zkl_root *path, *gate; /* the gate's is <path>/locks */
+    struct zkl_mutex base;             /* its root is <path>/leases, its holds are permits */
+    struct zkl_lock_path *path, *gate; /* the gate's is <path>/locks */
     bool is_mutex;
     /* under the driver's mutex */
     struct zkl_semaphore_view view;
@@ -112,7 +112,7 @@ int zkl_client_check(const struct zkl_client *client, bool closed_too, const cha
 int zkl_client_state_now(const struct zkl_client *client); /* with the mutex */
 void zkl_client_ref(struct zkl_client *client);
 void zkl_client_unref(struct zkl_client *client);
-struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path);
-void zkl_root_put(struct zkl_client *client, struct zkl_root *root);
+struct zkl_lock_path *zkl_lock_path_get(struct zkl_client *client, const char *path);
+void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_path);
 
 #endif

@@ -35,55 +35,55 @@ void zkl_client_unref(struct zkl_client *client)
 
 /* --- paths -------------------------------------------------------------- */
 
-static struct zkl_root **root_bucket(struct zkl_client *client, const char *path)
+static struct zkl_lock_path **lock_path_bucket(struct zkl_client *client, const char *path)
 {
-    return &client->roots[zkl_text_hash(path) % ZKL_ROOT_BUCKETS];
+    return &client->lock_paths[zkl_text_hash(path) % ZKL_ROOT_BUCKETS];
 }
 
-static struct zkl_root *new_root(struct zkl_root **bucket, const char *path)
+static struct zkl_lock_path *new_lock_path(struct zkl_lock_path **bucket, const char *path)
 {
     size_t size = strlen(path) + 1;
-    struct zkl_root *root = calloc(1, sizeof *root + size);
-    if (root) {
-        memcpy(root->path, path, size);
-        root->next = *bucket;
-        *bucket = root;
+    struct zkl_lock_path *lock_path = calloc(1, sizeof *lock_path + size);
+    if (lock_path) {
+        memcpy(lock_path->path, path, size);
+        lock_path->next = *bucket;
+        *bucket = lock_path;
     }
-    return root;
+    return lock_path;
 }
 
-struct zkl_root *zkl_root_get(struct zkl_client *client, const char *path)
+struct zkl_lock_path *zkl_lock_path_get(struct zkl_client *client, const char *path)
 {
     zkl_driver_lock(client->driver);
-    struct zkl_root **bucket = root_bucket(client, path);
-    struct zkl_root *root = *bucket;
-    while (root && strcmp(root->path, path) != 0)
-        root = root->next;
-    if (!root)
-        root = new_root(bucket, path);
-    if (root)
-        root->refs++;
+    struct zkl_lock_path **bucket = lock_path_bucket(client, path);
+    struct zkl_lock_path *lock_path = *bucket;
+    while (lock_path && strcmp(lock_path->path, path) != 0)
+        lock_path = lock_path->next;
+    if (!lock_path)
+        lock_path = new_lock_path(bucket, path);
+    if (lock_path)
+        lock_path->refs++;
     zkl_driver_unlock(client->driver);
-    return root;
+    return lock_path;
 }
 
-void zkl_root_put(struct zkl_client *client, struct zkl_root *root)
+void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_path)
 {
     zkl_driver_lock(client->driver);
-    bool last = --root->refs == 0;
+    bool last = --lock_path->refs == 0;
     if (last) {
-        struct zkl_root **at = root_bucket(client, root->path);
-        while (*at != root)
+        struct zkl_lock_path **at = lock_path_bucket(client, lock_path->path);
+        while (*at != lock_path)
             at = &(*at)->next;
-        *at = root->next;
+        *at = lock_path->next;
     }
     if (last)
-        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &root->alone);
-    if (last && root->counts)
-        zkl_counts_fold(&client->counts, root->counts);
+        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &lock_path->alone);
+    if (last && lock_path->counts)
+        zkl_counts_fold(&client->counts, lock_path->counts);
     zkl_driver_unlock(client->driver);
     if (last) {
-        free(root->counts);
-        free(root);
+        free(lock_path->counts);
+        free(lock_path);
     }
 }

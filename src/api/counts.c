@@ -7,26 +7,26 @@
 
 /* --- where -------------------------------------------------------------- */
 
-struct zkl_root *zkl_mutex_counted(const struct zkl_mutex *mutex)
+struct zkl_lock_path *zkl_mutex_counted(const struct zkl_mutex *mutex)
 {
-    return mutex->semaphore ? mutex->semaphore->path : mutex->root;
+    return mutex->semaphore ? mutex->semaphore->path : mutex->lock_path;
 }
 
 static struct zkl_lock_metrics *counts_of(const struct zkl_mutex *mutex)
 {
-    struct zkl_root *root = zkl_mutex_counted(mutex);
-    return root->counts ? root->counts : &mutex->client->counts;
+    struct zkl_lock_path *lock_path = zkl_mutex_counted(mutex);
+    return lock_path->counts ? lock_path->counts : &mutex->client->counts;
 }
 
-bool zkl_root_keep_counts(struct zkl_client *client, struct zkl_root *root)
+bool zkl_lock_path_keep_counts(struct zkl_client *client, struct zkl_lock_path *lock_path)
 {
     struct zkl_lock_metrics *fresh = calloc(1, sizeof *fresh);
     zkl_driver_lock(client->driver);
-    if (!root->counts) {
-        root->counts = fresh;
+    if (!lock_path->counts) {
+        lock_path->counts = fresh;
         fresh = NULL;
     }
-    bool kept = root->counts != NULL;
+    bool kept = lock_path->counts != NULL;
     zkl_driver_unlock(client->driver);
     free(fresh);
     return kept;

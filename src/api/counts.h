@@ -9,9 +9,9 @@
 #include "hold.h"
 
 /* Keep figures of this path from now on. False: no memory. Without the mutex. */
-bool zkl_root_keep_counts(struct zkl_client *client, struct zkl_root *root);
+bool zkl_lock_path_keep_counts(struct zkl_client *client, struct zkl_lock_path *lock_path);
 /* The path under which what this handle does counts. */
-struct zkl_root *zkl_mutex_counted(const struct zkl_mutex *mutex);
+struct zkl_lock_path *zkl_mutex_counted(const struct zkl_mutex *mutex);
 /* Add what was counted, not what is so now. With the mutex. */
 void zkl_counts_fold(struct zkl_lock_metrics *into, const struct zkl_lock_metrics *counts);
 

@@ -15,11 +15,11 @@ static int put_path(const struct zkl_hold *hold, const char *chroot, char *path,
 {
     size_t cut = chroot ? strlen(chroot) : 0;
     /* From the ensemble's own root. */
-    int n = snprintf(path, size, "%s%s/%s", hold->client->driver->config.chroot, hold->root->path,
-                     hold->node);
+    int n = snprintf(path, size, "%s%s/%s", hold->client->driver->config.chroot,
+                     hold->lock_path->path, hold->node);
     if ((size_t)n >= size)
         return zkl_fail(ZKL_EINVAL, "%s: %s: the node's path is longer than %zu bytes", call,
-                        hold->root->path, size - 1);
+                        hold->lock_path->path, size - 1);
     if (cut > 0 && (strncmp(path, chroot, cut) != 0 || path[cut] != '/'))
         return zkl_fail(ZKL_EINVAL, "%s: %s is not below the chroot \"%.64s\"", call, path, chroot);
     memmove(path, path + cut, (size_t)n + 1 - cut);
@@ -37,7 +37,7 @@ static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
     if (!held)
         return zkl_fail(ZKL_ELOST, "%s: %s: lost, or not proved for that long", call,
-                        hold->root->path);
+                        hold->lock_path->path);
     return put_path(hold, chroot, path, size, call);
 }
 
@@ -51,7 +51,7 @@ int zkl_guard_mutex_path(struct zkl_mutex *mutex, int64_t need_ms, const char *c
     if (rc != 0)
         return rc;
     struct zkl_hold *hold =
-        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->root, mutex);
+        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
     rc = guard_hold(hold, need_ms, chroot, guard->path, sizeof guard->path, call);
     if (hold && mutex->semaphore)
         zkl_hold_unref(hold);

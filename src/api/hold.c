@@ -109,7 +109,7 @@ struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex)
         return NULL;
     memcpy(hold->data, data, size);
     hold->client = mutex->client;
-    hold->root = mutex->root;
+    hold->lock_path = mutex->lock_path;
     hold->mutex = mutex;
     atomic_init(&hold->refs, 1);
     atomic_init(&hold->lost, false);
@@ -134,8 +134,8 @@ void zkl_hold_unref(struct zkl_hold *hold)
         return;
     struct zkl_client *client = hold->client;
     zkl_waker_fini(&hold->waker);
-    if (hold->has_root)
-        zkl_root_put(client, hold->root);
+    if (hold->has_lock_path)
+        zkl_lock_path_put(client, hold->lock_path);
     deallocate(hold);
     zkl_client_unref(client);
 }
@@ -200,7 +200,7 @@ static void run_note(struct zkl_note *note)
 {
     struct zkl_hold *hold = of_note(note);
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
-    snprintf(path, sizeof path, "%s/%s", hold->root->path, hold->node);
+    snprintf(path, sizeof path, "%s/%s", hold->lock_path->path, hold->node);
     const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
     bool permit = semaphore && !semaphore->is_mutex;
     struct zkl_hold_event event = {.size = sizeof event,
@@ -358,7 +358,8 @@ int zkl_hold_leave_again(struct zkl_hold *hold)
 {
     hold->count--;
     int rc = zkl_hold_is_lost(hold) ? ZKL_ELOST : (window_ns(hold) == 0 ? ZKL_EDOUBT : 0);
-    return rc == 0 ? 0 : zkl_fail(rc, "%s: %d more unlock(s) due", hold->root->path, hold->count);
+    return rc == 0 ? 0
+                   : zkl_fail(rc, "%s: %d more unlock(s) due", hold->lock_path->path, hold->count);
 }
 
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)

@@ -15,7 +15,7 @@ enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZK
 struct zkl_hold {
     struct zkl_contender contender; /* first: news come with a pointer to it */
     struct zkl_client *client;
-    struct zkl_root *root;
+    struct zkl_lock_path *lock_path;
     struct zkl_mutex *mutex;
     atomic_int refs; /* its thread, the core, a queued note, a queued waker */
 
@@ -33,7 +33,7 @@ struct zkl_hold {
     size_t member;                   /* of a multi-lock that is being given back, */
     struct zkl_hold *release_next;   /* and the next one */
     bool ended;                      /* the core is done with it, or does not have it yet */
-    bool has_root;                   /* a reference of its own */
+    bool has_lock_path;              /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
     struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */

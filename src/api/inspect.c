@@ -165,7 +165,7 @@ static bool is_semaphore(const struct zkl_awaited_query *q)
     return both || has_contender(&q[LIST_LEASES], true) || has_contender(&q[LIST_LOCKS], false);
 }
 
-static int take_semaphore(struct look *look, const struct zkl_awaited_query *root,
+static int take_semaphore(struct look *look, const struct zkl_awaited_query *lock_path,
                           const struct zkl_awaited_query *q)
 {
     for (int i = 0; i < SEMAPHORE_QUESTIONS; i++) {
@@ -173,11 +173,11 @@ static int take_semaphore(struct look *look, const struct zkl_awaited_query *roo
             return fail_answer(&q[i]);
     }
     if (!is_semaphore(q))
-        return add_children(look, root, ZKL_IN_ROOT, NULL, NULL);
+        return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
     look->all->seen.kind = ZKL_KIND_SEMAPHORE;
     if (q[GET_LEASES].data && q[GET_LEASES].data_size <= ZKL_ANSWER_DATA_MAX)
         look->permits = zkl_permits_parse(q[GET_LEASES].data, q[GET_LEASES].data_size);
-    int rc = add_children(look, root, ZKL_IN_ROOT, LEASES, LOCKS);
+    int rc = add_children(look, lock_path, ZKL_IN_LOCK_PATH, LEASES, LOCKS);
     if (rc == 0)
         rc = add_children(look, &q[LIST_LEASES], ZKL_IN_LEASES, NULL, NULL);
     if (rc == 0)
@@ -185,7 +185,7 @@ static int take_semaphore(struct look *look, const struct zkl_awaited_query *roo
     return rc;
 }
 
-static int list_semaphore(struct look *look, const struct zkl_awaited_query *root)
+static int list_semaphore(struct look *look, const struct zkl_awaited_query *lock_path)
 {
     size_t length = strlen(look->path);
     const char *leases = keep_text(look->all, look->path, length, "/", LEASES);
@@ -193,39 +193,39 @@ static int list_semaphore(struct look *look, const struct zkl_awaited_query *roo
     if (!leases || !locks)
         return no_memory(look);
     struct zkl_awaited_query q[SEMAPHORE_QUESTIONS] = {
-        [LIST_LEASES] = zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, leases),
+        [LIST_LEASES] = zkl_awaited_query_of(ZKL_REQ_LIST_LOCK_PATH, leases),
         [GET_LEASES] = zkl_awaited_query_of(ZKL_REQ_GET, leases),
-        [LIST_LOCKS] = zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, locks),
+        [LIST_LOCKS] = zkl_awaited_query_of(ZKL_REQ_LIST_LOCK_PATH, locks),
     };
     int rc = request(look, q, SEMAPHORE_QUESTIONS);
     if (rc == 0)
-        rc = take_semaphore(look, root, q);
+        rc = take_semaphore(look, lock_path, q);
     zkl_awaited_query_clear(q, SEMAPHORE_QUESTIONS);
     return rc;
 }
 
 /* --- looking ------------------------------------------------------------ */
 
-static int list_root(struct look *look, const struct zkl_awaited_query *root)
+static int list_lock_path(struct look *look, const struct zkl_awaited_query *lock_path)
 {
-    if (root->answer == ZKL_ANSWER_NONODE)
+    if (lock_path->answer == ZKL_ANSWER_NONODE)
         return 0;
-    if (root->answer != ZKL_ANSWER_OK)
-        return fail_answer(root);
-    bool maybe = has_child(root, LEASES) || has_child(root, LOCKS);
-    if (maybe && !has_contender(root, false))
-        return list_semaphore(look, root);
-    return add_children(look, root, ZKL_IN_ROOT, NULL, NULL);
+    if (lock_path->answer != ZKL_ANSWER_OK)
+        return fail_answer(lock_path);
+    bool maybe = has_child(lock_path, LEASES) || has_child(lock_path, LOCKS);
+    if (maybe && !has_contender(lock_path, false))
+        return list_semaphore(look, lock_path);
+    return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
 }
 
 /* As of now: behind a sync, as a server can lag behind. */
 static int list(struct look *look)
 {
     struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, look->path),
-                                    zkl_awaited_query_of(ZKL_REQ_LIST_ROOT, look->path)};
+                                    zkl_awaited_query_of(ZKL_REQ_LIST_LOCK_PATH, look->path)};
     int rc = request(look, q, 2);
     if (rc == 0)
-        rc = list_root(look, &q[1]);
+        rc = list_lock_path(look, &q[1]);
     zkl_awaited_query_clear(q, 2);
     return rc;
 }

@@ -78,11 +78,12 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
     mutex->posted_unlock = o && o->posted_unlock;
     mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
     bool copied = !o || !o->owner == !mutex->owner;
-    mutex->root = copied ? zkl_root_get(client, path) : NULL;
-    bool counted = mutex->root && (!o || !o->metrics || zkl_root_keep_counts(client, mutex->root));
+    mutex->lock_path = copied ? zkl_lock_path_get(client, path) : NULL;
+    bool counted = mutex->lock_path &&
+                   (!o || !o->metrics || zkl_lock_path_keep_counts(client, mutex->lock_path));
     if (!counted) {
-        if (mutex->root)
-            zkl_root_put(client, mutex->root);
+        if (mutex->lock_path)
+            zkl_lock_path_put(client, mutex->lock_path);
         free(mutex->owner);
         return zkl_fail(ZKL_ENOMEM, "%s", call);
     }
@@ -94,7 +95,7 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
 void zkl_mutex_fini(struct zkl_mutex *mutex)
 {
     struct zkl_client *client = mutex->client;
-    zkl_root_put(client, mutex->root);
+    zkl_lock_path_put(client, mutex->lock_path);
     free(mutex->owner);
     zkl_client_unref(client);
 }
@@ -103,7 +104,7 @@ void zkl_mutex_fini(struct zkl_mutex *mutex)
 static int check_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call)
 {
     for (size_t i = 0; i < count; i++) {
-        const char *path = mutexes[i]->root->path;
+        const char *path = mutexes[i]->lock_path->path;
         if (mutexes[i]->uses > 0)
             return zkl_fail(ZKL_EBUSY, "%s: %s is held or waited on", call, path);
         if (zkl_driver_would_cross(mutexes[i]->client->driver, mutexes[i]))
@@ -213,7 +214,7 @@ void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold)
 
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
 {
-    const char *path = hold->root->path;
+    const char *path = hold->lock_path->path;
     if (rc == ZKL_EACCES)
         return zkl_fail(
             rc,
@@ -238,7 +239,7 @@ int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, cons
 {
     if (!buf && size > 0)
         return zkl_fail(ZKL_EINVAL, "%s: buf is NULL", call);
-    return snprintf(buf, size, "%s/%s", hold->root->path, hold->node);
+    return snprintf(buf, size, "%s/%s", hold->lock_path->path, hold->node);
 }
 
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
@@ -248,7 +249,7 @@ int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
     int shield = zkl_shield();
     int rc = zkl_hold_renew(hold, lease_ms);
     if (rc != 0)
-        zkl_fail(rc, "%s: %d unlock(s) due", hold->root->path, hold->count);
+        zkl_fail(rc, "%s: %d unlock(s) due", hold->lock_path->path, hold->count);
     zkl_shield_end(shield);
     return rc;
 }

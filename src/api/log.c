@@ -111,11 +111,11 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
     if (trace->kind == ZKL_TRACE_SESSION)
         event.level = level_of_session(trace->to);
     if (trace->kind == ZKL_TRACE_CONTENDER) {
-        event.path = trace->contender->machine.root;
+        event.path = trace->contender->machine.lock_path;
         event.node = trace->contender->machine.node;
     }
     if (trace->kind == ZKL_TRACE_PERMITS)
-        event.path = ((const struct zkl_hold *)trace->contender)->root->path;
+        event.path = ((const struct zkl_hold *)trace->contender)->lock_path->path;
     event.contender = trace->number;
     event.from = zkl_trace_state_name(trace->kind, trace->from);
     event.to = zkl_trace_state_name(trace->kind, trace->to);
@@ -135,7 +135,7 @@ static struct zkl_log_event hold_event(const struct zkl_hold *hold, enum zkl_log
                                        enum zkl_log_level level)
 {
     struct zkl_log_event event = new_event(kind, level);
-    event.path = hold->root->path;
+    event.path = hold->lock_path->path;
     event.node = hold->contender.machine.node;
     event.contender = hold->contender.number;
     return event;

@@ -26,22 +26,22 @@ static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics 
 }
 
 /* root NULL: all paths. */
-static void look_at_waiters(const struct zkl_client *client, const struct zkl_root *root,
+static void look_at_waiters(const struct zkl_client *client, const struct zkl_lock_path *lock_path,
                             struct zkl_lock_metrics *m)
 {
     for (const struct zkl_hold *hold = client->waiting; hold; hold = hold->wait_next) {
-        if (!root || zkl_mutex_counted(hold->mutex) == root)
+        if (!lock_path || zkl_mutex_counted(hold->mutex) == lock_path)
             look_at_waiter(hold, m);
     }
 }
 
-static void read_lock(const struct zkl_client *client, const struct zkl_root *root,
+static void read_lock(const struct zkl_client *client, const struct zkl_lock_path *lock_path,
                       struct zkl_lock_metrics *m)
 {
-    *m = *root->counts;
+    *m = *lock_path->counts;
     m->size = sizeof *m;
     m->held = m->acquisitions - m->hold.count; /* each has one end */
-    look_at_waiters(client, root, m);
+    look_at_waiters(client, lock_path, m);
 }
 
 static uint64_t count_leaving(const struct zkl_core *core)
@@ -58,9 +58,10 @@ static void read_locks(struct zkl_client *client, struct zkl_lock_metrics *m)
 {
     *m = client->counts;
     for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
-        for (const struct zkl_root *root = client->roots[i]; root; root = root->next) {
-            if (root->counts)
-                zkl_counts_fold(m, root->counts);
+        for (const struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
+             lock_path = lock_path->next) {
+            if (lock_path->counts)
+                zkl_counts_fold(m, lock_path->counts);
         }
     }
     m->size = sizeof *m;
@@ -73,7 +74,7 @@ static void read_requests(const struct zkl_core *core, uint64_t *requests)
     static const int request_of[ZKL_REQUEST_KINDS] = {
         [ZKL_REQ_CREATE] = ZKL_REQUEST_CREATE,       [ZKL_REQ_CREATE_ALL] = ZKL_REQUEST_CREATE,
         [ZKL_REQ_DELETE] = ZKL_REQUEST_DELETE,       [ZKL_REQ_DELETE_ALL] = ZKL_REQUEST_DELETE,
-        [ZKL_REQ_LIST] = ZKL_REQUEST_LIST,           [ZKL_REQ_LIST_ROOT] = ZKL_REQUEST_LIST,
+        [ZKL_REQ_LIST] = ZKL_REQUEST_LIST,           [ZKL_REQ_LIST_LOCK_PATH] = ZKL_REQUEST_LIST,
         [ZKL_REQ_WATCH] = ZKL_REQUEST_WATCH,         [ZKL_REQ_UNWATCH] = ZKL_REQUEST_UNWATCH,
         [ZKL_REQ_HEARTBEAT] = ZKL_REQUEST_HEARTBEAT, [ZKL_REQ_NUDGE] = ZKL_REQUEST_NUDGE,
         [ZKL_REQ_MAKE] = ZKL_REQUEST_PARENT,         [ZKL_REQ_RENEW] = ZKL_REQUEST_PARENT,
@@ -117,8 +118,9 @@ static size_t count_paths(const struct zkl_client *client)
 {
     size_t count = 0;
     for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
-        for (const struct zkl_root *root = client->roots[i]; root; root = root->next)
-            count += root->counts != NULL;
+        for (const struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
+             lock_path = lock_path->next)
+            count += lock_path->counts != NULL;
     }
     return count;
 }
@@ -126,13 +128,14 @@ static size_t count_paths(const struct zkl_client *client)
 static void read_paths(struct zkl_client *client, struct zkl_snapshot *snapshot)
 {
     for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
-        for (struct zkl_root *root = client->roots[i]; root; root = root->next) {
-            if (!root->counts)
+        for (struct zkl_lock_path *lock_path = client->lock_paths[i]; lock_path;
+             lock_path = lock_path->next) {
+            if (!lock_path->counts)
                 continue;
             struct zkl_path_metrics *path = &snapshot->paths[snapshot->path_count++];
-            path->root = root;
-            root->refs++;
-            read_lock(client, root, &path->figures);
+            path->lock_path = lock_path;
+            lock_path->refs++;
+            read_lock(client, lock_path, &path->figures);
         }
     }
 }
@@ -154,7 +157,7 @@ int zkl_snapshot_take(struct zkl_client *client, struct zkl_snapshot *snapshot)
 void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->path_count; i++)
-        zkl_root_put(client, snapshot->paths[i].root);
+        zkl_lock_path_put(client, snapshot->paths[i].lock_path);
     free(snapshot->paths);
 }
 
@@ -195,13 +198,13 @@ static int do_lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *met
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    const struct zkl_root *root = zkl_mutex_counted(mutex);
+    const struct zkl_lock_path *lock_path = zkl_mutex_counted(mutex);
     zkl_driver_lock(mutex->client->driver);
-    if (root->counts)
-        read_lock(mutex->client, root, metrics);
+    if (lock_path->counts)
+        read_lock(mutex->client, lock_path, metrics);
     else
         rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its zkl_lock_options",
-                      call, root->path);
+                      call, lock_path->path);
     zkl_driver_unlock(mutex->client->driver);
     return rc;
 }

@@ -7,7 +7,7 @@
 
 /* A path that keeps its own figures. */
 struct zkl_path_metrics {
-    struct zkl_root *root; /* with a reference */
+    struct zkl_lock_path *lock_path; /* with a reference */
     struct zkl_lock_metrics figures;
 };
 

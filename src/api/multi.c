@@ -171,7 +171,7 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
             *fresh = *fresh || !held;
             continue;
         }
-        const struct zkl_hold *own = zkl_owner_find(mutex->root, mutex);
+        const struct zkl_hold *own = zkl_owner_find(mutex->lock_path, mutex);
         const struct zkl_hold *other = own ? NULL : zkl_owner_find_other(mutex);
         *fresh = *fresh || !own;
         if (zkl_owner_awaits(mutex))
@@ -366,7 +366,7 @@ static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
     if (zkl_member_is_semaphore(member) || n > 0)
         return NULL;
     return member->mutex->semaphore ? member->mutex->semaphore->hold
-                                    : zkl_owner_find(member->mutex->root, member->mutex);
+                                    : zkl_owner_find(member->mutex->lock_path, member->mutex);
 }
 
 /* --- questions ---------------------------------------------------------- */

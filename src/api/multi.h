@@ -41,7 +41,7 @@ static inline const char *zkl_member_path(const struct zkl_member *member)
 {
     const struct zkl_semaphore *semaphore =
         zkl_member_is_semaphore(member) ? member->semaphore : member->mutex->semaphore;
-    return semaphore ? semaphore->path->path : member->mutex->root->path;
+    return semaphore ? semaphore->path->path : member->mutex->lock_path->path;
 }
 
 /* Where its failures count. */

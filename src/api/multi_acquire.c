@@ -80,7 +80,7 @@ static bool take_idle(struct zkl_attempt *a)
     for (size_t i = 0; i < a->multi->count; i++) {
         struct zkl_mutex *mutex = member_at(a, i)->mutex;
         which[count] = i;
-        if (!zkl_owner_find(mutex->root, mutex))
+        if (!zkl_owner_find(mutex->lock_path, mutex))
             wanted[count++] = mutex;
     }
     if (count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
@@ -94,7 +94,7 @@ static int want_mutex(struct share *share, struct zkl_mutex *mutex)
 {
     share->hold = zkl_hold_new(mutex);
     if (!share->hold)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     share->downgrade_from = zkl_owner_find_other(mutex);
     if (share->downgrade_from)
         atomic_fetch_add(&share->downgrade_from->refs, 1);
@@ -132,7 +132,7 @@ static int want(struct zkl_attempt *a, size_t i)
     struct share *share = &a->shares[i];
     if (zkl_member_is_held_once(member))
         return a->held->count > 0 ? 0 : want_permits(a, i);
-    share->own = zkl_owner_find(member->mutex->root, member->mutex);
+    share->own = zkl_owner_find(member->mutex->lock_path, member->mutex);
     return share->own ? 0 : want_mutex(share, member->mutex);
 }
 

@@ -24,7 +24,7 @@ static int badness(int code)
 static int give_up_own(struct zkl_unlocking *u, size_t i)
 {
     const struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
-    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
     if (!hold)
         return ZKL_ENOTOWNER; /* unlocked singly, before */
     if (hold->count > 1)

@@ -46,7 +46,7 @@ static int do_mutex_free(struct zkl_mutex *mutex)
         return 0;
     if (mutex->rwlock)
         return zkl_fail(ZKL_EINVAL, "zkl_mutex_free: %s is half of a read-write lock: free that",
-                        mutex->root->path);
+                        mutex->lock_path->path);
     int rc = zkl_mutex_retire(&mutex, 1, "zkl_mutex_free");
     if (rc != 0)
         return rc;
@@ -72,7 +72,7 @@ int zkl_mutex_free(struct zkl_mutex *mutex)
 
 int zkl_mutex_check_again(const struct zkl_hold *hold)
 {
-    const char *path = hold->root->path;
+    const char *path = hold->lock_path->path;
     if (zkl_hold_is_lost(hold))
         return zkl_fail(ZKL_ELOST, "%s: %d unlock(s) due", path, hold->count);
     if (hold->count == ZKL_HOLD_COUNT_MAX)
@@ -92,7 +92,7 @@ static int reenter(struct zkl_hold *hold, struct zkl_grant *grant)
 
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
 {
-    const char *path = hold->root->path;
+    const char *path = hold->lock_path->path;
     if (rc == ZKL_EACCES)
         return zkl_fail(rc, "%s: no %s; what was created goes when the session ends at the latest",
                         path, hold->detail);
@@ -109,7 +109,7 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
  * who has the write lock goes on, under that. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
 {
-    const char *path = mutex->root->path;
+    const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
         return zkl_fail(ZKL_EDEADLK, "%s: held by this thread through another handle", path);
     if (mutex->naming.role == ZKL_ROLE_WRITE)
@@ -127,7 +127,7 @@ static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 {
     struct zkl_hold *hold = zkl_hold_new(mutex);
     if (!hold)
-        return zkl_fail(ZKL_ENOMEM, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     hold->downgrade_from = downgrade_from;
     int rc = zkl_hold_acquire(hold, wait);
     hold->downgrade_from = NULL;
@@ -145,7 +145,7 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
-        return zkl_fail(rc, "%s: no thread-specific key", mutex->root->path);
+        return zkl_fail(rc, "%s: no thread-specific key", mutex->lock_path->path);
     struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
     rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
     if (rc != 0)
@@ -159,13 +159,13 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
 {
     return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it",
-                    mutex->root->path);
+                    mutex->lock_path->path);
 }
 
 static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
                        struct zkl_grant *grant)
 {
-    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
     if (hold)
         return reenter(hold, grant);
     if (zkl_owner_awaits(mutex))
@@ -173,7 +173,7 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     const struct zkl_hold *other = zkl_owner_find_other(mutex);
     int rc = other ? zkl_mutex_check_other(mutex, other) : 0;
     if (rc == 0)
-        rc = zkl_wait_check_over(wait, mutex->root->path);
+        rc = zkl_wait_check_over(wait, mutex->lock_path->path);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
@@ -247,7 +247,7 @@ static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_hold *
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    *hold = mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->root, mutex);
+    *hold = mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
     return 0;
 }
 
@@ -260,9 +260,9 @@ static void put_own(const struct zkl_mutex *mutex, struct zkl_hold *hold)
 /* With the calling thread's hold; of the last unlock it is the end. */
 static int unlock_own(struct zkl_mutex *mutex)
 {
-    struct zkl_hold *hold = zkl_owner_find(mutex->root, mutex);
+    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
     if (!hold)
-        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     if (hold->count > 1)
         return zkl_hold_leave_again(hold);
     hold->count = 0;
@@ -280,7 +280,7 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
     if (rc != 0)
         return rc;
     if (zkl_driver_in_callback())
-        return zkl_fail(ZKL_EINCALLBACK, "%s", mutex->root->path);
+        return zkl_fail(ZKL_EINCALLBACK, "%s", mutex->lock_path->path);
     return mutex->semaphore ? zkl_semaphore_unlock(mutex) : unlock_own(mutex);
 }
 
@@ -336,7 +336,7 @@ int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
     if (rc != 0)
         return rc;
     if (!hold && (buf || size == 0))
-        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     rc = zkl_hold_node_path(hold, buf, size, "zkl_mutex_node_path");
     put_own(mutex, hold);
     return rc;
@@ -349,7 +349,7 @@ int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
     if (rc != 0)
         return rc;
     if (!hold && lease_ms > 0 && lease_ms <= ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->root->path);
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
     rc = zkl_hold_extend(hold, lease_ms, "zkl_mutex_renew");
     put_own(mutex, hold);
     return rc;

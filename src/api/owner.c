@@ -59,9 +59,9 @@ static void leave(struct map *map)
         pthread_mutex_unlock(map->mu);
 }
 
-static struct zkl_hold **bucket(struct map *map, const struct zkl_root *root)
+static struct zkl_hold **bucket(struct map *map, const struct zkl_lock_path *lock_path)
 {
-    return &map->holds[((uintptr_t)root >> 5) % BUCKETS];
+    return &map->holds[((uintptr_t)lock_path >> 5) % BUCKETS];
 }
 
 /* --- owners ------------------------------------------------------------- */
@@ -213,11 +213,12 @@ void zkl_owner_remove_multi(struct zkl_multi_hold *held)
 
 /* --- holds -------------------------------------------------------------- */
 
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex)
+struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
+                                const struct zkl_mutex *mutex)
 {
     struct map *map = enter();
-    struct zkl_hold *hold = *bucket(map, root);
-    while (hold && (hold->root != root || hold->mutex != mutex || hold->to_come))
+    struct zkl_hold *hold = *bucket(map, lock_path);
+    while (hold && (hold->lock_path != lock_path || hold->mutex != mutex || hold->to_come))
         hold = hold->next;
     leave(map);
     return hold;
@@ -225,13 +226,14 @@ struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mu
 
 static bool meets(const struct zkl_hold *hold, const struct zkl_mutex *mutex)
 {
-    return hold->root == mutex->root && zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
+    return hold->lock_path == mutex->lock_path &&
+           zkl_naming_meets(&hold->mutex->naming, &mutex->naming);
 }
 
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
 {
     struct map *map = enter();
-    struct zkl_hold *hold = *bucket(map, mutex->root);
+    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
     while (hold && (hold->mutex == mutex || hold->to_come || !meets(hold, mutex)))
         hold = hold->next;
     leave(map);
@@ -241,7 +243,7 @@ struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex)
 bool zkl_owner_awaits(const struct zkl_mutex *mutex)
 {
     struct map *map = enter();
-    struct zkl_hold *hold = *bucket(map, mutex->root);
+    struct zkl_hold *hold = *bucket(map, mutex->lock_path);
     while (hold && !(hold->to_come && meets(hold, mutex)))
         hold = hold->next;
     leave(map);
@@ -250,14 +252,14 @@ bool zkl_owner_awaits(const struct zkl_mutex *mutex)
 
 static void add(struct map *map, struct zkl_hold *hold)
 {
-    struct zkl_hold **head = bucket(map, hold->root);
+    struct zkl_hold **head = bucket(map, hold->lock_path);
     hold->next = *head;
     *head = hold;
 }
 
 static void take_out(struct map *map, struct zkl_hold *hold)
 {
-    struct zkl_hold **at = bucket(map, hold->root);
+    struct zkl_hold **at = bucket(map, hold->lock_path);
     while (*at != hold)
         at = &(*at)->next;
     *at = hold->next;

@@ -9,7 +9,8 @@ struct zkl_owner;
 
 /* The hold of this path through this handle, and one through another handle that would be waited
  * for. */
-struct zkl_hold *zkl_owner_find(const struct zkl_root *root, const struct zkl_mutex *mutex);
+struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
+                                const struct zkl_mutex *mutex);
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
 /* An operation is under way that is to give this owner a hold which that mutex would wait for. */
 bool zkl_owner_awaits(const struct zkl_mutex *mutex);

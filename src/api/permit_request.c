@@ -21,7 +21,7 @@ static void free_ask(struct zkl_permit_request *request)
     for (size_t i = 0; i < request->count; i++)
         zkl_hold_unref(zkl_permit_request_hold(request, i));
     zkl_waker_fini(&request->ending);
-    zkl_root_put(client, request->gate);
+    zkl_lock_path_put(client, request->gate);
     free(request);
     zkl_client_unref(client);
 }
@@ -69,9 +69,9 @@ struct zkl_permit_request *zkl_permit_request_new(struct zkl_semaphore *semaphor
     request->path = semaphore->path->path;
     request->declared = semaphore->view.permits;
     request->gate->refs++;
-    semaphore->base.root->refs += request->count; /* each hold's, given up with it */
+    semaphore->base.lock_path->refs += request->count; /* each hold's, given up with it */
     for (size_t i = 0; i < request->count; i++)
-        zkl_permit_request_hold(request, i)->has_root = true;
+        zkl_permit_request_hold(request, i)->has_lock_path = true;
     zkl_driver_unlock(client->driver);
     if (complete)
         return request;
@@ -106,7 +106,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
                                                const struct zkl_wait *wait)
 {
     const struct zkl_mutex *base = &request->semaphore->base;
-    return (struct zkl_lock_request){.root = base->root->path,
+    return (struct zkl_lock_request){.lock_path = base->lock_path->path,
                                      .data = zkl_permit_request_hold(request, 0)->data,
                                      .naming = base->naming,
                                      .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
@@ -128,7 +128,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     }
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;
-    request->permits.gate_root = request->gate->path;
+    request->permits.gate_lock_path = request->gate->path;
     request->permits.lock_request = lock_request_of(request, wait);
     request->permits.members = request->members;
     request->permits.count = request->count;

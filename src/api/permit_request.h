@@ -11,7 +11,7 @@ struct zkl_permit_request {
     struct zkl_permits permits; /* first */
     struct zkl_client *client;
     struct zkl_semaphore *semaphore; /* during the call */
-    struct zkl_root *gate;
+    struct zkl_lock_path *gate;
     const char *path;        /* the semaphore's, during the call */
     int declared;            /* its permits, as they were known at its start */
     atomic_int refs;         /* its call, the core */

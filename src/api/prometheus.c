@@ -193,7 +193,7 @@ static void put_locks(struct text *t, const struct zkl_snapshot *snapshot)
         if (snapshot->path_count > 0)
             put_family(&one, f->name, f->type, f->help);
         for (size_t p = 0; p < snapshot->path_count; p++) {
-            one.path = snapshot->paths[p].root->path;
+            one.path = snapshot->paths[p].lock_path->path;
             put_lock(&one, f, &snapshot->paths[p].figures);
         }
     }

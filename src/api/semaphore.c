@@ -27,11 +27,12 @@ static int check_options(const char *path, int permits, const struct zkl_lock_op
     return 0;
 }
 
-static struct zkl_root *root_below(struct zkl_client *client, const char *path, const char *part)
+static struct zkl_lock_path *lock_path_below(struct zkl_client *client, const char *path,
+                                             const char *part)
 {
     char whole[ZKL_PATH_MAX + 1];
     snprintf(whole, sizeof whole, "%s%s", path, part);
-    return zkl_root_get(client, whole);
+    return zkl_lock_path_get(client, whole);
 }
 
 int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const char *path,
@@ -54,22 +55,22 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
     s->base.naming.role = ZKL_ROLE_PERMIT;
     s->base.semaphore = s;
     s->view.permits = permits;
-    s->path = zkl_root_get(client, path);
+    s->path = zkl_lock_path_get(client, path);
     bool counted =
-        s->path && (!options || !options->metrics || zkl_root_keep_counts(client, s->path));
-    s->gate = counted ? root_below(client, path, "/locks") : NULL;
+        s->path && (!options || !options->metrics || zkl_lock_path_keep_counts(client, s->path));
+    s->gate = counted ? lock_path_below(client, path, "/locks") : NULL;
     if (s->gate)
         return 0;
     if (s->path)
-        zkl_root_put(client, s->path);
+        zkl_lock_path_put(client, s->path);
     zkl_mutex_fini(&s->base);
     return zkl_fail(ZKL_ENOMEM, "%s", call);
 }
 
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore)
 {
-    zkl_root_put(semaphore->base.client, semaphore->gate);
-    zkl_root_put(semaphore->base.client, semaphore->path);
+    zkl_lock_path_put(semaphore->base.client, semaphore->gate);
+    zkl_lock_path_put(semaphore->base.client, semaphore->path);
     zkl_mutex_fini(&semaphore->base);
 }
 
@@ -262,7 +263,7 @@ static int make(struct setting *setting, const char *path, const char *data)
 
 static int set_number(struct setting *setting, const char *number)
 {
-    const char *path = setting->semaphore->base.root->path;
+    const char *path = setting->semaphore->base.lock_path->path;
     for (;;) {
         struct zkl_awaited_query q;
         int rc = request(setting, ZKL_REQ_SET, path, number, &q);
@@ -339,7 +340,7 @@ int zkl_permit_release(struct zkl_permit *permit)
     if (rc != 0)
         return rc;
     if (zkl_driver_in_callback())
-        return zkl_fail(ZKL_EINCALLBACK, "%s", hold->root->path);
+        return zkl_fail(ZKL_EINCALLBACK, "%s", hold->lock_path->path);
     int shield = zkl_shield();
     rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
     zkl_hold_unref(hold);

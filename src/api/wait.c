@@ -152,10 +152,10 @@ static int out_of_time(int rc, const struct zkl_wait *wait, int64_t deadline)
 }
 
 /* The hold's reference, given up with it. */
-static void take_root(struct zkl_hold *hold)
+static void take_lock_path(struct zkl_hold *hold)
 {
-    hold->root->refs++;
-    hold->has_root = true;
+    hold->lock_path->refs++;
+    hold->has_lock_path = true;
 }
 
 static void enter_list(struct zkl_hold *hold, struct zkl_cancel *cancel)
@@ -207,7 +207,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
                                                const struct zkl_wait *wait)
 {
     return (struct zkl_lock_request){
-        .root = hold->root->path,
+        .lock_path = hold->lock_path->path,
         .data = hold->data,
         .naming = hold->mutex->naming,
         .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
@@ -224,7 +224,7 @@ static struct zkl_unlisted_grant *alone_at(const struct zkl_hold *hold)
 {
     const struct zkl_naming *naming = &hold->mutex->naming;
     bool plain = naming->role == ZKL_ROLE_LOCK && naming->names != ZKL_NAMES_NAMED;
-    return plain ? &hold->root->alone : NULL;
+    return plain ? &hold->lock_path->alone : NULL;
 }
 
 /* What the handle keeps idle is not waited for: who waits for one lock is not to keep another one. */
@@ -237,7 +237,7 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
     hold->phase = ZKL_PHASE_WAITING;
     zkl_hold_begin(hold);
     member->lock_request = lock_request_of(hold, &a->wait);
-    member->lock_request.view = &hold->root->view;
+    member->lock_request.view = &hold->lock_path->view;
     member->lock_request.unlisted = alone_at(hold);
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
@@ -540,7 +540,7 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 static void take_roots(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
-        take_root(nth(hold, i));
+        take_lock_path(nth(hold, i));
         nth(hold, i)->leader = i > 0 ? hold : hold->leader;
     }
 }

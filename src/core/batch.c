@@ -187,10 +187,10 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
 /* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
-    const char *root = batch->made[i]->machine.root;
+    const char *lock_path = batch->made[i]->machine.lock_path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (c->wants_list && !c->shares_list && strcmp(c->machine.root, root) == 0)
+        if (c->wants_list && !c->shares_list && strcmp(c->machine.lock_path, lock_path) == 0)
             return c;
     }
     return NULL;

@@ -83,7 +83,7 @@ enum zkl_event_type {
     ZKL_EV_OWN_CHANGED,
     ZKL_EV_OWN_ARMED, /* the watch on our own node: it is there */
     ZKL_EV_WAITED,    /* for a while: what was put off is due */
-    ZKL_EV_ROOT_FIRED,
+    ZKL_EV_LOCK_PATH_FIRED,
     ZKL_EV_NODE_GONE, /* a heartbeat's check found our node missing */
     ZKL_EV_UNCHECKED, /* answer: the server does not let us check our node, so no heartbeat does */
     ZKL_EV_CHECKED,   /* it does again */
@@ -143,7 +143,7 @@ enum zkl_action_type {
     ZKL_DO_LIST,
     ZKL_DO_SYNC,
     ZKL_DO_BARRIER, /* a quorum write: what is read behind it shows all that was committed before */
-    ZKL_DO_LIST_ROOT, /* with the root's czxid, and a child watch on it */
+    ZKL_DO_LIST_LOCK_PATH, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
     ZKL_DO_RENEW, /* delete the empty root and make it again */
     ZKL_DO_ASK,   /* name: a child of the root, to let go, as a revocation does */
@@ -214,10 +214,10 @@ struct zkl_contender_machine {
     char downgrade_from[ZKL_NODE_NAME_MAX +
                         1]; /* a read lock's: the same owner's held write node, or "" */
     int64_t downgrade_from_czxid;
-    int64_t lease_ns;       /* > 0: how long the hold lasts unless renewed */
-    struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
-    size_t root_length;     /* bytes of the root's path */
-    const char *root;       /* borrowed; outlives the machine */
+    int64_t lease_ns;        /* > 0: how long the hold lasts unless renewed */
+    struct zkl_quota quota;  /* with ZKL_ROLE_PERMIT */
+    size_t lock_path_length; /* bytes of the root's path */
+    const char *lock_path;   /* borrowed; outlives the machine */
 
     size_t make_length; /* the prefix of the root that is being made */
     bool create_out;    /* requests whose answer is awaited */

@@ -426,9 +426,9 @@ void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
 void zkl_unlisted_end(struct zkl_core *core, struct zkl_time now,
                       struct zkl_unlisted_grant *unlisted)
 {
-    if (!unlisted->root.watch)
+    if (!unlisted->lock_path.watch)
         return;
     enter(core, now);
-    zkl_watch_unsubscribe(core, &unlisted->root);
+    zkl_watch_unsubscribe(core, &unlisted->lock_path);
     settle(core);
 }

@@ -12,20 +12,20 @@
 /* --- requests to the server --------------------------------------------- */
 
 enum zkl_request_kind {
-    ZKL_REQ_CREATE,    /* ephemeral sequential: path is the prefix; answered by name and czxid. With
+    ZKL_REQ_CREATE, /* ephemeral sequential: path is the prefix; answered by name and czxid. With
                           checks: exactly path, in one transaction with checks of these nodes, which
                           answers neither */
-    ZKL_REQ_MAKE,      /* path: a container, or persistent if flag is set; with data, or empty */
-    ZKL_REQ_LIST,      /* path: children */
-    ZKL_REQ_LIST_ROOT, /* path: children and what the reply says of a node; with watch_id a child
+    ZKL_REQ_MAKE,   /* path: a container, or persistent if flag is set; with data, or empty */
+    ZKL_REQ_LIST,   /* path: children */
+    ZKL_REQ_LIST_LOCK_PATH, /* path: children and what the reply says of a node; with watch_id a child
                           watch is armed */
-    ZKL_REQ_SYNC,      /* path */
-    ZKL_REQ_STAT,      /* path: what the reply says of a node */
-    ZKL_REQ_GET,       /* path: that, and the data */
-    ZKL_REQ_SET,       /* path, data, which is text; with flag only if it has the version */
-    ZKL_REQ_WATCH,     /* path, watch_id: data watch, left only if the node exists */
-    ZKL_REQ_UNWATCH,   /* path: all data (flag: child) watches of this client, on the server too */
-    ZKL_REQ_DELETE,    /* path; with flag only if it has the version */
+    ZKL_REQ_SYNC,           /* path */
+    ZKL_REQ_STAT,           /* path: what the reply says of a node */
+    ZKL_REQ_GET,            /* path: that, and the data */
+    ZKL_REQ_SET,            /* path, data, which is text; with flag only if it has the version */
+    ZKL_REQ_WATCH,          /* path, watch_id: data watch, left only if the node exists */
+    ZKL_REQ_UNWATCH,    /* path: all data (flag: child) watches of this client, on the server too */
+    ZKL_REQ_DELETE,     /* path; with flag only if it has the version */
     ZKL_REQ_CREATE_ALL, /* checks: as CREATE, all in one transaction, with texts as data; answered by
                            names (as children), without zxids */
     ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
@@ -171,7 +171,7 @@ struct zkl_subscription {
     struct zkl_unlisted_grant *unlisted;
 };
 
-enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_ROOT, ZKL_SUB_LIMIT, ZKL_SUBS };
+enum { ZKL_SUB_PRED, ZKL_SUB_OWN, ZKL_SUB_LOCK_PATH, ZKL_SUB_LIMIT, ZKL_SUBS };
 enum {
     ZKL_SLOT_CREATE, /* MAKE too */
     ZKL_SLOT_LIST,
@@ -221,8 +221,8 @@ struct zkl_children_view {
 
 /* What a client knows of a path at which it locks a mutex and nobody else does: unlisted_grant.c. */
 struct zkl_unlisted_grant {
-    struct zkl_subscription root; /* the watch on the path's node */
-    size_t live_count;            /* contenders of this client that queue there, or hold */
+    struct zkl_subscription lock_path; /* the watch on the path's node */
+    size_t live_count;                 /* contenders of this client that queue there, or hold */
     unsigned streak; /* nodes in a row, each with the number after that of the one before, ... */
     bool released;   /* ... which was first and is deleted. That is: */
     int32_t number;  /* its number, */
@@ -388,8 +388,8 @@ int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 /* --- what the owner wants ----------------------------------------------- */
 
 struct zkl_lock_request {
-    const char *root; /* path; outlives the contender's ENDED */
-    const char *data; /* of the node, text; likewise */
+    const char *lock_path; /* path; outlives the contender's ENDED */
+    const char *data;      /* of the node, text; likewise */
     struct zkl_naming naming;
     int64_t lease_ns;                    /* > 0: how long the hold lasts, from its grant */
     struct zkl_batch *batch;             /* its requests go through this one, if not NULL */

@@ -50,7 +50,7 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
 
 /* What a watch that is over tells each of its subscribers. */
 struct watch_outcome {
-    struct zkl_event pred, own, root;
+    struct zkl_event pred, own, lock_path;
     bool deleted;
 };
 
@@ -73,8 +73,8 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
         zkl_core_feed(core, c, watch_outcome.pred);
     } else if (is_contenders(sub, ZKL_SUB_OWN)) {
         zkl_core_feed(core, c, watch_outcome.own);
-    } else if (is_contenders(sub, ZKL_SUB_ROOT)) {
-        zkl_core_feed(core, c, watch_outcome.root);
+    } else if (is_contenders(sub, ZKL_SUB_LOCK_PATH)) {
+        zkl_core_feed(core, c, watch_outcome.lock_path);
     } else {
         bool fired = watch_outcome.pred.type == ZKL_EV_PRED_FIRED;
         watch_outcome.pred.type = fired ? ZKL_EV_LIMIT_FIRED : ZKL_EV_LIMIT;
@@ -105,7 +105,7 @@ void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_f
         core, watch,
         (struct watch_outcome){.pred = {.type = ZKL_EV_PRED_FIRED},
                                .own = {.type = deleted ? ZKL_EV_OWN_DELETED : ZKL_EV_OWN_CHANGED},
-                               .root = {.type = ZKL_EV_ROOT_FIRED},
+                               .lock_path = {.type = ZKL_EV_LOCK_PATH_FIRED},
                                .deleted = deleted});
 }
 
@@ -186,7 +186,8 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
      */
     struct zkl_event own = {.type = reply->answer == ZKL_ANSWER_NONODE ? ZKL_EV_OWN_DELETED
                                                                        : ZKL_EV_WATCHED};
-    notify_subscribers(core, watch, (struct watch_outcome){.pred = pred, .own = own, .root = own});
+    notify_subscribers(core, watch,
+                       (struct watch_outcome){.pred = pred, .own = own, .lock_path = own});
 }
 
 /* A list is good for everybody who waits at this root, a failure only for those who asked. */
@@ -214,7 +215,7 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
         reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
     if (!stays) {
         notify_subscribers(core, watch,
-                           (struct watch_outcome){.pred = event, .own = event, .root = event});
+                           (struct watch_outcome){.pred = event, .own = event, .lock_path = event});
         return;
     }
     watch->armed = true;
@@ -266,7 +267,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
 {
     static const int types[ZKL_REQUEST_KINDS] = {
         [ZKL_REQ_CREATE] = ZKL_EV_CREATED, [ZKL_REQ_MAKE] = ZKL_EV_MADE,
-        [ZKL_REQ_LIST] = ZKL_EV_LISTED,    [ZKL_REQ_LIST_ROOT] = ZKL_EV_ROOTED,
+        [ZKL_REQ_LIST] = ZKL_EV_LISTED,    [ZKL_REQ_LIST_LOCK_PATH] = ZKL_EV_ROOTED,
         [ZKL_REQ_STAT] = ZKL_EV_STATTED,   [ZKL_REQ_DELETE] = ZKL_EV_DELETED,
         [ZKL_REQ_RENEW] = ZKL_EV_RENEWED,  [ZKL_REQ_WATCH] = ZKL_EV_WATCHED,
         [ZKL_REQ_GET] = ZKL_EV_LIMIT,      [ZKL_REQ_SET] = ZKL_EV_LIMIT_SET,

@@ -25,7 +25,7 @@ static const char *find_blocker(const struct zkl_step *s)
     return NULL;
 }
 
-static void judge_root(struct zkl_step *s)
+static void judge_lock_path(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
     struct zkl_look look = zkl_step_look(s, NULL);
@@ -55,7 +55,7 @@ static void on_rooted(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
-        judge_root(s);
+        judge_lock_path(s);
         break;
     case ZKL_ANSWER_NONODE:
         s->m->exhausted_at = 0;
@@ -81,7 +81,7 @@ static void on_renewed(struct zkl_step *s)
              s->ev->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
-        zkl_step_look_at_root(s); /* done, or somebody came in between: the root tells */
+        zkl_step_look_at_lock_path(s); /* done, or somebody came in between: the root tells */
 }
 
 static void on_withdrawn(struct zkl_step *s)
@@ -92,7 +92,7 @@ static void on_withdrawn(struct zkl_step *s)
         fail_blocked(s, "our own node there, which the path's ACL forbids to delete");
     } else if (s->ev->answer == ZKL_ANSWER_OK || s->ev->answer == ZKL_ANSWER_NONODE) {
         s->m->on_server = false;
-        zkl_step_look_at_root(s);
+        zkl_step_look_at_lock_path(s);
     } else if (s->ev->answer != ZKL_ANSWER_LINK) {
         zkl_step_fail_odd(s, "withdrawing the node"); /* the janitor tries on */
     }
@@ -107,12 +107,12 @@ void zkl_in_exhausted(struct zkl_step *s)
         on_rooted(s);
     else if (ev->type == ZKL_EV_RENEWED)
         on_renewed(s);
-    else if (ev->type == ZKL_EV_ROOT_FIRED)
-        zkl_step_look_at_root(s);
+    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED)
+        zkl_step_look_at_lock_path(s);
     else if (ev->type == ZKL_EV_LINK_UP && s->m->on_server)
         zkl_step_send_delete(s);
     else if (ev->type == ZKL_EV_LINK_UP)
-        zkl_step_look_at_root(s);
+        zkl_step_look_at_lock_path(s);
     else
         zkl_step_common_lock_request(s);
 }

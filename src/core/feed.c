@@ -58,19 +58,19 @@ static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
 /* The list and the child watch are one request, shared by all contenders that look at this root:
  * whoever joins while it is out is served by its answer, because any later change fires the watch.
  */
-static void list_root(struct zkl_core *core, struct zkl_contender *c)
+static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 {
-    struct zkl_subscription *sub = &c->subs[ZKL_SUB_ROOT];
+    struct zkl_subscription *sub = &c->subs[ZKL_SUB_LOCK_PATH];
     enum zkl_answer why;
-    if (zkl_watch_subscribe(core, sub, c, c->machine.root, ZKL_WATCH_CHILD, &why) ==
+    if (zkl_watch_subscribe(core, sub, c, c->machine.lock_path, ZKL_WATCH_CHILD, &why) ==
         ZKL_SUBSCRIBED_REFUSED) {
-        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_ROOT, why);
+        zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_LOCK_PATH, why);
         return;
     }
     if (sub->watch->request.id != 0)
         return;
     struct zkl_request request = {
-        .kind = ZKL_REQ_LIST_ROOT, .path = c->machine.root, .watch_id = sub->watch->id};
+        .kind = ZKL_REQ_LIST_LOCK_PATH, .path = c->machine.lock_path, .watch_id = sub->watch->id};
     sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
     zkl_pending_send(core, &sub->watch->request, &request);
 }
@@ -141,7 +141,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
             zkl_core_send_list(core, c);
         break;
     case ZKL_DO_SYNC:
-        zkl_core_send_root(core, c, ZKL_SLOT_SYNC, ZKL_REQ_SYNC);
+        zkl_core_send_lock_path(core, c, ZKL_SLOT_SYNC, ZKL_REQ_SYNC);
         break;
     case ZKL_DO_BARRIER:
         zkl_core_send_barrier(core, c);
@@ -150,7 +150,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_node(core, c, ZKL_SLOT_STAT, ZKL_REQ_STAT);
         break;
     case ZKL_DO_RENEW:
-        zkl_core_send_root(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
+        zkl_core_send_lock_path(core, c, ZKL_SLOT_STAT, ZKL_REQ_RENEW);
         break;
     case ZKL_DO_ASK:
         zkl_core_send_revocation(core, c, action->name);
@@ -161,7 +161,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         break;
     case ZKL_DO_GET_LIMIT:
         if (!zkl_permits_shares_limit(c))
-            zkl_core_send_root(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
+            zkl_core_send_lock_path(core, c, ZKL_SLOT_LIMIT, ZKL_REQ_GET);
         break;
     case ZKL_DO_SET_LIMIT:
         zkl_core_send_limit(core, c);
@@ -176,8 +176,8 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
 static bool watch(struct zkl_core *core, struct zkl_contender *c, const struct zkl_action *action)
 {
     switch ((int)action->type) {
-    case ZKL_DO_LIST_ROOT:
-        list_root(core, c);
+    case ZKL_DO_LIST_LOCK_PATH:
+        list_lock_path(core, c);
         break;
     case ZKL_DO_WATCH_PRED:
         arm_data_watch(core, c, ZKL_SUB_PRED, action->name);
@@ -368,24 +368,25 @@ static void append_contender(struct zkl_core *core, struct zkl_contender *c)
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                     const struct zkl_lock_request *lock_request)
 {
-    *contender = (struct zkl_contender){.machine = {.state = ZKL_NEW,
-                                                    .try_only = lock_request->try_only,
-                                                    .try_sync = lock_request->try_sync,
-                                                    .try_asks = lock_request->try_asks,
-                                                    .watch_own = lock_request->watch_own,
-                                                    .retained = lock_request->retained,
-                                                    .posted = lock_request->posted,
-                                                    .naming = lock_request->naming,
-                                                    .lease_ns = lock_request->lease_ns,
-                                                    .quota = lock_request->quota,
-                                                    .root = lock_request->root,
-                                                    .root_length = strlen(lock_request->root)},
-                                        .data = lock_request->data,
-                                        .view = lock_request->view,
-                                        .unlisted = lock_request->unlisted,
-                                        .group = lock_request->group,
-                                        .permits = lock_request->permits,
-                                        .local_queue = lock_request->local_queue};
+    *contender =
+        (struct zkl_contender){.machine = {.state = ZKL_NEW,
+                                           .try_only = lock_request->try_only,
+                                           .try_sync = lock_request->try_sync,
+                                           .try_asks = lock_request->try_asks,
+                                           .watch_own = lock_request->watch_own,
+                                           .retained = lock_request->retained,
+                                           .posted = lock_request->posted,
+                                           .naming = lock_request->naming,
+                                           .lease_ns = lock_request->lease_ns,
+                                           .quota = lock_request->quota,
+                                           .lock_path = lock_request->lock_path,
+                                           .lock_path_length = strlen(lock_request->lock_path)},
+                               .data = lock_request->data,
+                               .view = lock_request->view,
+                               .unlisted = lock_request->unlisted,
+                               .group = lock_request->group,
+                               .permits = lock_request->permits,
+                               .local_queue = lock_request->local_queue};
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;

@@ -95,7 +95,7 @@ static void look_out(struct zkl_step *s)
 {
     s->m->watches_contention = true;
     if (s->ev->connected && !s->m->list_out && !s->m->contended) {
-        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+        zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
         s->m->list_out = true;
     }
 }
@@ -213,7 +213,7 @@ void zkl_in_holding(struct zkl_step *s)
     case ZKL_EV_ROOTED:
         on_rooted(s);
         break;
-    case ZKL_EV_ROOT_FIRED:
+    case ZKL_EV_LOCK_PATH_FIRED:
         contend(s);
         break;
     default: /* another contender's, or of a request that does not matter any more */

@@ -53,7 +53,7 @@ static bool may_miss_an_answer(const struct zkl_contender_machine *m)
     bool rests = m->state == ZKL_WAITING || m->state == ZKL_HOLDING;
     bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_WAITING,
                             [ZKL_SUB_OWN] = m->watch_own,
-                            [ZKL_SUB_ROOT] = m->watches_contention && !m->contended};
+                            [ZKL_SUB_LOCK_PATH] = m->watches_contention && !m->contended};
     for (int i = 0; rests && i < ZKL_SUBS; i++) {
         const struct zkl_watch *watch = c->subs[i].watch;
         rests = watch ? watch->state == ZKL_WATCH_ARMED : !wants[i];

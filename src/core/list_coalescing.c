@@ -30,7 +30,7 @@ void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *con
 
 void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *c)
 {
-    c->shared_list = &core->shares[zkl_text_hash(c->machine.root) % ZKL_SHARE_BUCKETS];
+    c->shared_list = &core->shares[zkl_text_hash(c->machine.lock_path) % ZKL_SHARE_BUCKETS];
 }
 
 /* Of those that list again now; NULL: none yet. */
@@ -40,9 +40,9 @@ static struct zkl_contender *leader_of(const struct zkl_core *core, const struct
                                                                        : NULL;
 }
 
-static bool is_same_root(const struct zkl_contender *a, const struct zkl_contender *b)
+static bool is_same_lock_path(const struct zkl_contender *a, const struct zkl_contender *b)
 {
-    return a && strcmp(a->machine.root, b->machine.root) == 0;
+    return a && strcmp(a->machine.lock_path, b->machine.lock_path) == 0;
 }
 
 /* Its first list goes out. */
@@ -126,7 +126,7 @@ void zkl_shared_list_begin(struct zkl_core *core)
 static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_contender *leader = leader_of(core, c);
-    bool same = is_same_root(leader, c);
+    bool same = is_same_lock_path(leader, c);
     if (same) {
         zkl_shared_list_join(leader, c);
     } else {
@@ -140,7 +140,7 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
 static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
     const struct zkl_shared_list *shared_list = c->shared_list;
-    bool follows = shared_list->out >= core->share_from && is_same_root(shared_list->last, c);
+    bool follows = shared_list->out >= core->share_from && is_same_lock_path(shared_list->last, c);
     if (follows)
         zkl_shared_list_join(shared_list->last, c);
     else

@@ -66,7 +66,7 @@ static void judge_queue(struct zkl_listed *list, size_t contenders)
                                                    &list[before - 1].place, list[before - 1].name)))
             before--;
         e->waits_for = before > 0 ? before - 1 : ZKL_NO_ENTRY;
-        if (before == 0 && e->in == ZKL_IN_ROOT)
+        if (before == 0 && e->in == ZKL_IN_LOCK_PATH)
             e->role = ZKL_ROLE_HOLDER;
     }
 }
@@ -96,7 +96,7 @@ static enum zkl_lock_kind kind_of(const struct zkl_listed *list, size_t contende
 {
     enum zkl_lock_kind kind = ZKL_KIND_NONE;
     for (size_t i = 0; i < contenders; i++) {
-        if (list[i].in != ZKL_IN_ROOT)
+        if (list[i].in != ZKL_IN_LOCK_PATH)
             return ZKL_KIND_SEMAPHORE;
         bool shares = list[i].access == ZKL_ACCESS_READ || list[i].access == ZKL_ACCESS_WRITE;
         if (shares || kind == ZKL_KIND_NONE)

@@ -8,7 +8,7 @@
 #include <zklock/inspect.h>
 
 /* Where a child was found. A semaphore's contenders are below the two, a queue's below the root. */
-enum zkl_listed_in { ZKL_IN_ROOT, ZKL_IN_LEASES, ZKL_IN_LOCKS };
+enum zkl_listed_in { ZKL_IN_LOCK_PATH, ZKL_IN_LEASES, ZKL_IN_LOCKS };
 
 struct zkl_listed {
     const char *name; /* these three are given; text is borrowed */

@@ -107,10 +107,10 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
 
 /* --- the exhausted counter ---------------------------------------------- */
 
-void zkl_step_look_at_root(struct zkl_step *s)
+void zkl_step_look_at_lock_path(struct zkl_step *s)
 {
     if (s->ev->connected && !s->m->list_out) {
-        zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+        zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
         s->m->list_out = true;
     }
 }
@@ -124,7 +124,7 @@ void zkl_step_exhaust(struct zkl_step *s, const char *why)
         s->m->exhausted_at = s->m->czxid;
         zkl_step_send_delete(s);
     } else {
-        zkl_step_look_at_root(s);
+        zkl_step_look_at_lock_path(s);
     }
 }
 

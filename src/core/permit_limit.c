@@ -149,7 +149,7 @@ static void to_listing(struct zkl_step *s, const char *why)
 }
 
 /* The list was one without a watch: another one, with it, and then we wait. */
-static void watch_root(struct zkl_step *s)
+static void watch_lock_path(struct zkl_step *s)
 {
     to_listing(s, "leases are to be watched");
     if (!s->ev->connected)
@@ -157,7 +157,7 @@ static void watch_root(struct zkl_step *s)
     s->m->quota.watched = true;
     s->m->list_out = true;
     zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
-    zkl_step_emit(s, ZKL_DO_LIST_ROOT);
+    zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
 }
 
 static void wait_for_permit(struct zkl_step *s)
@@ -184,7 +184,7 @@ void zkl_step_decide_permit(struct zkl_step *s)
     } else if (s->ev->type == ZKL_EV_ROOTED) {
         wait_for_permit(s);
     } else {
-        watch_root(s);
+        watch_lock_path(s);
     }
 }
 
@@ -203,9 +203,9 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (zkl_step_limit(s))
         ;
-    else if (ev->type == ZKL_EV_ROOT_FIRED && s->m->quota.want > 1)
-        watch_root(s); /* one list for all of the request */
-    else if (ev->type == ZKL_EV_ROOT_FIRED)
+    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED && s->m->quota.want > 1)
+        watch_lock_path(s); /* one list for all of the request */
+    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED)
         zkl_step_list_again(s, "leases changed");
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

@@ -109,7 +109,7 @@ static void look(struct zkl_core *core, struct zkl_permits *p)
 static void enter_gate(struct zkl_core *core, struct zkl_permits *p)
 {
     struct zkl_lock_request lock_request = {
-        .root = p->gate_root, .data = p->lock_request.data, .permits = p};
+        .lock_path = p->gate_lock_path, .data = p->lock_request.data, .permits = p};
     zkl_permits_move(core, p, ZKL_PERMITS_ENTERING, "for the gate");
     zkl_core_start(core, &p->gate, &lock_request);
 }

@@ -21,7 +21,7 @@ enum zkl_permits_state {
 struct zkl_permits {
     struct zkl_due due; /* first, see due.h */
     /* The asker's, unchanged until ENDED. */
-    const char *gate_root;                /* path of the inner mutex */
+    const char *gate_lock_path;           /* path of the inner mutex */
     struct zkl_lock_request lock_request; /* of each lease */
     struct zkl_contender *const *members;
     size_t count;

@@ -106,7 +106,7 @@ void zkl_in_looking(struct zkl_step *s)
 /* Length of the root's prefix one component shorter than length; 0: there is none. */
 static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
 {
-    while (length > 0 && m->root[length - 1] != '/')
+    while (length > 0 && m->lock_path[length - 1] != '/')
         length--;
     return length > 0 ? length - 1 : 0;
 }
@@ -114,7 +114,7 @@ static size_t parent_length(const struct zkl_contender_machine *m, size_t length
 static size_t child_length(const struct zkl_contender_machine *m, size_t length)
 {
     length++;
-    while (length < m->root_length && m->root[length] != '/')
+    while (length < m->lock_path_length && m->lock_path[length] != '/')
         length++;
     return length;
 }
@@ -127,7 +127,7 @@ static void make(struct zkl_step *s, size_t length)
 
 static void made_one(struct zkl_step *s)
 {
-    if (s->m->make_length == s->m->root_length)
+    if (s->m->make_length == s->m->lock_path_length)
         zkl_step_enqueue(s, "root made");
     else
         make(s, child_length(s->m, s->m->make_length));
@@ -185,7 +185,7 @@ static void on_create_refused(struct zkl_step *s)
         }
         zkl_step_forget_list(s);
         zkl_step_move(s, ZKL_MAKING, "no root");
-        make(s, s->m->root_length);
+        make(s, s->m->lock_path_length);
         break;
     case ZKL_ANSWER_EXISTS:
         if (zkl_step_is_permit(s))

@@ -20,9 +20,9 @@ static void send_for(struct zkl_core *core, struct zkl_contender *c, int slot,
 
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out)
 {
-    memcpy(out, c->machine.root, c->machine.root_length);
-    out[c->machine.root_length] = '/';
-    strcpy(out + c->machine.root_length + 1, name);
+    memcpy(out, c->machine.lock_path, c->machine.lock_path_length);
+    out[c->machine.lock_path_length] = '/';
+    strcpy(out + c->machine.lock_path_length + 1, name);
 }
 
 static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
@@ -72,9 +72,9 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
     char path[ZKL_PATH_MAX + 1], text[16];
-    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->root);
+    snprintf(path, sizeof path, "%.*s", (int)m->make_length, m->lock_path);
     int permits = m->quota.view ? m->quota.view->permits : 0;
-    bool numbered = permits > 0 && m->make_length == m->root_length;
+    bool numbered = permits > 0 && m->make_length == m->lock_path_length;
     snprintf(text, sizeof text, "%d", permits);
     send_for(
         core, c, ZKL_SLOT_CREATE,
@@ -87,16 +87,16 @@ void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c)
     snprintf(text, sizeof text, "%d", c->machine.quota.view->permits);
     send_for(core, c, ZKL_SLOT_LIMIT,
              (struct zkl_request){.kind = ZKL_REQ_SET,
-                                  .path = c->machine.root,
+                                  .path = c->machine.lock_path,
                                   .data = text,
                                   .flag = true,
                                   .version = c->machine.quota.version});
 }
 
-void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
-                        enum zkl_request_kind kind)
+void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int slot,
+                             enum zkl_request_kind kind)
 {
-    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.root});
+    send_for(core, c, slot, (struct zkl_request){.kind = kind, .path = c->machine.lock_path});
 }
 
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
@@ -104,13 +104,13 @@ void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
     c->list_for_stat_only = false;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){
-                 .kind = ZKL_REQ_LIST, .path = c->machine.root, .flag = c->view != NULL});
+                 .kind = ZKL_REQ_LIST, .path = c->machine.lock_path, .flag = c->view != NULL});
 }
 
 /* A check is a transaction even where it fails, because the root is gone. */
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
-    const char *check = c->machine.root;
+    const char *check = c->machine.lock_path;
     send_for(core, c, ZKL_SLOT_SYNC,
              (struct zkl_request){.kind = ZKL_REQ_HEARTBEAT, .checks = &check, .check_count = 1});
 }
@@ -132,10 +132,10 @@ void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
                           char small[ZKL_NODE_PATH_MAX + 1])
 {
-    size_t size = c->machine.root_length + 1 + strlen(name) + 1;
+    size_t size = c->machine.lock_path_length + 1 + strlen(name) + 1;
     char *path = size <= ZKL_NODE_PATH_MAX + 1 ? small : malloc(size);
     if (path)
-        strcpy(stpcpy(stpcpy(path, c->machine.root), *name ? "/" : ""), name);
+        strcpy(stpcpy(stpcpy(path, c->machine.lock_path), *name ? "/" : ""), name);
     return path;
 }
 

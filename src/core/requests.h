@@ -25,8 +25,8 @@ void zkl_core_send_make(struct zkl_core *core, struct zkl_contender *c);
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c);
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c);
 /* About the path's node; or about the contender's own. */
-void zkl_core_send_root(struct zkl_core *core, struct zkl_contender *c, int slot,
-                        enum zkl_request_kind kind);
+void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int slot,
+                             enum zkl_request_kind kind);
 void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot,
                         enum zkl_request_kind kind);
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c);

@@ -74,7 +74,7 @@ void zkl_step_requeue(struct zkl_step *s, const char *why);
 void zkl_step_begin(struct zkl_step *s, const char *why);
 /* Our number is one that everybody may get. */
 void zkl_step_exhaust(struct zkl_step *s, const char *why);
-void zkl_step_look_at_root(struct zkl_step *s);
+void zkl_step_look_at_lock_path(struct zkl_step *s);
 /* It is ours; the session is proved. */
 void zkl_step_hold(struct zkl_step *s, const char *why);
 /* It is ours, if the session is. */

@@ -4,10 +4,10 @@
 #include "watch.h"
 
 /* Of the watch on the path's node; 0: what it would tell may have been missed. */
-static uint64_t root_watch_id(const struct zkl_core *core,
-                              const struct zkl_unlisted_grant *unlisted)
+static uint64_t lock_path_watch_id(const struct zkl_core *core,
+                                   const struct zkl_unlisted_grant *unlisted)
 {
-    const struct zkl_watch *watch = unlisted->root.watch;
+    const struct zkl_watch *watch = unlisted->lock_path.watch;
     return zkl_watch_is_reliable(core, watch) ? watch->id : 0;
 }
 
@@ -20,12 +20,13 @@ static bool number_of(const struct zkl_contender *c, const char *name, int32_t *
 }
 
 /* A new one where it was armed over an earlier link; one that is being armed is taken up again. */
-static void watch_root(struct zkl_core *core, struct zkl_unlisted_grant *unlisted, const char *path)
+static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *unlisted,
+                            const char *path)
 {
     enum zkl_answer why;
-    zkl_watch_unsubscribe(core, &unlisted->root);
-    unlisted->root.unlisted = unlisted;
-    if (zkl_watch_data(core, &unlisted->root, NULL, path, &why) == ZKL_SUBSCRIBED_REFUSED)
+    zkl_watch_unsubscribe(core, &unlisted->lock_path);
+    unlisted->lock_path.unlisted = unlisted;
+    if (zkl_watch_data(core, &unlisted->lock_path, NULL, path, &why) == ZKL_SUBSCRIBED_REFUSED)
         zkl_unlisted_unsure(unlisted);
 }
 
@@ -34,7 +35,7 @@ bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contende
     const struct zkl_unlisted_grant *unlisted = c->unlisted;
     bool busy = core->pending_count > 0 || c->batch;
     return unlisted && busy && unlisted->streak >= core->unlisted_from &&
-           unlisted->live_count == 0 && root_watch_id(core, unlisted) != 0;
+           unlisted->live_count == 0 && lock_path_watch_id(core, unlisted) != 0;
 }
 
 bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name)
@@ -44,17 +45,17 @@ bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     if (!unlisted || !name || !number_of(c, name, &number))
         return false;
     bool next = unlisted->released && number > 0 && number - 1 == unlisted->number;
-    uint64_t release_watch_id = root_watch_id(core, unlisted);
+    uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
-        watch_root(core, unlisted, c->machine.root);
+        watch_lock_path(core, unlisted, c->machine.lock_path);
     return next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
 }
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 {
     if (c->unlisted)
-        c->release_watch_id = root_watch_id(core, c->unlisted);
+        c->release_watch_id = lock_path_watch_id(core, c->unlisted);
 }
 
 void zkl_unlisted_left(struct zkl_contender *c)

@@ -534,7 +534,8 @@ static int send_list(struct zkl_handle *h, struct zkl_call *call, const struct z
                    : zoo_aget_children(h->zh, r->path, 0, on_strings, call);
 }
 
-static int send_list_root(struct zkl_handle *h, struct zkl_call *call, const struct zkl_request *r)
+static int send_list_lock_path(struct zkl_handle *h, struct zkl_call *call,
+                               const struct zkl_request *r)
 {
     return zoo_awget_children2(h->zh, r->path, r->watch_id ? on_fired : NULL,
                                (void *)(uintptr_t)r->watch_id, on_children, call);
@@ -567,8 +568,8 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
         return send_node(h, call, r, r->flag ? ZOO_PERSISTENT : ZOO_CONTAINER);
     case ZKL_REQ_LIST:
         return send_list(h, call, r);
-    case ZKL_REQ_LIST_ROOT:
-        return send_list_root(h, call, r);
+    case ZKL_REQ_LIST_LOCK_PATH:
+        return send_list_lock_path(h, call, r);
     case ZKL_REQ_SYNC:
         return zoo_async(h->zh, r->path, on_string, call);
     case ZKL_REQ_STAT:

@@ -824,7 +824,7 @@ static size_t paths_of(struct zkl_client *client)
 
     zkl_driver_lock(client->driver);
     for (size_t i = 0; i < ZKL_ROOT_BUCKETS; i++) {
-        for (const struct zkl_root *root = client->roots[i]; root; root = root->next)
+        for (const struct zkl_lock_path *root = client->lock_paths[i]; root; root = root->next)
             n++;
     }
     zkl_driver_unlock(client->driver);

@@ -299,7 +299,7 @@ bool client_is_linked(const struct client *c)
 
 static bool is_read(enum zkl_request_kind kind)
 {
-    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_ROOT || kind == ZKL_REQ_STAT ||
+    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
            kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
            kind == ZKL_REQ_NUDGE;
 }

@@ -195,8 +195,8 @@ static void machine(const struct zkl_contender_machine *m)
     raw((int64_t)m->naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
-    raw((int64_t)m->root_length);
-    name(m->root);
+    raw((int64_t)m->lock_path_length);
+    name(m->lock_path);
     name(m->downgrade_from);
     zxid(m->downgrade_from_czxid);
     raw(m->quota.want);
@@ -403,9 +403,9 @@ static void group(const struct client *c)
 
 static void alone(const struct zkl_unlisted_grant *a)
 {
-    if (!a->released && a->streak == 0 && !a->root.watch && a->live_count == 0)
+    if (!a->released && a->streak == 0 && !a->lock_path.watch && a->live_count == 0)
         return;
-    watch_ref(a->root.watch);
+    watch_ref(a->lock_path.watch);
     raw((int64_t)a->live_count);
     raw(a->streak);
     raw(a->released);

@@ -323,13 +323,13 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
         o->members[i] = &o->place[i].contender;
     }
     c->view.permits = c->world->bounds->scenario->permits;
-    *o->permits = (struct zkl_permits){.gate_root = GATE,
+    *o->permits = (struct zkl_permits){.gate_lock_path = GATE,
                                        .lock_request = *wish,
                                        .members = o->members,
                                        .count = (size_t)o->part->count,
                                        .view = &c->view,
                                        .told = permits_told};
-    o->permits->lock_request.root = root_paths[LEASES];
+    o->permits->lock_request.lock_path = root_paths[LEASES];
     o->permits->lock_request.naming.role = ZKL_ROLE_PERMIT;
     zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
 }
@@ -370,7 +370,7 @@ static void multi_start(struct owner *o, const struct zkl_lock_request *wish)
         place_begin(place, o);
         c->members[i] =
             (struct zkl_group_member){.contender = &place->contender, .lock_request = *wish};
-        c->members[i].lock_request.root = root_paths[place->root];
+        c->members[i].lock_request.lock_path = root_paths[place->root];
         c->members[i].lock_request.view = &c->views[place->root];
         c->views[place->root].calm = true; /* a hint, which may be wrong */
     }
@@ -444,7 +444,7 @@ void owner_start(struct owner *o)
     const struct part *part = o->part;
     struct client *c = o->client;
     struct world *w = c->world;
-    struct zkl_lock_request wish = {.root = root_paths[part->root],
+    struct zkl_lock_request wish = {.lock_path = root_paths[part->root],
                                     .data = "owner",
                                     .naming.role = part->role,
                                     .try_only = part->try_only,

@@ -128,7 +128,7 @@ struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path)
 {
     size_t i = crowd->begun++;
     struct zkl_lock_request wish = {
-        .root = path, .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
+        .lock_path = path, .data = "crowd", .naming = {.role = ZKL_ROLE_LOCK}};
 
     check_true(i < crowd->size);
     struct crowd_place *place = &crowd->places[i];

@@ -195,7 +195,7 @@ void owners_answered(struct stream *s, const struct request *r, enum zkl_answer 
 {
     struct alone *watched = alone_at(s, r->path, false);
     if (r->kind == ZKL_REQ_WATCH && watched) {
-        struct zkl_watch *watch = watched->core.root.watch;
+        struct zkl_watch *watch = watched->core.lock_path.watch;
         watched->watch = answer == ZKL_ANSWER_OK && watch ? watch->id : 0;
         watched->link = s->core.link;
     }
@@ -226,7 +226,7 @@ static bool is_first_state(enum zkl_contender_state state)
 
 static bool was_shown(const struct stream *s, const struct zkl_contender_machine *m)
 {
-    if (!s->listed || strcmp(s->listed_root, m->root) != 0)
+    if (!s->listed || strcmp(s->listed_root, m->lock_path) != 0)
         return false;
     struct zkl_look look =
         zkl_queue_position(&m->naming, s->listed->children, s->listed->child_count, m->node);
@@ -294,7 +294,7 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
     for (size_t i = 0; i < SINGLES; i++) {
         const struct zkl_contender *c = &s->owners[i].contender;
         if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_HOLDING &&
-            c->machine.naming.role == ZKL_ROLE_WRITE && strcmp(c->machine.root, root) == 0)
+            c->machine.naming.role == ZKL_ROLE_WRITE && strcmp(c->machine.lock_path, root) == 0)
             return c;
     }
     return NULL;
@@ -303,7 +303,7 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
 static struct zkl_lock_request take_wish(struct stream *s, const char *root)
 {
     unsigned how = fuzz_byte(&s->in);
-    return (struct zkl_lock_request){.root = root,
+    return (struct zkl_lock_request){.lock_path = root,
                                      .data = "owner",
                                      .naming = take_naming(&s->in),
                                      .try_only = (how & 3) == 3,
@@ -323,7 +323,7 @@ static void acquire(struct stream *s, struct owner *owner)
         wish.unlisted = &s->alone[root].core;
     }
     if (wish.naming.role == ZKL_ROLE_READ && wish.naming.names == ZKL_NAMES_CURATOR)
-        wish.downgrade_from = find_writer(s, wish.root);
+        wish.downgrade_from = find_writer(s, wish.lock_path);
     zkl_core_acquire(&s->core, s->now, &owner->contender, &wish);
 }
 
@@ -437,7 +437,7 @@ static void acquire_permits(struct stream *s, struct ask *ask)
     *ask = (struct ask){.owners = ask->owners, .phase = WAITING};
     for (size_t i = 0; i < MEMBERS; i++)
         ask->members[i] = &ask->owners[i].contender;
-    ask->permits = (struct zkl_permits){.gate_root = GATE,
+    ask->permits = (struct zkl_permits){.gate_lock_path = GATE,
                                         .lock_request = take_wish(s, LEASES),
                                         .members = ask->members,
                                         .count = 1 + fuzz_below(&s->in, MEMBERS),
@@ -474,9 +474,9 @@ static void withdraw(struct stream *s, struct question *question)
 
 static void act_as_question(struct stream *s, struct question *question)
 {
-    static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT,  ZKL_REQ_LIST_ROOT,
-                                                  ZKL_REQ_SYNC, ZKL_REQ_SET,   ZKL_REQ_DELETE,
-                                                  ZKL_REQ_MAKE, ZKL_REQ_WATCH, ZKL_REQ_WATCH};
+    static const enum zkl_request_kind kinds[] = {
+        ZKL_REQ_GET,    ZKL_REQ_STAT, ZKL_REQ_LIST_LOCK_PATH, ZKL_REQ_SYNC, ZKL_REQ_SET,
+        ZKL_REQ_DELETE, ZKL_REQ_MAKE, ZKL_REQ_WATCH,          ZKL_REQ_WATCH};
     if (question->out) {
         withdraw(s, question);
         return;
@@ -486,7 +486,7 @@ static void act_as_question(struct stream *s, struct question *question)
     *question = (struct question){.out = true};
     question->query =
         (struct zkl_query){.kind = kinds[fuzz_below(&s->in, sizeof kinds / sizeof *kinds)],
-                           .path = m->root ? m->root : "/a",
+                           .path = m->lock_path ? m->lock_path : "/a",
                            .data = "text",
                            .flag = fuzz_flag(&s->in),
                            .version = (int32_t)fuzz_below(&s->in, 3),

@@ -191,7 +191,7 @@ static void carry_out(struct stream *s, const struct request *r, struct zkl_repl
         answer_create_all(s, r, reply, honest);
         break;
     case ZKL_REQ_LIST:
-    case ZKL_REQ_LIST_ROOT:
+    case ZKL_REQ_LIST_LOCK_PATH:
         answer_list(s, r, reply, honest);
         break;
     case ZKL_REQ_STAT:

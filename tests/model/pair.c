@@ -85,7 +85,7 @@ static const char *const kinds[ZKL_REQUEST_KINDS] = {
     [ZKL_REQ_CREATE] = "create",
     [ZKL_REQ_MAKE] = "make",
     [ZKL_REQ_LIST] = "list",
-    [ZKL_REQ_LIST_ROOT] = "list-root",
+    [ZKL_REQ_LIST_LOCK_PATH] = "list-root",
     [ZKL_REQ_SYNC] = "sync",
     [ZKL_REQ_STAT] = "stat",
     [ZKL_REQ_GET] = "get",
@@ -392,7 +392,7 @@ static void number(struct pair *pair, struct zkl_request *request)
     check_num(pair->last_id, <, ASKED_MAX);
     request->id = pair->last_id;
     asked->kind = request->kind;
-    asked->child = request->kind == ZKL_REQ_LIST_ROOT;
+    asked->child = request->kind == ZKL_REQ_LIST_LOCK_PATH;
     snprintf(asked->path, sizeof asked->path, "%s", request->path ? request->path : "");
     if (request->watch_id != 0) /* whatever it is, one of our own */
         request->watch_id = request->id;

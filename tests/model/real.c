@@ -321,7 +321,7 @@ static enum proxy_op first_call(const struct zkl_request *r)
     static const enum proxy_op ops[ZKL_REQUEST_KINDS] = {
         [ZKL_REQ_CREATE] = PROXY_CREATE2,
         [ZKL_REQ_LIST] = PROXY_CHILDREN,
-        [ZKL_REQ_LIST_ROOT] = PROXY_CHILDREN2,
+        [ZKL_REQ_LIST_LOCK_PATH] = PROXY_CHILDREN2,
         [ZKL_REQ_SYNC] = PROXY_SYNC,
         [ZKL_REQ_STAT] = PROXY_EXISTS,
         [ZKL_REQ_GET] = PROXY_GET,

@@ -84,12 +84,28 @@ static void some_list(struct script *s, struct zkl_request *request,
 static struct zkl_request some_request(struct script *s)
 {
     static const enum zkl_request_kind kinds[] = {
-        ZKL_REQ_CREATE,    ZKL_REQ_CREATE,     ZKL_REQ_CREATE,     ZKL_REQ_MAKE,
-        ZKL_REQ_LIST,      ZKL_REQ_LIST_ROOT,  ZKL_REQ_LIST_ROOT,  ZKL_REQ_SYNC,
-        ZKL_REQ_STAT,      ZKL_REQ_GET,        ZKL_REQ_SET,        ZKL_REQ_WATCH,
-        ZKL_REQ_WATCH,     ZKL_REQ_WATCH,      ZKL_REQ_UNWATCH,    ZKL_REQ_DELETE,
-        ZKL_REQ_DELETE,    ZKL_REQ_CREATE_ALL, ZKL_REQ_DELETE_ALL, ZKL_REQ_RENEW,
-        ZKL_REQ_HEARTBEAT, ZKL_REQ_NUDGE,
+        ZKL_REQ_CREATE,
+        ZKL_REQ_CREATE,
+        ZKL_REQ_CREATE,
+        ZKL_REQ_MAKE,
+        ZKL_REQ_LIST,
+        ZKL_REQ_LIST_LOCK_PATH,
+        ZKL_REQ_LIST_LOCK_PATH,
+        ZKL_REQ_SYNC,
+        ZKL_REQ_STAT,
+        ZKL_REQ_GET,
+        ZKL_REQ_SET,
+        ZKL_REQ_WATCH,
+        ZKL_REQ_WATCH,
+        ZKL_REQ_WATCH,
+        ZKL_REQ_UNWATCH,
+        ZKL_REQ_DELETE,
+        ZKL_REQ_DELETE,
+        ZKL_REQ_CREATE_ALL,
+        ZKL_REQ_DELETE_ALL,
+        ZKL_REQ_RENEW,
+        ZKL_REQ_HEARTBEAT,
+        ZKL_REQ_NUDGE,
     };
     struct zkl_request request = {.kind = kinds[rnd(s, sizeof kinds / sizeof kinds[0])]};
 
@@ -106,7 +122,7 @@ static struct zkl_request some_request(struct script *s)
             snprintf(s->path, sizeof s->path, "%s", some_root(s));
         request.flag = chance(s, 2);
         request.data = chance(s, 2) ? NULL : s->data;
-    } else if (request.kind == ZKL_REQ_LIST_ROOT || request.kind == ZKL_REQ_WATCH) {
+    } else if (request.kind == ZKL_REQ_LIST_LOCK_PATH || request.kind == ZKL_REQ_WATCH) {
         request.watch_id = request.kind == ZKL_REQ_WATCH || !chance(s, 4);
     } else if (request.kind == ZKL_REQ_CREATE_ALL) {
         some_list(s, &request, some_prefix);

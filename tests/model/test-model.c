@@ -42,7 +42,7 @@ static void failures_are_told_apart(void **state)
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- nonode\n");
     pair_ask(p, 0, ASK(MAKE, "/a/b"), "make /a/b nonode\n");
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
-    pair_ask(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1), "list-root /a nonode\n");
+    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list-root /a nonode\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a nonode\n");
     pair_ask(p, 0, ASK(NUDGE, "/a"), "nudge /a nonode\n");
     pair_ask(p, 0, ASK(GET, "/a"), "get /a nonode\n");
@@ -63,7 +63,7 @@ static void failures_are_told_apart(void **state)
              "create /a/x-0000000000/y- badpath\n");
     pair_ask(p, 0, ASK(DELETE, "/a"), "delete /a notempty\n");
     pair_ask(p, 0, ASK(RENEW, "/a"), "renew /a notempty\n");
-    pair_ask(p, 0, ASK(LIST_ROOT, "/a"), "list-root /a ok z0 n1 [x-0000000000]\n");
+    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a"), "list-root /a ok z0 n1 [x-0000000000]\n");
 }
 
 /* Goal: versions count writes of data, and guard writes and deletions; a new node starts again.
@@ -98,8 +98,8 @@ static void watches_tell_once(void **state)
     pair_open(p, 1);
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
-    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
-    pair_send(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
+    pair_send(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 1, ASK(WATCH, "/a", .watch_id = 1));
     pair_expect(p, 0, "list-root /a ok z0\n");
     pair_send(p, 0, ASK(CREATE, "/a/x-", .data = "me"));
@@ -114,7 +114,7 @@ static void watches_tell_once(void **state)
 
     pair_send(p, 0, ASK(WATCH, "/a/x-0000000000", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/a/x-0000000000", .watch_id = 1)); /* two that want to know */
-    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(DELETE, "/a/x-0000000000"));
     pair_expect(p, 0,
                 "watch /a/x-0000000000 ok z1 s0 \"me\"\n"
@@ -125,7 +125,7 @@ static void watches_tell_once(void **state)
                 "fired changed child /a\n"
                 "delete /a/x-0000000000 ok\n");
     pair_send(p, 0, ASK(DELETE, "/a/x-0000000001"));
-    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(DELETE, "/a"));
     pair_expect(p, 0,
@@ -149,7 +149,7 @@ static void watches_are_taken_back(void **state)
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
     pair_send(p, 0, ASK(WATCH, "/a", .watch_id = 1));
-    pair_send(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1));
+    pair_send(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1));
     pair_expect(p, 0, "watch /a ok z0\nwatch /a ok z0\nlist-root /a ok z0\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a ok\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a"), "unwatch /a nowatcher\n");
@@ -158,7 +158,7 @@ static void watches_are_taken_back(void **state)
     pair_send(p, 1, ASK(CREATE, "/a/x-", .data = ""));
     pair_expect(p, 0, "fired changed child /a\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a nowatcher\n");
-    pair_ask(p, 0, ASK(LIST_ROOT, "/a", .watch_id = 1),
+    pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
              "list-root /a ok z0 v1 n1 [x-0000000000]\n");
     pair_ask(p, 0, ASK(UNWATCH, "/a", .flag = true), "unwatch /a ok\n");
     pair_send(p, 1, ASK(DELETE, "/a/x-0000000000"));
@@ -178,7 +178,7 @@ static void reconnect_catches_up(void **state)
     for (size_t i = 0; i < 5; i++) {
         pair_send(p, 0, ASK(MAKE, paths[i], .flag = true));
         pair_send(p, 0, ASK(WATCH, paths[i], .watch_id = 1));
-        pair_send(p, 0, ASK(LIST_ROOT, paths[i], .watch_id = 1));
+        pair_send(p, 0, ASK(LIST_LOCK_PATH, paths[i], .watch_id = 1));
     }
     check_true(pair_agrees(p));
     pair_cut(p, 0);
@@ -250,8 +250,8 @@ static void one_transaction_has_one_zxid(void **state)
     pair_expect(p, 1, "up s1\n");
     pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
     pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
-    pair_ask(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1), "list-root /a ok z0\n");
-    pair_ask(p, 1, ASK(LIST_ROOT, "/b", .watch_id = 1), "list-root /b ok z1\n");
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list-root /a ok z0\n");
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1), "list-root /b ok z1\n");
     pair_ask(p, 0,
              ASK(CREATE_ALL, NULL, LIST_OF("/b/x-", "/a/y-", "/b/z-"),
                  .texts = (const char *const[]){"1", "2", "3"}),
@@ -264,7 +264,7 @@ static void one_transaction_has_one_zxid(void **state)
              "heartbeat ok\n");
     pair_ask(p, 1, ASK(WATCH, "/b/x-0000000000", .watch_id = 1),
              "watch /b/x-0000000000 ok z2 s0 \"1\"\n");
-    pair_ask(p, 1, ASK(LIST_ROOT, "/b", .watch_id = 1),
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/b", .watch_id = 1),
              "list-root /b ok z1 n2 [x-0000000000 z-0000000001]\n");
     pair_ask(p, 0, ASK(DELETE_ALL, NULL, LIST_OF("/a/y-0000000000", "/b/x-0000000000", "/a")),
              "delete-all ok\n");
@@ -392,7 +392,7 @@ static void expiry_takes_the_nodes(void **state)
              "watch /a/x-0000000001 ok z2 s1\n");
     pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
              "watch /a/x-0000000000 ok z1 s0\n");
-    pair_ask(p, 1, ASK(LIST_ROOT, "/a", .watch_id = 1),
+    pair_ask(p, 1, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1),
              "list-root /a ok z0 n2 [x-0000000000 x-0000000001]\n");
     pair_cut(p, 0);
     pair_expire(p, 0);
@@ -470,7 +470,7 @@ static void a_renewed_root_counts_from_0(void **state)
         pair_send(p, 0, ASK(DELETE, node));
         check_true(pair_agrees(p));
         pair_send(p, 1, ASK(WATCH, roots[i], .watch_id = 1));
-        pair_send(p, 1, ASK(LIST_ROOT, roots[i], .watch_id = 1));
+        pair_send(p, 1, ASK(LIST_LOCK_PATH, roots[i], .watch_id = 1));
         check_true(pair_agrees(p));
         pair_send(p, 0, ASK(RENEW, roots[i]));
         check_true(pair_agrees(p));

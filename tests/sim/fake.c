@@ -681,12 +681,12 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
     }
     if (r->kind != ZKL_REQ_LIST || r->flag)
         reply_stat(h, node, h->view, reply);
-    bool tells_changes = r->kind == ZKL_REQ_LIST_ROOT || r->kind == ZKL_REQ_NUDGE;
+    bool tells_changes = r->kind == ZKL_REQ_LIST_LOCK_PATH || r->kind == ZKL_REQ_NUDGE;
     if (tells_changes || (r->kind == ZKL_REQ_LIST && r->flag))
         reply_changes(h->fake, node, h->view, reply);
-    if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_ROOT)
+    if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_LOCK_PATH)
         reply_children(h, reply, r->path);
-    if (r->kind == ZKL_REQ_LIST_ROOT && r->watch_id != 0)
+    if (r->kind == ZKL_REQ_LIST_LOCK_PATH && r->watch_id != 0)
         watch_add(&h->armed, r->path, ZKL_WATCH_CHILD, 0);
     if ((r->kind == ZKL_REQ_WATCH || r->kind == ZKL_REQ_GET) && node->text) {
         /* Data is not kept by version: that of an older view is what it will be. */
@@ -956,7 +956,7 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
         serve_unwatch(h, r, reply);
         break;
     case ZKL_REQ_LIST:
-    case ZKL_REQ_LIST_ROOT:
+    case ZKL_REQ_LIST_LOCK_PATH:
     case ZKL_REQ_STAT:
     case ZKL_REQ_GET:
     case ZKL_REQ_WATCH:
@@ -980,7 +980,7 @@ static void release_held(struct fake *fake)
 
 static bool is_read(enum zkl_request_kind kind)
 {
-    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_ROOT || kind == ZKL_REQ_STAT ||
+    return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
            kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
            kind == ZKL_REQ_NUDGE;
 }
@@ -1168,7 +1168,7 @@ static void note_watch(struct fake_handle *h, const struct fake_message *message
         return;
     if (r->kind == ZKL_REQ_WATCH)
         watch_add(&h->known, r->path, ZKL_WATCH_DATA, r->watch_id);
-    if (r->kind == ZKL_REQ_LIST_ROOT && r->watch_id != 0)
+    if (r->kind == ZKL_REQ_LIST_LOCK_PATH && r->watch_id != 0)
         watch_add(&h->known, r->path, ZKL_WATCH_CHILD, r->watch_id);
     while (r->kind == ZKL_REQ_UNWATCH && watch_remove(&h->known, r->path, unwatched(r)) != 0)
         ;

@@ -35,7 +35,7 @@ static void add_member(struct proc *p, int root, bool try_only, int64_t lease_ns
     member->contender = &app->contender;
     p->views[root].calm |= chance(w, 2); /* a hint, which may be wrong */
     member->lock_request =
-        (struct zkl_lock_request){.root = root_paths[root],
+        (struct zkl_lock_request){.lock_path = root_paths[root],
                                   .data = "owner",
                                   .view = &p->views[root],
                                   .unlisted = root == RW_ROOT ? NULL : &p->alone[root],

@@ -183,7 +183,7 @@ static void start(struct app *app)
     wish.try_asks = w->turns;
     wish.watch_own = chance(w, 3);
     wish.posted = chance(w, 4);
-    wish.root = root_paths[app->root];
+    wish.lock_path = root_paths[app->root];
     wish.lease_ns = chance(w, 5) ? (1 + rnd(w, 100)) * MS : 0;
     choose_role(app, &wish);
     if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
@@ -193,7 +193,7 @@ static void start(struct app *app)
     if (wish.lease_ns)
         happened(w, SIM_LEASE);
     app->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
-    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), wish.root,
+    say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), wish.lock_path,
         wish.try_only ? " (try)" : "");
     zkl_core_acquire(core_of(p), now_of(p), &app->contender, &wish);
 }

@@ -132,13 +132,13 @@ static void start(struct ask *ask)
     *ask = (struct ask){.proc = p, .phase = WAITING};
     for (size_t i = 0; i < count; i++)
         ask->members[i] = &ask->list[i].contender;
-    ask->permits.gate_root = GATE;
+    ask->permits.gate_lock_path = GATE;
     ask->permits.members = ask->members;
     ask->permits.count = count;
     ask->permits.view = &p->view;
     ask->permits.told = told;
     ask->permits.lock_request =
-        (struct zkl_lock_request){.root = LEASES,
+        (struct zkl_lock_request){.lock_path = LEASES,
                                   .data = "owner",
                                   .naming.role = ZKL_ROLE_PERMIT,
                                   .try_only = chance(w, 5),

@@ -9,7 +9,7 @@
 
 #include "world.h"
 
-static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_REQ_LIST_ROOT,
+static const enum zkl_request_kind kinds[] = {ZKL_REQ_GET,  ZKL_REQ_STAT, ZKL_REQ_LIST_LOCK_PATH,
                                               ZKL_REQ_SYNC, ZKL_REQ_SET,  ZKL_REQ_WATCH};
 
 /* Is the node that was asked about there, in the leader's eyes? */

@@ -139,7 +139,7 @@ static void start(struct guest *guest)
         return;
     guest->turn = (struct zkl_local_waiter){.contender = &guest->place->contender};
     guest->turn.lock_request =
-        (struct zkl_lock_request){.root = root_paths[w->turns_root],
+        (struct zkl_lock_request){.lock_path = root_paths[w->turns_root],
                                   .data = "owner",
                                   .unlisted = &p->alone[w->turns_root],
                                   .try_only = chance(w, 6),

@@ -302,27 +302,27 @@ static void acquire(struct script *s, struct zkl_lock_request wish)
 
 void script_lock(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.root = root});
+    acquire(s, (struct zkl_lock_request){.lock_path = root});
 }
 
 void script_lock_alone(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.root = root, .unlisted = &s->alone});
+    acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->alone});
 }
 
 void script_try(struct script *s, const char *root, bool sync)
 {
-    acquire(s, (struct zkl_lock_request){.root = root, .try_only = true, .try_sync = sync});
+    acquire(s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_sync = sync});
 }
 
 void script_try_asking(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.root = root, .try_only = true, .try_asks = true});
+    acquire(s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_asks = true});
 }
 
 void script_lock_watched(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.root = root, .watch_own = true});
+    acquire(s, (struct zkl_lock_request){.lock_path = root, .watch_own = true});
 }
 
 struct zkl_contender *script_contender(struct script *s, int number)
@@ -600,7 +600,7 @@ void script_listed(struct script *s, const char *children)
 void script_rooted(struct script *s, int64_t czxid, const char *children)
 {
     s->rooted_czxid = czxid;
-    reply_children(s, ZKL_REQ_LIST_ROOT, czxid, children);
+    reply_children(s, ZKL_REQ_LIST_LOCK_PATH, czxid, children);
 }
 
 void script_statted(struct script *s, int64_t session, int64_t czxid)

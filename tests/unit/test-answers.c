@@ -106,7 +106,7 @@ static void ask(struct script *s, enum zkl_request_kind kind)
 
 static void ask_list_root(struct script *s)
 {
-    ask(s, ZKL_REQ_LIST_ROOT);
+    ask(s, ZKL_REQ_LIST_LOCK_PATH);
 }
 
 static void ask_get(struct script *s)
@@ -156,9 +156,9 @@ static const struct {
     {"sync", sync_out, ZKL_REQ_SYNC},
     {"barrier", barrier_out, ZKL_REQ_HEARTBEAT},
     {"stat", stat_out, ZKL_REQ_STAT},
-    {"list of the root", list_root_out, ZKL_REQ_LIST_ROOT},
+    {"list of the root", list_root_out, ZKL_REQ_LIST_LOCK_PATH},
     {"renewal", renew_out, ZKL_REQ_RENEW},
-    {"asked list", ask_list_root, ZKL_REQ_LIST_ROOT},
+    {"asked list", ask_list_root, ZKL_REQ_LIST_LOCK_PATH},
     {"asked get", ask_get, ZKL_REQ_GET},
     {"asked set", ask_set, ZKL_REQ_SET},
     {"asked stat", ask_stat, ZKL_REQ_STAT},
@@ -184,7 +184,7 @@ static void answer_well(struct script *s, enum zkl_request_kind kind)
             snprintf(child, sizeof child, "%d:8", made);
         script_listed(s, child);
         break;
-    case ZKL_REQ_LIST_ROOT:
+    case ZKL_REQ_LIST_LOCK_PATH:
         script_rooted(s, 500, "");
         break;
     case ZKL_REQ_STAT:

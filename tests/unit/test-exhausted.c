@@ -86,7 +86,7 @@ static void renewal_waits_for_those_who_are_there(void **state)
     script_rooted(s, 50, "6:2147483647");
     script_at(s, 200);
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
     script_expect(s, "[     0] #1 NEW -> QUEUEING: started\n"
                      "  > create /r/G1-\n"
                      "  > list /r\n"
@@ -132,7 +132,7 @@ static void who_stays_is_asked_to_let_go(void **state)
     script_rooted(s, 50, "6:9");
     assert_false(script_has(s, "set"));
     script_fired(s, "/r", ZKL_FIRED_OTHER);
-    script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
     assert_int_equal(script_contender(s, 1)->machine.state, ZKL_QUEUEING);
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK); /* late, and told to nobody */
     script_stop(s, 1, ZKL_ECANCELED);
@@ -154,7 +154,7 @@ static void who_stays_may_have_a_long_name(void **state)
     script_created(s, 0x7ff00000);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
-    script_reply(s, ZKL_REQ_LIST_ROOT,
+    script_reply(s, ZKL_REQ_LIST_LOCK_PATH,
                  (struct zkl_reply){.czxid = 50, .children = children, .child_count = 1});
     assert_true(script_has(s, "  > set /r/00000000000080008000000000000000xxx"));
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);

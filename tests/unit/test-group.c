@@ -25,7 +25,7 @@ static void begin_with_views(struct script *s, size_t count, struct zkl_children
     for (size_t i = 0; i < count; i++) {
         members[i] =
             (struct zkl_group_member){.contender = &s->contenders[i],
-                                      .lock_request = {.root = roots[i],
+                                      .lock_request = {.lock_path = roots[i],
                                                        .data = "us",
                                                        .view = views ? &views[i] : NULL,
                                                        .unlisted = alone ? &alone[i] : NULL}};
@@ -365,7 +365,7 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     group = (struct zkl_group){.count = 2, .members = members};
     for (int i = 0; i < 2; i++) {
         members[i].lock_request = (struct zkl_lock_request){
-            .root = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
+            .lock_path = "/a", .data = "us", .unlisted = i == 0 ? &paths[0] : NULL};
         s->live[i] = true;
     }
     members[1].lock_request.naming = (struct zkl_naming){ZKL_ROLE_LOCK, ZKL_NAMES_NAMED, "x"};
@@ -480,7 +480,7 @@ static void a_create_due_without_a_link_is_not_sent(void **state)
     begin(s, 3);
     script_reply(s, ZKL_REQ_CREATE_ALL,
                  (struct zkl_reply){.answer = ZKL_ANSWER_EXISTS, .failed_check = 2});
-    script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NONODE);
+    script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
     script_forget(s);
     script_down(s);
     script_expect(s, "[     0] session CONNECTED -> SUSPENDED: link lost\n"

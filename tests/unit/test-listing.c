@@ -34,7 +34,7 @@ static size_t read_list(const char *words)
     size_t count = 0;
     snprintf(copy, sizeof copy, "%s", words);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
-        enum zkl_listed_in in = ZKL_IN_ROOT;
+        enum zkl_listed_in in = ZKL_IN_LOCK_PATH;
         char *session = strchr(word, '@');
         if (session)
             *session++ = '\0';
@@ -42,7 +42,7 @@ static size_t read_list(const char *words)
             in = ZKL_IN_LEASES;
         if (strncmp(word, "locks/", 6) == 0)
             in = ZKL_IN_LOCKS;
-        add(count++, in == ZKL_IN_ROOT ? word : strchr(word, '/') + 1, in,
+        add(count++, in == ZKL_IN_LOCK_PATH ? word : strchr(word, '/') + 1, in,
             session ? atoll(session) : 0);
     }
     return count;
@@ -214,7 +214,7 @@ static size_t draw_list(void)
         char name[160]; /* some numbers are equal */
         snprintf(name, sizeof name, "_c_%08d-0000-4000-8000-000000000000-%s%010d", (int)i,
                  kinds[draw(sizeof kinds / sizeof *kinds)], (int)draw(50) - 9);
-        add(i, name, ZKL_IN_ROOT, 0);
+        add(i, name, ZKL_IN_LOCK_PATH, 0);
     }
     for (size_t i = count; i > 1; i--) { /* shuffled */
         size_t j = draw((unsigned)i);

@@ -36,8 +36,8 @@ static void begin_some(struct script *s, int number, size_t count)
         s->live[i] = true;
     }
     permits = (struct zkl_permits){
-        .gate_root = "/s/locks",
-        .lock_request = {.root = "/s/leases", .data = "us", .naming.role = ZKL_ROLE_PERMIT},
+        .gate_lock_path = "/s/locks",
+        .lock_request = {.lock_path = "/s/leases", .data = "us", .naming.role = ZKL_ROLE_PERMIT},
         .members = members,
         .count = count,
         .view = &view,
@@ -455,7 +455,7 @@ static void a_change_without_a_link_waits(void **state)
     (void)state;
     script_down(s);
     script_forget(s);
-    zkl_core_fired(&s->core, s->core.now, members[0]->subs[ZKL_SUB_ROOT].watch->id,
+    zkl_core_fired(&s->core, s->core.now, members[0]->subs[ZKL_SUB_LOCK_PATH].watch->id,
                    ZKL_FIRED_OTHER);
     script_expect(s, "[     0] #2 WAITING -> LISTING: leases are to be watched\n"
                      "[     0] #3 WAITING -> LISTING: leases are to be watched\n");

@@ -52,7 +52,7 @@ static void queries_are_asked_and_answered(void **state)
     script_ask(s, get("/r/a"));
     script_ask(s, set(true));
     script_ask(s, set(false));
-    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_LIST_ROOT, .path = "/r"});
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_LIST_LOCK_PATH, .path = "/r"});
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_SYNC, .path = "/r"});
     script_ask(
         s, (struct zkl_query){.kind = ZKL_REQ_DELETE, .path = "/r/a", .flag = true, .version = 0});

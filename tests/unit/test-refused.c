@@ -24,7 +24,7 @@ static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
         snprintf(all, sizeof all, "%s %s", children, node[0] ? node : "x");
         script_listed(s, all);
         break;
-    case ZKL_REQ_LIST_ROOT:
+    case ZKL_REQ_LIST_LOCK_PATH:
         script_rooted(s, 1000, children);
         break;
     case ZKL_REQ_STAT:
@@ -160,8 +160,8 @@ static void a_refused_recovery_never_hangs_loops_or_leaks(void **state)
 /* Goal: the same for an exhausted counter. Method: each of its requests is refused. */
 static void a_refused_renewal_never_hangs_loops_or_leaks(void **state)
 {
-    static const enum zkl_request_kind kinds[] = {ZKL_REQ_DELETE, ZKL_REQ_LIST_ROOT, ZKL_REQ_RENEW,
-                                                  ZKL_REQ_UNWATCH};
+    static const enum zkl_request_kind kinds[] = {ZKL_REQ_DELETE, ZKL_REQ_LIST_LOCK_PATH,
+                                                  ZKL_REQ_RENEW, ZKL_REQ_UNWATCH};
     (void)state;
     for (size_t i = 0; i < 8; i++) {
         struct script *s = script_connected();
@@ -172,7 +172,7 @@ static void a_refused_renewal_never_hangs_loops_or_leaks(void **state)
         script_created(s, INT32_MAX);
         if (kinds[i / 2] != ZKL_REQ_DELETE)
             script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-        if (script_next(s, &next) && next == ZKL_REQ_LIST_ROOT)
+        if (script_next(s, &next) && next == ZKL_REQ_LIST_LOCK_PATH)
             script_rooted(s, 50, "");
         s->refuse[kinds[i / 2]] = ZKL_ANSWER_OK;
         if (s->live[0])
@@ -256,9 +256,9 @@ static void a_refused_look_at_the_root_is_the_asker_s_alone(void **state)
     script_rooted(s, 50, "5:1");
     script_lock(s, "/r");
     script_created(s, INT32_MAX);
-    s->refuse[ZKL_REQ_LIST_ROOT] = ZKL_ANSWER_NOMEM;
+    s->refuse[ZKL_REQ_LIST_LOCK_PATH] = ZKL_ANSWER_NOMEM;
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    s->refuse[ZKL_REQ_LIST_ROOT] = ZKL_ANSWER_OK;
+    s->refuse[ZKL_REQ_LIST_LOCK_PATH] = ZKL_ANSWER_OK;
     assert_false(s->live[1]);
     assert_true(s->live[0]);
     script_fired(s, "/r", ZKL_FIRED_OTHER); /* the watch is still known */

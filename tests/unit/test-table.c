@@ -57,7 +57,7 @@ static void moved(void *arg, const struct zkl_contender_machine *m, enum zkl_con
 static bool is_request(enum zkl_action_type type)
 {
     return type == ZKL_DO_MAKE || type == ZKL_DO_CREATE || type == ZKL_DO_LIST ||
-           type == ZKL_DO_SYNC || type == ZKL_DO_BARRIER || type == ZKL_DO_LIST_ROOT ||
+           type == ZKL_DO_SYNC || type == ZKL_DO_BARRIER || type == ZKL_DO_LIST_LOCK_PATH ||
            type == ZKL_DO_STAT || type == ZKL_DO_RENEW || type == ZKL_DO_ASK ||
            type == ZKL_DO_DELETE || type == ZKL_DO_WATCH_PRED || type == ZKL_DO_GET_LIMIT ||
            type == ZKL_DO_SET_LIMIT || type == ZKL_DO_WATCH_LIMIT;
@@ -74,7 +74,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(!is_request(a->type) || w->connected);
     must(a->type != ZKL_DO_CREATE || (state == ZKL_QUEUEING && w->m.create_out && !w->m.on_server));
     must(a->type != ZKL_DO_LIST || w->m.list_out);
-    must(a->type != ZKL_DO_LIST_ROOT ||
+    must(a->type != ZKL_DO_LIST_LOCK_PATH ||
          (w->m.list_out && (state == (permit ? ZKL_LISTING : ZKL_EXHAUSTED) ||
                             (state == ZKL_HOLDING && w->m.watches_contention && !w->m.contended))));
     must(a->type != ZKL_DO_CONTENDED || (state == ZKL_HOLDING && w->m.contended));
@@ -286,10 +286,10 @@ static bool ask(struct walk *w)
 static bool notice(struct walk *w)
 {
     static const enum zkl_event_type types[] = {
-        ZKL_EV_PRED_FIRED, ZKL_EV_PRED_FIRED,  ZKL_EV_OWN_DELETED, ZKL_EV_OWN_CHANGED,
-        ZKL_EV_ROOT_FIRED, ZKL_EV_NODE_GONE,   ZKL_EV_PROVED,      ZKL_EV_WINDOW_ENDED,
-        ZKL_EV_WATCHED,    ZKL_EV_LEASE_ENDED, ZKL_EV_REVOKED,     ZKL_EV_LIMIT_FIRED,
-        ZKL_EV_WAITED,     ZKL_EV_UNCHECKED,   ZKL_EV_CHECKED};
+        ZKL_EV_PRED_FIRED,      ZKL_EV_PRED_FIRED,  ZKL_EV_OWN_DELETED, ZKL_EV_OWN_CHANGED,
+        ZKL_EV_LOCK_PATH_FIRED, ZKL_EV_NODE_GONE,   ZKL_EV_PROVED,      ZKL_EV_WINDOW_ENDED,
+        ZKL_EV_WATCHED,         ZKL_EV_LEASE_ENDED, ZKL_EV_REVOKED,     ZKL_EV_LIMIT_FIRED,
+        ZKL_EV_WAITED,          ZKL_EV_UNCHECKED,   ZKL_EV_CHECKED};
     w->ev.type = types[fake_random(&w->prng, sizeof types / sizeof *types)];
     if (w->ev.type == ZKL_EV_WATCHED || w->ev.type == ZKL_EV_UNCHECKED)
         w->ev.answer = some_answer(w);
@@ -346,7 +346,7 @@ static void random_events_respect_the_table(void **state)
     (void)state;
     for (seed = 1; seed <= ROUNDS; seed++) {
         struct walk w = {.prng.state = seed,
-                         .m = {.state = ZKL_NEW, .root = "/a/b", .root_length = 4}};
+                         .m = {.state = ZKL_NEW, .lock_path = "/a/b", .lock_path_length = 4}};
         w.connected = !fake_chance(&w.prng, 5);
         w.m.try_only = fake_chance(&w.prng, 4);
         w.m.try_sync = fake_chance(&w.prng, 2);

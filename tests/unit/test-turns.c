@@ -65,7 +65,8 @@ static enum zkl_local_queue_answer ask(int owner, bool try_only, bool ahead)
 {
     owners[owner] = (struct zkl_local_waiter){
         .contender = &s->contenders[owner - 1],
-        .lock_request = {.root = "/r", .data = "owner", .try_only = try_only, .retained = true}};
+        .lock_request = {
+            .lock_path = "/r", .data = "owner", .try_only = try_only, .retained = true}};
     return zkl_local_queue_join(&s->core, now(), &turns, &owners[owner], ahead);
 }
 
@@ -300,7 +301,7 @@ static void it_is_given_up(void **state)
         if (i == 0)
             script_rooted(s, 50, OTHERS);
         else if (i == 1)
-            script_answer(s, ZKL_REQ_LIST_ROOT, ZKL_ANSWER_NOAUTH);
+            script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NOAUTH);
         else if (i == 2)
             script_reply(s, ZKL_REQ_WATCH,
                          (struct zkl_reply){.data = "__REVOKE__", .data_size = 10});
