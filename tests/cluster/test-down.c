@@ -177,7 +177,9 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     /* Until the hold is proved again its unlock would not be confirmed. */
     check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
-    check_ok(zkl_mutex_unlock(s.mutex));
+    int rc = zkl_mutex_unlock(
+        s.mutex); /* a server that is busy as it begins may drop the link once more */
+    check_true(rc == 0 || rc == ZKL_EUNCONFIRMED);
     zkl_cancel_free(cancel);
     scene_end(&s);
 }

@@ -78,8 +78,9 @@ def lengths(first, last):
 PROOFS = [
     Proof("any_data_is_a_number_of_permits_or_none", "names.c", NAME, 12, [""], "up to 8 bytes",
           "size > 6", "size > 7"),
-    Proof("any_text_is_copied_without_an_overrun", "names.c", NAME, 12, ["LENGTH=6"],
-          "texts up to 6 bytes, room for 1 to 8", "if (length >= size)", "if (length > size)"),
+    Proof("any_text_is_copied_without_an_overrun", "names.c", NAME, 12,
+          [f"LENGTH={length} ROOM={room}" for length in (0, 3, 6) for room in range(1, 9) if room != 6] + ["LENGTH=6 ROOM=6"],
+          "texts of 0, 3 and 6 bytes, room for 1 to 8", "if (length >= size)", "if (length > size)"),
     Proof("any_path_is_judged_without_an_overrun", "names.c", NAME, 12, lengths(0, 4), "paths up to 4 bytes",
           "if (*at == end || ", "if ("),
     Proof("any_child_is_parsed_without_an_overrun", "names.c", NAME, 24,
