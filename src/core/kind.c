@@ -2,7 +2,7 @@
  *
  * The kinds of locks, a row each: what a contender does in its own way until it is granted. The steps that all have in
  * common (queueing.c, lock_request.c) ask the row that contender.c gave to the step, and nothing else, what kind it
- * is. For whom a kind waits, and how its nodes are called, is its role's row in name.c. A semaphore's mutex is one of
+ * is. For whom a kind waits, and how its nodes are called, is its role's row in role.c. A semaphore's mutex is one of
  * its permits; which of them asks for permits next is settled by a mutex beside them (permits.c).
  *
  * Constant; called with the client's lock by contender.c. docs/adding-a-lock-kind.md adds a kind as an exercise. */

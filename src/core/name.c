@@ -93,23 +93,6 @@ void zkl_guid_mark_retained(char *guid)
     guid[14] = '8';
 }
 
-#define NAMED_MARKER "_lock_"
-
-/* Markers: Curator's, Kazoo's (whose writers are called as its mutexes are), a named lock's (always a mutex). */
-const struct zkl_role_row zkl_roles[ZKL_ROLES] = {
-    [ZKL_ROLE_LOCK] = {.markers = {"lock-", "__lock__", NAMED_MARKER},
-                       .access = ZKL_ACCESS_LOCK,
-                       .mutual = true},
-    [ZKL_ROLE_READ] = {.markers = {"__READ__", "__rlock__", NAMED_MARKER},
-                       .access = ZKL_ACCESS_READ,
-                       .beside = ZKL_ROLE_BIT(ZKL_ROLE_READ)},
-    [ZKL_ROLE_WRITE] = {.markers = {"__WRIT__", "__lock__", NAMED_MARKER},
-                        .access = ZKL_ACCESS_WRITE},
-    [ZKL_ROLE_PERMIT] = {.markers = {"lease-", "lease-", "lease-"},
-                         .access = ZKL_ACCESS_PERMIT,
-                         .counted = true},
-};
-
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out)
 {
     const char *marker = zkl_roles[naming->role].markers[naming->names];
@@ -182,8 +165,8 @@ static const char *after_session(const char *child, int32_t *sequence)
 #define NAMED_AT (3 + ZKL_GUID_LEN + 1)
 static const char *after_any_name(const char *child, size_t *length, int32_t *sequence)
 {
-    const char *digits = after_last(child, NAMED_MARKER, sequence);
-    size_t around = NAMED_AT + strlen(NAMED_MARKER);
+    const char *digits = after_last(child, ZKL_NAMED_MARKER, sequence);
+    size_t around = NAMED_AT + strlen(ZKL_NAMED_MARKER);
     if (!digits || (size_t)(digits - child) < around || strncmp(child, "_c_", 3) != 0)
         return NULL;
     if (strspn(child + 3, "0123456789abcdef-") < ZKL_GUID_LEN + 1 || child[NAMED_AT - 1] != '-')
@@ -302,8 +285,8 @@ const char *zkl_lock_name_fault(const char *name)
         return "is longer than 64 bytes";
     if (strchr(name, '/'))
         return "has a slash";
-    if (strstr(name, NAMED_MARKER))
-        return "has \"" NAMED_MARKER "\" in it, which ends a lock's name on the wire";
+    if (strstr(name, ZKL_NAMED_MARKER))
+        return "has \"" ZKL_NAMED_MARKER "\" in it, which ends a lock's name on the wire";
     return component_fault(name, strlen(name));
 }
 

@@ -19,7 +19,9 @@ enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, Z
 
 #define ZKL_ROLE_BIT(role) (1u << (role))
 
-/* How the nodes of a role are called, and for whom it waits. What it does beyond waiting in the queue is a row of
+#define ZKL_NAMED_MARKER "_lock_" /* behind the name of a named lock */
+
+/* A row of role.c: how the nodes of a role are called, and for whom it waits. What it does beyond waiting in the queue is a row of
  * kind.c. */
 struct zkl_role_row {
     const char *markers[ZKL_NAMES_NAMED + 1]; /* what stands before the number */

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-TABLES = {'name.c', 'name.h', 'kind.c'}
+TABLES = {'role.c', 'kind.c'}
 PAGE = 'docs/adding-a-lock-kind.md'
 
 
