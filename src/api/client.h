@@ -18,7 +18,7 @@ struct zkl_lock_path {
     struct zkl_lock_path *next;
     size_t refs; /* under the driver's mutex, and: */
     struct zkl_children_view view;
-    struct zkl_unlisted_grant alone;
+    struct zkl_unlisted_grant unlisted;
     struct zkl_lock_metrics *counts; /* NULL: they are the client's */
     char path[];
 };

@@ -78,7 +78,7 @@ void zkl_lock_path_put(struct zkl_client *client, struct zkl_lock_path *lock_pat
         *at = lock_path->next;
     }
     if (last)
-        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &lock_path->alone);
+        zkl_unlisted_end(&client->driver->core, zkl_clock_now(), &lock_path->unlisted);
     if (last && lock_path->counts)
         zkl_counts_fold(&client->counts, lock_path->counts);
     zkl_driver_unlock(client->driver);

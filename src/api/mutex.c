@@ -112,7 +112,7 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
     const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
         return zkl_fail(ZKL_EDEADLK, "%s: held by this thread through another handle", path);
-    if (mutex->naming.role == ZKL_ROLE_WRITE)
+    if (mutex == &mutex->rwlock->write)
         return zkl_fail(ZKL_EDEADLK,
                         "%s: this thread has the read lock, which can't become the write lock: "
                         "unlock it first",

@@ -220,11 +220,11 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
 }
 
 /* Of the path, for those who wait for everybody else there. */
-static struct zkl_unlisted_grant *alone_at(const struct zkl_hold *hold)
+static struct zkl_unlisted_grant *unlisted_at(const struct zkl_hold *hold)
 {
     const struct zkl_naming *naming = &hold->mutex->naming;
-    bool plain = naming->role == ZKL_ROLE_LOCK && naming->names != ZKL_NAMES_NAMED;
-    return plain ? &hold->lock_path->alone : NULL;
+    bool of_all = zkl_roles[naming->role].mutual && naming->names != ZKL_NAMES_NAMED;
+    return of_all ? &hold->lock_path->unlisted : NULL;
 }
 
 /* What the handle keeps idle is not waited for: who waits for one lock is not to keep another one. */
@@ -238,7 +238,7 @@ static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_mem
     zkl_hold_begin(hold);
     member->lock_request = lock_request_of(hold, &a->wait);
     member->lock_request.view = &hold->lock_path->view;
-    member->lock_request.unlisted = alone_at(hold);
+    member->lock_request.unlisted = unlisted_at(hold);
     member->lock_request.lease_ns = 0; /* it begins when all are held */
 }
 
@@ -264,7 +264,7 @@ static void start_one(struct zkl_acquisition *a)
     struct zkl_hold *hold = a->hold;
     struct zkl_lock_request wish = lock_request_of(hold, &a->wait);
     wish.try_asks = true;
-    wish.unlisted = alone_at(hold);
+    wish.unlisted = unlisted_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (wish.try_only)
         a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;

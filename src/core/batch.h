@@ -48,7 +48,7 @@ void zkl_batch_reset(struct zkl_batch *batch);
 /* Deletes from here on go out together, in the order asked, by zkl_batch_send_deletes. */
 void zkl_batch_collect(struct zkl_batch *batch);
 void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch);
-/* --- batch_reply.c --------------------------------------------------------- */
+/* --- batch_reply.c ------------------------------------------------------ */
 
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
                       const struct zkl_reply *reply);

@@ -35,7 +35,7 @@ static bool step_with_lock_request(struct zkl_step *s)
         zkl_in_listing(s);
         break;
     case ZKL_WAITING:
-        zkl_in_waiting(s);
+        s->kind->in_waiting(s);
         break;
     case ZKL_CONFIRMING:
         zkl_in_confirming(s);
@@ -73,7 +73,7 @@ static void step_from_grant_on(struct zkl_step *s)
 void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
                         struct zkl_actions *actions, const struct zkl_tracer *tracer)
 {
-    struct zkl_step s = {m, event, actions, tracer};
+    struct zkl_step s = {m, zkl_kind_of(m), event, actions, tracer};
     actions->count = 0;
     if (event->type == ZKL_EV_LISTED || event->type == ZKL_EV_ROOTED)
         m->list_out = false;

@@ -277,7 +277,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return;
     }
     struct zkl_contender *c = slot->contender;
-    if (slot->kind == ZKL_REQ_SET && c->machine.naming.role != ZKL_ROLE_PERMIT)
+    if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.naming.role].counted)
         return; /* asked somebody to let go */
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;

@@ -10,13 +10,7 @@
 
 static enum zkl_entry_access access_of(const struct zkl_listed *e)
 {
-    static const enum zkl_entry_access accesses[ZKL_ROLES] = {
-        [ZKL_ROLE_LOCK] = ZKL_ACCESS_LOCK,
-        [ZKL_ROLE_READ] = ZKL_ACCESS_READ,
-        [ZKL_ROLE_WRITE] = ZKL_ACCESS_WRITE,
-        [ZKL_ROLE_PERMIT] = ZKL_ACCESS_PERMIT,
-    };
-    return e->in == ZKL_IN_LOCKS ? ZKL_ACCESS_ENTRY : accesses[e->place.role];
+    return e->in == ZKL_IN_LOCKS ? ZKL_ACCESS_ENTRY : zkl_roles[e->place.role].access;
 }
 
 static void recognise(struct zkl_listed *e)

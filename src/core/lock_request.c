@@ -49,6 +49,13 @@ static void forget_node(struct zkl_step *s)
     s->m->czxid = 0;
 }
 
+/* What has to be known when the list comes is asked for first. */
+static void before_list(struct zkl_step *s)
+{
+    if (s->kind->before_list)
+        s->kind->before_list(s);
+}
+
 /* Ask for a new place at the end of the queue. create and list go out together: ZooKeeper answers
  * one client in order, so the list shows the node that the create made. */
 void zkl_step_enqueue(struct zkl_step *s, const char *why)
@@ -60,13 +67,12 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
     }
     zkl_step_move(s, ZKL_QUEUEING, why);
     s->m->create_out = true;
-    if (zkl_step_is_downgrade(s->m)) {
+    if (s->kind->within_hold) {
         /* Nobody can be between us and our own write node: nothing to look at. */
         zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
         return;
     }
-    if (zkl_step_is_permit(s))
-        zkl_step_need_limit(s); /* first: it is known when the list comes */
+    before_list(s);
     zkl_step_emit(s, ZKL_DO_CREATE);
     s->m->list_out = !s->ev->unlisted;
     if (s->m->list_out)
@@ -89,7 +95,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
             zkl_step_move(s, ZKL_PARKED, why);
         return;
     }
-    if (!s->m->try_only || zkl_step_is_downgrade(s->m) || s->m->quota.looked) {
+    if (!s->m->try_only || s->kind->within_hold || s->m->quota.looked) {
         zkl_step_enqueue(s, why);
         return;
     }
@@ -97,10 +103,8 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
     zkl_step_move(s, ZKL_LOOKING, why);
     if (s->m->try_sync)
         zkl_step_emit(s, ZKL_DO_SYNC);
-    if (zkl_step_is_permit(s)) {
-        s->m->quota.limit = 0;
-        zkl_step_need_limit(s);
-    }
+    s->m->quota.limit = 0;
+    before_list(s);
     zkl_step_emit(s, ZKL_DO_LIST);
     s->m->list_out = true;
 }
@@ -168,8 +172,7 @@ void zkl_step_list_again(struct zkl_step *s, const char *why)
     if (s->m->state != ZKL_LISTING)
         zkl_step_move(s, ZKL_LISTING, why);
     if (s->ev->connected && !s->m->list_out) {
-        if (zkl_step_is_permit(s))
-            zkl_step_need_limit(s);
+        before_list(s);
         zkl_step_emit(s, ZKL_DO_LIST);
         s->m->list_out = true;
     }
@@ -208,7 +211,7 @@ void zkl_step_common_lock_request(struct zkl_step *s)
         s->m->stat_out = s->m->renew_out = false;
         s->m->exhausted_at = 0;
         forget_node(s);
-        if (zkl_step_is_downgrade(s->m)) {
+        if (s->kind->within_hold) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "expired with the write lock");
             break;
         }

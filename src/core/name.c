@@ -93,18 +93,9 @@ void zkl_guid_mark_retained(char *guid)
     guid[14] = '8';
 }
 
-#define NAMED_MARKER "_lock_"
-
-/* By names and role; a named lock is always a mutex. */
-static const char *const markers[][ZKL_ROLES] = {
-    [ZKL_NAMES_CURATOR] = {"lock-", "__READ__", "__WRIT__", "lease-"},
-    [ZKL_NAMES_KAZOO] = {"__lock__", "__rlock__", "__lock__", "lease-"},
-    [ZKL_NAMES_NAMED] = {NAMED_MARKER, NAMED_MARKER, NAMED_MARKER, "lease-"},
-};
-
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out)
 {
-    const char *marker = markers[naming->names][naming->role];
+    const char *marker = zkl_roles[naming->role].markers[naming->names];
     if (naming->names == ZKL_NAMES_KAZOO) {
         for (const char *at = guid; *at; at++) {
             if (*at != '-')
@@ -174,8 +165,8 @@ static const char *after_session(const char *child, int32_t *sequence)
 #define NAMED_AT (3 + ZKL_GUID_LEN + 1)
 static const char *after_any_name(const char *child, size_t *length, int32_t *sequence)
 {
-    const char *digits = after_last(child, NAMED_MARKER, sequence);
-    size_t around = NAMED_AT + strlen(NAMED_MARKER);
+    const char *digits = after_last(child, ZKL_NAMED_MARKER, sequence);
+    size_t around = NAMED_AT + strlen(ZKL_NAMED_MARKER);
     if (!digits || (size_t)(digits - child) < around || strncmp(child, "_c_", 3) != 0)
         return NULL;
     if (strspn(child + 3, "0123456789abcdef-") < ZKL_GUID_LEN + 1 || child[NAMED_AT - 1] != '-')
@@ -215,32 +206,36 @@ static bool parse_named(const char *child, char *name, int32_t *sequence)
     return zkl_lock_name_fault(name) == NULL;
 }
 
-static const struct {
-    const char *marker;
-    enum zkl_role role;
-    enum zkl_peer peer;
-} known[] = {
-    {"lock-", ZKL_ROLE_LOCK, ZKL_PEER_CURATOR},     {"__READ__", ZKL_ROLE_READ, ZKL_PEER_CURATOR},
-    {"__WRIT__", ZKL_ROLE_WRITE, ZKL_PEER_CURATOR}, {"__lock__", ZKL_ROLE_LOCK, ZKL_PEER_KAZOO},
-    {"__rlock__", ZKL_ROLE_READ, ZKL_PEER_KAZOO},
-};
+/* The first role whose marker, in these names, is the last thing before a number. */
+static const char *after_marker(const char *child, enum zkl_names names,
+                                struct zkl_node_name *place)
+{
+    const char *digits = NULL;
+    for (size_t role = 0; !digits && role < ZKL_ROLES; role++) {
+        place->role = (enum zkl_role)role;
+        if (!zkl_roles[role].counted)
+            digits = after_last(child, zkl_roles[role].markers[names], &place->sequence);
+    }
+    return digits;
+}
 
 static const char *parse(const char *child, const struct zkl_naming *naming,
                          struct zkl_node_name *place)
 {
+    const struct zkl_role_row *ours = &zkl_roles[naming->role];
     place->role = naming->role;
     place->peer = ZKL_PEER_CURATOR;
-    if (naming->role == ZKL_ROLE_PERMIT)
-        return after_last(child, "lease-", &place->sequence);
+    if (ours->counted)
+        return after_last(child, ours->markers[naming->names], &place->sequence);
     if (naming->names == ZKL_NAMES_NAMED)
         return after_name(child, naming->name, &place->sequence);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        place->role = known[i].role;
-        place->peer = known[i].peer;
-        const char *digits = after_last(child, known[i].marker, &place->sequence);
-        if (digits)
-            return digits;
-    }
+    const char *digits = after_marker(child, ZKL_NAMES_CURATOR, place);
+    if (digits)
+        return digits;
+    place->peer = ZKL_PEER_KAZOO;
+    digits = after_marker(child, ZKL_NAMES_KAZOO, place);
+    if (digits)
+        return digits;
     place->role = ZKL_ROLE_LOCK;
     place->peer = ZKL_PEER_ZOOKEEPER;
     return after_session(child, &place->sequence);
@@ -254,8 +249,8 @@ bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct z
 bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b)
 {
     bool named = a->names == ZKL_NAMES_NAMED;
-    bool permit = a->role == ZKL_ROLE_PERMIT;
-    return named == (b->names == ZKL_NAMES_NAMED) && permit == (b->role == ZKL_ROLE_PERMIT) &&
+    return named == (b->names == ZKL_NAMES_NAMED) &&
+           zkl_roles[a->role].counted == zkl_roles[b->role].counted &&
            (!named || strcmp(a->name, b->name) == 0);
 }
 
@@ -290,8 +285,8 @@ const char *zkl_lock_name_fault(const char *name)
         return "is longer than 64 bytes";
     if (strchr(name, '/'))
         return "has a slash";
-    if (strstr(name, NAMED_MARKER))
-        return "has \"" NAMED_MARKER "\" in it, which ends a lock's name on the wire";
+    if (strstr(name, ZKL_NAMED_MARKER))
+        return "has \"" ZKL_NAMED_MARKER "\" in it, which ends a lock's name on the wire";
     return component_fault(name, strlen(name));
 }
 

@@ -7,15 +7,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <zklock/zklock.h>
+#include <zklock/inspect.h>
 
 #define ZKL_PATH_MAX 512 /* bytes of a lock path, without the final NUL */
 #define ZKL_GUID_LEN 36  /* canonical UUID text */
 /* "_c_" GUID "-" a named lock's name "_lock_" and a number of up to 11 characters ("-2147483648") */
 #define ZKL_NODE_NAME_MAX (3 + ZKL_GUID_LEN + 1 + ZKL_LOCK_NAME_MAX + 6 + 11)
 
-/* What a contender asks for. */
+/* What a contender asks for: a row of zkl_roles. */
 enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, ZKL_ROLES };
+
+#define ZKL_ROLE_BIT(role) (1u << (role))
+
+#define ZKL_NAMED_MARKER "_lock_" /* behind the name of a named lock */
+
+/* A row of role.c: how the nodes of a role are called, and for whom it waits. What it does beyond waiting in the queue is a row of
+ * kind.c. */
+struct zkl_role_row {
+    const char *markers[ZKL_NAMES_NAMED + 1]; /* what stands before the number */
+    enum zkl_entry_access access;             /* what an inspection calls it */
+    unsigned
+        beside; /* ZKL_ROLE_BIT of those that hold together with it: neither waits for the other */
+    bool
+        mutual; /* nobody at its path holds together with anybody, unless a peer calls others so, too */
+    bool
+        counted; /* how many there are decides, whatever their numbers; it sees its own role only */
+};
+
+extern const struct zkl_role_row zkl_roles[ZKL_ROLES];
 
 /* How a contender calls itself, and with that whom it sees. */
 struct zkl_naming {

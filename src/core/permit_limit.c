@@ -118,7 +118,7 @@ bool zkl_step_limit(struct zkl_step *s)
         on_limit_set(s);
     else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->quota.watched && ev->connected)
         zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
-    else if (zkl_step_is_permit(s) && ev->type == ZKL_EV_WATCHED &&
+    else if (ev->type == ZKL_EV_WATCHED &&
              (ev->answer == ZKL_ANSWER_NOMEM || ev->answer == ZKL_ANSWER_FULL))
         zkl_step_fail_odd(s, "watching the number of permits");
     else

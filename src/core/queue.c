@@ -16,14 +16,15 @@ int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b
 /* Has a contender to wait for one of that role? */
 static bool in_the_way(enum zkl_role ours, enum zkl_role other)
 {
-    return ours != ZKL_ROLE_READ || other != ZKL_ROLE_READ;
+    return (zkl_roles[ours].beside & ZKL_ROLE_BIT(other)) == 0;
 }
 
 bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
                          const struct zkl_node_name *place, const char *other)
 {
-    bool one_reads = role == ZKL_ROLE_READ || place->role == ZKL_ROLE_READ;
-    if (place->sequence == sequence && one_reads)
+    /* Of one number are an owner's write node and the read node that it got under that. */
+    bool one_shares = (zkl_roles[role].beside | zkl_roles[place->role].beside) != 0;
+    if (place->sequence == sequence && one_shares)
         return false;
     return in_the_way(role, place->role) &&
            zkl_queue_compare(place->sequence, other, sequence, own) < 0;
@@ -32,7 +33,7 @@ bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
 /* Kazoo's writers are called as its mutexes are. */
 static bool is_plain(const struct zkl_node_name *place)
 {
-    return place->role == ZKL_ROLE_LOCK && place->peer == ZKL_PEER_CURATOR;
+    return zkl_roles[place->role].mutual && place->peer == ZKL_PEER_CURATOR;
 }
 
 /* Than the one we have, if we have one. */
@@ -71,7 +72,7 @@ struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *
             nearest = place;
         }
     }
-    look.plain = look.predecessor && naming->role == ZKL_ROLE_LOCK && is_plain(&nearest);
+    look.plain = look.predecessor && zkl_roles[naming->role].mutual && is_plain(&nearest);
     return look;
 }
 

@@ -10,7 +10,7 @@ static bool node_is_exhausted(const struct zkl_contender_machine *m)
     struct zkl_node_name place;
     if (!zkl_name_parse(m->node, &m->naming, &place))
         return true;
-    return m->naming.role != ZKL_ROLE_PERMIT && zkl_sequence_exhausted(place.sequence);
+    return !zkl_roles[m->naming.role].counted && zkl_sequence_exhausted(place.sequence);
 }
 
 /* --- the predicate ------------------------------------------------------- */
@@ -37,16 +37,12 @@ static bool may_be_given_up(const struct zkl_look *look)
     return look->before == 1 && zkl_name_is_retained(look->predecessor);
 }
 
-static void decide(struct zkl_step *s)
+void zkl_step_decide_place(struct zkl_step *s)
 {
-    if (zkl_step_is_permit(s)) {
-        zkl_step_decide_permit(s);
-        return;
-    }
     struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present)
         zkl_step_requeue(s, "own node not in the list");
-    else if (!look.predecessor || zkl_step_is_downgrade(s->m))
+    else if (!look.predecessor || s->kind->within_hold)
         zkl_step_grant(s, "first");
     else if (s->m->try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
@@ -64,12 +60,14 @@ void zkl_in_parked(struct zkl_step *s)
         zkl_step_fail(s, s->ev->code, NULL, "stopped");
 }
 
-/* A try found somebody. */
-static void look_busy(struct zkl_step *s)
+void zkl_step_look_for_others(struct zkl_step *s)
 {
-    struct zkl_look look = zkl_step_look(s, NULL);
-    s->m->asks = s->m->try_asks && may_be_given_up(&look);
-    if (s->m->asks)
+    bool there = s->ev->answer == ZKL_ANSWER_OK;
+    struct zkl_look look = there ? zkl_step_look(s, NULL) : (struct zkl_look){0};
+    s->m->asks = look.before > 0 && s->m->try_asks && may_be_given_up(&look);
+    if (look.before == 0)
+        zkl_step_enqueue(s, "nobody is there");
+    else if (s->m->asks)
         zkl_step_enqueue(s, "nobody may be in it");
     else
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody is there");
@@ -80,7 +78,7 @@ void zkl_in_looking(struct zkl_step *s)
     const struct zkl_event *ev = s->ev;
     if (ev->type == ZKL_EV_STOP) {
         zkl_step_fail(s, ev->code, NULL, "stopped");
-    } else if (zkl_step_limit(s)) {
+    } else if (zkl_step_own_event(s)) {
         ;
     } else if (ev->type == ZKL_EV_EXPIRED) {
         s->m->list_out = s->m->quota.out = false;
@@ -89,15 +87,9 @@ void zkl_in_looking(struct zkl_step *s)
         zkl_step_move(s, ZKL_PARKED, "no answer");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
-    } else if (zkl_step_is_permit(s) && ev->type == ZKL_EV_LISTED &&
-               (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
-        zkl_step_look_for_room(s);
-    } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_OK &&
-               zkl_step_look(s, NULL).before > 0) {
-        look_busy(s);
     } else if (ev->type == ZKL_EV_LISTED &&
                (ev->answer == ZKL_ANSWER_OK || ev->answer == ZKL_ANSWER_NONODE)) {
-        zkl_step_enqueue(s, "nobody is there");
+        s->kind->on_first_look(s);
     } else if (ev->type == ZKL_EV_LISTED) {
         zkl_step_fail_odd(s, "listing the path");
     }
@@ -179,7 +171,7 @@ static void on_create_refused(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_NONODE:
-        if (zkl_step_is_downgrade(s->m)) {
+        if (s->kind->within_hold) {
             zkl_step_fail(s, ZKL_ELOST, NULL, "the write node is gone");
             break;
         }
@@ -188,7 +180,7 @@ static void on_create_refused(struct zkl_step *s)
         make(s, s->m->lock_path_length);
         break;
     case ZKL_ANSWER_EXISTS:
-        if (zkl_step_is_permit(s))
+        if (zkl_roles[s->m->naming.role].counted)
             zkl_step_fail_odd(s, "creating the node");
         else
             zkl_step_exhaust(s, "counter stuck");
@@ -252,7 +244,7 @@ static void on_created(struct zkl_step *s)
         zkl_step_exhaust(s, "number exhausted");
     else
         s->m->exhausted_at = 0;
-    if (s->m->state == ZKL_QUEUEING && zkl_step_is_downgrade(s->m))
+    if (s->m->state == ZKL_QUEUEING && s->kind->within_hold)
         zkl_step_grant(s, "under the write lock");
     else if (s->m->state == ZKL_QUEUEING && s->ev->first)
         grant_unlisted(s);
@@ -263,7 +255,7 @@ static void on_created(struct zkl_step *s)
 static void on_listed(struct zkl_step *s)
 {
     if (s->ev->answer == ZKL_ANSWER_OK)
-        decide(s);
+        s->kind->on_list(s);
     else
         zkl_step_on_unlisted(s);
 }
@@ -272,7 +264,7 @@ void zkl_in_queueing(struct zkl_step *s)
 {
     if (s->ev->type == ZKL_EV_CREATED)
         on_created(s);
-    else if (zkl_step_limit(s))
+    else if (zkl_step_own_event(s))
         ;
     else if (s->ev->type == ZKL_EV_LISTED)
         on_listed(s);
@@ -293,10 +285,10 @@ static void on_found(struct zkl_step *s, const char *name)
 
 static void adopt(struct zkl_step *s)
 {
-    s->m->czxid = zkl_step_is_downgrade(s->m) ? s->m->downgrade_from_czxid : s->ev->czxid;
+    s->m->czxid = s->kind->within_hold ? s->m->downgrade_from_czxid : s->ev->czxid;
     if (node_is_exhausted(s->m))
         zkl_step_exhaust(s, "number exhausted");
-    else if (zkl_step_is_downgrade(s->m))
+    else if (s->kind->within_hold)
         zkl_step_grant(s, "adopted under the write lock");
     else
         zkl_step_list_again(s, "adopted");
@@ -305,7 +297,7 @@ static void adopt(struct zkl_step *s)
 void zkl_in_recovering(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    if (zkl_step_limit(s)) {
+    if (zkl_step_own_event(s)) {
         ;
     } else if (ev->type == ZKL_EV_LINK_UP) {
         if (!s->m->list_out && !s->m->stat_out)
@@ -338,9 +330,9 @@ void zkl_in_recovering(struct zkl_step *s)
 
 void zkl_in_listing(struct zkl_step *s)
 {
-    if (zkl_step_is_permit(s) && s->ev->type == ZKL_EV_LINK_UP)
-        zkl_step_doubt_limit(s);
-    if (zkl_step_limit(s))
+    if (s->ev->type == ZKL_EV_LINK_UP)
+        zkl_step_kind_link_up(s);
+    if (zkl_step_own_event(s))
         ;
     else if (s->ev->type == ZKL_EV_LISTED || s->ev->type == ZKL_EV_ROOTED)
         on_listed(s);
@@ -377,10 +369,6 @@ static void on_pred_heard_of(struct zkl_step *s)
 void zkl_in_waiting(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
-    if (zkl_step_is_permit(s)) {
-        zkl_in_waiting_for_permit(s);
-        return;
-    }
     if (zkl_pred_is_heard_of(s))
         on_pred_heard_of(s);
     else if (ev->type == ZKL_EV_LINK_UP)
@@ -399,13 +387,13 @@ void zkl_in_waiting(struct zkl_step *s)
 
 void zkl_in_confirming(struct zkl_step *s)
 {
-    if (zkl_step_is_permit(s) && s->ev->type == ZKL_EV_LINK_UP)
-        zkl_step_doubt_limit(s);
+    if (s->ev->type == ZKL_EV_LINK_UP)
+        zkl_step_kind_link_up(s);
     if (s->ev->type == ZKL_EV_PROVED && zkl_step_window_fresh(s->ev))
         zkl_step_hold(s, "proved");
     else if (s->ev->type == ZKL_EV_UNCHECKED && s->ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on its own node"); /* which is how this waits to be proved */
-    else if (s->ev->type == ZKL_EV_LINK_UP && zkl_step_is_downgrade(s->m))
+    else if (s->ev->type == ZKL_EV_LINK_UP && s->kind->within_hold)
         zkl_step_emit(s, ZKL_DO_HEARTBEAT); /* its turn does not depend on a list */
     else if (s->ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

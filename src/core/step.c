@@ -153,18 +153,6 @@ bool zkl_step_window_fresh(const struct zkl_event *ev)
 
 /* --- our own node -------------------------------------------------------- */
 
-/* A read lock of who has the write lock already: it gets a node with the write node's number, so
- * that giving the write lock back leaves it the same place (CURATOR-621). */
-bool zkl_step_is_downgrade(const struct zkl_contender_machine *m)
-{
-    return m->downgrade_from[0] != '\0';
-}
-
-bool zkl_step_is_permit(const struct zkl_step *s)
-{
-    return s->m->naming.role == ZKL_ROLE_PERMIT;
-}
-
 void zkl_contender_name_downgraded(const struct zkl_contender_machine *m, char *out)
 {
     struct zkl_naming writer = m->naming;
@@ -181,7 +169,7 @@ void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid)
         zkl_text_copy(s->m->node, sizeof s->m->node, name);
     else
         zkl_contender_name_downgraded(s->m, s->m->node);
-    s->m->czxid = zkl_step_is_downgrade(s->m) ? s->m->downgrade_from_czxid : czxid;
+    s->m->czxid = s->kind->within_hold ? s->m->downgrade_from_czxid : czxid;
     s->m->on_server = true;
     s->m->maybe_on_server = false;
 }

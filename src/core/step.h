@@ -5,8 +5,26 @@
 
 #include "contender.h"
 
+struct zkl_step;
+
+/* What a kind of lock does in its own way while it asks for a place and waits; NULL: nothing. A row of kind.c. */
+struct zkl_kind {
+    /* Its owner holds the lock already: it is granted as soon as its node is made, with that hold's token, and
+     * ends with that hold's session. */
+    bool within_hold;
+    void (*before_list)(struct zkl_step *s); /* before a list is asked for */
+    bool (*own_event)(
+        struct zkl_step *s);             /* true: the event was for this kind, and is dealt with */
+    void (*link_up)(struct zkl_step *s); /* what it knows may be old */
+    void (*on_first_look)(
+        struct zkl_step *s); /* a try's list, before it has a node: is somebody in the way? */
+    void (*on_list)(struct zkl_step *s);    /* with its node: grant, wait or start over */
+    void (*in_waiting)(struct zkl_step *s); /* each event of that state */
+};
+
 struct zkl_step {
     struct zkl_contender_machine *m;
+    const struct zkl_kind *kind;
     const struct zkl_event *ev;
     struct zkl_actions *out;
     const struct zkl_tracer *tracer;
@@ -25,10 +43,15 @@ bool zkl_step_window_open(const struct zkl_event *ev);
 bool zkl_step_window_fresh(const struct zkl_event *ev);
 /* True if the answer leaves open whether the request was carried out. */
 bool zkl_step_outcome_unknown(enum zkl_answer answer);
-bool zkl_step_is_permit(const struct zkl_step *s);
-/* A read lock of who has the write lock already: it gets a node with the write node's number, so
- * that giving the write lock back leaves it the same place (CURATOR-621). */
-bool zkl_step_is_downgrade(const struct zkl_contender_machine *m);
+static inline bool zkl_step_own_event(struct zkl_step *s)
+{
+    return s->kind->own_event && s->kind->own_event(s);
+}
+static inline void zkl_step_kind_link_up(struct zkl_step *s)
+{
+    if (s->kind->link_up)
+        s->kind->link_up(s);
+}
 /* name NULL: the one that was asked for, under the write node. */
 void zkl_step_know_node(struct zkl_step *s, const char *name, int64_t czxid);
 /* The list of this event, seen from the place of own (NULL: from the end of the queue). */
@@ -61,7 +84,7 @@ void zkl_in_holding(struct zkl_step *s);
 void zkl_in_losthold(struct zkl_step *s);
 void zkl_in_releasing(struct zkl_step *s);
 
-/* --- lock_request.c ------------------------------------------------------------- */
+/* --- lock_request.c ----------------------------------------------------- */
 
 /* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed unseen. */
 void zkl_step_get_limit(struct zkl_step *s);
@@ -109,6 +132,12 @@ void zkl_in_queueing(struct zkl_step *s);
 void zkl_in_recovering(struct zkl_step *s);
 void zkl_in_listing(struct zkl_step *s);
 void zkl_in_waiting(struct zkl_step *s);
+void zkl_step_look_for_others(struct zkl_step *s);
+void zkl_step_decide_place(struct zkl_step *s);
 void zkl_in_confirming(struct zkl_step *s);
+
+/* --- kind.c ------------------------------------------------------------- */
+
+const struct zkl_kind *zkl_kind_of(const struct zkl_contender_machine *m);
 
 #endif

@@ -182,7 +182,7 @@ struct world {
 
 extern struct world *world; /* in the arena */
 
-/* --- search.c ------------------------------------------------------------- */
+/* --- search.c ----------------------------------------------------------- */
 
 /* A line of the trace, if there is one. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -194,7 +194,7 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
             wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
     } while (0)
 
-/* --- client.c ------------------------------------------------------------- */
+/* --- client.c ----------------------------------------------------------- */
 
 /* All clients are there and connected, nobody has asked for anything. */
 void world_begin(const struct bounds *bounds);
@@ -224,7 +224,7 @@ bool time_may_be_late(const struct world *w, int64_t ms);
 void time_pass(struct world *w, int64_t ms, bool late);
 struct touches *touches_of(struct world *w, int64_t session);
 
-/* --- owners.c ------------------------------------------------------------- */
+/* --- owners.c ----------------------------------------------------------- */
 
 void owners_begin(struct world *w);
 void owners_notification(struct client *c, struct zkl_contender *contender,
@@ -249,7 +249,7 @@ void owners_note_deletion(struct world *w, const char *path);
 void owners_forget(struct client *c);
 int owner_permits_out(const struct owner *o);
 
-/* --- check.c -------------------------------------------------------------- */
+/* --- check.c ------------------------------------------------------------ */
 
 bool is_proved(const struct place *place);
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news);
@@ -264,7 +264,7 @@ void check_world(struct world *w);
 bool check_done(const struct world *w);
 void check_nothing_left(struct world *w);
 
-/* --- choice.c ------------------------------------------------------------- */
+/* --- choice.c ----------------------------------------------------------- */
 
 enum act {
     ACT_START,
@@ -295,7 +295,7 @@ bool world_is_quiet(const struct world *w);
 /* Without faults, in one order: one step; false: nothing is left to be done. */
 bool calm_step(struct world *w);
 
-/* --- digest.c ------------------------------------------------------------- */
+/* --- digest.c ----------------------------------------------------------- */
 
 struct digest {
     uint64_t a, b;

@@ -20,7 +20,7 @@
 #define OWNERS (SINGLES + MEMBERS + ASKS * MEMBERS)
 #define QUERIES 3
 
-/* --- server.c ------------------------------------------------------------ */
+/* --- server.c ----------------------------------------------------------- */
 
 #define PATH_ROOM 192
 #define CHECKS_KEPT MEMBERS
@@ -71,7 +71,7 @@ void server_forget(struct stream *s);
 void server_interfere(struct stream *s);
 void server_fire(struct stream *s);
 
-/* --- owners.c ------------------------------------------------------------ */
+/* --- owners.c ----------------------------------------------------------- */
 
 enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED };
 
@@ -128,7 +128,7 @@ void owners_act(struct stream *s); /* one of them does something */
 void owners_go(struct stream *s);  /* all of them give up, or give back */
 bool owners_are_gone(const struct stream *s);
 
-/* --- core.c -------------------------------------------------------------- */
+/* --- core.c ------------------------------------------------------------- */
 
 struct stream {
     struct zkl_core core;

@@ -42,15 +42,16 @@ class Proof:
     """function of harness, for each of the cases (macros): every loop unwound so often, but for those in sets;
     bounds in words; a change of source, or of the header planted, that the last case has to see. With z3, it is the
     solver.
+    Without conversions an explicit cast may change a value.
     Apart: each assertion of the harness is a run of its own, another one is all else; together they take far longer
     than one by one. Without checks accesses to memory are left to other proofs."""
 
     def __init__(self, function, harness, source, unwind, cases, bounds, old, new, sets="", z3=False, apart=False,
-                 planted=None, checks=True):
+                 planted=None, checks=True, conversions=True):
         self.function, self.harness, self.source = function, harness, source
         self.unwind, self.cases, self.bounds = unwind, cases, bounds
         self.old, self.new, self.planted = old, new, planted or source
-        self.sets, self.z3, self.apart, self.checks = sets, z3, apart, checks
+        self.sets, self.z3, self.apart, self.checks, self.conversions = sets, z3, apart, checks, conversions
 
 
 NAME, QUEUE, WINDOW, HISTOGRAM = "src/core/name.c", "src/core/queue.c", "src/core/proof.c", "src/core/histogram.c"
@@ -82,7 +83,7 @@ PROOFS = [
           [f"LENGTH={length} ROOM={room}" for length in (0, 3, 6) for room in range(1, 9) if room != 6] + ["LENGTH=6 ROOM=6"],
           "texts of 0, 3 and 6 bytes, room for 1 to 8", "if (length >= size)", "if (length > size)"),
     Proof("any_path_is_judged_without_an_overrun", "names.c", NAME, 12, lengths(0, 4), "paths up to 4 bytes",
-          "if (*at == end || ", "if ("),
+          "if (*at == end || ", "if (", conversions=False),
     Proof("any_child_is_parsed_without_an_overrun", "names.c", NAME, 24,
           each(["NAMES=ZKL_NAMES_CURATOR", "ROLE=ZKL_ROLE_PERMIT", *named(2)], lengths(0, 12)), "names up to 12 bytes",
           "while (number > child && is_digit(number[-1]))", "while (is_digit(number[-1]))",
@@ -105,11 +106,11 @@ PROOFS = [
           sets="strspn.0:40", checks=False),
     Proof("a_look_is_what_the_specification_says", "queue.c", QUEUE, 6, ["CHILDREN=4"],
           "lists of up to 4, of any numbers, roles and peers, with ours, without it, or from the end",
-          "look.ahead = look.predecessor;", ""),
+          "look.before++;", ""),
     Proof("numbers_and_names_are_a_total_order", "queue.c", QUEUE, 6, [""], "all 2^32 numbers, names up to 2 bytes",
           "return sequence_a < sequence_b ? -1 : 1;", "return (int32_t)((uint32_t)sequence_a - (uint32_t)sequence_b);"),
     Proof("somebody_always_goes_first", "queue.c", QUEUE, 6, [""], "three of any numbers and roles",
-          "if (place->sequence == sequence && one_reads)", "if (place->sequence == sequence)"),
+          "if (place->sequence == sequence && one_shares)", "if (place->sequence == sequence)"),
     Proof("a_found_child_begins_with_the_prefix", "queue.c", QUEUE, 6, ["CHILDREN=4"], "lists of up to 4",
           "strncmp(children[i], prefix, length) == 0", "strncmp(children[i], prefix, length) >= 0"),
     Proof("an_answer_moves_the_window_forward_only", "window.c", WINDOW, 5, [RING_MACROS],
@@ -215,11 +216,17 @@ def changed(proof, folder):
     return path if proof.planted == proof.source else proof.source
 
 
+def checks(proof):
+    if not proof.checks:
+        return MEANING
+    return [check for check in CHECKS if proof.conversions or check != "--conversion-check"]
+
+
 def command(proof, case, source, before, *more):
-    return ["cbmc", HERE / proof.harness, HERE / "libc.c", source, "-I", before, "-I", "include", "-I", "src",
+    return ["cbmc", HERE / proof.harness, HERE / "libc.c", "src/core/role.c", source, "-I", before, "-I", "include", "-I", "src",
             "-I", "src/core", "-D_GNU_SOURCE", *(f"-D{macro}" for macro in case.split()), "--function", proof.function,
             "--unwind", str(proof.unwind), *(["--unwindset", ",".join(proof.sets.split())] if proof.sets else []),
-            *(["--z3"] if proof.z3 else []), *(CHECKS if proof.checks else MEANING), *more]
+            *(["--z3"] if proof.z3 else []), *checks(proof), *more]
 
 
 def parts(proof, case):

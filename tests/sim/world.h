@@ -168,7 +168,7 @@ unsigned rnd(struct world *w, unsigned n);
 bool chance(struct world *w, unsigned n);
 void happened(struct world *w, enum sim_fault fault);
 
-/* --- schedule.c ----------------------------------------------------------- */
+/* --- schedule.c --------------------------------------------------------- */
 
 /* One seed, without the steps of chaos for which skip is set (NULL: with all). Does not return if
  * something is wrong. */
@@ -178,7 +178,7 @@ extern uint64_t schedule_broken;
 /* Of the schedule that runs now, also when it went wrong. */
 int schedule_step(void);
 
-/* --- main.c --------------------------------------------------------------- */
+/* --- main.c ------------------------------------------------------------- */
 
 /* A line of the trace, if there is one. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -192,7 +192,7 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
             wrong("%s:%d: not true: %s", __FILE__, __LINE__, #condition);                          \
     } while (0)
 
-/* --- process.c ------------------------------------------------------------ */
+/* --- process.c ---------------------------------------------------------- */
 
 void proc_init(struct world *w, struct proc *p);
 /* The core, for an entry point: each is a step. */
@@ -247,7 +247,7 @@ void local_queue_notification(struct app *place, const struct zkl_notification *
 void turns_run(struct proc *p);
 bool turns_done(const struct proc *p);
 
-/* --- faults.c ------------------------------------------------------------- */
+/* --- faults.c ----------------------------------------------------------- */
 
 void faults_maybe(struct world *w);
 /* A link that does not work is noticed in time. */
@@ -255,7 +255,7 @@ void faults_notice(struct proc *p);
 /* Links come back, followers catch up. */
 void faults_mend(struct proc *p);
 
-/* --- check.c -------------------------------------------------------------- */
+/* --- check.c ------------------------------------------------------------ */
 
 /* Does the session's window, and the lease if there is one, prove it now? */
 bool is_proved(const struct proc *p, const struct zkl_contender *c);
