@@ -138,7 +138,7 @@ install() # SUITE: what it can't do without, then what it would skip
     models | all) zkl_install_packages spin || echo "going on without spin" ;;
     esac
     case $1 in
-    proofs | long) zkl_install_packages "cbmc z3" || echo "going on without cbmc" ;;
+    proofs | long) zkl_install_packages "cbmc z3 kissat" || echo "going on without cbmc" ;;
     esac
     case $1 in
     package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;

@@ -120,6 +120,13 @@ static int32_t append_any_number(char *out)
 
     if (MINUS)
         *out++ = '-';
+#ifdef VALUE
+    int64_t rest = number = VALUE; /* without its sign, and no other */
+    for (int i = DIGITS - 1; i >= 0; i--, rest /= 10)
+        out[i] = (char)('0' + rest % 10);
+    out[DIGITS] = '\0';
+    return (int32_t)(MINUS ? -number : number);
+#endif
     for (int i = 0; i < DIGITS; i++) {
         out[i] = nondet_char();
         assume(out[i] >= '0' && out[i] <= '9');

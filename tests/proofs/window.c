@@ -6,7 +6,13 @@
 #include "core/proof.h"
 
 #define MS INT64_C(1000000)
-#define TIME_MAX (INT64_C(1) << 62)
+#ifndef TIME_BITS
+#define TIME_BITS 62
+#endif
+#define TIME_MAX (INT64_C(1) << TIME_BITS)
+#ifndef TIMEOUT_MS_MAX
+#define TIMEOUT_MS_MAX INT32_MAX
+#endif
 
 #ifndef ANSWERED
 #define ANSWERED 3 /* requests remembered at most; the code has room for ZKL_ANSWERED_MAX */
@@ -36,8 +42,8 @@ static void any_answered(struct zkl_proof *p, int64_t now)
 
 static struct zkl_proof any_proof(int64_t now)
 {
-    struct zkl_proof p = {.tick_ns = any_between(0, INT32_MAX * MS),
-                          .timeout_ns = any_between(MS, INT32_MAX * MS),
+    struct zkl_proof p = {.tick_ns = any_between(0, TIMEOUT_MS_MAX * MS),
+                          .timeout_ns = any_between(MS, TIMEOUT_MS_MAX * MS),
                           .touched_boot = any_between(0, now),
                           .beat_boot = any_between(0, now),
                           .is_known = nondet_bool(),
@@ -85,7 +91,7 @@ void an_answer_moves_the_window_forward_only(void)
 /* With that the window's end and that of what is fresh move forward only, and neither overflows. */
 void a_later_touch_has_a_later_end(void)
 {
-    struct zkl_proof p = {.timeout_ns = any_between(MS, INT32_MAX * MS),
+    struct zkl_proof p = {.timeout_ns = any_between(MS, TIMEOUT_MS_MAX * MS),
                           .touched_boot = any_between(0, TIME_MAX)},
                      before = p;
 
