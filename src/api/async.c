@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The twins of calls that acquire and give back one lock, or permits of one semaphore. */
+ *
+ * The twins of the calls that acquire and give back one lock, or permits of one semaphore. Each
+ * owns an operation (op.c) from the call to its callback, and takes the same steps as a blocking
+ * call does (wait.c).
+ * Users call it from any thread, without a lock held. The steps run with the client's mutex,
+ * callbacks without. */
 #include <zklock/async.h>
 
 #include <stdlib.h>

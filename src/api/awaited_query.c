@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Questions to the server from a thread that waits for the answers: queries of the core with a
+ * deadline and a cancel object. It owns what the answers hold until they are cleared.
+ * The queries are begun, answered and withdrawn with the client's mutex. inspect.c and revoke.c
+ * call it, and wait.c, which blocks. */
 #include "awaited_query.h"
 
 #include <stdlib.h>

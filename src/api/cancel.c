@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cancel objects: a flag and a descriptor that becomes readable, which a signal handler may set.
+ * References keep an object while calls wait with it; one whose last user was a signal handler is
+ * freed by the next zkl_cancel_new.
+ * No lock: all of it is atomic. Users call it, and every call that takes a struct zkl_wait; wait.c
+ * and the service thread sleep on the descriptor. */
 #include "cancel.h"
 
 #include <errno.h>

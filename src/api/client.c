@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A client from zkl_client_open to its end: the options are checked and copied, the driver is
+ * made, its word of the session becomes the client's state. It owns the driver, the records of
+ * paths and all copies of options.
+ * Opening and closing run without a lock and block within their bounds. What the driver tells
+ * comes with the client's mutex held. */
 #include "client.h"
 
 #include <stdio.h>

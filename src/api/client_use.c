@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What every object needs of its client: that it may be used, that it stays, and the one record of each path. The
- * records are guarded by the client's mutex; a reference can be taken and given back from any thread, without it. */
+ *
+ * What every object needs of its client: that it may be used, that it stays, and the one record of
+ * each path.
+ * The records are guarded by the client's mutex; a reference on the client can be taken and given
+ * back from any thread, without it. All files of src/api call it. */
 #include "client.h"
 
 #include <stdlib.h>

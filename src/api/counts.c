@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is counted for zklock/metrics.h. Each hold counts in one place: its path's figures, or
+ * where none are kept for the path those of the client.
+ * Under the client's mutex. The files of src/api that acquire, wait, release and fail call it;
+ * metrics.c reads it. */
 #include "counts.h"
 
 #include <stdlib.h>

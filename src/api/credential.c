@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client's credential: from the options, a file, or the environment. Its text is in no message
+ * and no line of the log, and what is ours of the memory that held it is wiped.
+ * No lock is held. client.c calls it while it opens a client, before any other thread knows that
+ * client. */
 #include "credential.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A hold: what an owner has from its first lock call to its last unlock, and the wait before it.
+ * It takes the core's word of its contender, keeps what callers ask for, and queues the callbacks.
+ * References keep it while a thread, an operation or a callback may look.
+ * Under the client's mutex, but for the few fields that say that they are atomic. All files of
+ * src/api that lock call it. */
 #include "hold.h"
 
 #include <stdio.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One look at a lock: list it, read each child, judge them as contenders judge each other. */
+ *
+ * One look at a lock: list it, read each child, judge them as contenders judge each other
+ * (src/core/listing.c). It owns the result until the user frees it.
+ * Users call it from any thread, without a lock held; it blocks in awaited_query.c, up to the
+ * deadline given. */
 #include <zklock/inspect.h>
 
 #include <stdio.h>

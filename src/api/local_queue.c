@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Turns on one node (src/core/local_queue.h), for threads. The hold moves from one thread to the next, or is
- * the handle's while nobody is in it: each has a reference on it. A thread that waits for its turn
- * does so with a hold of its own, which is freed unused if it is given another one. */
+ *
+ * Turns on one node (src/core/local_queue.h), for threads. The hold moves from one thread to the
+ * next, or is the handle's while nobody is in it: each has a reference on it. A thread that waits
+ * for its turn does so with a hold of its own, which is freed unused if it is given another one.
+ * Under the client's mutex. The files that acquire, retire and close call it. */
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"

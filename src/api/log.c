@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log: what the core and the holds tell, queued for the dispatch thread, and given there to
+ * the user's callback, as an event in which it stands as one line, too. It owns the queue, which
+ * is bounded: what did not fit is counted.
+ * Lines are queued with the client's mutex, by client.c and hold.c; the callback runs without. */
 #include "log.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Figures as they are read: for the calls of zklock/metrics.h and for the text of prometheus.c. It
+ * owns nothing: each call copies the figures for the caller.
+ * Users call it from any thread; the copy is made with the client's mutex. */
 #include "metrics.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An operation: a call of async.h from its start to its callback. Begun with the client's mutex,
+ * it takes a step whenever it is woken or its next look is due, on whatever thread gives the mutex
+ * back then; when a step decides it, its callback is queued for the thread that runs callbacks.
+ * The client owns it until then.
+ * async.c and multi_async.c begin operations; hold.c wakes them. */
 #include "op.h"
 
 #include <stdlib.h>

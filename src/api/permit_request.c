@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request for permits: what one call of zkl_semaphore_acquire, or one lock of a semaphore's
+ * mutex, waits for. It owns the holds that become permits, and outlives the call until the core is
+ * done with it.
+ * Under the client's mutex, but for its making and its end. semaphore.c, semaphore_mutex.c,
+ * async.c and multi_acquire.c make requests; wait.c takes their steps. */
 #include "permit_request.h"
 
 #include <stdlib.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking a contender to let go, and taking its place away. */
+ *
+ * Asking a contender to let go, and taking its place away. Each attempt reads the node, writes or
+ * deletes it by its version, and waits for its end where the caller wants that.
+ * Users call it from any thread, without a lock held; it blocks in awaited_query.c, up to the
+ * deadline given. */
 #include <zklock/inspect.h>
 
 #include <string.h>

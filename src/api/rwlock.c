@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The read-write lock: two mutex handles with one path, of which each sees the other's contenders by
- * the rules of src/core/queue.c. */
+ *
+ * The read-write lock: two mutex handles with one path, of which each sees the other's contenders
+ * by the rules of src/core/role.c. It owns both, which are freed together only.
+ * Users call it without a lock held; what the halves do is mutex.c's. */
 #include <stdlib.h>
 
 #include "error.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread. */
+ *
+ * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread.
+ * It owns what the client knows of the number of permits, and the record of the inner mutex's
+ * path.
+ * Users call it from any thread; permit_request.c does the waiting, under the client's mutex. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The only place that blocks an application's thread. */
+ *
+ * One acquisition in steps: begun, decided by what its hold is told, proved, cancelled or timed
+ * out, backed out. A thread takes the steps in a loop, here; operations and multi-locks take them
+ * one by one. It is the only place in which a lock call blocks a thread.
+ * The steps run with the client's mutex; a thread that blocks sleeps on its hold's condition
+ * variable, or on descriptors with a cancel object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What came from the server, dealt out to those whom it is about: an answer to its contender,
+ * query, batch or heartbeat; a watch's event to all who share that watch. It proves the session by
+ * each answer before anybody hears of it.
+ * With the client's mutex; core.c calls it with each reply and each event, and nothing else does. */
 #include "dispatch_reply.h"
 
 #include <stdlib.h>

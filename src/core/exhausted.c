@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
+ *
  * The exhausted counter. ZooKeeper's sequence counter sticks at 2^31-1, from where on everybody
  * would get the same number: such a number is never granted. Its owner withdraws, waits until the
- * root is empty, and has it deleted and made again. */
+ * path is empty, and has it deleted and made again.
+ * One state of the contender's machine, a pure step; contender.c calls it. */
 #include <zklock/zklock.h>
 
 #include "step.h"

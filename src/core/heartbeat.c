@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checks of our own nodes, which prove the session and tell whose node is gone: when they are
+ * due, what goes into them, and what an answer says. What the server does not let us check is left
+ * out, and tried again apart from the others.
+ * With the client's mutex; timers.c and core.c ask for heartbeats, dispatch_reply.c brings the
+ * answers. */
 #include "heartbeat.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Log-linear histograms: a time is counted in one of 72 buckets, two for each doubling. The calls
+ * that read them are public, as they need nothing but the histogram.
+ * No lock of its own: a histogram is guarded by whatever guards the object it is in.
+ * dispatch_reply.c and src/api count; users read copies. */
 #include "histogram.h"
 
 #define UNIT_NS 500 /* below it times are not told apart */

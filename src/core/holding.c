@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the grant on: holding, losing, unlocking, and the janitor's part. */
+ *
+ * From the grant on: holding, losing, the lease's end, the unlock, and the deletion of the node.
+ * Each is a state of the contender's machine, a pure step that asks for actions and touches
+ * nothing else.
+ * contender.c calls it with each event, timers.c asks when a hold ends by itself. */
 #include <zklock/zklock.h>
 
 #include "step.h"

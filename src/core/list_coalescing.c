@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who waits for whose list. Called by feed.c when a contender wants a list or wants none any more, by batch.c for
- * members of one path, and by dispatch_reply.c, which deals an answer out. */
+ * Who waits for whose list: where some first lists of one path are out, others follow the last of
+ * them and share the next. The lists of requests are the contenders' own links, in buckets by
+ * path.
+ * With the client's mutex. feed.c calls it when a contender wants a list or wants none any more,
+ * batch.c for members of one path, dispatch_reply.c to deal an answer out. */
 #include "list_coalescing.h"
 
 #include <assert.h>

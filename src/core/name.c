@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names on the wire: paths and what is wrong with them, GUIDs, and the children of a lock's path
+ * that stand for contenders, written and read by the markers of role.c.
+ * Pure, without a lock: text in, text out, into the caller's room. The core and src/api call it. */
 #include "name.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the server at the other end does not know: which requests it hung up on or refused, and
+ * what is asked instead. What was learned is kept in the core until the session ends.
+ * With the client's mutex. feed.c and pending.c ask before they send, core.c tells of links that
+ * broke. */
 #include "opcode.h"
 
 #include <string.h>

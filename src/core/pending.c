@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is awaited from the server, by number: a slot of whoever asked is put in line when its
+ * request goes out, and found again by the answer. A request that the port refuses is answered
+ * here, at once.
+ * With the client's mutex; all files of the core that send requests call it. */
 #include "pending.h"
 
 #include <assert.h>

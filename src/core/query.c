@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A query is out (its slot awaits an answer), or it watches (WATCH alone), or it is parked: nothing
- * of it is under way, and it is asked with the next link. */
+ *
+ * Queries: one thing that somebody wants to know or done, apart from any contender. A query is out
+ * (its slot awaits an answer), or it watches (WATCH alone), or it is parked: nothing of it is
+ * under way, and it is asked with the next link. It is its owner's memory, and leaves the core's
+ * list when it ends.
+ * With the client's mutex; core.c, dispatch_reply.c, link.c and timers.c call it. */
 #include "query.h"
 
 #include "pending.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Getting a place and waiting in it: every state with a wish for the lock, but for the exhausted
- * counter. */
+ *
+ * Getting a place and waiting in it: every state from the start to the grant, but for a permit's
+ * wait and the used-up counter. Where kinds of locks differ, the row of kind.c is asked. Each is a
+ * pure step of the contender's machine.
+ * contender.c calls it with each event, kind.c names some of it in its rows. */
 #include <zklock/zklock.h>
 
 #include "pred_proof.h"

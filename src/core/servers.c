@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Server lists as text: what is wrong with one, its parts, and the addresses of several as one. */
+ *
+ * The text that names the servers: what is wrong with one, its parts, and the addresses of several
+ * as one. It owns the copies that it makes until the caller frees them.
+ * Pure, without a lock. src/api/client.c judges options by it, the driver's handle and resolver
+ * take it apart. */
 #include "servers.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client's session as a state machine: what the link and the clock do to it, and when a second
+ * handle is tried because libzookeeper never reports the expiry of a session that a server has
+ * forgotten.
+ * A pure step that asks for actions; core.c calls it with each event, under the client's mutex. */
 #include "session.h"
 
 #include <assert.h>

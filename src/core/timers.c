@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a core does by the clock: heartbeats, ends of leases and of the window, the small reads
+ * that keep a link heard, and second attempts at what could not be sent. It keeps no timer: it
+ * says when it wants to be called next.
+ * With the client's mutex; core.c calls it when the driver's timer has fired, group.c and
+ * permits.c put retries off by it. */
 #include "timers.h"
 
 #include "feed.h"

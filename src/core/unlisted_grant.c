@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Grants without a list: what a client keeps of a path at which it locks alone, and whether its
+ * next number makes it the first. Why that is sure stands in unlisted_grant.h. The record belongs
+ * to the path's record of src/api.
+ * With the client's mutex; batch.c, requests.c and feed.c ask before a create, dispatch_reply.c
+ * and batch_reply.c tell of answers. */
 #include "unlisted_grant.h"
 
 #include "watch.h"

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Watches, shared: one on the server for each path and kind, any number of subscriptions behind
+ * it. It owns them in a table by path; the driver knows a watch by its number only, so that an
+ * event which arrives late finds nothing instead of freed memory.
+ * With the client's mutex; feed.c, query.c and unlisted_grant.c subscribe, dispatch_reply.c brings
+ * events, link.c and timers.c arm and remove. */
 #include "watch.h"
 
 #include <stdlib.h>

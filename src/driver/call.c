@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The registry of the calls that libzookeeper has accepted, and what they own: all of it is freed when the call is
- * answered, or when its handle is closed. Under the client's mutex. */
+ *
+ * The registry of the calls that libzookeeper has accepted, and what they own: all of it is freed
+ * when the call is answered, or when its handle is closed.
+ * Under the client's mutex. handle.c and renew.c make calls; libzookeeper's completions come in by
+ * handle.c. */
 #include "handle.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The clocks: CLOCK_MONOTONIC for waits and deadlines, CLOCK_BOOTTIME for all that a session's
+ * life depends on, as that one goes on while a machine sleeps. It owns nothing.
+ * No lock. src/api and the driver read time here and nowhere else; the core is given it with each
+ * event. */
 #include "clock.h"
 
 #define NS INT64_C(1000000000)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The descriptors that the service thread sleeps on: its own, by which it is woken, and those that waits and operations
- * look after (cancel objects). All under the client's mutex, but for the sleep. */
+ *
+ * The descriptors that the service thread sleeps on: its own, by which it is woken, and those that
+ * waits and operations look after (cancel objects). It owns the array, not the descriptors.
+ * Under the client's mutex, but for the sleep. driver.c makes it, service.c sleeps by it,
+ * src/api/wait.c adds and removes. */
 #include "driver.h"
 
 #include <sys/epoll.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
+ *
  * User callbacks, one at a time, in order, without the mutex: on the dispatch thread, or on the
- * application's own where that has asked for the descriptor of an event loop. */
+ * application's own where that has asked for the descriptor of an event loop. It owns the queue of
+ * notes; a note belongs to the object that it tells of.
+ * Notes are queued with the client's mutex, by all files of src/api that tell users something. */
 #include <errno.h>
 #include <sys/eventfd.h>
 

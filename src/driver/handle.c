@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One zhandle: opened and closed, its events turned into those of the core, the core's requests
+ * turned into calls of libzookeeper. A handle is freed when zookeeper_close has returned, and with
+ * it all that lost completions would have freed.
+ * Calls are made with the client's mutex, but for zookeeper_init2 and zookeeper_close. Completions
+ * and watches take it. driver.c and service.c call it. */
 #include "handle.h"
 
 #include <assert.h>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When there is no link all names are looked up four times in a session timeout, so that an ensemble that
- * moves is followed within one; while there is a link now and then, so that the addresses are not old when it
- * breaks behind a slow resolver. What the slowest name takes holds the others up for a moment only. */
+ *
+ * The servers' addresses: while there is no link all names are looked up four times in a session
+ * timeout, so that an ensemble that moves is followed within one; while there is a link now and
+ * then. What the slowest name takes holds the others up for a moment only. It owns a thread that
+ * nobody waits for, and the text of the addresses.
+ * Results are put under the client's mutex, look-ups run without. service.c and handle.c take the
+ * addresses. */
 #include "resolver.h"
 
 #include <net/if.h>

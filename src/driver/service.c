@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The service thread: timers of the core and of operations, the opening of handles, new addresses. The undertaker, which
- * closes handles as that can take seconds, is a thread of its own that the service thread starts and joins. */
+ *
+ * The service thread: timers of the core and of operations, the opening of handles, new addresses.
+ * The undertaker, which closes handles as that can take seconds, is a thread of its own that the
+ * service thread starts and joins.
+ * It takes the client's mutex for each round, and sleeps, opens and closes without. driver.c
+ * starts and stops it. */
 #include "driver.h"
 
 #define MS INT64_C(1000000)

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ZooKeeper's numbers as ours: codes of answers, types and states of events. They are variables
+ * over there, so no switch can name them. Unknown ones become OTHER, which says nothing about what
+ * was carried out.
+ * Constant tables, no lock. handle.c, call.c and renew.c translate by it. */
 #include "zkmap.h"
 
 #ifndef THREADED

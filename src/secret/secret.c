@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a credential is written, and how it comes from a file: one piece for the library and for the
+ * command, which know nothing of each other's insides. The caller owns the text, and wipes it.
+ * No lock, and nothing is kept. src/api/credential.c and src/tool/connect.c call it. */
 #include "secret.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The keeper: the process that starts servers, ends them and removes their folder when it is told
+ * to, or when the process that made it is gone, however it went. It owns the servers, which are
+ * its children, and their folder.
+ * It is a process with one thread; zkserver.c talks to it through the calls of keeper.h, from one
+ * thread at a time. */
 #include "keeper.h"
 
 #include <errno.h>

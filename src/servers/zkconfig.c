@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything a server needs before it is started: where java and the jars are, its command line,
+ * its ports, zoo.cfg, and the folder they live in. A plan owns its texts until it is freed.
+ * No lock: a plan belongs to the one thread that makes or restarts servers. zkserver.c and the
+ * keeper call it. */
 #include "zkconfig.h"
 
 #include "keeper.h"

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A private ZooKeeper for one test or one demonstration: started, asked whether it is ready,
+ * paused, killed, wiped, and gone with its folder at the end. The keeper owns the processes; this
+ * owns the plan of them.
+ * Calls may come from any thread, but those that start, stop or pause nodes of one ensemble from
+ * one at a time. The tests and zklock-dev call it. */
 #include "zkserver.h"
 
 #include "fourlw.h"

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The addresses of a list of servers, looked up on a thread of its own, as a resolver can take
+ * seconds. The object has two users, the thread and its starter, and goes with the later one.
+ * The thread hands the text over by one atomic pointer before the descriptor becomes readable.
+ * settings.c and raw.c start look-ups. */
 #include "addresses.h"
 
 #include <netdb.h>

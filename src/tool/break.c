@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock break: take a place in a queue away. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock break: takes a place in a queue away, after it has shown whose it is and asked, unless
+ * told not to ask.
+ * One thread; main.c calls it. It owns its client for the length of the command. */
 #include "break.h"
 
 #include <stdio.h>

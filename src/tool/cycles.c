@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who waits for whom across locks: threads that wait for each other in a circle. Known only of
+ * contenders whose data says "host pid thread". It owns the graph for the length of one look.
+ * One thread; doctor.c calls it. */
 #include "cycles.h"
 
 #include <stdlib.h>

@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A program of its own, so
- * that the command which stands on every machine of a site launches no servers. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A
+ * program of its own, so that the command which stands on every machine of a site launches no
+ * servers.
+ * One thread. It owns the servers through zkserver.c, whose keeper ends them if this is killed. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold
+ * takes for granted: docs/guarantees.md. It owns the answers for the length of one look.
+ * One thread; doctor.c calls it. Each server is asked with a bound. */
 #include "ensemble.h"
 
 #include <netdb.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The processes below this one: found in /proc whatever group or session they are in now, as long
+ * as this process is their subreaper. It owns nothing between two looks.
+ * One thread; the guard and zklock's side of a job call it. */
 #include "family.h"
 
 #include <dirent.h>

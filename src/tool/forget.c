@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock forget: remove the record of the last run. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock forget: removes the record of the last run of a command, so that the next zklock run
+ * --not-within runs at once.
+ * One thread; main.c calls it. It owns its connection for the length of the command. */
 #include "forget.h"
 
 #include <zklock/zklock.h>

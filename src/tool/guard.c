@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The process that ends the command in time, whatever becomes of zklock: parent of the command and
+ * adoptive parent of all that descends from it. guard.h has the protocol. It owns the command's
+ * processes, and no connection to ZooKeeper.
+ * A process with one thread; job.c starts it, before any thread of the library is there. */
 #include "guard.h"
 
 #include <errno.h>

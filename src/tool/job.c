@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock's side of a command that runs under a guard: starting it, the signals and the terminal
+ * that are passed on to it, and its end. It owns the pipe to the guard, and the anchor of the
+ * command's process group.
+ * One thread; run.c calls it. */
 #include "job.h"
 
 #include <errno.h>

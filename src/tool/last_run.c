@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last run of a command under a lock, as it stands in ZooKeeper, written and read (docs/wire-
+ * format.md, "The last run"), and whether another one would be too early. It owns nothing.
+ * Pure: nothing is asked, no clock is looked at. record.c, look.c and both forms of status call
+ * it. */
 #include "last_run.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command before it runs: a process that waits, in a process group of its own, until zklock
+ * has the lock, and then becomes the command. launch.h says why it is there so early.
+ * A process with one thread; the guard starts it. */
 #include "launch.h"
 
 #include <errno.h>

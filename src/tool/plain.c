@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text of others, names and data of nodes, as it may stand in a line and on a terminal: what would
+ * steer the terminal, turn the line around, break it or not be seen is written as bash's $'...'
+ * has it. The caller has the room.
+ * Pure, any thread. All that prints text of others calls it. */
 #include "plain.h"
 
 #include <stdbool.h>

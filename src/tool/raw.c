@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A connection to ZooKeeper beside the library's, for what a lock never asks: the ACLs and
+ * counters that a doctor wants, and the record of the last run. With record.c it is the only file
+ * of the command that knows libzookeeper. It owns the zhandle.
+ * Calls block one thread, each with a bound; answers come on libzookeeper's thread, under a mutex
+ * of the connection. */
 #include "raw.h"
 
 #include <poll.h>

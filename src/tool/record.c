@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The node with the record of the last run, beside the lock's path: read, written in one
+ * transaction with a check of the lock's node, removed. Place and text are in docs/wire-format.md,
+ * "The last run"; what is decided by it is in last_run.c.
+ * One thread; run, forget and status call it, with a connection of raw.c. */
 #include "record.h"
 
 #include <inttypes.h>

@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock revoke: ask who holds a lock to let go. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock revoke: asks who holds a lock to let go, and waits for that where it is told to. The
+ * asking itself is src/api/revoke.c's.
+ * One thread; main.c calls it. It owns its client for the length of the command. */
 #include "revoke.h"
 
 #include <stdio.h>

@@ -1,6 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock run: get the lock, let the command run under its guard, tell the guard how long the lock is
- * proved, and give the lock back once the command is gone. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock run: gets the lock, lets the command run under its guard, tells the guard how long the
+ * lock is proved, and gives the lock back once the command is gone. It owns claim, job and
+ * connection of one run.
+ * One thread beside the library's; main.c calls it. What the library tells comes by an event, not
+ * in a callback. */
 #include "run.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command line of zklock run: words to a struct, with defaults, bounds, and one sentence for
+ * what is wrong or can't go together.
+ * One thread; run.c calls it, before it connects. The texts are those of argv. */
 #include "run_options.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines for people: in color on a terminal, cut to its width where they are drawn again and again.
+ * Lines are collected in a sheet, which its caller owns, and printed at once, so that a redraw
+ * does not flicker.
+ * One thread; status, its text form and doctor print by it. */
 #include "screen.h"
 
 #include <stdarg.h>

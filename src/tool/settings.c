@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which servers, which credential: what all subcommands need to connect, from the command line,
+ * the environment or a configuration file. settings.h has the table of names. It owns the texts
+ * that it has read until settings_end.
+ * One thread; the subcommands call it before they connect. */
 #include "settings.h"
 
 #include <ctype.h>

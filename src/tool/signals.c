@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What zklock run is sent goes one of three ways. While it waits for its lock, a signal that would end it sets the
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What zklock run is sent goes one of three ways. While it waits for its lock, a signal that would end it sets the
  * cancel object, so that the place in the queue is given up first. With the lock all are blocked and read from
  * descriptors: those that came before the command began still end zklock, later ones are the command's. What is
  * caught stays in one variable, written by the handler, or by the one thread that reads the descriptors once
- * the handler runs no more. */
+ * the handler runs no more. run.c, job.c and the guard call it. */
 #include "signals.h"
 
 #include <stddef.h>

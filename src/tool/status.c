@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* zklock status: who holds and who waits, once or again and again. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock status: who holds and who waits, once or again and again, as text or JSON, and by its
+ * exit status. It owns each look until it is printed.
+ * One thread; main.c calls it. */
 #include "status.h"
 
 #include <time.h>

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock status for people: a line for each contender in the order of the queue, holders first,
+ * and what is odd about a path. It prints by screen.c and owns nothing.
+ * One thread; status.c calls it. */
 #include "status_text.h"
 
 #include <inttypes.h>
