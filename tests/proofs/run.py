@@ -90,7 +90,7 @@ PROOFS = [
            "LENGTH=6 ROOM=6"],
           "texts of 0, 3 and 6 bytes, room for 1 to 8", "if (length >= size)", "if (length > size)"),
     Proof("any_path_is_judged_without_an_overrun", "names.c", NAME, 12, lengths(0, 3), "paths up to 3 bytes",
-          "if (*at == end || ", "if (", conversions=False),
+          "start += length + 1;", "start += length + 2;", conversions=False),
     Proof("any_child_is_parsed_without_an_overrun", "names.c", NAME, 24,
           each(["NAMES=ZKL_NAMES_CURATOR", "ROLE=ZKL_ROLE_PERMIT", *named(2)], lengths(0, 12)), "names up to 12 bytes",
           "while (number > child && is_digit(number[-1]))", "while (is_digit(number[-1]))",
