@@ -181,7 +181,7 @@ bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
 /* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
 struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
 /* The rest with the mutex. Begin to wait for a turn. */
-void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *wish, bool ahead);
+void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead);
 /* The last unlock: true: the next owner has it, with a reference, or the handle. */
 bool zkl_hold_pass(struct zkl_hold *hold);
 /* What the call got instead of hold is not its own any more. */

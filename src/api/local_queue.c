@@ -54,11 +54,11 @@ void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_option
         mutex->local_queue.handoffs_max > 0 || mutex->local_queue.retain_ns > 0;
 }
 
-void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *wish, bool ahead)
+void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead)
 {
     struct zkl_core *core = &hold->client->driver->core;
     hold->local_waiter.contender = &hold->contender;
-    hold->local_waiter.lock_request = *wish;
+    hold->local_waiter.lock_request = *lock_request;
     switch (zkl_local_queue_join(core, zkl_clock_now(), &hold->mutex->local_queue,
                                  &hold->local_waiter, ahead)) {
     case ZKL_LOCAL_QUEUE_GIVEN:

@@ -267,18 +267,18 @@ static int start_group(const struct zkl_acquisition *a)
 static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
-    struct zkl_lock_request wish = lock_request_of(hold, &a->wait);
-    wish.try_asks = true;
-    wish.unlisted = unlisted_at(hold);
+    struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
+    lock_request.try_asks = true;
+    lock_request.unlisted = unlisted_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
-    if (wish.try_only)
+    if (lock_request.try_only)
         a->busy_at = zkl_clock_mono_ns() + ASKED_MS * MS;
     if (hold->mutex->has_local_queue) {
-        zkl_hold_ask(hold, &wish, a->stage == ZKL_ACQ_ENDS);
+        zkl_hold_ask(hold, &lock_request, a->stage == ZKL_ACQ_ENDS);
         return;
     }
     zkl_hold_begin(hold);
-    zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &wish);
+    zkl_core_acquire(&hold->client->driver->core, zkl_clock_now(), &hold->contender, &lock_request);
 }
 
 /* 0 or ZKL_ENOMEM. */
