@@ -463,37 +463,19 @@ static int tell(struct releasing *r, int rc)
     return 0;
 }
 
-static int unlock_handle(struct releasing *r, struct zkl_mutex *mutex)
-{
-    struct zkl_hold *hold = zkl_semaphore_take(mutex);
-    if (!hold) /* another thread was faster */
-        return tell(r, zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path));
-    return release(r, hold);
-}
-
-static int unlock_own(struct releasing *r, struct zkl_hold *hold)
-{
-    if (hold->count > 1)
-        return tell(r, zkl_hold_leave_again(hold));
-    hold->count = 0;
-    zkl_owner_remove(hold);
-    return release(r, hold);
-}
-
 /* As the owner. */
 static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
 {
-    struct zkl_hold *hold =
-        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
+    struct zkl_hold *hold = mutex->kind->find(mutex);
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    if (mutex->semaphore)
-        zkl_hold_unref(hold);
+    mutex->kind->put(hold);
     struct releasing *r = NULL;
     int rc = begin_releasing(mutex->client, fn, arg, &r);
     if (rc == ZKL_ENOMEM)
         return zkl_fail(rc, "%s", mutex->lock_path->path);
-    return mutex->semaphore ? unlock_handle(r, mutex) : unlock_own(r, hold);
+    rc = mutex->kind->give_up(mutex, &hold); /* of a handle's hold another thread may be faster */
+    return hold ? release(r, hold) : tell(r, rc);
 }
 
 int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,

@@ -77,7 +77,19 @@ struct zkl_client {
     uint64_t links, links_lost, expiries;
 };
 
+/* Whose a mutex's holds are, and what follows from that: the calling thread's or owner's (mutex.c), or the
+ * handle's (semaphore_mutex.c). */
+struct zkl_mutex_kind {
+    int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
+    struct zkl_hold *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */
+    void (*put)(struct zkl_hold *hold);
+    /* For an unlock: *hold is to be released by the caller. NULL: the code is that of the unlock. */
+    int (*give_up)(struct zkl_mutex *mutex, struct zkl_hold **hold);
+    void (*free)(struct zkl_mutex *mutex);
+};
+
 struct zkl_mutex {
+    const struct zkl_mutex_kind *kind; /* NULL: a semaphore's permits */
     struct zkl_client *client;
     struct zkl_lock_path *lock_path;
     struct zkl_naming naming;

@@ -54,11 +54,10 @@ int zkl_guard_mutex_path(struct zkl_mutex *mutex, int64_t need_ms, const char *c
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    struct zkl_hold *hold =
-        mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
+    struct zkl_hold *hold = mutex->kind->find(mutex);
     rc = guard_hold(hold, need_ms, chroot, guard->path, sizeof guard->path, call);
-    if (hold && mutex->semaphore)
-        zkl_hold_unref(hold);
+    if (hold)
+        mutex->kind->put(hold);
     return rc;
 }
 

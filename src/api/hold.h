@@ -111,6 +111,8 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
 /* --- mutex.c ------------------------------------------------------------ */
 
+/* Of handles whose holds are the calling thread's or owner's. */
+extern const struct zkl_mutex_kind zkl_own_mutex_kind;
 /* 0, or what is wrong with the arguments of call, which is to make a lock. */
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
                        const struct zkl_lock_options *options, const char *call);
@@ -159,9 +161,6 @@ int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
-int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                       struct zkl_grant *grant);
-int zkl_semaphore_unlock(struct zkl_mutex *mutex);
 void zkl_semaphore_let_go(struct zkl_mutex *mutex);
 /* Take the hold of all threads, with its reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);

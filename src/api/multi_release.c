@@ -20,36 +20,22 @@ static int badness(int code)
     return at;
 }
 
-/* A mutex: its hold belongs to the owner. */
-static int give_up_own(struct zkl_unlocking *u, size_t i)
+static void give_up_permits(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
 {
-    const struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
-    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
-    if (!hold)
-        return ZKL_ENOTOWNER; /* unlocked singly, before */
-    if (hold->count > 1)
-        return zkl_hold_leave_again(hold);
-    hold->count = 0;
-    zkl_owner_remove(hold);
-    zkl_release_add(&u->release, hold, i);
-    return 0;
+    struct zkl_permit *const *permits = zkl_multi_permits(u->multi, i, held);
+    for (int n = 0; n < zkl_multi_member_at(u->multi, i)->count; n++)
+        zkl_release_add(&u->release, (struct zkl_hold *)permits[n], i);
 }
 
-/* What belongs to no thread. */
-static int give_up_once_held(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
+/* ENOTOWNER: it was unlocked singly, before. */
+static int give_up_mutex(struct zkl_unlocking *u, size_t i)
 {
-    const struct zkl_member *member = zkl_multi_member_at(u->multi, i);
-    if (zkl_member_is_semaphore(member)) {
-        for (int n = 0; n < member->count; n++)
-            zkl_release_add(&u->release, (struct zkl_hold *)zkl_multi_permits(u->multi, i, held)[n],
-                            i);
-        return 0;
-    }
-    struct zkl_hold *hold = zkl_semaphore_take(member->mutex);
-    if (!hold)
-        return ZKL_ENOTOWNER; /* any thread may have unlocked it */
-    zkl_release_add(&u->release, hold, i);
-    return 0;
+    struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
+    struct zkl_hold *hold;
+    int rc = mutex->kind->give_up(mutex, &hold);
+    if (hold)
+        zkl_release_add(&u->release, hold, i);
+    return rc;
 }
 
 void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi)
@@ -59,10 +45,14 @@ void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi)
     u->last = held->count == 1;
     u->release = (struct zkl_release){0};
     for (size_t i = 0; i < multi->count; i++) {
-        if (!zkl_member_is_held_once(zkl_multi_member_at(multi, i)))
-            u->codes[i] = give_up_own(u, i);
+        const struct zkl_member *member = zkl_multi_member_at(multi, i);
+        u->codes[i] = 0;
+        if (zkl_member_is_held_once(member) && !u->last)
+            continue;
+        if (zkl_member_is_semaphore(member))
+            give_up_permits(u, i, held);
         else
-            u->codes[i] = u->last ? give_up_once_held(u, i, held) : 0;
+            u->codes[i] = give_up_mutex(u, i);
     }
     if (--held->count == 0) {
         zkl_owner_remove_multi(held);

@@ -23,6 +23,7 @@ static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, con
     if (!m)
         return zkl_fail(ZKL_ENOMEM, "zkl_mutex_new");
     rc = zkl_mutex_init(m, client, path, options, "zkl_mutex_new");
+    m->kind = &zkl_own_mutex_kind;
     zkl_local_queue_setup(m, options);
     if (rc == 0)
         *mutex = m;
@@ -40,6 +41,36 @@ int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
     return rc;
 }
 
+static struct zkl_hold *find_in_owner(struct zkl_mutex *mutex)
+{
+    return zkl_owner_find(mutex->lock_path, mutex);
+}
+
+static void put_in_owner(struct zkl_hold *hold)
+{
+    (void)hold; /* the owner has it */
+}
+
+static int give_up_own(struct zkl_mutex *mutex, struct zkl_hold **hold)
+{
+    struct zkl_hold *own = zkl_owner_find(mutex->lock_path, mutex);
+    *hold = NULL;
+    if (!own)
+        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
+    if (own->count > 1)
+        return zkl_hold_leave_again(own);
+    own->count = 0;
+    zkl_owner_remove(own);
+    *hold = own;
+    return 0;
+}
+
+static void free_mutex(struct zkl_mutex *mutex)
+{
+    zkl_mutex_fini(mutex);
+    free(mutex);
+}
+
 static int do_mutex_free(struct zkl_mutex *mutex)
 {
     if (!mutex)
@@ -50,13 +81,7 @@ static int do_mutex_free(struct zkl_mutex *mutex)
     int rc = zkl_mutex_retire(&mutex, 1, "zkl_mutex_free");
     if (rc != 0)
         return rc;
-    if (mutex->semaphore) { /* which it is part of */
-        zkl_semaphore_fini(mutex->semaphore);
-        free(mutex->semaphore);
-        return 0;
-    }
-    zkl_mutex_fini(mutex);
-    free(mutex);
+    mutex->kind->free(mutex);
     return 0;
 }
 
@@ -182,6 +207,14 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     return rc;
 }
 
+const struct zkl_mutex_kind zkl_own_mutex_kind = {
+    .acquire = acquire_own,
+    .find = find_in_owner,
+    .put = put_in_owner,
+    .give_up = give_up_own,
+    .free = free_mutex,
+};
+
 int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
     static const char call[] = "zkl_mutex_acquire";
@@ -195,8 +228,7 @@ int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, stru
     int rc = zkl_wait_check(wait, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    rc =
-        mutex->semaphore ? zkl_semaphore_lock(mutex, wait, grant) : acquire_own(mutex, wait, grant);
+    rc = mutex->kind->acquire(mutex, wait, grant);
     return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 
@@ -229,11 +261,12 @@ int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns, struct zk
 
 /* --- release ------------------------------------------------------------ */
 
-static int release_last(struct zkl_hold *hold)
+static int release(struct zkl_hold *hold)
 {
-    zkl_owner_remove(hold);
+    int shield = zkl_shield();
     int rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
     zkl_hold_unref(hold);
+    zkl_shield_end(shield);
     return rc;
 }
 
@@ -247,29 +280,14 @@ static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_hold *
     int rc = zkl_client_check(mutex->client, false, call);
     if (rc != 0)
         return rc;
-    *hold = mutex->semaphore ? zkl_semaphore_find(mutex) : zkl_owner_find(mutex->lock_path, mutex);
+    *hold = mutex->kind->find(mutex);
     return 0;
 }
 
 static void put_own(const struct zkl_mutex *mutex, struct zkl_hold *hold)
 {
-    if (hold && mutex->semaphore)
-        zkl_hold_unref(hold);
-}
-
-/* With the calling thread's hold; of the last unlock it is the end. */
-static int unlock_own(struct zkl_mutex *mutex)
-{
-    struct zkl_hold *hold = zkl_owner_find(mutex->lock_path, mutex);
-    if (!hold)
-        return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
-    if (hold->count > 1)
-        return zkl_hold_leave_again(hold);
-    hold->count = 0;
-    int shield = zkl_shield();
-    int rc = release_last(hold);
-    zkl_shield_end(shield);
-    return rc;
+    if (hold)
+        mutex->kind->put(hold);
 }
 
 int zkl_mutex_unlock(struct zkl_mutex *mutex)
@@ -281,7 +299,9 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
         return rc;
     if (zkl_driver_in_callback())
         return zkl_fail(ZKL_EINCALLBACK, "%s", mutex->lock_path->path);
-    return mutex->semaphore ? zkl_semaphore_unlock(mutex) : unlock_own(mutex);
+    struct zkl_hold *hold;
+    rc = mutex->kind->give_up(mutex, &hold);
+    return hold ? release(hold) : rc;
 }
 
 /* --- questions ---------------------------------------------------------- */

@@ -32,6 +32,7 @@ static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, 
     rw->read.naming.role = ZKL_ROLE_READ;
     rw->write.naming.role = ZKL_ROLE_WRITE;
     rw->read.rwlock = rw->write.rwlock = rw;
+    rw->read.kind = rw->write.kind = &zkl_own_mutex_kind;
     *rwlock = rw;
     return 0;
 }

@@ -9,34 +9,6 @@
 #include "permit_request.h"
 #include "error.h"
 
-static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                  const struct zkl_lock_options *options)
-{
-    static const char call[] = "zkl_semaphore_mutex_new";
-    int rc = zkl_lock_check_new(mutex, client, path, options, call);
-    if (rc != 0)
-        return rc;
-    struct zkl_semaphore *s = calloc(1, sizeof *s);
-    rc = s ? zkl_semaphore_init(s, client, path, 1, options, call)
-           : zkl_fail(ZKL_ENOMEM, "%s", call);
-    if (rc != 0) {
-        free(s);
-        return rc;
-    }
-    s->is_mutex = true;
-    *mutex = &s->base;
-    return 0;
-}
-
-int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                            const struct zkl_lock_options *options)
-{
-    int shield = zkl_shield();
-    int rc = do_new(mutex, client, path, options);
-    zkl_shield_end(shield);
-    return rc;
-}
-
 /* --- the handle's one hold ---------------------------------------------- */
 
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex)
@@ -79,8 +51,7 @@ static int lock(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl
     return rc;
 }
 
-int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
-                       struct zkl_grant *grant)
+static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
     const char *path = mutex->semaphore->path->path;
     int rc = zkl_wait_check_over(wait, path);
@@ -98,18 +69,12 @@ int zkl_semaphore_lock(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     return rc;
 }
 
-int zkl_semaphore_unlock(struct zkl_mutex *mutex)
+static int give_up(struct zkl_mutex *mutex, struct zkl_hold **hold)
 {
-    int shield = zkl_shield(), rc;
-    struct zkl_hold *hold = zkl_semaphore_take(mutex);
-    if (hold) {
-        rc = zkl_mutex_fail_unlock(hold, zkl_hold_release(hold));
-        zkl_hold_unref(hold);
-    } else {
-        rc = zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
-    }
+    int shield = zkl_shield();
+    *hold = zkl_semaphore_take(mutex);
     zkl_shield_end(shield);
-    return rc;
+    return *hold ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
 }
 
 void zkl_semaphore_let_go(struct zkl_mutex *mutex)
@@ -119,4 +84,50 @@ void zkl_semaphore_let_go(struct zkl_mutex *mutex)
         return;
     zkl_hold_let_go(hold);
     zkl_hold_unref(hold);
+}
+
+static void free_with_semaphore(struct zkl_mutex *mutex)
+{
+    struct zkl_semaphore *semaphore = mutex->semaphore; /* which it is part of */
+    zkl_semaphore_fini(semaphore);
+    free(semaphore);
+}
+
+static const struct zkl_mutex_kind handle_kind = {
+    .acquire = acquire,
+    .find = zkl_semaphore_find,
+    .put = zkl_hold_unref,
+    .give_up = give_up,
+    .free = free_with_semaphore,
+};
+
+/* --- a handle ----------------------------------------------------------- */
+
+static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                  const struct zkl_lock_options *options)
+{
+    static const char call[] = "zkl_semaphore_mutex_new";
+    int rc = zkl_lock_check_new(mutex, client, path, options, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_semaphore *s = calloc(1, sizeof *s);
+    rc = s ? zkl_semaphore_init(s, client, path, 1, options, call)
+           : zkl_fail(ZKL_ENOMEM, "%s", call);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    s->is_mutex = true;
+    s->base.kind = &handle_kind;
+    *mutex = &s->base;
+    return 0;
+}
+
+int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
+                            const struct zkl_lock_options *options)
+{
+    int shield = zkl_shield();
+    int rc = do_new(mutex, client, path, options);
+    zkl_shield_end(shield);
+    return rc;
 }
