@@ -106,7 +106,7 @@ PROOFS = [
           "where the number stands, and the role: all GUIDs, roles and namings of who writes and who reads; the "
           "numbers 0, 2^31-1, -1 and -2^31; names of locks of 1, 2, 3 and 64 bytes; accesses to memory aside",
           "number > child && number[-1] == '-')", "number > child && number[-1] == '+')",
-          sets="after_last.0:12 strspn.0:40", checks=False),
+          sets="after_last.0:12 strspn.0:120", checks=False),
     Proof("a_mark_is_read", "names.c", NAME, 130, each([*KINDS, *named(1)], NUMBERS[:1]),
           "all GUIDs, roles and namings; accesses to memory aside",
           "strspn(guid, digits) > ZKL_GUID_LEN", "strspn(guid, digits) > ZKL_GUID_LEN + 1",
