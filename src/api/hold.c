@@ -7,6 +7,7 @@
  * src/api that lock call it. */
 #include "hold.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +137,9 @@ static void ref(struct zkl_hold *hold)
 
 void zkl_hold_unref(struct zkl_hold *hold)
 {
-    if (atomic_fetch_sub(&hold->refs, 1) > 1)
+    int refs = atomic_fetch_sub(&hold->refs, 1);
+    assert(refs > 0);
+    if (refs > 1)
         return;
     struct zkl_client *client = hold->client;
     zkl_waker_fini(&hold->waker);
@@ -226,6 +229,7 @@ static void note_unchecked(struct zkl_hold *hold)
 
 void zkl_hold_returned(struct zkl_hold *hold)
 {
+    assert(zkl_driver_is_locked(hold->client->driver));
     if (hold->returned)
         return;
     hold->returned = true;
@@ -305,6 +309,7 @@ static void on_state(struct zkl_hold *hold, const struct zkl_notification *notif
 void zkl_hold_notification(void *client, struct zkl_contender *contender,
                            const struct zkl_notification *notification)
 {
+    assert(zkl_driver_is_locked(((struct zkl_hold *)contender)->client->driver));
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)client;
     if (zkl_log_is_on(&hold->client->log))
@@ -370,6 +375,7 @@ int zkl_hold_leave_again(struct zkl_hold *hold)
 
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms)
 {
+    assert(zkl_driver_is_locked(hold->client->driver));
     bool renewed = !hold->ended && zkl_core_renew(&hold->client->driver->core, zkl_clock_now(),
                                                   &hold->contender, lease_ms * INT64_C(1000000));
     if (renewed)

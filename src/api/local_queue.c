@@ -5,6 +5,8 @@
  * for its turn does so with a hold of its own, which is freed unused if it is given another one.
  * Under the client's mutex. The files that acquire, retire and close call it. */
 #include "counts.h"
+
+#include <assert.h>
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -56,6 +58,7 @@ void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_option
 
 void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead)
 {
+    assert(zkl_driver_is_locked(hold->client->driver));
     struct zkl_core *core = &hold->client->driver->core;
     hold->local_waiter.contender = &hold->contender;
     hold->local_waiter.lock_request = *lock_request;

@@ -5,6 +5,8 @@
  * semaphore_mutex.c. Called by users and by multi.c, without any lock held. */
 #include <stdlib.h>
 
+#include <assert.h>
+
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -57,6 +59,7 @@ static int give_up_own(struct zkl_mutex *mutex, struct zkl_hold **hold)
     *hold = NULL;
     if (!own)
         return zkl_fail(ZKL_ENOTOWNER, "%s", mutex->lock_path->path);
+    assert(own->count > 0);
     if (own->count > 1)
         return zkl_hold_leave_again(own);
     own->count = 0;

@@ -7,6 +7,7 @@
  * async.c and multi_async.c begin operations; hold.c wakes them. */
 #include "op.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,7 @@ void zkl_op_know(struct zkl_op *op, int rc)
 
 int zkl_op_begin(struct zkl_op *op, uint64_t *id)
 {
+    assert(zkl_driver_is_locked(op->client->driver));
     struct zkl_client *client = op->client;
     if (op->kind->closes ? client->driver->closed : client->driver->closing)
         return ZKL_ECLOSED;
@@ -193,6 +195,7 @@ void zkl_op_withdraw(struct zkl_op *op)
 
 void zkl_op_step(struct zkl_op *op)
 {
+    assert(zkl_driver_is_locked(op->client->driver));
     int64_t next_ns = INT64_MAX;
     if (op->is_decided) /* by the step that it was woken in */
         return;
@@ -210,6 +213,7 @@ void zkl_op_wake(struct zkl_op *op)
 
 void zkl_op_decide(struct zkl_op *op, int rc)
 {
+    assert(zkl_driver_is_locked(op->client->driver));
     struct zkl_client *client = op->client;
     schedule(op, INT64_MAX);
     zkl_op_withdraw(op);

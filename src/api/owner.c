@@ -5,6 +5,7 @@
  * than those that use it. */
 #include <zklock/async.h>
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -132,7 +133,9 @@ bool zkl_owner_make_busy(struct zkl_owner *owner)
 
 void zkl_owner_make_idle(struct zkl_owner *owner)
 {
-    atomic_store(&owner->busy, false);
+    bool was_busy = atomic_exchange(&owner->busy, false);
+    assert(was_busy);
+    (void)was_busy;
 }
 
 int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call)

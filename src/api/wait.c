@@ -6,6 +6,8 @@
  * The steps run with the client's mutex; a thread that blocks sleeps on its hold's condition
  * variable, or on descriptors with a cancel object. */
 #include <stdio.h>
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -404,6 +406,7 @@ static void release_group(const struct zkl_group *group, struct zkl_core *core)
 
 bool zkl_hold_begin_release(struct zkl_hold *hold)
 {
+    assert(zkl_driver_is_locked(hold->client->driver));
     struct zkl_core *core = &hold->client->driver->core;
     if (hold->group) {
         release_group(hold->group, core);
@@ -525,6 +528,7 @@ static int on_failed(struct zkl_acquisition *a)
 
 int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 {
+    assert(zkl_driver_is_locked(a->hold->client->driver));
     int rc = ZKL_GOES_ON, stage;
     do {
         stage = a->stage;
@@ -553,6 +557,7 @@ static void take_roots(struct zkl_hold *hold)
 int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                           const struct zkl_wait *wait)
 {
+    assert(zkl_driver_is_locked(hold->client->driver));
     struct zkl_client *client = hold->client;
     int64_t now_ns = zkl_clock_mono_ns();
     *a = (struct zkl_acquisition){.hold = hold,
@@ -572,6 +577,7 @@ int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
 
 void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 {
+    assert(zkl_driver_is_locked(a->hold->client->driver));
     struct zkl_hold *hold = a->hold;
     leave_wait(hold);
     for (size_t i = 0; rc == 0 && i < a->count; i++)

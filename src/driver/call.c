@@ -6,6 +6,7 @@
  * handle.c. */
 #include "handle.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d)
@@ -66,6 +67,7 @@ void zkl_call_free(struct zkl_call *call)
 
 void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply)
 {
+    assert(zkl_driver_is_locked(call->handle->driver));
     struct zkl_handle *h = call->handle;
     struct zkl_driver *d = h->driver;
     bool counts = h == d->current;

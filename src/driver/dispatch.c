@@ -86,7 +86,7 @@ void zkl_dispatch_run(struct zkl_driver *d)
     zkl_driver_lock(d);
     for (;;) {
         while (is_idle(d))
-            pthread_cond_wait(&d->has_notes, &d->mu);
+            zkl_driver_wait_for(d, &d->has_notes, INT64_MAX);
         if (!d->notes || d->event_fd >= 0)
             break;
         if (!run_first(d))
@@ -108,7 +108,7 @@ int zkl_driver_use_events(struct zkl_driver *d, int *fd)
             return ZKL_ESYSTEM;
         d->event_fd = event_fd;
         while (d->running_owner)
-            pthread_cond_wait(&d->changed, &d->mu);
+            zkl_driver_wait_for(d, &d->changed, INT64_MAX);
         if (d->notes)
             zkl_event_set(event_fd);
     }
@@ -151,7 +151,7 @@ void zkl_driver_drain(struct zkl_driver *d)
         enter(d);
         while (d->notes || d->owed > 0) {
             if (!d->notes)
-                pthread_cond_wait(&d->changed, &d->mu);
+                zkl_driver_wait_for(d, &d->changed, INT64_MAX);
             else if (!run_first(d))
                 return;
         }
@@ -166,7 +166,7 @@ void zkl_driver_hush(struct zkl_driver *d)
     zkl_driver_lock(d);
     d->notes_refused = true;
     while (d->notes || d->running_owner)
-        pthread_cond_wait(&d->changed, &d->mu);
+        zkl_driver_wait_for(d, &d->changed, INT64_MAX);
     zkl_driver_unlock(d);
 }
 
@@ -196,6 +196,6 @@ struct zkl_note *zkl_driver_quiesce(struct zkl_driver *d, const void *owner)
     if (d->running_owner == owner)
         d->running_quiesced = true;
     while (dispatching != d && d->running_owner == owner)
-        pthread_cond_wait(&d->changed, &d->mu);
+        zkl_driver_wait_for(d, &d->changed, INT64_MAX);
     return taken;
 }

@@ -272,14 +272,13 @@ void zkl_driver_begin_close(struct zkl_driver *d)
 
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns)
 {
-    struct timespec until = zkl_clock_timespec(deadline_mono_ns);
     int rc = 0;
     zkl_driver_lock(d);
     zkl_driver_begin_close(d);
     zkl_driver_unlock(d); /* wakes those whose waits have just ended */
     zkl_driver_lock(d);
     while (!(d->closed && d->dispatch_done) && rc == 0)
-        rc = pthread_cond_timedwait(&d->changed, &d->mu, &until);
+        rc = zkl_driver_wait_for(d, &d->changed, deadline_mono_ns);
     bool done = join_threads(d) && !d->end_unconfirmed;
     zkl_driver_unlock(d);
     return done;

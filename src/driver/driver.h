@@ -79,6 +79,7 @@ struct zkl_handle;
 
 struct zkl_driver {
     pthread_mutex_t mu;
+    _Atomic(const void *) has_mu; /* the thread that has it, for assertions */
     struct zkl_core core;
     struct zkl_port port;
     struct zkl_driver_config config;
@@ -126,6 +127,10 @@ void zkl_driver_config_free(struct zkl_driver_config *config);
 void zkl_driver_lock(struct zkl_driver *d);
 /* Give the mutex back, then wake those that are to be woken. */
 void zkl_driver_unlock(struct zkl_driver *d);
+/* For assertions: the calling thread has the mutex. */
+bool zkl_driver_is_locked(const struct zkl_driver *d);
+/* With the mutex: wait for cond; INT64_MAX: without a bound. ETIMEDOUT or 0; may wake for nothing. */
+int zkl_driver_wait_for(struct zkl_driver *d, pthread_cond_t *cond, int64_t deadline_mono_ns);
 /* With the mutex: wait for the waker or the deadline. ETIMEDOUT or 0; may wake for nothing. */
 int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns);
 void zkl_waker_init(struct zkl_waker *waker, void (*woken)(struct zkl_waker *waker));

@@ -620,6 +620,7 @@ static int send_below(const char *chroot, struct zkl_call *call, const struct zk
 
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request)
 {
+    assert(zkl_driver_is_locked(h->driver));
     if (!h->ready)
         return ZKL_ANSWER_LINK;
     struct zkl_call *call = zkl_call_new(h, request);

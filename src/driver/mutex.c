@@ -7,6 +7,8 @@
  * every call. */
 #include "driver.h"
 
+#include <assert.h>
+
 #include <zklock/zklock.h>
 
 #define MS INT64_C(1000000)
@@ -34,9 +36,23 @@ void zkl_waker_fini(struct zkl_waker *waker)
     pthread_cond_destroy(&waker->cond);
 }
 
+/* Its address tells a thread from all others. */
+static _Thread_local char self;
+
+bool zkl_driver_is_locked(const struct zkl_driver *d)
+{
+    return atomic_load_explicit(&d->has_mu, memory_order_relaxed) == &self;
+}
+
+static void has_mutex(struct zkl_driver *d, const void *who)
+{
+    atomic_store_explicit(&d->has_mu, who, memory_order_relaxed);
+}
+
 void zkl_driver_lock(struct zkl_driver *d)
 {
     pthread_mutex_lock(&d->mu);
+    has_mutex(d, &self);
 }
 
 void zkl_driver_kick(struct zkl_driver *d)
@@ -90,11 +106,13 @@ void zkl_driver_unlock(struct zkl_driver *d)
 {
     struct zkl_waker *taken[WAKERS_AT_ONCE];
     bool more;
+    assert(zkl_driver_is_locked(d));
     do {
         size_t n = take_wakers(d, taken, WAKERS_AT_ONCE);
         run_tasks(d);
         publish(d);
         more = d->wakers != NULL;
+        has_mutex(d, NULL);
         pthread_mutex_unlock(&d->mu);
         /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
         for (size_t i = 0; i < n; i++) {
@@ -103,8 +121,23 @@ void zkl_driver_unlock(struct zkl_driver *d)
                 taken[i]->woken(taken[i]);
         }
         if (more)
-            pthread_mutex_lock(&d->mu);
+            zkl_driver_lock(d);
     } while (more);
+}
+
+int zkl_driver_wait_for(struct zkl_driver *d, pthread_cond_t *cond, int64_t deadline_mono_ns)
+{
+    int rc;
+    assert(zkl_driver_is_locked(d));
+    has_mutex(d, NULL);
+    if (deadline_mono_ns == INT64_MAX) {
+        rc = pthread_cond_wait(cond, &d->mu);
+    } else {
+        struct timespec ts = zkl_clock_timespec(deadline_mono_ns);
+        rc = pthread_cond_timedwait(cond, &d->mu, &ts);
+    }
+    has_mutex(d, &self);
+    return rc;
 }
 
 int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns)
@@ -115,14 +148,12 @@ int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadl
         return 0;
     }
     publish(d);
-    if (deadline_mono_ns == INT64_MAX)
-        return pthread_cond_wait(&waker->cond, &d->mu);
-    struct timespec ts = zkl_clock_timespec(deadline_mono_ns);
-    return pthread_cond_timedwait(&waker->cond, &d->mu, &ts);
+    return zkl_driver_wait_for(d, &waker->cond, deadline_mono_ns);
 }
 
 void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
 {
+    assert(zkl_driver_is_locked(d));
     if (waker->queued)
         return;
     waker->queued = true;
@@ -132,6 +163,7 @@ void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker)
 
 void zkl_driver_defer(struct zkl_driver *d, struct zkl_task *task)
 {
+    assert(zkl_driver_is_locked(d));
     if (task->queued)
         return;
     task->queued = true;

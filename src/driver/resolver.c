@@ -140,10 +140,9 @@ static void sleep_until_due(struct zkl_driver *d)
     int64_t since = zkl_clock_mono_ns();
     while (!d->closing && !d->resolver.wanted) {
         int64_t until = since + pause_ms(d) * MS;
-        struct timespec ts = zkl_clock_timespec(until);
         if (zkl_clock_mono_ns() >= until)
             return;
-        pthread_cond_timedwait(&d->resolver.due, &d->mu, &ts);
+        zkl_driver_wait_for(d, &d->resolver.due, until);
     }
 }
 

@@ -13,7 +13,7 @@
 
 static void bury_all(struct zkl_driver *d)
 {
-    struct timespec until = zkl_clock_timespec(zkl_clock_mono_ns() + DRAIN_MS * MS);
+    int64_t until = zkl_clock_mono_ns() + DRAIN_MS * MS;
     if (d->graveyard) { /* whoever is to be woken does not wait for that */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
@@ -22,7 +22,7 @@ static void bury_all(struct zkl_driver *d)
         struct zkl_handle *h = d->graveyard;
         d->graveyard = zkl_handle_next(h);
         /* libzookeeper drops completions that are due when it is closed: give them some time. */
-        while (zkl_handle_calls(h) > 0 && pthread_cond_timedwait(&d->changed, &d->mu, &until) == 0)
+        while (zkl_handle_calls(h) > 0 && zkl_driver_wait_for(d, &d->changed, until) == 0)
             ;
         zkl_driver_unlock(d);
         zkl_handle_close(d, h);
@@ -91,7 +91,7 @@ static void bury(struct zkl_driver *d)
     if (!d->burying || d->closing)
         bury_all(d);
     if (d->burying && d->closing)
-        pthread_cond_wait(&d->changed, &d->mu);
+        zkl_driver_wait_for(d, &d->changed, INT64_MAX);
 }
 
 static void follow_names(struct zkl_driver *d)
