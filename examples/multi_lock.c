@@ -52,7 +52,7 @@ static int audit(struct zkl_multi *multi)
     printf("%d and %d; for %lld ms nobody can change it; token %llx\n", balance[0], balance[1],
            (long long)zkl_multi_window_ms(multi), (unsigned long long)zkl_multi_token(multi, 0));
     int rc = zkl_multi_lock_for(multi, 0) || zkl_multi_acquire(multi, NULL, grants); /* again */
-    rc = zkl_multi_node_path(multi, 0, node, sizeof node) < 0 || rc;
+    rc = zkl_multi_check(multi, 0) || zkl_multi_node_path(multi, 0, node, sizeof node) < 0 || rc;
     printf("held %d times by %s\n", zkl_mutex_hold_count(accounts[0]), node);
     for (int i = 0; i < 3; i++)
         rc = zkl_multi_unlock(multi, NULL) || rc;

@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* A semaphore: a licence with three seats. And a mutex that another thread may unlock. */
+/* SPDX-License-Identifier: Apache-2.0
+ * A semaphore: a licence with three seats. And a mutex that another thread may unlock. */
 #include <zklock/zklock.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +13,9 @@ static int failed(const char *what)
     return 1;
 }
 
-static void told(const struct zkl_hold_event *event, void *arg) /* on a thread of the library's */
+static void told(const struct zkl_hold_event *e, void *arg) /* on a thread of the library's */
 {
-    fprintf(stderr, "%s: %s: %d\n", (const char *)arg, event->node_path, (int)event->state);
+    fprintf(stderr, "%s: %s: %d\n", (const char *)arg, e->node_path, (int)e->state);
 }
 
 static void show(struct zkl_permit *seat)
@@ -32,15 +31,16 @@ static int take_seats(struct zkl_semaphore *seats)
 {
     struct zkl_permit *mine[4];
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    zkl_semaphore_set_callback(seats, told, (void *)"semaphore");
-    if (zkl_semaphore_acquire(seats, 2, &wait, mine))
+    if (zkl_semaphore_set_callback(seats, told, (void *)"semaphore") ||
+        zkl_semaphore_acquire(seats, 2, &wait, mine))
         return failed("no two seats");
     show(mine[0]);
     wait.flags = ZKL_WAIT_TRY;
     int rc = zkl_semaphore_acquire(seats, 2, &wait, mine + 2);
     printf("two more of %d: %s\n", zkl_semaphore_permits(seats), zkl_strerror(rc));
     if (zkl_semaphore_set_permits(seats, SEATS + 1, NULL) || /* one was bought */
-        zkl_semaphore_acquire(seats, 2, &wait, mine + 2) || zkl_permit_renew(mine[0], 60000))
+        zkl_semaphore_acquire(seats, 2, &wait, mine + 2) || zkl_permit_renew(mine[0], 60000) ||
+        zkl_permit_check(mine[0], 0)) /* as zkl_permit_still_held, with the reason */
         return failed("no fourth seat, or no lease");
     for (int i = rc = 0; i < 4; i++)
         rc = zkl_permit_release(mine[i]) || rc;

@@ -459,19 +459,23 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * Nothing changed: ENOTOWNER, EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
-/* The calls below speak of the calling thread's own hold, send nothing and never wait. */
+/* The calls below speak of the calling thread's own hold, send nothing and never wait. Each that answers
+ * with yes or no, a count, a time or a token answers 0, never less, where it is called wrongly: with NULL, with a
+ * number out of range, in a child that was forked. zkl_error_detail then says why, and is empty after any
+ * other answer. */
 
-/* 1 if held with at least need_ms (>= 0) of the window left, else 0; or EINVAL, EBADTIMEOUT,
- * EFORK. */
+/* 1 if held with at least need_ms (>= 0) of the window left, else 0. */
 ZKL_API int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms);
-/* How often unlock is due, lost holds included; 0 if not held; or EINVAL, EFORK. */
+/* The same, with a reason: 0 if so; ZKL_ENOTOWNER: not held; ZKL_ELOST: the hold is lost; ZKL_EUNPROVED: less
+ * than need_ms is proved, which may come back; EINVAL, EBADTIMEOUT, EFORK. */
+ZKL_API int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms);
+/* How often unlock is due, lost holds included; 0 if not held. */
 ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
 /* The fencing token, > 0; 0 if not held, or lost. */
 ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
 /* Milliseconds for which the hold is proved: no other client can be granted the lock before they
  * are over, by this machine's CLOCK_BOOTTIME, which goes on while the process or the machine
- * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). Negative:
- * EINVAL, EFORK. */
+ * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
 /* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
  * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
@@ -528,8 +532,7 @@ ZKL_API int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms);
 
 /* 1 if somebody has asked the calling thread's hold to let go (zkl_revoke in inspect.h, zklock
  * revoke, Curator's Revoker) and this lock has a callback or the option revocable; 0 if not, or not
- * held; EINVAL, EFORK. Nothing is taken away: to unlock is up to the caller, the asker may force
- * it later. */
+ * held. Nothing is taken away: to unlock is up to the caller, the asker may force it later. */
 ZKL_API int zkl_mutex_revoke_requested(struct zkl_mutex *mutex);
 
 /* --- read-write lock ---------------------------------------------------- */
@@ -591,7 +594,7 @@ ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
  * EOVERFLOW and ELOST. */
 ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
                                   const struct zkl_wait *wait, struct zkl_permit **permits);
-/* The number of permits as this handle knows it; 0: not yet. EINVAL, EFORK. */
+/* The number of permits as this handle knows it; 0: not yet, or a wrong call. */
 ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
 /* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
  * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, EINVAL,
@@ -607,6 +610,7 @@ ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold
 ZKL_API int zkl_permit_release(struct zkl_permit *permit);
 /* As the zkl_mutex calls of these names, for one permit. */
 ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);
+ZKL_API int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms);
 ZKL_API uint64_t zkl_permit_token(struct zkl_permit *permit);
 ZKL_API int64_t zkl_permit_window_ms(struct zkl_permit *permit);
 ZKL_API int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size);
@@ -695,6 +699,8 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
 /* 1 if all members are held with at least need_ms of the window left. */
 ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
+/* As zkl_mutex_check, for all members; ELOST: one is lost. */
+ZKL_API int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms);
 /* The shortest of the members' windows. */
 ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
 /* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is

@@ -96,6 +96,11 @@ int zkl_fail(int code, const char *what, ...)
     return code;
 }
 
+void zkl_fail_none(void)
+{
+    detail[0] = '\0';
+}
+
 void zkl_fail_again(const char *text)
 {
     snprintf(detail, sizeof detail, "%s", text);

@@ -34,12 +34,11 @@ static int put_path(const struct zkl_hold *hold, const char *chroot, char *path,
 static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *chroot, char *path,
                       size_t size, const char *call)
 {
-    int held = zkl_hold_still_held(hold, need_ms, call);
-    if (held < 0)
-        return held;
+    if (zkl_check_ms(need_ms, call) != 0)
+        return ZKL_EBADTIMEOUT;
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
-    if (!held)
+    if (!zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, call))
         return zkl_fail(ZKL_ELOST, "%s: %s: lost, or not proved for that long", call,
                         hold->lock_path->path);
     return put_path(hold, chroot, path, size, call);

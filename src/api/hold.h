@@ -123,7 +123,10 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
                    const struct zkl_lock_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
 /* What the calls for mutexes and for permits say alike; hold may be NULL, for a wrong request. */
-int zkl_hold_still_held(const struct zkl_hold *hold, int64_t need_ms, const char *call);
+/* Of a hold, or of several as one by the shortest window; NULL: there is none. All are said for call. */
+bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
+int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
+                   const char *call);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
 /* This thread's hold can be entered once more; or ELOST, EOVERFLOW. */

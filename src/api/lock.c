@@ -228,11 +228,27 @@ int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
 
 /* --- questions about a hold ------------------------------------------------ */
 
-int zkl_hold_still_held(const struct zkl_hold *hold, int64_t need_ms, const char *call)
+bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call)
+{
+    if (zkl_check_ms(need_ms, call) != 0)
+        return false;
+    zkl_fail_none();
+    return window_ms >= (need_ms > 0 ? need_ms : 1);
+}
+
+int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
+                   const char *call)
 {
     if (zkl_check_ms(need_ms, call) != 0)
         return ZKL_EBADTIMEOUT;
-    return hold && zkl_hold_window_ms(hold) >= (need_ms > 0 ? need_ms : 1);
+    if (!held)
+        return zkl_fail(ZKL_ENOTOWNER, "%s: %s", call, path);
+    if (lost)
+        return zkl_fail(ZKL_ELOST, "%s: %s", call, path);
+    if (window_ms < (need_ms > 0 ? need_ms : 1))
+        return zkl_fail(ZKL_EUNPROVED, "%s: %s: %lld ms are proved, %lld are needed", call, path,
+                        (long long)window_ms, (long long)(need_ms > 0 ? need_ms : 1));
+    return 0;
 }
 
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call)

@@ -397,12 +397,9 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
     return rc;
 }
 
-int64_t zkl_multi_window_ms(struct zkl_multi *multi)
+/* held NULL: 0. */
+static int64_t shortest_window(const struct zkl_multi *multi, struct zkl_multi_hold *held)
 {
-    struct zkl_multi_hold *held;
-    int rc = check_held(multi, "zkl_multi_window_ms", &held);
-    if (rc != 0)
-        return rc;
     int64_t shortest = held ? INT64_MAX : 0;
     for (size_t i = 0; held && i < multi->count; i++) {
         int64_t window = window_of(multi, i, held);
@@ -411,21 +408,51 @@ int64_t zkl_multi_window_ms(struct zkl_multi *multi)
     return shortest;
 }
 
+int64_t zkl_multi_window_ms(struct zkl_multi *multi)
+{
+    struct zkl_multi_hold *held;
+    if (check_held(multi, "zkl_multi_window_ms", &held) != 0)
+        return 0;
+    zkl_fail_none();
+    return shortest_window(multi, held);
+}
+
 int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms)
 {
     struct zkl_multi_hold *held;
-    int rc = check_held(multi, "zkl_multi_still_held", &held);
+    if (check_held(multi, "zkl_multi_still_held", &held) != 0)
+        return 0;
+    return zkl_hold_still_held(shortest_window(multi, held), need_ms, "zkl_multi_still_held");
+}
+
+/* That of some member is, so the whole is. */
+static bool any_lost(const struct zkl_multi *multi, struct zkl_multi_hold *held)
+{
+    bool lost = false;
+    for (size_t i = 0; held && i < multi->count; i++)
+        lost = lost || token_of(multi, multi->order[i], held) == 0;
+    return lost;
+}
+
+int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
+{
+    struct zkl_multi_hold *held;
+    int rc = check_held(multi, "zkl_multi_check", &held);
     if (rc != 0)
         return rc;
-    if (zkl_check_ms(need_ms, "zkl_multi_still_held") != 0)
-        return ZKL_EBADTIMEOUT;
-    return zkl_multi_window_ms(multi) >= (need_ms > 0 ? need_ms : 1);
+    return zkl_hold_check(held, any_lost(multi, held), shortest_window(multi, held), need_ms,
+                          zkl_member_path(zkl_multi_member_at(multi, 0)), "zkl_multi_check");
 }
 
 uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index)
 {
     struct zkl_multi_hold *held;
-    if (check_held(multi, "zkl_multi_token", &held) != 0 || !held || index >= multi->count)
+    if (check_held(multi, "zkl_multi_token", &held) != 0)
+        return 0;
+    zkl_fail_none();
+    if (index >= multi->count)
+        zkl_fail(ZKL_EINVAL, "zkl_multi_token: there is no member %zu", index);
+    if (!held || index >= multi->count)
         return 0;
     return token_of(multi, index, held);
 }

@@ -312,10 +312,21 @@ int zkl_mutex_unlock(struct zkl_mutex *mutex)
 int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 {
     struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_still_held", &hold);
+    if (find_own(mutex, "zkl_mutex_still_held", &hold) != 0)
+        return 0;
+    int64_t window_ms = hold ? zkl_hold_window_ms(hold) : 0;
+    put_own(mutex, hold);
+    return zkl_hold_still_held(window_ms, need_ms, "zkl_mutex_still_held");
+}
+
+int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms)
+{
+    struct zkl_hold *hold;
+    int rc = find_own(mutex, "zkl_mutex_check", &hold);
     if (rc != 0)
         return rc;
-    rc = zkl_hold_still_held(hold, need_ms, "zkl_mutex_still_held");
+    rc = zkl_hold_check(hold, hold && zkl_hold_is_lost(hold), hold ? zkl_hold_window_ms(hold) : 0,
+                        need_ms, mutex->lock_path->path, "zkl_mutex_check");
     put_own(mutex, hold);
     return rc;
 }
@@ -323,9 +334,9 @@ int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms)
 int zkl_mutex_hold_count(struct zkl_mutex *mutex)
 {
     struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_hold_count", &hold);
-    if (rc != 0)
-        return rc;
+    if (find_own(mutex, "zkl_mutex_hold_count", &hold) != 0)
+        return 0;
+    zkl_fail_none();
     int count = hold ? hold->count : 0;
     put_own(mutex, hold);
     return count;
@@ -334,7 +345,10 @@ int zkl_mutex_hold_count(struct zkl_mutex *mutex)
 uint64_t zkl_mutex_token(struct zkl_mutex *mutex)
 {
     struct zkl_hold *hold;
-    if (find_own(mutex, "zkl_mutex_token", &hold) != 0 || !hold)
+    if (find_own(mutex, "zkl_mutex_token", &hold) != 0)
+        return 0;
+    zkl_fail_none();
+    if (!hold)
         return 0;
     uint64_t token = zkl_hold_is_lost(hold) ? 0 : hold->token;
     put_own(mutex, hold);
@@ -344,9 +358,9 @@ uint64_t zkl_mutex_token(struct zkl_mutex *mutex)
 int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex)
 {
     struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_window_ms", &hold);
-    if (rc != 0)
-        return rc;
+    if (find_own(mutex, "zkl_mutex_window_ms", &hold) != 0)
+        return 0;
+    zkl_fail_none();
     int64_t window = hold ? zkl_hold_window_ms(hold) : 0;
     put_own(mutex, hold);
     return window;
@@ -381,10 +395,10 @@ int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms)
 int zkl_mutex_revoke_requested(struct zkl_mutex *mutex)
 {
     struct zkl_hold *hold;
-    int rc = find_own(mutex, "zkl_mutex_revoke_requested", &hold);
-    if (rc != 0)
-        return rc;
-    rc = hold && atomic_load_explicit(&hold->revoked, memory_order_acquire);
+    if (find_own(mutex, "zkl_mutex_revoke_requested", &hold) != 0)
+        return 0;
+    zkl_fail_none();
+    bool requested = hold && atomic_load_explicit(&hold->revoked, memory_order_acquire);
     put_own(mutex, hold);
-    return rc;
+    return requested;
 }

@@ -135,11 +135,11 @@ int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, 
 int zkl_semaphore_permits(struct zkl_semaphore *semaphore)
 {
     if (!semaphore)
-        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_permits: semaphore is NULL");
+        zkl_fail(ZKL_EINVAL, "zkl_semaphore_permits: semaphore is NULL");
+    if (!semaphore || zkl_client_check(semaphore->base.client, false, "zkl_semaphore_permits") != 0)
+        return 0;
     struct zkl_client *client = semaphore->base.client;
-    int rc = zkl_client_check(client, false, "zkl_semaphore_permits");
-    if (rc != 0)
-        return rc;
+    zkl_fail_none();
     int shield = zkl_shield();
     zkl_driver_lock(client->driver);
     int permits = semaphore->view.agreed ? semaphore->view.permits : 0;
@@ -355,8 +355,19 @@ int zkl_permit_release(struct zkl_permit *permit)
 int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms)
 {
     struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_still_held", &hold);
-    return rc == 0 ? zkl_hold_still_held(hold, need_ms, "zkl_permit_still_held") : rc;
+    if (find(permit, "zkl_permit_still_held", &hold) != 0)
+        return 0;
+    return zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, "zkl_permit_still_held");
+}
+
+int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms)
+{
+    struct zkl_hold *hold;
+    int rc = find(permit, "zkl_permit_check", &hold);
+    if (rc != 0)
+        return rc;
+    return zkl_hold_check(true, zkl_hold_is_lost(hold), zkl_hold_window_ms(hold), need_ms,
+                          hold->lock_path->path, "zkl_permit_check");
 }
 
 uint64_t zkl_permit_token(struct zkl_permit *permit)
@@ -364,14 +375,17 @@ uint64_t zkl_permit_token(struct zkl_permit *permit)
     struct zkl_hold *hold;
     if (find(permit, "zkl_permit_token", &hold) != 0)
         return 0;
+    zkl_fail_none();
     return zkl_hold_is_lost(hold) ? 0 : hold->token;
 }
 
 int64_t zkl_permit_window_ms(struct zkl_permit *permit)
 {
     struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_window_ms", &hold);
-    return rc == 0 ? zkl_hold_window_ms(hold) : rc;
+    if (find(permit, "zkl_permit_window_ms", &hold) != 0)
+        return 0;
+    zkl_fail_none();
+    return zkl_hold_window_ms(hold);
 }
 
 int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)
@@ -391,6 +405,8 @@ int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms)
 int zkl_permit_revoke_requested(struct zkl_permit *permit)
 {
     struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_revoke_requested", &hold);
-    return rc == 0 ? atomic_load_explicit(&hold->revoked, memory_order_acquire) : rc;
+    if (find(permit, "zkl_permit_revoke_requested", &hold) != 0)
+        return 0;
+    zkl_fail_none();
+    return atomic_load_explicit(&hold->revoked, memory_order_acquire);
 }

@@ -79,14 +79,15 @@ static void call_on_mutex(struct every *e, enum every_where where)
     FREE(zkl_mutex_free(one), 0);
     LOCAL(zkl_mutex_free(e->mutex), ZKL_EBUSY);
     /* These speak of the calling thread's hold, and it has none. */
-    LOCAL(zkl_mutex_still_held(e->mutex, 0), 0);
-    LOCAL(zkl_mutex_hold_count(e->mutex), 0);
+    SAYS(zkl_mutex_still_held(e->mutex, 0), 0, 0);
+    LOCAL(zkl_mutex_check(e->mutex, 0), ZKL_ENOTOWNER);
+    SAYS(zkl_mutex_hold_count(e->mutex), 0, 0);
     FREE(zkl_mutex_token(e->mutex), 0);
-    LOCAL(zkl_mutex_window_ms(e->mutex), 0);
+    SAYS(zkl_mutex_window_ms(e->mutex), 0, 0);
     LOCAL(zkl_mutex_node_path(e->mutex, node, sizeof node), ZKL_ENOTOWNER);
     LOCAL(zkl_mutex_set_callback(e->mutex, NULL, NULL), 0);
     LOCAL(zkl_mutex_renew(e->mutex, 60000), ZKL_ENOTOWNER);
-    LOCAL(zkl_mutex_revoke_requested(e->mutex), 0);
+    SAYS(zkl_mutex_revoke_requested(e->mutex), 0, 0);
 }
 
 static void call_on_rwlock(struct every *e, enum every_where where)
@@ -111,16 +112,17 @@ static void call_on_semaphore(struct every *e, enum every_where where)
     FREE(zkl_semaphore_free(another), 0);
     LOCAL(zkl_semaphore_free(e->semaphore), ZKL_EBUSY);
     REFUSED(zkl_semaphore_acquire(e->semaphore, 1, NULL, &permit));
-    LOCAL(zkl_semaphore_permits(e->semaphore), 2);
+    SAYS(zkl_semaphore_permits(e->semaphore), 2, 0);
     REFUSED(zkl_semaphore_set_permits(e->semaphore, 3, NULL));
     LOCAL(zkl_semaphore_set_callback(e->semaphore, NULL, NULL), 0);
     REFUSED(zkl_permit_release(e->permit));
-    LOCAL(zkl_permit_still_held(e->permit, 0), 1);
+    SAYS(zkl_permit_still_held(e->permit, 0), 1, 0);
+    LOCAL(zkl_permit_check(e->permit, 0), 0);
     SAYS(zkl_permit_token(e->permit) > 0, 1, 0);
-    LOCAL(sign(zkl_permit_window_ms(e->permit)), 1);
+    SAYS(sign(zkl_permit_window_ms(e->permit)), 1, 0);
     LOCAL(sign(zkl_permit_node_path(e->permit, node, sizeof node)), 1);
     LOCAL(zkl_permit_renew(e->permit, 600000), 0);
-    LOCAL(zkl_permit_revoke_requested(e->permit), 0);
+    SAYS(zkl_permit_revoke_requested(e->permit), 0, 0);
 }
 
 static void call_on_multi(struct every *e, enum every_where where)
@@ -138,8 +140,9 @@ static void call_on_multi(struct every *e, enum every_where where)
     REFUSED(zkl_multi_lock_for(e->multi, 5000));
     REFUSED(zkl_multi_lock_until(e->multi, ZKL_NO_DEADLINE, NULL));
     REFUSED(zkl_multi_unlock(e->multi, NULL));
-    LOCAL(zkl_multi_still_held(e->multi, 0), 0);
-    LOCAL(zkl_multi_window_ms(e->multi), 0);
+    SAYS(zkl_multi_still_held(e->multi, 0), 0, 0);
+    LOCAL(zkl_multi_check(e->multi, 0), ZKL_ENOTOWNER);
+    SAYS(zkl_multi_window_ms(e->multi), 0, 0);
     FREE(zkl_multi_token(e->multi, 0), 0);
     LOCAL(zkl_multi_node_path(e->multi, 0, node, sizeof node), ZKL_ENOTOWNER);
 }

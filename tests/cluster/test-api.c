@@ -29,6 +29,16 @@ static void check_said(const char *name, int64_t said, int64_t expected)
 #define try(function, arguments, expected)                                                         \
     check_said(#function, (int64_t)function arguments, expected)
 
+/* What is used as a condition, a count, a time or a token: 0, and a reason. */
+static void check_none(const char *name, int64_t said)
+{
+    check_said(name, said, 0);
+    if (!strstr(zkl_error_detail(), "NULL"))
+        fail_msg("%s explains nothing: %s", name, zkl_error_detail());
+}
+
+#define none(function, arguments) check_none(#function, (int64_t)function arguments)
+
 static void try_clients(void)
 {
     zkl_cancel_set(NULL);
@@ -53,14 +63,15 @@ static void try_mutexes(void)
     try(zkl_mutex_lock_for, (NULL, 0), ZKL_EINVAL);
     try(zkl_mutex_lock_until, (NULL, 0, NULL), ZKL_EINVAL);
     try(zkl_mutex_unlock, (NULL), ZKL_EINVAL);
-    try(zkl_mutex_still_held, (NULL, 0), ZKL_EINVAL);
-    try(zkl_mutex_hold_count, (NULL), ZKL_EINVAL);
-    try(zkl_mutex_token, (NULL), 0);
-    try(zkl_mutex_window_ms, (NULL), ZKL_EINVAL);
+    none(zkl_mutex_still_held, (NULL, 0));
+    try(zkl_mutex_check, (NULL, 0), ZKL_EINVAL);
+    none(zkl_mutex_hold_count, (NULL));
+    none(zkl_mutex_token, (NULL));
+    none(zkl_mutex_window_ms, (NULL));
     try(zkl_mutex_node_path, (NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_mutex_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_mutex_renew, (NULL, 1), ZKL_EINVAL);
-    try(zkl_mutex_revoke_requested, (NULL), ZKL_EINVAL);
+    none(zkl_mutex_revoke_requested, (NULL));
     try(zkl_rwlock_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_rwlock_free, (NULL), 0);
     try(zkl_rwlock_read, (NULL), 0);
@@ -73,16 +84,17 @@ static void try_semaphores(void)
     try(zkl_semaphore_new, (NULL, NULL, NULL, 1, NULL), ZKL_EINVAL);
     try(zkl_semaphore_free, (NULL), 0);
     try(zkl_semaphore_acquire, (NULL, 1, NULL, NULL), ZKL_EINVAL);
-    try(zkl_semaphore_permits, (NULL), ZKL_EINVAL);
+    none(zkl_semaphore_permits, (NULL));
     try(zkl_semaphore_set_permits, (NULL, 1, NULL), ZKL_EINVAL);
     try(zkl_semaphore_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_permit_release, (NULL), ZKL_EINVAL);
-    try(zkl_permit_still_held, (NULL, 0), ZKL_EINVAL);
-    try(zkl_permit_token, (NULL), 0);
-    try(zkl_permit_window_ms, (NULL), ZKL_EINVAL);
+    none(zkl_permit_still_held, (NULL, 0));
+    try(zkl_permit_check, (NULL, 0), ZKL_EINVAL);
+    none(zkl_permit_token, (NULL));
+    none(zkl_permit_window_ms, (NULL));
     try(zkl_permit_node_path, (NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_permit_renew, (NULL, 1), ZKL_EINVAL);
-    try(zkl_permit_revoke_requested, (NULL), ZKL_EINVAL);
+    none(zkl_permit_revoke_requested, (NULL));
     try(zkl_multi_new, (NULL, NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_multi_free, (NULL), 0);
     try(zkl_multi_acquire, (NULL, NULL, NULL), ZKL_EINVAL);
@@ -91,9 +103,10 @@ static void try_semaphores(void)
     try(zkl_multi_lock_for, (NULL, 0), ZKL_EINVAL);
     try(zkl_multi_lock_until, (NULL, 0, NULL), ZKL_EINVAL);
     try(zkl_multi_unlock, (NULL, NULL), ZKL_EINVAL);
-    try(zkl_multi_still_held, (NULL, 0), ZKL_EINVAL);
-    try(zkl_multi_window_ms, (NULL), ZKL_EINVAL);
-    try(zkl_multi_token, (NULL, 0), 0);
+    none(zkl_multi_still_held, (NULL, 0));
+    try(zkl_multi_check, (NULL, 0), ZKL_EINVAL);
+    none(zkl_multi_window_ms, (NULL));
+    none(zkl_multi_token, (NULL, 0));
     try(zkl_multi_node_path, (NULL, 0, NULL, 0), ZKL_EINVAL);
 }
 

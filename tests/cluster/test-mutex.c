@@ -337,6 +337,33 @@ static void a_nodes_name_has_a_guid_of_its_own(void **state)
     bench_close(&b);
 }
 
+/* Goal: what is used as a condition is never true by mistake, and zkl_mutex_check says why it is not. */
+static void a_condition_is_true_only_if_held(void **state)
+{
+    struct bench b = bench_open("condition");
+
+    (void)state;
+    check_true(!zkl_mutex_still_held(b.mutex, 0));
+    check_num(strlen(zkl_error_detail()), ==, 0); /* a plain no */
+    check_num(zkl_mutex_check(b.mutex, 0), ==, ZKL_ENOTOWNER);
+    check_true(strstr(zkl_error_detail(), "zkl_mutex_check") != NULL);
+    check_ok(zkl_mutex_lock(b.mutex));
+    check_ok(zkl_mutex_check(b.mutex, 0));
+    check_true(!zkl_mutex_still_held(b.mutex, 10 * SESSION_MS));
+    check_num(strlen(zkl_error_detail()), ==, 0);
+    check_num(zkl_mutex_check(b.mutex, 10 * SESSION_MS), ==, ZKL_EUNPROVED);
+    check_num(zkl_mutex_check(b.mutex, -1), ==, ZKL_EBADTIMEOUT);
+    check_true(!zkl_mutex_still_held(b.mutex, -1));
+    check_true(strlen(zkl_error_detail()) > 0);
+    check_true(!zkl_mutex_revoke_requested(b.mutex));
+    check_ok(zkl_client_close(b.client, WAIT_MS));
+    check_true(!zkl_mutex_still_held(b.mutex, 0));
+    check_num(zkl_mutex_window_ms(b.mutex), ==, 0);
+    check_num(zkl_mutex_check(b.mutex, 0), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(b.mutex), ==, ZKL_ELOST);
+    bench_close(&b);
+}
+
 /* --- owners ---------------------------------------------------------------------------------- */
 
 static int ask_all(void *mutex)
@@ -465,6 +492,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(node_path_is_cut_to_the_buffer),
     cluster_test(a_node_names_its_owner),
     cluster_test(a_nodes_name_has_a_guid_of_its_own),
+    cluster_test(a_condition_is_true_only_if_held),
     cluster_test(another_thread_is_not_the_owner),
     cluster_test(two_handles_in_one_thread_deadlock_at_once),
     cluster_test(calls_in_any_order_touch_only_the_own_hold),
