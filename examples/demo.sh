@@ -11,10 +11,10 @@
 set -eu
 exec </dev/null
 
-zkl_lock_path=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
-build=$zkl_lock_path/build
+zkl_root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+build=$zkl_root/build
 # shellcheck source=examples/setup.sh
-. "$zkl_lock_path/examples/setup.sh"
+. "$zkl_root/examples/setup.sh"
 
 # Beside JSON the standard output has nothing else.
 tell=1
@@ -38,7 +38,7 @@ needs_server() {
 # From here on this shell is replaced, so that a signal meets the program that cleans up.
 if [ $# -eq 0 ]; then
     zkl_say "starting a private ZooKeeper server ..."
-    exec "$private" --quiet -- sh "$zkl_lock_path/examples/acts.sh" "$contention" "$build/demo-lines" \
+    exec "$private" --quiet -- sh "$zkl_root/examples/acts.sh" "$contention" "$build/demo-lines" \
         "$build/demo-timeline.svg"
 elif needs_server "$@"; then
     exec "$private" --quiet -- "$contention" "$@"

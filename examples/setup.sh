@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
-# For examples/demo.sh and tests/run.sh, which read this file in with zkl_lock_path set to the source
+# For examples/demo.sh and tests/run.sh, which read this file in with zkl_root set to the source
 # folder: install what is missing, and build.
 
 zkl_build_packages='gcc libc6-dev meson ninja-build pkg-config libzookeeper-mt-dev libjansson-dev
@@ -70,7 +70,7 @@ zkl_install_packages() {
 # True if the folder was made by meson from this source folder, and can still be used.
 zkl_is_configured() {
     [ -f "$1/build.ninja" ] && [ -f "$1/meson-private/coredata.dat" ] &&
-        grep -qsF "\"source\": \"$zkl_lock_path\"" "$1/meson-info/meson-info.json" &&
+        grep -qsF "\"source\": \"$zkl_root\"" "$1/meson-info/meson-info.json" &&
         ninja -C "$1" build.ninja </dev/null >/dev/null 2>&1
 }
 
@@ -84,7 +84,7 @@ zkl_setup() {
     # Half configured, or of another source folder or another meson. Only what is meson's own goes.
     rm -rf "$zkl_dir/meson-private" "$zkl_dir/meson-info" "$zkl_dir/meson-logs" \
         "$zkl_dir/build.ninja" "$zkl_dir/.ninja_log" "$zkl_dir/.ninja_deps"
-    zkl_quietly meson setup "$zkl_dir" "$zkl_lock_path" "$@"
+    zkl_quietly meson setup "$zkl_dir" "$zkl_root" "$@"
 }
 
 # zkl_build BUILDDIR TARGET...: configure if need be, and build these alone.
