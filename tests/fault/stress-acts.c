@@ -44,6 +44,7 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
     char node[700];
 
     CALL(p, zkl_mutex_still_held(mutex, chance_between(&p->chance, 0, 3000)), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_mutex_check(mutex, chance_between(&p->chance, 0, 3000)), MAY_CHECK);
     CALL(p, zkl_mutex_hold_count(mutex), MAY_COUNT);
     CALL(p, zkl_mutex_window_ms(mutex), MAY_0 | MAY_COUNT);
     CALL(p, zkl_mutex_node_path(mutex, node, sizeof node), MAY_COUNT);
@@ -65,6 +66,7 @@ void ask_permit(struct player *p, struct zkl_permit *permit)
     char node[700];
 
     CALL(p, zkl_permit_still_held(permit, chance_between(&p->chance, 0, 3000)), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_permit_check(permit, chance_between(&p->chance, 0, 3000)), MAY_CHECK);
     CALL(p, zkl_permit_window_ms(permit), MAY_0 | MAY_COUNT);
     CALL(p, zkl_permit_node_path(permit, node, sizeof node), MAY_COUNT);
     CALL(p, zkl_permit_revoke_requested(permit), MAY_0 | MAY_COUNT);
@@ -384,6 +386,7 @@ static void ask_multi(struct player *p, struct zkl_multi *multi)
     char node[700];
 
     CALL(p, zkl_multi_still_held(multi, 1), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_multi_check(multi, 1), MAY_CHECK);
     CALL(p, zkl_multi_window_ms(multi), MAY_0 | MAY_COUNT);
     CALL(p, zkl_multi_node_path(multi, 0, node, sizeof node), MAY_COUNT | MAY(ZKL_ENOTOWNER));
     CALL(p, zkl_guard_multi_paths(multi, 1, NULL, guards, 8), MAY_COUNT | MAY(ZKL_ELOST));

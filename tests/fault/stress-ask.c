@@ -162,14 +162,15 @@ static void child_mutex(struct player *p, struct station *s, struct zkl_mutex *m
     REFUSED(zkl_mutex_lock_until(m, ZKL_NO_DEADLINE, NULL));
     REFUSED(zkl_mutex_unlock(m));
     REFUSED(zkl_mutex_free(m));
-    REFUSED(zkl_mutex_still_held(m, 0));
-    REFUSED(zkl_mutex_hold_count(m));
+    CALL(p, zkl_mutex_still_held(m, 0), MAY_0);
+    REFUSED(zkl_mutex_check(m, 0));
+    CALL(p, zkl_mutex_hold_count(m), MAY_0);
     CALL(p, zkl_mutex_token(m), MAY_0);
-    REFUSED(zkl_mutex_window_ms(m));
+    CALL(p, zkl_mutex_window_ms(m), MAY_0);
     REFUSED(zkl_mutex_node_path(m, node, sizeof node));
     REFUSED(zkl_mutex_set_callback(m, NULL, NULL));
     REFUSED(zkl_mutex_renew(m, 1000));
-    REFUSED(zkl_mutex_revoke_requested(m));
+    CALL(p, zkl_mutex_revoke_requested(m), MAY_0);
     REFUSED(zkl_mutex_metrics(m, &figures));
     REFUSED(zkl_guard_mutex_path(m, 0, NULL, &guard));
 }
@@ -189,7 +190,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     REFUSED(zkl_semaphore_new(&semaphore, s->client, place_path[AT_FOUR], 2, NULL));
     REFUSED(zkl_semaphore_free(s->four));
     REFUSED(zkl_semaphore_acquire(s->four, 1, NULL, &got));
-    REFUSED(zkl_semaphore_permits(s->four));
+    CALL(p, zkl_semaphore_permits(s->four), MAY_0);
     REFUSED(zkl_semaphore_set_permits(s->many, 2, NULL));
     REFUSED(zkl_semaphore_set_callback(s->four, NULL, NULL));
     REFUSED(zkl_semaphore_metrics(s->four, &figures));
@@ -200,18 +201,20 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     REFUSED(zkl_multi_trylock(s->multi[0]));
     REFUSED(zkl_multi_lock_for(s->multi[0], 1000));
     REFUSED(zkl_multi_unlock(s->multi[0], NULL));
-    REFUSED(zkl_multi_still_held(s->multi[0], 0));
-    REFUSED(zkl_multi_window_ms(s->multi[0]));
+    CALL(p, zkl_multi_still_held(s->multi[0], 0), MAY_0);
+    REFUSED(zkl_multi_check(s->multi[0], 0));
+    CALL(p, zkl_multi_window_ms(s->multi[0]), MAY_0);
     CALL(p, zkl_multi_token(s->multi[0], 0), MAY_0);
     if (permit == NULL)
         return;
     REFUSED(zkl_permit_release(permit));
     REFUSED(zkl_permit_release_async(permit, ignore, NULL));
-    REFUSED(zkl_permit_still_held(permit, 0));
+    CALL(p, zkl_permit_still_held(permit, 0), MAY_0);
+    REFUSED(zkl_permit_check(permit, 0));
     CALL(p, zkl_permit_token(permit), MAY_0);
-    REFUSED(zkl_permit_window_ms(permit));
+    CALL(p, zkl_permit_window_ms(permit), MAY_0);
     REFUSED(zkl_permit_renew(permit, 1000));
-    REFUSED(zkl_permit_revoke_requested(permit));
+    CALL(p, zkl_permit_revoke_requested(permit), MAY_0);
 }
 
 static void child_client(struct player *p, struct station *s, struct zkl_owner *owner)

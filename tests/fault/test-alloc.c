@@ -43,6 +43,7 @@ static void ask_mutex(struct zkl_mutex *mutex)
     check_ok(zkl_mutex_acquire(mutex, NULL, &grant)); /* again */
     check_ok(zkl_mutex_unlock(mutex));
     check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
+    check_ok(zkl_mutex_check(mutex, 1));
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_num(zkl_mutex_token(mutex), >, 0);
     check_num(zkl_mutex_window_ms(mutex), >, 0);
@@ -57,6 +58,7 @@ static void ask_permit(struct zkl_permit *permit)
     char node[300];
 
     check_num(zkl_permit_still_held(permit, 1), ==, 1);
+    check_ok(zkl_permit_check(permit, 1));
     check_num(zkl_permit_token(permit), >, 0);
     check_num(zkl_permit_window_ms(permit), >, 0);
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
@@ -98,6 +100,7 @@ static void ask_all(struct stage *s, const struct held *h)
     check_ok(zkl_semaphore_set_callback(h->semaphore, NULL, NULL));
     ask_permit(h->permit);
     check_num(zkl_multi_still_held(h->multi, 1), ==, 1);
+    check_ok(zkl_multi_check(h->multi, 1));
     check_num(zkl_multi_window_ms(h->multi), >, 0);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
     check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
