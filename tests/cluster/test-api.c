@@ -7,7 +7,7 @@
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
-#include "says.h"
+#include "check_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

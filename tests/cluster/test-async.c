@@ -4,7 +4,7 @@
 #include "every.h"
 #include "notes.h"
 #include "proxy.h"
-#include "says.h"
+#include "check_error.h"
 
 #include <poll.h>
 #include <signal.h>

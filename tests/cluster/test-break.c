@@ -6,7 +6,7 @@
 
 #include "nodes.h"
 #include "notes.h"
-#include "says.h"
+#include "check_error.h"
 
 struct breaking {
     struct zkl_client *client;

@@ -3,7 +3,7 @@
  * with its source is said by the source's name, and its text is nowhere. */
 #include "cluster.h"
 #include "nodes.h"
-#include "says.h"
+#include "check_error.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Guards: the server itself refuses the transaction of who does not hold any more. */
 #include "done.h"
 #include "notes.h"
-#include "says.h"
+#include "check_error.h"
 
 #include <zklock/guard.h>
 

@@ -2,7 +2,7 @@
 /* Bad input: a code of its own for each kind, and a sentence that says what to do. */
 #include "cluster.h"
 
-#include "says.h"
+#include "check_error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "cluster.h"
 
 #include "nodes.h"
-#include "says.h"
+#include "check_error.h"
 #include "seen.h"
 
 struct inspect {

@@ -5,7 +5,7 @@
 #include <zklock/inspect.h>
 
 #include "nodes.h"
-#include "says.h"
+#include "check_error.h"
 #include "seen.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "nodes.h"
 #include "proxy.h"
-#include "says.h"
+#include "check_error.h"
 
 #define KEPT_MAX 4000
 #define USER "alice"

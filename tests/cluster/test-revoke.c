@@ -7,7 +7,7 @@
 
 #include "nodes.h"
 #include "notes.h"
-#include "says.h"
+#include "check_error.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "nodes.h"
 #include "notes.h"
-#include "says.h"
+#include "check_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

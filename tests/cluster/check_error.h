@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A wrong call has its code, and zkl_error_detail() says what to do. */
-#ifndef ZKTEST_SAYS_H
-#define ZKTEST_SAYS_H
+#ifndef ZKTEST_CHECK_ERROR_H
+#define ZKTEST_CHECK_ERROR_H
 
 #include <string.h>
 
