@@ -80,10 +80,12 @@ void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_req
 bool zkl_hold_pass(struct zkl_hold *hold)
 {
     struct zkl_mutex *mutex = hold->mutex;
-    /* What tells another callback than the next owner's would goes. */
-    if (!mutex->has_local_queue || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
+    /* What its call never returned goes: that call may need the hold again, so it can't be another owner's. */
+    if (!mutex->has_local_queue || !hold->returned)
         return false;
-    bool returned = hold->returned;
+    /* What tells another callback than the next owner's would goes. */
+    if (hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
+        return false;
     hold->returned = false;           /* to whoever gets it next */
     atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
     bool passed = zkl_local_queue_pass(&hold->client->driver->core, zkl_clock_now(),
@@ -91,7 +93,7 @@ bool zkl_hold_pass(struct zkl_hold *hold)
     if (passed) {
         zkl_count_passed(hold);
     } else {
-        hold->returned = returned;
+        hold->returned = true;
         atomic_fetch_sub(&hold->refs, 1); /* the caller has one */
     }
     return passed;

@@ -459,6 +459,7 @@ static int back_out(struct zkl_acquisition *a)
     int rc = denied ? fail_unchecked(a) : 0;
     zkl_hold_begin_release(a->hold);
     zkl_hold_put_given(a->hold);
+    a->stage = ZKL_ACQ_ENDS;
     if (atomic_load(&a->hold->client->closed))
         return ZKL_ECLOSED;
     if (lapsed && (a->wait.flags & ZKL_WAIT_TRY))
@@ -467,7 +468,6 @@ static int back_out(struct zkl_acquisition *a)
         return rc;
     if (!lost && !lapsed)
         return given_up(a->hold);
-    a->stage = ZKL_ACQ_ENDS;
     return ZKL_GOES_ON;
 }
 
@@ -608,14 +608,15 @@ void zkl_acquisition_cancel(struct zkl_acquisition *a)
 
 void zkl_acquisition_back_out(struct zkl_acquisition *a)
 {
+    if (a->stage == ZKL_ACQ_BEGINS || a->stage == ZKL_ACQ_ENDS)
+        return; /* it has nothing, or nothing any more: what it had may be in the core still */
     if (a->hold->phase == ZKL_PHASE_GRANTED) {
         zkl_hold_begin_release(a->hold);
         zkl_hold_put_given(a->hold);
     } else {
         stop(a->hold, zkl_clock_now(), ZKL_ECANCELED);
     }
-    if (a->stage != ZKL_ACQ_BEGINS)
-        a->stage = ZKL_ACQ_ENDS;
+    a->stage = ZKL_ACQ_ENDS;
 }
 
 bool zkl_acquisition_is_lost(const struct zkl_acquisition *a)

@@ -73,6 +73,17 @@ static int do_multi_trylock(void *multi)
     return zkl_multi_trylock(multi);
 }
 
+struct with_wait {
+    struct zkl_multi *multi;
+    struct zkl_wait *wait;
+};
+
+static int acquire_with(void *arg)
+{
+    const struct with_wait *call = arg;
+    return zkl_multi_acquire(call->multi, call->wait, NULL);
+}
+
 static void ignore(const struct zkl_hold_event *event, void *arg)
 {
     (void)event;
@@ -647,6 +658,174 @@ static void a_part_lost_on_the_way_is_acquired_again(void **state)
     cluster_free(other, rival);
 }
 
+/* --- parts that are given up on the way ----------------------------------------------------------- */
+
+/* A mutex that is handed on in its process, between two that belong to no thread; behind them another client has
+ * the last one. An actor waits for all with that cancel object. */
+struct parts {
+    struct zkl_client *client, *other;
+    struct zkl_mutex *first, *handed, *third, *last, *rival, *first_rival;
+    struct zkl_multi *multi;
+    struct zkl_wait wait;
+    char first_leases[120], handed_path[96], third_leases[120], last_path[96];
+    struct notes notes; /* of the first, so that a deletion is heard of at once */
+    struct actor *actor, *neighbour;
+};
+
+static void parts_open(struct parts *p, const char *name)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    const char *base = paths_of(name);
+    options.local_handoffs_max = 3;
+    *p = (struct parts){.client = cluster_client(), .other = cluster_client()};
+    p->actor = actor_new();
+    p->neighbour = actor_new();
+    p->notes = (struct notes)NOTES_INIT;
+    p->wait = ZKL_WAIT_INIT;
+    check_ok(zkl_cancel_new(&p->wait.cancel));
+    snprintf(p->first_leases, sizeof p->first_leases, "%s/leases", member_path(base, 0));
+    snprintf(p->handed_path, sizeof p->handed_path, "%s", member_path(base, 1));
+    snprintf(p->third_leases, sizeof p->third_leases, "%s/leases", member_path(base, 2));
+    snprintf(p->last_path, sizeof p->last_path, "%s", member_path(base, 3));
+    check_ok(zkl_semaphore_mutex_new(&p->first, p->client, member_path(base, 0), NULL));
+    check_ok(zkl_semaphore_mutex_new(&p->first_rival, p->other, member_path(base, 0), NULL));
+    check_ok(zkl_mutex_set_callback(p->first, take_note, &p->notes));
+    check_ok(zkl_mutex_new(&p->handed, p->client, p->handed_path, &options));
+    check_ok(zkl_semaphore_mutex_new(&p->third, p->client, member_path(base, 2), NULL));
+    p->last = cluster_mutex(p->client, p->last_path);
+    p->rival = cluster_mutex(p->other, p->last_path);
+    const struct zkl_member members[] = {zkl_member_mutex(p->first), zkl_member_mutex(p->handed),
+                                         zkl_member_mutex(p->third), zkl_member_mutex(p->last)};
+    check_ok(zkl_multi_new(&p->multi, p->client, members, 4));
+    check_ok(zkl_mutex_lock(p->rival));
+}
+
+static int parts_acquire(void *arg)
+{
+    struct parts *p = arg;
+    return zkl_multi_acquire(p->multi, &p->wait, NULL);
+}
+
+static void parts_lose_first(const struct parts *p)
+{
+    char node[700];
+    cluster_child(p->first_leases, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+}
+
+static void parts_close(struct parts *p)
+{
+    actor_end(p->actor);
+    actor_end(p->neighbour);
+    check_ok(zkl_mutex_unlock(p->rival));
+    check_wait(cluster_children(p->first_leases) == 0, WAIT_MS);
+    check_wait(cluster_children(p->handed_path) == 0, WAIT_MS);
+    check_wait(cluster_children(p->third_leases) == 0, WAIT_MS);
+    check_wait(cluster_children(p->last_path) == 0, WAIT_MS);
+    check_ok(zkl_multi_free(p->multi));
+    cluster_free(p->client, p->first, p->handed, p->third, p->last);
+    cluster_free(p->other, p->rival, p->first_rival);
+    zkl_cancel_free(p->wait.cancel);
+}
+
+/* Goal: what a call gives up on its way is not its own any more: who has it then keeps it, however that call
+ * ends. Method: the first part is lost while another thread of the process waits for the second. */
+static void a_part_given_up_is_somebody_elses(void **state)
+{
+    struct parts p;
+    (void)state;
+    parts_open(&p, "elses");
+    actor_begin(p.actor, parts_acquire, &p);
+    check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
+    actor_begin(p.neighbour, do_lock, p.handed);
+    net_nap_ms(50); /* for it to wait in its process, where nobody sees it */
+    parts_lose_first(&p);
+    check_ok(actor_result(p.neighbour));
+    check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
+    zkl_cancel_set(p.wait.cancel);
+    check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
+    check_wait(cluster_children(p.first_leases) == 0, WAIT_MS); /* it goes behind all the others */
+    check_num(cluster_children(p.handed_path), ==, 1);
+    check_ok(actor_do(p.neighbour, do_unlock, p.handed));
+    parts_close(&p);
+}
+
+/* Goal: likewise of what was handed on to the call; and what was given up is given up once. Method: another
+ * client has the first part next, so that the call ends while it has nothing. */
+static void a_part_is_given_up_once(void **state)
+{
+    struct parts p;
+    (void)state;
+    parts_open(&p, "once");
+    check_ok(actor_do(p.neighbour, do_lock, p.handed));
+    actor_begin(p.actor, parts_acquire, &p);
+    check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
+    net_nap_ms(50); /* for it to wait in its process */
+    check_ok(actor_do(p.neighbour, do_unlock, p.handed));
+    check_wait(cluster_children(p.last_path) == 2, WAIT_MS);
+    actor_begin(p.neighbour, do_lock, p.first_rival);
+    net_nap_ms(50);
+    parts_lose_first(&p);
+    check_ok(actor_result(p.neighbour));
+    check_wait(cluster_children(p.handed_path) == 0, WAIT_MS);
+    zkl_cancel_set(p.wait.cancel);
+    check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
+    check_ok(actor_do(p.neighbour, do_unlock, p.first_rival));
+    parts_close(&p);
+}
+
+/* Goal: so are members that were made as one, of which one was lost. Method: the call is canceled while the answer to
+ * the delete of the other one is held up; a sanitizer sees what else would stay. */
+static void members_are_given_up_once(void **state)
+{
+    const char *base = paths_of("group");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct notes notes = NOTES_INIT;
+    struct actor *actor = actor_new();
+    struct zkl_mutex *third, *rival;
+    struct zkl_multi *multi;
+    struct proxy *proxy;
+    char node[700];
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    options.servers = cluster_servers(proxy_address(proxy));
+    struct zkl_client *client = cluster_client_with(&options), *other = cluster_client();
+    struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
+    struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
+    check_ok(zkl_semaphore_mutex_new(&third, client, member_path(base, 2), NULL));
+    check_ok(zkl_semaphore_mutex_new(&rival, other, member_path(base, 2), NULL));
+    check_ok(zkl_mutex_set_callback(second, take_note, &notes));
+    check_ok(zkl_cancel_new(&wait.cancel));
+    const struct zkl_member members[] = {zkl_member_mutex(first), zkl_member_mutex(second),
+                                         zkl_member_mutex(third)};
+    check_ok(zkl_multi_new(&multi, client, members, 3));
+    check_ok(zkl_mutex_lock(rival));
+    struct with_wait call = {multi, &wait};
+    actor_begin(actor, acquire_with, &call);
+    snprintf(node, sizeof node, "%s/leases", member_path(base, 2));
+    check_wait(cluster_children(node) == 2, WAIT_MS);
+    check_ok(proxy_hold_reply(proxy, PROXY_DELETE, 1));
+    cluster_child(member_path(base, 1), 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    zkl_cancel_set(wait.cancel);
+    check_num(actor_result(actor), ==, ZKL_ECANCELED);
+    proxy_release(proxy);
+    check_num(actor_do(actor, do_multi_trylock, multi), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(rival));
+    check_ok(actor_do(actor, do_multi_lock, multi));
+    check_ok(actor_do(actor, do_multi_unlock, multi));
+    check_num(noted(&notes), ==, 0);
+    actor_end(actor);
+    check_ok(zkl_multi_free(multi));
+    cluster_free(client, first, second, third);
+    cluster_free(other, rival);
+    zkl_cancel_free(wait.cancel);
+    proxy_stop(proxy);
+}
+
 /* Goal: a request to let go that came while others were waited for is not lost. */
 static void a_request_on_the_way_counts(void **state)
 {
@@ -847,6 +1026,9 @@ int main(int argc, char **argv)
         cluster_test(a_member_may_be_lost_twice),
         cluster_test(a_part_lost_on_the_way_is_acquired_again),
         cluster_test(a_hold_from_before_may_be_lost),
+        cluster_test(a_part_given_up_is_somebody_elses),
+        cluster_test(a_part_is_given_up_once),
+        cluster_test(members_are_given_up_once),
         cluster_test(a_request_on_the_way_counts),
         cluster_test(a_re_entry_needs_no_time),
         cluster_test(a_cancel_object_ends_all_waits),
