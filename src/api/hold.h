@@ -164,9 +164,8 @@ int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
-void zkl_semaphore_let_go(struct zkl_mutex *mutex);
-/* Take the hold of all threads, with its reference; NULL: there is none. */
-struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex);
+/* Take the hold of all threads, with its reference, if it is only that one (NULL: any); NULL: it is not. */
+struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 

@@ -92,8 +92,9 @@ static void look_at_members(struct zkl_multi *multi)
             multi->has_local_queue || (!zkl_member_is_semaphore(&multi->members[i]) &&
                                        multi->members[i].mutex->has_local_queue);
         multi->permit_at[i] = multi->permit_count;
-        if (zkl_member_is_semaphore(&multi->members[i]))
-            multi->permit_count += (size_t)multi->members[i].count;
+        if (zkl_member_is_held_once(&multi->members[i]))
+            multi->permit_count +=
+                zkl_member_is_semaphore(&multi->members[i]) ? (size_t)multi->members[i].count : 1;
     }
 }
 
@@ -186,11 +187,27 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     return rc;
 }
 
+/* A semaphore's mutex that somebody unlocked; another hold of its handle is not this owner's. */
+static bool was_unlocked(const struct zkl_multi *multi, size_t member,
+                         const struct zkl_multi_hold *held)
+{
+    struct zkl_mutex *mutex = multi->members[member].mutex;
+    if (zkl_member_is_semaphore(&multi->members[member]) || !mutex->semaphore)
+        return false;
+    struct zkl_hold *hold = zkl_semaphore_find(mutex);
+    bool is_other = hold != (struct zkl_hold *)held->permits[multi->permit_at[member]];
+    if (hold)
+        zkl_hold_unref(hold);
+    return is_other;
+}
+
 /* Of a semaphore: the first permit, and the shortest window of all. */
 static int64_t window_of(const struct zkl_multi *multi, size_t member,
                          const struct zkl_multi_hold *held)
 {
     int64_t shortest = INT64_MAX;
+    if (was_unlocked(multi, member, held))
+        return 0;
     if (!zkl_member_is_semaphore(&multi->members[member]))
         return zkl_mutex_window_ms(multi->members[member].mutex);
     for (int i = 0; i < multi->members[member].count; i++) {
@@ -205,7 +222,7 @@ static uint64_t token_of(const struct zkl_multi *multi, size_t member,
 {
     if (zkl_member_is_semaphore(&multi->members[member]))
         return zkl_permit_token(held->permits[multi->permit_at[member]]);
-    return zkl_mutex_token(multi->members[member].mutex);
+    return was_unlocked(multi, member, held) ? 0 : zkl_mutex_token(multi->members[member].mutex);
 }
 
 void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants)
@@ -365,8 +382,9 @@ static struct zkl_hold *nth_hold(const struct zkl_multi *multi, size_t i, int n,
         return (struct zkl_hold *)zkl_multi_permits(multi, i, held)[n];
     if (zkl_member_is_semaphore(member) || n > 0)
         return NULL;
-    return member->mutex->semaphore ? member->mutex->semaphore->hold
-                                    : zkl_owner_find(member->mutex->lock_path, member->mutex);
+    if (!member->mutex->semaphore)
+        return zkl_owner_find(member->mutex->lock_path, member->mutex);
+    return zkl_multi_has_handle(multi, i, held) ? member->mutex->semaphore->hold : NULL;
 }
 
 /* --- questions ---------------------------------------------------------- */

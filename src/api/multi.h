@@ -15,7 +15,7 @@ struct zkl_multi {
     bool has_local_queue; /* some member does */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
-    size_t *permit_at; /* of the members that are semaphores: where their permits are */
+    size_t *permit_at; /* of the members that are held once: where their permits are */
     struct zkl_member members[];
 };
 
@@ -52,9 +52,14 @@ static inline const struct zkl_mutex *zkl_member_handle(const struct zkl_member 
 
 /* --- multi_hold.c ------------------------------------------------------- */
 
-/* Of the ith member by its path, a semaphore. */
+/* Of the ith member by its path, which is held once. */
 struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
                                       struct zkl_multi_hold *held);
+/* Of the ith member, a semaphore's mutex: what was acquired by this is the handle's hold still. With the mutex. */
+bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held);
+/* Take that from the handle, with its reference; NULL: it was unlocked by itself. Without the mutex. */
+struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
+                                       struct zkl_multi_hold *held);
 
 /* --- multi_acquire.c ---------------------------------------------------- */
 

@@ -242,8 +242,8 @@ static bool is_own_lost(const struct zkl_attempt *a, size_t i)
         return false;
     if (zkl_member_is_semaphore(member))
         return any_lost(NULL, zkl_multi_permits(a->multi, i, a->held), member->count);
-    const struct zkl_hold *hold = member->mutex->semaphore->hold;
-    return !hold || zkl_hold_is_lost(hold);
+    return !zkl_multi_has_handle(a->multi, i, a->held) ||
+           zkl_hold_is_lost(member->mutex->semaphore->hold);
 }
 
 static bool is_any_part_lost(const struct zkl_attempt *a)
@@ -383,10 +383,21 @@ static void drop(struct zkl_attempt *a, int rc)
         free(a->held);
 }
 
+static void have_permits(struct zkl_attempt *a, size_t i)
+{
+    struct zkl_permit_request *request = a->shares[i].request;
+    for (size_t n = 0; n < request->count; n++)
+        zkl_multi_permits(a->multi, i, a->held)[n] =
+            (struct zkl_permit *)zkl_permit_request_hold(request, n);
+    if (!zkl_member_is_semaphore(
+            member_at(a, i))) /* that is the handle's: what this owner had is known by one more */
+        atomic_fetch_add(&zkl_permit_request_hold(request, 0)->refs, 1);
+    zkl_permit_request_unref(request);
+}
+
 static void have(struct zkl_attempt *a, size_t i)
 {
     struct share *share = &a->shares[i];
-    const struct zkl_member *member = member_at(a, i);
     if (share->hold) {
         share->own = zkl_hold_exchange(share->hold);
         share->own->downgrade_from = NULL;
@@ -394,11 +405,8 @@ static void have(struct zkl_attempt *a, size_t i)
     }
     if (share->own)
         zkl_hold_enter(share->own);
-    for (int n = 0; share->request && zkl_member_is_semaphore(member) && n < member->count; n++)
-        zkl_multi_permits(a->multi, i, a->held)[n] =
-            (struct zkl_permit *)zkl_permit_request_hold(share->request, (size_t)n);
     if (share->request)
-        zkl_permit_request_unref(share->request);
+        have_permits(a, i);
 }
 
 static void have_all(struct zkl_attempt *a)

@@ -13,11 +13,36 @@ struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
     return &held->permits[multi->permit_at[multi->order[i]]];
 }
 
+bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
+{
+    const struct zkl_hold *own = (const struct zkl_hold *)*zkl_multi_permits(multi, i, held);
+    return zkl_multi_member_at(multi, i)->mutex->semaphore->hold == own;
+}
+
+/* What another thread locked through the handle since then is not this owner's to give up. */
+struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
+                                       struct zkl_multi_hold *held)
+{
+    struct zkl_hold *own = (struct zkl_hold *)*zkl_multi_permits(multi, i, held);
+    struct zkl_hold *taken = zkl_semaphore_take(zkl_multi_member_at(multi, i)->mutex, own);
+    zkl_hold_unref(own);
+    return taken;
+}
+
+static void let_handle_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
+{
+    struct zkl_hold *hold = zkl_multi_take_handle(multi, i, held);
+    if (!hold)
+        return;
+    zkl_hold_let_go(hold);
+    zkl_hold_unref(hold);
+}
+
 static void let_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held)
 {
     const struct zkl_member *member = zkl_multi_member_at(multi, i);
     if (!zkl_member_is_semaphore(member)) {
-        zkl_semaphore_let_go(member->mutex);
+        let_handle_go(multi, i, held);
         return;
     }
     for (int n = member->count; n-- > 0;) {

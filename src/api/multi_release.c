@@ -28,6 +28,15 @@ static void give_up_permits(struct zkl_unlocking *u, size_t i, struct zkl_multi_
 }
 
 /* ENOTOWNER: it was unlocked singly, before. */
+static int give_up_handle(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
+{
+    struct zkl_hold *hold = zkl_multi_take_handle(u->multi, i, held);
+    if (hold)
+        zkl_release_add(&u->release, hold, i);
+    return hold ? 0 : ZKL_ENOTOWNER;
+}
+
+/* Likewise. */
 static int give_up_mutex(struct zkl_unlocking *u, size_t i)
 {
     struct zkl_mutex *mutex = zkl_multi_member_at(u->multi, i)->mutex;
@@ -51,6 +60,8 @@ void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi)
             continue;
         if (zkl_member_is_semaphore(member))
             give_up_permits(u, i, held);
+        else if (zkl_member_is_held_once(member))
+            u->codes[i] = give_up_handle(u, i, held);
         else
             u->codes[i] = give_up_mutex(u, i);
     }

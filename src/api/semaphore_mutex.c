@@ -24,12 +24,15 @@ struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex)
 }
 
 /* Threads that have their permit and wait for the handle go on. */
-struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex)
+struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only)
 {
     zkl_driver_lock(mutex->client->driver);
     struct zkl_hold *hold = mutex->semaphore->hold;
-    mutex->semaphore->hold = NULL;
-    for (struct zkl_hold *other = mutex->client->waiting; other; other = other->wait_next) {
+    if (only && hold != only)
+        hold = NULL;
+    else
+        mutex->semaphore->hold = NULL;
+    for (struct zkl_hold *other = mutex->client->waiting; hold && other; other = other->wait_next) {
         if (other->mutex == mutex)
             zkl_hold_wake(other);
     }
@@ -72,18 +75,9 @@ static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct 
 static int give_up(struct zkl_mutex *mutex, struct zkl_hold **hold)
 {
     int shield = zkl_shield();
-    *hold = zkl_semaphore_take(mutex);
+    *hold = zkl_semaphore_take(mutex, NULL);
     zkl_shield_end(shield);
     return *hold ? 0 : zkl_fail(ZKL_ENOTOWNER, "%s", mutex->semaphore->path->path);
-}
-
-void zkl_semaphore_let_go(struct zkl_mutex *mutex)
-{
-    struct zkl_hold *hold = zkl_semaphore_take(mutex);
-    if (!hold)
-        return;
-    zkl_hold_let_go(hold);
-    zkl_hold_unref(hold);
 }
 
 static void free_with_semaphore(struct zkl_mutex *mutex)

@@ -459,6 +459,43 @@ static void a_member_lost_on_the_way_is_acquired_again(void **state)
     cluster_free(other, single);
 }
 
+/* Goal: a mutex that belongs to no thread, and that somebody unlocked and locked again, is not the multi-lock's any
+ * more: it is not given up with the others, when the thread ends neither, and not counted as held. */
+static void what_was_unlocked_by_itself_stays(void **state)
+{
+    const char *base = paths_of("itself");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *loose, *plain = cluster_mutex(client, member_path(base, 1));
+    struct zkl_multi *multi;
+    struct actor *actor = actor_new();
+    int codes[2];
+
+    (void)state;
+    check_ok(zkl_semaphore_mutex_new(&loose, client, member_path(base, 0), NULL));
+    const struct zkl_member members[2] = {zkl_member_mutex(loose), zkl_member_mutex(plain)};
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_multi_lock(multi));
+    check_ok(actor_do(actor, do_unlock, loose));
+    check_ok(actor_do(actor, do_lock, loose));
+    check_num(zkl_multi_still_held(multi, 0), ==, 0);
+    check_num(zkl_multi_token(multi, 0), ==, 0);
+    check_num(zkl_multi_lock(multi), ==, ZKL_ELOST);
+    check_num(zkl_multi_unlock(multi, codes), ==, ZKL_ENOTOWNER);
+    check_true(codes[0] == ZKL_ENOTOWNER && codes[1] == 0);
+    check_num(zkl_mutex_still_held(loose, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(loose));
+
+    check_ok(actor_do(actor, do_multi_lock, multi));
+    check_ok(zkl_mutex_unlock(loose));
+    check_ok(zkl_mutex_lock(loose));
+    actor_end(actor);
+    check_wait(cluster_children(member_path(base, 1)) == 0, WAIT_MS);
+    check_num(zkl_mutex_still_held(loose, 1), ==, 1);
+    check_ok(zkl_mutex_unlock(loose));
+    check_ok(zkl_multi_free(multi));
+    cluster_free(client, loose, plain);
+}
+
 /* --- while the second of two is waited for ------------------------------------------------------- */
 
 struct pair {
@@ -1021,6 +1058,7 @@ int main(int argc, char **argv)
         cluster_test(a_thread_that_ends_gives_all_up),
         cluster_test(named_locks_of_one_path_are_different_locks),
         cluster_test(the_rest_is_given_back_when_one_is_lost),
+        cluster_test(what_was_unlocked_by_itself_stays),
         cluster_test(a_member_lost_on_the_way_is_acquired_again),
         cluster_test(a_lease_begins_with_the_whole),
         cluster_test(a_member_may_be_lost_twice),
