@@ -23,7 +23,7 @@ struct zkl_lock_path {
     char path[];
 };
 
-#define ZKL_OWNER_MAX 512 /* bytes of the owner text */
+#define ZKL_OWNER_MAX ZKL_OWNER_TEXT_MAX
 #define ZKL_ROOT_BUCKETS 256
 #define ZKL_STATES_QUEUED 32
 

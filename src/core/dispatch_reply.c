@@ -21,17 +21,11 @@
 
 /* --- watches ------------------------------------------------------------ */
 
-/* A contender's of that kind, and not a query's. */
-static bool is_contenders(const struct zkl_subscription *sub, int which)
-{
-    return sub->contender && sub == &sub->contender->subs[which];
-}
-
 /* One of ours that had the lock and whose node, which the watch is on, is being deleted. */
 static struct zkl_contender *departing_holder(const struct zkl_watch *watch)
 {
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = sub->next) {
-        if (is_contenders(sub, ZKL_SUB_OWN) && sub->contender->machine.was_first &&
+        if (zkl_watch_is_for(sub, ZKL_SUB_OWN) && sub->contender->machine.was_first &&
             sub->contender->machine.delete_out)
             return sub->contender;
     }
@@ -69,16 +63,17 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
                           &watch_outcome.pred);
     } else if (sub->unlisted) {
         zkl_unlisted_unsure(sub->unlisted);
-    } else if (is_contenders(sub, ZKL_SUB_PRED) && watch_outcome.deleted) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) && watch_outcome.deleted) {
         feed_pred_deleted(core, c, watch, holder);
-    } else if (is_contenders(sub, ZKL_SUB_PRED) && watch_outcome.pred.answer == ZKL_ANSWER_NONODE) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) &&
+               watch_outcome.pred.answer == ZKL_ANSWER_NONODE) {
         zkl_feed_pred_gone(core, c, watch_outcome.pred,
                            ZKL_PRED_END_DELETED); /* it was in the list */
-    } else if (is_contenders(sub, ZKL_SUB_PRED)) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, watch_outcome.pred);
-    } else if (is_contenders(sub, ZKL_SUB_OWN)) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_OWN)) {
         zkl_core_feed(core, c, watch_outcome.own);
-    } else if (is_contenders(sub, ZKL_SUB_LOCK_PATH)) {
+    } else if (zkl_watch_is_for(sub, ZKL_SUB_LOCK_PATH)) {
         zkl_core_feed(core, c, watch_outcome.lock_path);
     } else {
         bool fired = watch_outcome.pred.type == ZKL_EV_PRED_FIRED;
@@ -100,7 +95,7 @@ static void notify_subscribers(struct zkl_core *core, struct zkl_watch *watch,
         feed_subscription(core, sub, watch, holder, watch_outcome);
     }
     zkl_shared_list_end(core);
-    free(watch);
+    zkl_watch_free(watch);
 }
 
 void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what)
@@ -148,7 +143,7 @@ static void feed_own(struct zkl_core *core, struct zkl_watch *watch, enum zkl_ev
     struct zkl_subscription *next; /* who finds its lease over leaves by it */
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
-        if (is_contenders(sub, ZKL_SUB_OWN))
+        if (zkl_watch_is_for(sub, ZKL_SUB_OWN))
             zkl_core_feed_type(core, sub->contender, type);
     }
 }
@@ -160,7 +155,7 @@ static void feed_limit(struct zkl_core *core, struct zkl_watch *watch,
     struct zkl_subscription *next;
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
-        if (is_contenders(sub, ZKL_SUB_LIMIT))
+        if (zkl_watch_is_for(sub, ZKL_SUB_LIMIT))
             zkl_core_feed(core, sub->contender,
                           (struct zkl_event){.type = ZKL_EV_LIMIT,
                                              .data = reply->data,
@@ -176,6 +171,7 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
         watch->link = core->link;
         watch->node_session = reply->node_session;
         watch->armed_version = zkl_watch_version(watch, reply);
+        zkl_watch_keep_owner(watch, reply);
         if (asks_to_let_go(reply)) {
             watch->revoked = true;
             feed_own(core, watch, ZKL_EV_REVOKED);

@@ -99,6 +99,8 @@ bool zkl_name_is_retained(const char *child);
 /* The number as it stands at the end of a name that parses. */
 const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);
 
+#define ZKL_OWNER_TEXT_MAX 512 /* bytes of a node's data that says whose it is */
+
 /* What a node's data is when its owner is asked to let go. */
 #define ZKL_REVOCATION "__REVOKE__"
 bool zkl_is_revocation(const char *data, size_t size);

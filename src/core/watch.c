@@ -80,8 +80,7 @@ static size_t room_for(const struct zkl_core *core, const struct zkl_subscriptio
 {
     if (sub->unlisted)
         return core->watch_bytes_max / 8;
-    bool own = sub->contender && sub == &sub->contender->subs[ZKL_SUB_OWN];
-    return own ? core->watch_bytes_max / 2 : core->watch_bytes_max;
+    return zkl_watch_is_for(sub, ZKL_SUB_OWN) ? core->watch_bytes_max / 2 : core->watch_bytes_max;
 }
 
 static struct zkl_watch *add(struct zkl_core *core, const struct zkl_subscription *sub,
@@ -131,10 +130,16 @@ void zkl_watch_gone(struct zkl_core *core, struct zkl_watch *watch)
     core->watch_bytes -= bytes_of(core, watch->path);
 }
 
+void zkl_watch_free(struct zkl_watch *watch)
+{
+    free(watch->owner);
+    free(watch);
+}
+
 static void drop(struct zkl_core *core, struct zkl_watch *watch)
 {
     zkl_watch_gone(core, watch);
-    free(watch);
+    zkl_watch_free(watch);
 }
 
 static void send_removal(struct zkl_core *core, struct zkl_watch *watch)
@@ -247,6 +252,38 @@ void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch)
 {
     watch->state = ZKL_WATCH_ARMED;
     remove_unwanted(core, watch);
+}
+
+static bool is_waited_by(const struct zkl_watch *watch)
+{
+    const struct zkl_subscription *sub = watch->subscribers;
+    while (sub && !sub->query && !zkl_watch_is_for(sub, ZKL_SUB_PRED))
+        sub = sub->next;
+    return sub != NULL;
+}
+
+/* Without memory it is not known. */
+void zkl_watch_keep_owner(struct zkl_watch *watch, const struct zkl_reply *reply)
+{
+    size_t size = reply->data_size;
+    if (!reply->data || size == 0 || size > ZKL_OWNER_TEXT_MAX || !is_waited_by(watch) ||
+        zkl_is_revocation(reply->data, size) || memchr(reply->data, '\0', size))
+        return;
+    free(watch->owner);
+    watch->owner = malloc(size + 1);
+    if (!watch->owner)
+        return;
+    memcpy(watch->owner, reply->data, size);
+    watch->owner[size] = '\0';
+}
+
+const char *zkl_watch_owner(const struct zkl_watch *watch)
+{
+    for (const struct zkl_subscription *sub = watch->subscribers; sub; sub = sub->next) {
+        if (zkl_watch_is_for(sub, ZKL_SUB_OWN))
+            return sub->contender->data;
+    }
+    return watch->owner;
 }
 
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer)

@@ -25,6 +25,7 @@ struct zkl_watch {
     uint64_t link;          /* data watches: the number of the link that it was armed over */
     int64_t node_session;   /* data watches: the session of what it was armed on */
     uint64_t armed_version; /* of what it was armed on; see zkl_watch_version */
+    char *owner; /* data watches: the owner text of what it was armed on, see zkl_watch_owner */
     struct zkl_subscription *subscribers;
     struct zkl_pending request; /* arming (data watches only) or removing */
     char path[];
@@ -44,6 +45,12 @@ static inline uint64_t zkl_watch_version(const struct zkl_watch *watch,
 static inline bool zkl_watch_is_reliable(const struct zkl_core *core, const struct zkl_watch *watch)
 {
     return watch && watch->state == ZKL_WATCH_ARMED && watch->link == core->link;
+}
+
+/* The subscription is a contender's of that kind, and not a query's. */
+static inline bool zkl_watch_is_for(const struct zkl_subscription *sub, int which)
+{
+    return sub->contender && sub == &sub->contender->subs[which];
 }
 
 enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_REFUSED };
@@ -75,11 +82,16 @@ struct zkl_watch *zkl_watch_fired(struct zkl_core *core, uint64_t id);
 /* One that somebody waits by, each in its turn: the one behind number after. NULL: there is none. */
 struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
-/* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it.
- */
+/* Keep what the node's data says of its owner, if somebody waits by this watch. */
+void zkl_watch_keep_owner(struct zkl_watch *watch, const struct zkl_reply *reply);
+/* That, or what an owner in this client calls himself; NULL: it is not known, or is no text. */
+const char *zkl_watch_owner(const struct zkl_watch *watch);
+/* Take it out of the table; its subscribers stay in the list. The caller tells them and frees it,
+ * with zkl_watch_free. */
 void zkl_watch_detach(struct zkl_core *core, struct zkl_watch *watch);
 /* libzookeeper has it no more: nothing is awaited for it, and there is room for another one. */
 void zkl_watch_gone(struct zkl_core *core, struct zkl_watch *watch);
+void zkl_watch_free(struct zkl_watch *watch);
 /* The answer to a removal. */
 void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_answer answer);
 /* Tell the server of the watches that nobody wants, where it has not been told: the link is back.

@@ -2,8 +2,8 @@
  * When two worlds are the same: 128 bits of what they will do, which stand for the state itself (Wolper, Leroy:
  * Reliable Hashing without Collision Detection, CAV 1993; "hash compaction" in Holzmann's SPIN). Pointers count
  * as places, moments as the time from now, and zxids, sessions, numbers of requests, watches, links and GUIDs by
- * their order alone. What is left out here (histograms, counters of requests, numbers of traces) decides
- * nothing: `explore --audit` takes each state that is met again, and its successors have to be the known ones. */
+ * their order alone. What is left out here (histograms, counters of requests, numbers of traces, texts of owners)
+ * decides nothing: `explore --audit` takes each state that is met again, and its successors have to be the known ones. */
 #include <stdlib.h>
 #include <string.h>
 
