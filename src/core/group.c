@@ -118,8 +118,6 @@ void zkl_group_settle(struct zkl_core *core, struct zkl_group *group)
 
 /* --- what the owner wants ----------------------------------------------- */
 
-/* --- what the owner wants ----------------------------------------------- */
-
 int zkl_group_begin(struct zkl_core *core, struct zkl_group *group)
 {
     group->state = ZKL_GROUP_ACQUIRING;
