@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * zklock.hpp - zklock for C++17: locks that the standard's guards take. Header only, over zklock.h.
+ *
+ *     #include <zklock/zklock.hpp>
+ *     #include <iostream>
+ *     #include <mutex>
+ *
+ *     int main()
+ *     {
+ *         using namespace std::chrono_literals;
+ *         try {
+ *             zkl::client_options options;
+ *             options.servers = "127.0.0.1:2181";
+ *             options.connect_timeout = 10s;
+ *             zkl::client client(options);
+ *             zkl::mutex mutex(client, "/locks/report");
+ *             {
+ *                 std::unique_lock lock(mutex, 5s);
+ *                 if (!lock.owns_lock())
+ *                     return 75;
+ *                 if (mutex.still_held(500ms))
+ *                     std::cout << "mine, with token " << mutex.token() << '\n';
+ *             }
+ *             if (std::error_code lost = zkl::last_unlock())
+ *                 std::cerr << lost.message() << '\n';
+ *             return 0;
+ *         } catch (const zkl::error &e) {
+ *             std::cerr << e.what() << '\n';
+ *             return 1;
+ *         }
+ *     }
+ *
+ * Classes and what they are in the standard:
+ * - zkl::mutex         Lockable and TimedLockable; reentrant, as std::recursive_timed_mutex is
+ * - zkl::shared_mutex  the same, and SharedTimedLockable, as std::shared_timed_mutex
+ * - zkl::multi_lock    Lockable and TimedLockable: several locks as one
+ * - zkl::semaphore     acquire and its sisters as std::counting_semaphore's, with permits as objects
+ *
+ * What goes wrong:
+ * - A lock that is not acquired throws zkl::error, and nothing else is thrown but std::bad_alloc. The calls
+ *   that begin with try_ say false (an empty permit) instead for ZKL_EBUSY, ZKL_ETIMEDOUT and ZKL_EUNPROVED,
+ *   and throw everything else: no server reached, no right, a closed client.
+ * - What gives back (unlock, release, close, destructors) never throws. zkl::last_unlock() says how the
+ *   calling thread's last unlock or release went.
+ * - A hold can be lost while its guard lives. owns_lock() of std::unique_lock does not know of that and stays
+ *   true; still_held(need) of the lock knows. Ask it before each write, or let the resource compare token().
+ *
+ * Illegal:
+ * - To move, assign to or destroy a lock that is held, waited for, or named by a guard. (A mutex that is
+ *   destroyed while it is held is not freed, and stays locked until its client is closed.)
+ * - std::condition_variable_any with these locks: nobody in another process can notify it, and where the lock
+ *   can't be taken again after a wait (the session ended) it ends the program. std::condition_variable does
+ *   not compile.
+ * - std::scoped_lock and std::lock of several of these locks are legal, but they lock, try and give back in
+ *   turns over the network, and last_unlock() then tells of one of them: take a zkl::multi_lock.
+ *
+ * Times may be of any clock and any length; what is not positive is a try. A clock that is set during a wait
+ * can end it early: the wait then begins anew, at the end of the queue.
+ *
+ * Objects are handles: they can be moved and not copied. Calls on one that was moved from throw, or answer,
+ * ZKL_EINVAL. native_handle() is the C object, for all that has no method here (async.h, inspect.h,
+ * metrics.h, guard.h). A lock may outlive its client. Threads, forks and callbacks: as in zklock.h.
+ */
+#ifndef ZKLOCK_ZKLOCK_HPP
+#define ZKLOCK_ZKLOCK_HPP
+
+#include <zklock/error.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zkl
+{
+using milliseconds = std::chrono::milliseconds;
+
+/* --- what the classes share --------------------------------------------- */
+
+namespace detail
+{
+inline void check(int rc)
+{
+    if (rc < 0)
+        throw error(rc);
+}
+
+/* The outcome of a call whose name begins with try_. */
+inline bool tried(int rc)
+{
+    if (rc == ZKL_EBUSY || rc == ZKL_ETIMEDOUT || rc == ZKL_EUNPROVED)
+        return false;
+    check(rc);
+    return true;
+}
+
+/* C would see only what is before a NUL, and so another path. */
+inline const char *c_text(const std::string &text)
+{
+    if (text.find('\0') != std::string::npos)
+        throw error(ZKL_EINVAL, "a text with a NUL in it");
+    return text.c_str();
+}
+
+inline const char *c_text_or_null(const std::string &text)
+{
+    return text.empty() ? nullptr : c_text(text);
+}
+
+/* What is out of int's range stays out of every range that C checks. */
+inline int c_ms(milliseconds time)
+{
+    if (time.count() > std::numeric_limits<int>::max())
+        return std::numeric_limits<int>::max();
+    return time.count() < 0 ? -1 : static_cast<int>(time.count());
+}
+
+using nanoseconds = std::chrono::duration<double, std::nano>;
+
+/* 31 years and more are for ever; what is not positive is a try. */
+inline zkl_wait wait_for(nanoseconds time)
+{
+    zkl_wait wait = ZKL_WAIT_INIT;
+    if (!(time.count() > 0))
+        wait.flags = ZKL_WAIT_TRY;
+    else if (time.count() < 1e18)
+        wait.deadline_ns = zkl_now_ns() + static_cast<std::int64_t>(time.count()) + 1;
+    return wait;
+}
+
+/* Until try_acquire says true, or the clock, whatever is done to it, shows that time. */
+template <class Clock, class Duration, class TryAcquire>
+auto until(const std::chrono::time_point<Clock, Duration> &time, TryAcquire try_acquire)
+{
+    for (;;) {
+        const nanoseconds end = time.time_since_epoch(), now = Clock::now().time_since_epoch();
+        auto acquired = try_acquire(wait_for(end - now));
+        if (acquired || Clock::now() >= time)
+            return acquired;
+    }
+}
+
+/* What a call writes as snprintf does. */
+template <class Call, class... Args> std::string text_of(Call call, Args... args)
+{
+    std::string out(1280, '\0'); /* no path of a node is longer */
+    const int length = call(args..., &out[0], out.size());
+    check(length);
+    out.resize(static_cast<std::size_t>(length));
+    return out;
+}
+
+/* Owns a C object, or nothing. */
+template <class Native, auto free_native> class handle
+{
+  public:
+    handle() noexcept = default;
+    explicit handle(Native *native) noexcept : native_(native) {}
+    handle(handle &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+    handle &operator=(handle &&other) noexcept
+    {
+        handle before(std::exchange(native_, std::exchange(other.native_, nullptr)));
+        return *this;
+    }
+    ~handle() { free_native(native_); }
+    Native *native_handle() const noexcept { return native_; }
+
+  protected:
+    Native *native_ = nullptr;
+};
+
+/* Lockable and TimedLockable, of a class that has acquire_code(const zkl_wait &). */
+template <class Lock> class timed_lockable
+{
+  public:
+    void lock() { check(self().acquire_code(ZKL_WAIT_INIT)); }
+    [[nodiscard]] bool try_lock() { return try_wait(wait_for(nanoseconds::zero())); }
+    template <class Rep, class Period>
+    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
+    {
+        return try_wait(wait_for(time));
+    }
+    template <class Clock, class Duration>
+    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        return until(time, [this](const zkl_wait &wait) { return try_wait(wait); });
+    }
+
+  private:
+    Lock &self() { return static_cast<Lock &>(*this); }
+    bool try_wait(const zkl_wait &wait) { return tried(self().acquire_code(wait)); }
+};
+} // namespace detail
+
+/* What an acquisition gave, as struct zkl_grant. */
+struct grant {
+    std::uint64_t token;
+    milliseconds window;
+    int hold_count;
+};
+
+/* A bit that ends waits: put native_handle() into zkl_wait's cancel. */
+class cancel : public detail::handle<zkl_cancel, zkl_cancel_free>
+{
+  public:
+    cancel() { detail::check(zkl_cancel_new(&native_)); }
+    void set() noexcept { zkl_cancel_set(native_); }
+    bool is_set() const noexcept { return native_ && zkl_cancel_is_set(native_) == 1; }
+};
+
+/* --- client ------------------------------------------------------------- */
+
+/* As struct zkl_client_options; an empty text and 0 are its defaults. Callbacks are functions, and not
+ * objects, since they may run on for a while when the client is gone, and must not throw: */
+struct client_options {
+    std::string servers;
+    milliseconds session_timeout{0};
+    milliseconds connect_timeout{0}; /* 0: the constructor does not wait for a server */
+    milliseconds tick{0};
+    std::string auth_scheme;
+    std::string auth_credential;
+    std::string auth_file;
+    std::string auth_env;
+    enum zkl_acl acl = ZKL_ACL_OPEN;
+    std::string owner;
+    void (*state_fn)(zkl_client *client, enum zkl_client_state state, void *arg) noexcept = nullptr;
+    void *state_arg = nullptr;
+    void (*log_fn)(const zkl_log_event *event, void *arg) noexcept = nullptr;
+    void *log_arg = nullptr;
+    enum zkl_log_level log_level = ZKL_LOG_INFO;
+};
+
+/* One connection, of the process that opened it. The destructor closes it, for which it waits 10 s at most. */
+class client : public detail::handle<zkl_client, zkl_client_free>
+{
+  public:
+    explicit client(const client_options &options)
+    {
+        zkl_client_options native = ZKL_CLIENT_OPTIONS_INIT;
+        native.servers = detail::c_text(options.servers);
+        native.session_timeout_ms = detail::c_ms(options.session_timeout);
+        native.connect_timeout_ms = detail::c_ms(options.connect_timeout);
+        native.tick_ms = detail::c_ms(options.tick);
+        native.auth_scheme = detail::c_text_or_null(options.auth_scheme);
+        native.auth_credential = detail::c_text_or_null(options.auth_credential);
+        native.auth_file = detail::c_text_or_null(options.auth_file);
+        native.auth_env = detail::c_text_or_null(options.auth_env);
+        native.acl = options.acl;
+        native.owner = detail::c_text_or_null(options.owner);
+        native.state_fn = options.state_fn;
+        native.state_arg = options.state_arg;
+        native.log_fn = options.log_fn;
+        native.log_arg = options.log_arg;
+        native.log_level = options.log_level;
+        detail::check(zkl_client_open(&native_, &native));
+    }
+
+    /* End the session: every hold is lost, every wait ends with ZKL_ECLOSED. As zkl_client_close. */
+    std::error_code close(milliseconds timeout) noexcept
+    {
+        return detail::code_of(zkl_client_close(native_, timeout.count()));
+    }
+    enum zkl_client_state state() const
+    {
+        int state = zkl_client_state(native_);
+        detail::check(state);
+        return static_cast<enum zkl_client_state>(state);
+    }
+};
+
+/* --- mutex -------------------------------------------------------------- */
+
+/* As struct zkl_lock_options; an empty text and 0 are its defaults. */
+struct lock_options {
+    enum zkl_names names = ZKL_NAMES_CURATOR;
+    std::string name;
+    std::string owner;
+    bool revocable = false;
+    bool posted_unlock = false;
+    bool metrics = false;
+    int local_handoffs_max = 0;
+    milliseconds retain{0};
+};
+
+namespace detail
+{
+/* Lives no longer than the options whose texts it points to. */
+inline zkl_lock_options c_options(const lock_options &options)
+{
+    zkl_lock_options native = ZKL_LOCK_OPTIONS_INIT;
+    native.names = options.names;
+    native.name = c_text_or_null(options.name);
+    native.owner = c_text_or_null(options.owner);
+    native.revocable = options.revocable;
+    native.posted_unlock = options.posted_unlock;
+    native.metrics = options.metrics;
+    native.local_handoffs_max = options.local_handoffs_max;
+    native.retain_ms = options.retain.count();
+    return native;
+}
+} // namespace detail
+
+/* What all mutexes can do, halves of read-write locks among them. By itself it is a reference: whoever has
+ * the mutex is to keep it. The hold that it speaks of is the calling thread's. */
+class mutex_ref : public detail::timed_lockable<mutex_ref>
+{
+  public:
+    explicit mutex_ref(zkl_mutex *native) noexcept : native_(native) {}
+
+    /* lock() and its sisters come from timed_lockable. This is zkl_mutex_acquire, for cancel objects and
+     * leases: it throws whatever it is that kept it from acquiring, ZKL_ETIMEDOUT and ZKL_ECANCELED too. */
+    grant acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    {
+        zkl_grant given = ZKL_GRANT_INIT;
+        detail::check(zkl_mutex_acquire(native_, &wait, &given));
+        return {given.token, milliseconds(given.window_ms), given.hold_count};
+    }
+    /* The result is in last_unlock(). */
+    void unlock() noexcept { detail::unlock_code() = zkl_mutex_unlock(native_); }
+
+    /* Held, and proved for so long from now? Also false after any misuse. */
+    [[nodiscard]] bool still_held(milliseconds need) const noexcept
+    {
+        return zkl_mutex_still_held(native_, need.count()) == 1;
+    }
+    /* The same with a reason: ZKL_ENOTOWNER, ZKL_ELOST, ZKL_EUNPROVED. */
+    std::error_code check(milliseconds need) const noexcept
+    {
+        return detail::code_of(zkl_mutex_check(native_, need.count()));
+    }
+    /* 0: not held, or lost. */
+    std::uint64_t token() const noexcept { return zkl_mutex_token(native_); }
+    milliseconds window() const noexcept { return milliseconds(zkl_mutex_window_ms(native_)); }
+    int hold_count() const noexcept { return zkl_mutex_hold_count(native_); }
+    bool revoke_requested() const noexcept { return zkl_mutex_revoke_requested(native_) == 1; }
+    void renew(milliseconds lease) { detail::check(zkl_mutex_renew(native_, lease.count())); }
+    std::string node_path() const { return detail::text_of(zkl_mutex_node_path, native_); }
+    /* As zkl_mutex_set_callback. */
+    void set_callback(void (*fn)(const zkl_hold_event *event, void *arg) noexcept, void *arg)
+    {
+        detail::check(zkl_mutex_set_callback(native_, fn, arg));
+    }
+    zkl_mutex *native_handle() const noexcept { return native_; }
+
+    int acquire_code(const zkl_wait &wait) noexcept
+    {
+        return zkl_mutex_acquire(native_, &wait, nullptr);
+    }
+
+  protected:
+    zkl_mutex *native_;
+};
+
+/* A handle on the mutex at a path. Reentrant: the thread that holds it may lock it again, and unlocks as
+ * often. One thread is to use one handle for a path (ZKL_EDEADLK). */
+class mutex : public mutex_ref
+{
+  public:
+    mutex(client &client, const std::string &path, const lock_options &options = {})
+        : mutex_ref(nullptr)
+    {
+        const zkl_lock_options native = detail::c_options(options);
+        detail::check(
+            zkl_mutex_new(&native_, client.native_handle(), detail::c_text(path), &native));
+    }
+    mutex(mutex &&other) noexcept : mutex_ref(std::exchange(other.native_, nullptr)) {}
+    mutex &operator=(mutex &&other) noexcept
+    {
+        zkl_mutex_free(std::exchange(native_, std::exchange(other.native_, nullptr)));
+        return *this;
+    }
+    ~mutex() { zkl_mutex_free(native_); }
+
+  protected:
+    explicit mutex(zkl_mutex *native) noexcept : mutex_ref(native) {}
+};
+
+/* A mutex that is not reentrant and that any thread may unlock: zkl_semaphore_mutex_new. */
+class semaphore_mutex : public mutex
+{
+  public:
+    semaphore_mutex(client &client, const std::string &path, const lock_options &options = {})
+        : mutex(nullptr)
+    {
+        const zkl_lock_options native = detail::c_options(options);
+        detail::check(zkl_semaphore_mutex_new(&native_, client.native_handle(),
+                                              detail::c_text(path), &native));
+    }
+};
+
+/* --- read-write lock ---------------------------------------------------- */
+
+/* Any number of readers, who lock_shared, or one writer, who locks. Fair: who comes first is served first. A
+ * thread that writes may also lock_shared, and keeps that when it unlocks; one that only reads and locks gets
+ * ZKL_EDEADLK. Each half has its own hold: ask reader().still_held(need), writer().token(). */
+class shared_mutex : public detail::timed_lockable<shared_mutex>,
+                     public detail::handle<zkl_rwlock, zkl_rwlock_free>
+{
+  public:
+    shared_mutex(client &client, const std::string &path, const lock_options &options = {})
+    {
+        const zkl_lock_options native = detail::c_options(options);
+        detail::check(
+            zkl_rwlock_new(&native_, client.native_handle(), detail::c_text(path), &native));
+    }
+
+    void unlock() noexcept { writer().unlock(); }
+    void lock_shared() { reader().lock(); }
+    [[nodiscard]] bool try_lock_shared() { return reader().try_lock(); }
+    template <class Rep, class Period>
+    [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time)
+    {
+        return reader().try_lock_for(time);
+    }
+    template <class Clock, class Duration>
+    [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        return reader().try_lock_until(time);
+    }
+    void unlock_shared() noexcept { reader().unlock(); }
+
+    /* The halves; they are gone with this object. */
+    mutex_ref reader() const noexcept { return mutex_ref(zkl_rwlock_read(native_)); }
+    mutex_ref writer() const noexcept { return mutex_ref(zkl_rwlock_write(native_)); }
+
+    int acquire_code(const zkl_wait &wait) noexcept { return writer().acquire_code(wait); }
+};
+
+/* --- semaphore ---------------------------------------------------------- */
+
+namespace detail
+{
+inline int release(zkl_permit *native) noexcept
+{
+    return native ? unlock_code() = zkl_permit_release(native) : 0;
+}
+} // namespace detail
+
+/* One permit, or none: false. The destructor gives it back; any thread may do that. */
+class permit : public detail::handle<zkl_permit, detail::release>
+{
+  public:
+    using handle::handle;
+    explicit operator bool() const noexcept { return native_ != nullptr; }
+
+    /* Give it back now; what comes of it is in last_unlock(), too. */
+    std::error_code release() noexcept
+    {
+        const int rc = detail::release(native_);
+        if (rc != ZKL_EFORK && rc != ZKL_EINCALLBACK)
+            native_ = nullptr;
+        return detail::code_of(rc);
+    }
+    /* As the methods of mutex_ref. */
+    [[nodiscard]] bool still_held(milliseconds need) const noexcept
+    {
+        return zkl_permit_still_held(native_, need.count()) == 1;
+    }
+    std::error_code check(milliseconds need) const noexcept
+    {
+        return detail::code_of(zkl_permit_check(native_, need.count()));
+    }
+    std::uint64_t token() const noexcept { return zkl_permit_token(native_); }
+    milliseconds window() const noexcept { return milliseconds(zkl_permit_window_ms(native_)); }
+    bool revoke_requested() const noexcept { return zkl_permit_revoke_requested(native_) == 1; }
+    void renew(milliseconds lease) { detail::check(zkl_permit_renew(native_, lease.count())); }
+    std::string node_path() const { return detail::text_of(zkl_permit_node_path, native_); }
+};
+
+/* At most a number of permits are out at a time; permits 0: the number that stands at the path already. No
+ * permit is to outlive it: a semaphore whose permits are out is not freed. */
+class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
+{
+  public:
+    semaphore(client &client, const std::string &path, int permits,
+              const lock_options &options = {})
+    {
+        const zkl_lock_options native = detail::c_options(options);
+        detail::check(zkl_semaphore_new(&native_, client.native_handle(), detail::c_text(path),
+                                        permits, &native));
+    }
+
+    /* With a wait: throws also ZKL_EBUSY, ZKL_ETIMEDOUT and so on. Never an empty permit. */
+    [[nodiscard]] permit acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    {
+        zkl_permit *one = nullptr;
+        detail::check(zkl_semaphore_acquire(native_, 1, &wait, &one));
+        return permit(one);
+    }
+    /* All or none. */
+    [[nodiscard]] std::vector<permit> acquire_many(int count, const zkl_wait &wait = ZKL_WAIT_INIT)
+    {
+        zkl_permit *natives[ZKL_PERMITS_AT_ONCE_MAX];
+        std::vector<permit> permits(
+            count > 0 && count <= ZKL_PERMITS_AT_ONCE_MAX ? static_cast<std::size_t>(count) : 0);
+        detail::check(zkl_semaphore_acquire(native_, count, &wait, natives));
+        for (std::size_t i = 0; i < permits.size(); i++)
+            permits[i] = permit(natives[i]);
+        return permits;
+    }
+    [[nodiscard]] permit try_acquire() { return try_wait(detail::wait_for(milliseconds(0))); }
+    template <class Rep, class Period>
+    [[nodiscard]] permit try_acquire_for(const std::chrono::duration<Rep, Period> &time)
+    {
+        return try_wait(detail::wait_for(time));
+    }
+    template <class Clock, class Duration>
+    [[nodiscard]] permit try_acquire_until(const std::chrono::time_point<Clock, Duration> &time)
+    {
+        return detail::until(time, [this](const zkl_wait &wait) { return try_wait(wait); });
+    }
+
+    /* The number of permits, as far as it is known here; 0: not yet. */
+    int permits() const noexcept { return zkl_semaphore_permits(native_); }
+    /* For all clients. */
+    void set_permits(int permits, const zkl_wait &wait = ZKL_WAIT_INIT)
+    {
+        detail::check(zkl_semaphore_set_permits(native_, permits, &wait));
+    }
+    /* As zkl_semaphore_set_callback. */
+    void set_callback(void (*fn)(const zkl_hold_event *event, void *arg) noexcept, void *arg)
+    {
+        detail::check(zkl_semaphore_set_callback(native_, fn, arg));
+    }
+
+  private:
+    permit try_wait(const zkl_wait &wait)
+    {
+        zkl_permit *one = nullptr;
+        return detail::tried(zkl_semaphore_acquire(native_, 1, &wait, &one)) ? permit(one)
+                                                                             : permit();
+    }
+};
+
+/* --- multi-lock --------------------------------------------------------- */
+
+/* One of a multi_lock's locks: a mutex, half of a read-write lock, or some permits of a semaphore. */
+class member
+{
+  public:
+    member(const mutex_ref &mutex) noexcept : native_(zkl_member_mutex(mutex.native_handle())) {}
+    member(const semaphore &semaphore, int count) noexcept
+        : native_(zkl_member_semaphore(semaphore.native_handle(), count))
+    {
+    }
+    const zkl_member &native() const noexcept { return native_; }
+
+  private:
+    zkl_member native_;
+};
+
+/* Several locks as one, all or none, without deadlocks among multi_locks whatever order they are named in:
+ *
+ *     zkl::multi_lock both(client, {from, to, {transfers, 1}});
+ *     std::lock_guard guard(both);
+ *
+ * Its members are to outlive it. As for a mutex, the holds are the calling thread's. */
+class multi_lock : public detail::timed_lockable<multi_lock>,
+                   public detail::handle<zkl_multi, zkl_multi_free>
+{
+  public:
+    multi_lock(client &client, const std::vector<member> &members) : count_(members.size())
+    {
+        std::vector<zkl_member> natives;
+        for (const member &one : members)
+            natives.push_back(one.native());
+        detail::check(
+            zkl_multi_new(&native_, client.native_handle(), natives.data(), natives.size()));
+    }
+
+    /* One grant for each member, in their order; as mutex_ref::acquire. */
+    std::vector<grant> acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    {
+        std::vector<zkl_grant> given(count_, ZKL_GRANT_INIT);
+        std::vector<grant> grants;
+        grants.reserve(count_);
+        detail::check(zkl_multi_acquire(native_, &wait, given.data()));
+        for (const zkl_grant &one : given)
+            grants.push_back({one.token, milliseconds(one.window_ms), one.hold_count});
+        return grants;
+    }
+    /* last_unlock() is the worst of the members'. */
+    void unlock() noexcept { detail::unlock_code() = zkl_multi_unlock(native_, nullptr); }
+
+    [[nodiscard]] bool still_held(milliseconds need) const noexcept
+    {
+        return zkl_multi_still_held(native_, need.count()) == 1;
+    }
+    std::error_code check(milliseconds need) const noexcept
+    {
+        return detail::code_of(zkl_multi_check(native_, need.count()));
+    }
+    /* Of one member. */
+    std::uint64_t token(std::size_t index) const noexcept
+    {
+        return zkl_multi_token(native_, index);
+    }
+    std::string node_path(std::size_t index) const
+    {
+        return detail::text_of(zkl_multi_node_path, native_, index);
+    }
+    /* The shortest. */
+    milliseconds window() const noexcept { return milliseconds(zkl_multi_window_ms(native_)); }
+
+    int acquire_code(const zkl_wait &wait) noexcept
+    {
+        return zkl_multi_acquire(native_, &wait, nullptr);
+    }
+
+  private:
+    std::size_t count_ = 0;
+};
+} // namespace zkl
+
+#endif

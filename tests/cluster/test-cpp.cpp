@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock.hpp: the classes are what the standard's guards take, and say what goes wrong as they promise. */
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <type_traits>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/zklock.hpp>
+
+extern "C" {
+#include "cluster.h"
+#include "sanitizer.h"
+}
+
+using namespace std::chrono_literals;
+
+/* --- what they are ---------------------------------------------------------------------------- */
+
+template <class T>
+inline constexpr bool is_handle =
+    !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
+    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
+    std::is_nothrow_destructible_v<T>;
+
+static_assert(is_handle<zkl::client> && is_handle<zkl::cancel> && is_handle<zkl::mutex> &&
+              is_handle<zkl::semaphore_mutex>);
+static_assert(std::is_base_of_v<std::system_error, zkl::error>);
+static_assert(std::is_nothrow_copy_constructible_v<zkl::error>);
+static_assert(noexcept(std::declval<zkl::mutex &>().unlock()) &&noexcept(zkl::last_unlock()));
+static_assert(std::is_same_v<decltype(std::declval<zkl::mutex &>().try_lock()), bool>);
+static_assert(std::is_error_code_enum_v<enum zkl_error>);
+
+/* --- what the tests share --------------------------------------------------------------------- */
+
+static zkl::client_options options()
+{
+    const struct zkl_client_options c = cluster_options();
+    zkl::client_options out;
+
+    out.servers = c.servers;
+    out.session_timeout = std::chrono::milliseconds(c.session_timeout_ms);
+    out.connect_timeout = std::chrono::milliseconds(c.connect_timeout_ms);
+    return out;
+}
+
+/* What is thrown: its code; 0 if nothing is, and 1 if it is something else, or does not say why. */
+template <class F> static int thrown_by(F f)
+{
+    try {
+        f();
+    } catch (const zkl::error &e) {
+        return std::strlen(e.what()) > 0 && e.code().category() == zkl::category()
+                   ? e.code().value()
+                   : 1;
+    } catch (...) {
+        return 1;
+    }
+    return 0;
+}
+
+/* In a thread of its own, which is another owner. */
+template <class F> static auto elsewhere(F f)
+{
+    decltype(f()) result{};
+    std::thread([&] { result = f(); }).join();
+    return result;
+}
+
+/* The lock's only holder is somebody else for as long as this lives. */
+class other_holder
+{
+  public:
+    template <class Lock> explicit other_holder(Lock &lock)
+    {
+        std::atomic<bool> held{false};
+        thread_ = std::thread([&] {
+            std::unique_lock<Lock> guard(lock);
+            std::unique_lock<std::mutex> wait(mutex_);
+            held = true;
+            wake_.wait(wait, [this] { return done_; });
+        });
+        while (!held)
+            std::this_thread::yield();
+    }
+    ~other_holder()
+    {
+        {
+            std::lock_guard guard(mutex_);
+            done_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+
+  private:
+    std::thread thread_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    bool done_ = false;
+};
+
+/* Deletes the node that a hold of the mutex is. */
+static void lose(const zkl::mutex_ref &mutex)
+{
+    check_ok(wire_delete(raw, cluster_at(mutex.node_path().c_str()), -1));
+    check_wait(mutex.check(0ms) == ZKL_ELOST, WAIT_MS);
+}
+
+/* --- mutexes ---------------------------------------------------------------------------------- */
+
+/* Goal: std::unique_lock in each of its ways, with times of both clocks. */
+static void unique_lock_takes_a_mutex_in_each_way(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-unique"));
+
+    {
+        std::unique_lock lock(mutex);
+        check_true(lock.owns_lock() && mutex.still_held(0ms));
+        check_num(mutex.token(), >, 0);
+        check_num(mutex.window().count(), >, 0);
+        check_true(
+            !elsewhere([&] { return std::unique_lock(mutex, std::try_to_lock).owns_lock(); }));
+    }
+    check_true(!mutex.still_held(0ms) && !zkl::last_unlock());
+    {
+        std::unique_lock lock(mutex, std::defer_lock);
+        check_true(!lock.owns_lock() && mutex.hold_count() == 0);
+        check_true(lock.try_lock());
+        lock.unlock();
+        check_true(lock.try_lock_for(WAIT_MS * 1ms));
+        lock.unlock();
+        check_true(lock.try_lock_until(std::chrono::system_clock::now() + WAIT_MS * 1ms));
+    }
+    mutex.lock();
+    {
+        std::unique_lock lock(mutex, std::adopt_lock);
+        check_num(mutex.hold_count(), ==, 1);
+    }
+    check_num(mutex.hold_count(), ==, 0);
+    check_true(std::unique_lock(mutex, WAIT_MS * 1ms).owns_lock());
+    check_true(
+        std::unique_lock(mutex, std::chrono::steady_clock::now() + WAIT_MS * 1ms).owns_lock());
+    {
+        other_holder other(mutex);
+        check_true(!std::unique_lock(mutex, 5ms).owns_lock());
+        check_true(!std::unique_lock(mutex, std::chrono::steady_clock::now() + 5ms).owns_lock());
+        check_true(!std::unique_lock(mutex, std::chrono::system_clock::now() + 5ms).owns_lock());
+    }
+}
+
+/* Goal: the other guards; a mutex is reentrant, and a hold ends with its last guard. */
+static void lock_guard_and_scoped_lock_take_a_mutex(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-guard"));
+
+    {
+        std::lock_guard outer(mutex);
+        std::scoped_lock inner(mutex);
+        check_num(mutex.hold_count(), ==, 2);
+    }
+    check_num(mutex.hold_count(), ==, 0);
+    try {
+        std::lock_guard guard(mutex);
+        throw 5;
+    } catch (int) {
+        check_num(mutex.hold_count(), ==, 0);
+    }
+}
+
+/* Goal: std::lock and std::scoped_lock of two mutexes end, whatever order two threads name them in. */
+static void locks_of_two_end(void **)
+{
+    zkl::client client(options());
+    zkl::mutex a(client, cluster_path("cpp-two")), b(client, cluster_path("cpp-two"));
+    const auto take = [](zkl::mutex &first, zkl::mutex &second) {
+        int held = 0;
+        for (int i = 0; i < 10; i++) {
+            std::scoped_lock guard(first, second);
+            held += first.still_held(0ms) && second.still_held(0ms);
+        }
+        std::lock(first, second);
+        first.unlock();
+        second.unlock();
+        return held;
+    };
+    int there = 0;
+    std::thread other([&] { there = take(a, b); });
+    const int here = take(b, a);
+
+    other.join();
+    check_num(here, ==, 10);
+    check_num(there, ==, 10);
+}
+
+/* A clock that is wrong by hours, and runs only when it is looked at. */
+struct odd_clock {
+    using rep = std::int64_t;
+    using period = std::milli;
+    using duration = std::chrono::duration<rep, period>;
+    using time_point = std::chrono::time_point<odd_clock>;
+    static constexpr bool is_steady = false;
+    static time_point now() { return time_point(duration(looks++ - 3600000)); }
+    static rep looks;
+};
+odd_clock::rep odd_clock::looks;
+
+/* Goal: times that no number of nanoseconds holds wait for ever; what has passed, and what is no number, is a
+ * try: it acquires what is free and does not wait for what is not. */
+static void times_may_be_of_any_size_and_clock(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-times"));
+    using double_hours = std::chrono::duration<double, std::ratio<3600>>;
+    const auto each_way = [&] {
+        int acquired = 0;
+        const auto count = [&](bool yes) {
+            acquired += yes;
+            if (yes)
+                mutex.unlock();
+        };
+        count(mutex.try_lock_for(-1ms));
+        count(mutex.try_lock_for(0h));
+        count(mutex.try_lock_for(std::chrono::hours::min()));
+        count(mutex.try_lock_for(double_hours(std::numeric_limits<double>::quiet_NaN())));
+        count(mutex.try_lock_for(double_hours(-std::numeric_limits<double>::infinity())));
+        count(mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
+        count(mutex.try_lock_until(std::chrono::system_clock::time_point::min()));
+        count(mutex.try_lock_until(odd_clock::now() + odd_clock::duration(20)));
+        return acquired;
+    };
+
+    check_num(each_way(), ==, 8);
+    {
+        other_holder other(mutex);
+        check_num(each_way(), ==, 0);
+    }
+    check_true(std::unique_lock(mutex, std::chrono::hours::max()).owns_lock());
+    check_true(std::unique_lock(mutex, std::chrono::nanoseconds::max()).owns_lock());
+    check_true(
+        std::unique_lock(mutex, double_hours(std::numeric_limits<double>::infinity())).owns_lock());
+    check_true(std::unique_lock(mutex, std::chrono::steady_clock::time_point::max()).owns_lock());
+    check_true(std::unique_lock(mutex, std::chrono::system_clock::time_point::max()).owns_lock());
+}
+
+/* Goal: acquire gives the grant, takes a cancel object and a lease, and throws whatever ends it. */
+static void acquire_gives_grants_and_says_why_not(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-acquire"));
+    zkl::cancel cancel;
+    zkl_wait wait = ZKL_WAIT_INIT;
+    zkl::grant grant = mutex.acquire();
+
+    check_num(grant.token, ==, mutex.token());
+    check_num(grant.window.count(), >, 0);
+    check_num(grant.hold_count, ==, 1);
+    check_num(mutex.acquire().hold_count, ==, 2);
+    check_true(mutex.node_path().rfind("/cpp-acquire", 0) == 0);
+    mutex.unlock();
+    mutex.unlock();
+    wait.lease_ms = 60000;
+    check_num(mutex.acquire(wait).hold_count, ==, 1);
+    mutex.renew(1ms);
+    check_wait(mutex.check(0ms) == ZKL_ELOST, WAIT_MS);
+    check_num(thrown_by([&] { mutex.renew(1s); }), ==, ZKL_ELOST);
+    mutex.unlock();
+    check_true(zkl::last_unlock() == ZKL_ELOST);
+
+    other_holder other(mutex);
+    wait = ZKL_WAIT_INIT;
+    wait.cancel = cancel.native_handle();
+    check_true(!cancel.is_set());
+    cancel.set();
+    check_true(cancel.is_set());
+    check_num(thrown_by([&] { mutex.acquire(wait); }), ==, ZKL_ECANCELED);
+    wait = ZKL_WAIT_INIT;
+    wait.flags = ZKL_WAIT_TRY;
+    check_num(thrown_by([&] { mutex.acquire(wait); }), ==, ZKL_EBUSY);
+    check_num(mutex.acquire_code(wait), ==, ZKL_EBUSY);
+}
+
+/* --- what goes wrong --------------------------------------------------------------------------- */
+
+/* Goal: what is thrown is a std::system_error of our codes, which the standard's conditions can be compared
+ * with, and its text is the detail. */
+static void exceptions_carry_codes(void **)
+{
+    zkl::client client(options());
+
+    try {
+        zkl::mutex mutex(client, "no slash");
+        fail();
+    } catch (const std::system_error &e) {
+        check_true(e.code() == ZKL_EBADPATH && e.code() == std::errc::invalid_argument);
+        check_true(std::strstr(e.what(), "no slash") != nullptr);
+    }
+    check_num(thrown_by([&] { zkl::mutex(client, std::string("/a\0b", 4)); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { zkl::mutex(client, ""); }), ==, ZKL_EBADPATH);
+
+    zkl::client_options bad = options();
+    bad.session_timeout = -1ms;
+    check_num(thrown_by([&] { zkl::client c(bad); }), ==, ZKL_EINVAL);
+    bad = options();
+    bad.connect_timeout = std::chrono::milliseconds::min();
+    check_num(thrown_by([&] { zkl::client c(bad); }), ==, ZKL_EBADTIMEOUT);
+    bad.servers = "127.0.0.1:1";
+    bad.connect_timeout = 50ms;
+    try {
+        zkl::client nobody(bad);
+        fail();
+    } catch (const zkl::error &e) {
+        check_true(e.code() == ZKL_EDISCONNECTED && e.is_retryable() && !e.is_lost());
+    }
+    check_true(zkl::error(ZKL_ELOST).is_lost());
+    check_true(std::strcmp(zkl::error(ZKL_ELOST, "").what(), zkl_strerror(ZKL_ELOST)) == 0);
+}
+
+/* Goal: a guard whose hold is lost does not know of it; the mutex does, and the guard's destructor leaves the
+ * reason in last_unlock(). After that the mutex can be locked anew. */
+static void a_guard_outlives_its_hold(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-lost"));
+
+    {
+        std::unique_lock lock(mutex);
+        lose(mutex);
+        check_true(lock.owns_lock());
+        check_true(!mutex.still_held(0ms));
+        check_num(mutex.token(), ==, 0);
+        check_num(thrown_by([&] { mutex.lock(); }), ==, ZKL_ELOST);
+        check_num(thrown_by([&] { return mutex.try_lock(); }), ==, ZKL_ELOST);
+    }
+    check_true(zkl::last_unlock() == ZKL_ELOST && zkl_error_is_lost(zkl::last_unlock().value()));
+    check_true(elsewhere([&] { return !zkl::last_unlock(); }));
+    {
+        std::lock_guard guard(mutex);
+        check_true(mutex.still_held(0ms));
+    }
+    check_true(!zkl::last_unlock());
+}
+
+static void a_closed_client_refuses_and_unlocks(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-closed"));
+
+    {
+        std::lock_guard guard(mutex);
+        check_true(client.state() == ZKL_CLIENT_CONNECTED);
+        check_true(!client.close(WAIT_MS * 1ms));
+        check_true(client.state() == ZKL_CLIENT_CLOSED);
+        check_true(!mutex.still_held(0ms));
+    }
+    check_true(zkl::last_unlock() == ZKL_ELOST);
+    check_num(thrown_by([&] { mutex.lock(); }), ==, ZKL_ECLOSED);
+    check_num(thrown_by([&] { return mutex.try_lock(); }), ==, ZKL_ECLOSED);
+    check_num(thrown_by([&] { return mutex.try_lock_for(1s); }), ==, ZKL_ECLOSED);
+    check_num(thrown_by([&] { zkl::mutex(client, "/late"); }), ==, ZKL_ECLOSED);
+    mutex.unlock();
+    check_true(zkl::last_unlock() == ZKL_ENOTOWNER);
+}
+
+/* Goal: what was moved from is refused, what was moved to works, and what an assignment replaces is freed. */
+static void moved_from_objects_are_refused(void **)
+{
+    zkl::client first(options());
+    zkl::client client(std::move(first));
+    zkl::mutex a(client, cluster_path("cpp-moved"));
+    zkl::mutex b(std::move(a)), c(client, cluster_path("cpp-moved"));
+
+    check_num(thrown_by([&] { zkl::mutex(first, "/moved"); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { a.lock(); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { return a.try_lock(); }), ==, ZKL_EINVAL);
+    a.unlock();
+    check_true(zkl::last_unlock() == ZKL_EINVAL);
+    check_true(!a.still_held(0ms) && a.check(0ms) == ZKL_EINVAL && a.token() == 0);
+    c = std::move(b);
+    std::lock_guard guard(c);
+    check_true(c.still_held(0ms));
+    check_true(c.node_path().find("cpp-moved") != std::string::npos);
+    check_true(b.native_handle() == nullptr);
+}
+
+/* What fn gives, as the exit status of a child, or 100 and the signal that ended it. */
+template <class F> static int in_child(F fn)
+{
+    int status = 0;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        alarm(60);
+        _exit(fn());
+    }
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+}
+
+/* Goal: a forked child gets ZKL_EFORK from all it inherits, and its destructors harm nobody. */
+static void a_forked_child_is_refused(void **)
+{
+    if (UNDER_ASAN)
+        skip(); /* children of a busy process hang under it */
+
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-fork"));
+    std::unique_lock lock(mutex);
+
+    check_ok(in_child([&] {
+        int wrong = thrown_by([&] { mutex.lock(); }) != ZKL_EFORK;
+        wrong += thrown_by([&] { return mutex.try_lock_for(1s); }) != ZKL_EFORK;
+        wrong += thrown_by([&] { zkl::mutex(client, "/child"); }) != ZKL_EFORK;
+        wrong += mutex.still_held(0ms);
+        lock.unlock();
+        wrong += zkl::last_unlock() != ZKL_EFORK;
+        zkl::mutex gone(std::move(mutex));
+        return wrong;
+    }));
+    check_true(mutex.still_held(0ms));
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(unique_lock_takes_a_mutex_in_each_way),
+    cluster_test(lock_guard_and_scoped_lock_take_a_mutex),
+    cluster_test(locks_of_two_end),
+    cluster_test(times_may_be_of_any_size_and_clock),
+    cluster_test(acquire_gives_grants_and_says_why_not),
+    cluster_test(exceptions_carry_codes),
+    cluster_test(a_guard_outlives_its_hold),
+    cluster_test(a_closed_client_refuses_and_unlocks),
+    cluster_test(moved_from_objects_are_refused),
+    cluster_test(a_forked_child_is_refused),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "cpp", tests);
+}
