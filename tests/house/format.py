@@ -49,7 +49,7 @@ def main(root, *options):
         return 77
     root = pathlib.Path(root)
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob('*')
-                   if path.suffix in ('.c', '.h', '.cpp'))
+                   if path.suffix in ('.c', '.h', '.cpp', '.hpp'))
     wrong = [path.relative_to(root).as_posix() for path in differing(name, files)]
     later = [path for path in wrong if path.startswith(tuple(folder + '/' for folder in KNOWN))]
     now = [path for path in wrong if path not in later]

@@ -72,7 +72,7 @@ def build_and_install(source, work):
 # --- what is there ---------------------------------------------------------------------------------------
 
 def check_files(root):
-    for header in sorted((SOURCE / 'include/zklock').glob('*.h')):
+    for header in sorted((SOURCE / 'include/zklock').glob('*.h*')):
         one(root, f'include/zklock/{header.name}')
     for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', 'libzklock.so.0', f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
         one(root, name)
@@ -137,6 +137,17 @@ def check_consumer(compiler, language, work, environment):
         print(f'{language} {kind}:', run([program], env=environment).strip())
 
 
+def check_cpp(compiler, source, work, environment):
+    """zklock.hpp, in a program of C++17."""
+    program = work / 'consumer-cpp'
+    build_program(compiler, 'c++', HERE / 'consumer.cpp', program, ['-std=c++17', *flags(environment), '-pthread'],
+                  environment)
+    print('zklock.hpp:', run([program], env=environment).strip())
+    for example in sorted((source / 'examples').glob('*.cpp')):
+        build_program(compiler, 'c++', example, work / 'example', ['-std=c++17', *flags(environment), '-pthread'],
+                      environment)
+
+
 def check_plugin(work, environment):
     """A plugin with the static library in it may be closed: what is needed of it stays."""
     plugin, host = work / 'plugin.so', work / 'host'
@@ -180,6 +191,8 @@ def main():
                 continue
             check_consumer(compiler, language, work, environment)
             check_examples(compiler, language, source, work, environment)
+            if language == 'c++':
+                check_cpp(compiler, source, work, environment)
 
 
 main()
