@@ -51,13 +51,13 @@ static void compare(struct every *e, const char *call, long long said, long long
 
 static void call_on_client(struct every *e, enum every_where where)
 {
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
 
     LOCAL(sign(zkl_client_state(e->client)), 1);
     REFUSED(zkl_client_close(e->client, 5000));
     REFUSED(zkl_client_free(e->client));
-    REFUSED(zkl_inspect(e->client, "/every", 5000, &seen));
-    zkl_inspection_free(seen);
+    REFUSED(zkl_inspect(e->client, "/every", 5000, &inspection));
+    zkl_inspection_free(inspection);
     REFUSED(zkl_revoke(e->client, e->node, NULL, 0));
     REFUSED(zkl_break(e->client, e->node, 0, 0, 5000));
 }

@@ -171,7 +171,7 @@ static void a_node_without_a_session_is_found_and_broken(void **state)
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path);
     struct actor *actor = actor_new();
-    const struct zkl_inspection *seen;
+    const struct zkl_inspection *inspection;
     struct wire_stat stat;
     char node[300];
 
@@ -186,20 +186,21 @@ static void a_node_without_a_session_is_found_and_broken(void **state)
     actor_begin(actor, do_lock, mutex);
     check_wait(cluster_children(path) == 2, WAIT_MS);
 
-    check_ok(zkl_inspect(client, path, WAIT_MS, &seen));
-    check_num(seen->count, ==, 2);
-    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_num(seen->entries[0].session, ==, 0);
-    check_num(seen->entries[0].czxid, ==, stat.czxid);
-    check_num(seen->entries[0].age_ms, >=, 100); /* the wait in vain */
-    check_num(seen->entries[0].pid, ==, 4711);
-    check_text(seen->entries[0].host, "db7");
-    check_num(seen->entries[1].role, ==, ZKL_ROLE_WAITER);
-    check_num(seen->entries[1].waits_for, ==, 0);
-    check_true(seen->entries[1].session != 0);
+    check_ok(zkl_inspect(client, path, WAIT_MS, &inspection));
+    check_num(inspection->count, ==, 2);
+    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].session, ==, 0);
+    check_num(inspection->entries[0].czxid, ==, stat.czxid);
+    check_num(inspection->entries[0].age_ms, >=, 100); /* the wait in vain */
+    check_num(inspection->entries[0].pid, ==, 4711);
+    check_text(inspection->entries[0].host, "db7");
+    check_num(inspection->entries[1].role, ==, ZKL_ROLE_WAITER);
+    check_num(inspection->entries[1].waits_for, ==, 0);
+    check_true(inspection->entries[1].session != 0);
     check_true(!actor_is_done(actor));
-    check_ok(zkl_break(client, seen->entries[0].node_path, seen->entries[0].czxid, 0, WAIT_MS));
-    zkl_inspection_free(seen);
+    check_ok(zkl_break(client, inspection->entries[0].node_path, inspection->entries[0].czxid, 0,
+                       WAIT_MS));
+    zkl_inspection_free(inspection);
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
     actor_end(actor);

@@ -125,12 +125,12 @@ static void a_lease_does_not_go_by_the_wall_clock(void **state)
 /* The age of the only entry at path, which goes by the wall clock. */
 static int64_t age_of_holder(struct zkl_client *client, const char *path)
 {
-    const struct zkl_inspection *seen;
+    const struct zkl_inspection *inspection;
 
-    check_ok(zkl_inspect(client, path, WAIT_MS, &seen));
-    check_num(seen->count, ==, 1);
-    int64_t age_ms = seen->entries[0].age_ms;
-    zkl_inspection_free(seen);
+    check_ok(zkl_inspect(client, path, WAIT_MS, &inspection));
+    check_num(inspection->count, ==, 1);
+    int64_t age_ms = inspection->entries[0].age_ms;
+    zkl_inspection_free(inspection);
     return age_ms;
 }
 

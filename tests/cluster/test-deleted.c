@@ -249,33 +249,33 @@ static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **stat
 
 /* --- a holder's node -------------------------------------------------------------------------- */
 
-struct seen {
+struct losses {
     pthread_mutex_t mu;
     int lost, others;
     enum zkl_reason reason;
     uint64_t token;
 };
 
-static void see(const struct zkl_hold_event *event, void *arg)
+static void note_loss(const struct zkl_hold_event *event, void *arg)
 {
-    struct seen *seen = arg;
+    struct losses *losses = arg;
 
-    pthread_mutex_lock(&seen->mu);
+    pthread_mutex_lock(&losses->mu);
     if (event->state == ZKL_LOST) {
-        seen->lost++;
-        seen->reason = event->reason;
-        seen->token = event->token;
+        losses->lost++;
+        losses->reason = event->reason;
+        losses->token = event->token;
     } else {
-        seen->others++;
+        losses->others++;
     }
-    pthread_mutex_unlock(&seen->mu);
+    pthread_mutex_unlock(&losses->mu);
 }
 
-static int lost_times(struct seen *seen)
+static int losses_count(struct losses *losses)
 {
-    pthread_mutex_lock(&seen->mu);
-    int n = seen->lost;
-    pthread_mutex_unlock(&seen->mu);
+    pthread_mutex_lock(&losses->mu);
+    int n = losses->lost;
+    pthread_mutex_unlock(&losses->mu);
     return n;
 }
 
@@ -304,10 +304,10 @@ static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
     const char *path = cluster_path("told");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct seen seen = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
     (void)state;
-    check_ok(zkl_mutex_set_callback(mutex, see, &seen));
+    check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
@@ -315,14 +315,14 @@ static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
     check_wait(watches(node) == 1, WAIT_MS);
     int64_t start = net_now_ms();
     check_ok(wire_delete(raw, node, -1));
-    check_wait(lost_times(&seen) == 1, WAIT_MS);
+    check_wait(losses_count(&losses) == 1, WAIT_MS);
     check_num(net_now_ms() - start, <, SESSION_MS / 4 / 2);
-    check_num(seen.reason, ==, ZKL_REASON_NODE_DELETED);
-    check_num(seen.token, ==, token);
+    check_num(losses.reason, ==, ZKL_REASON_NODE_DELETED);
+    check_num(losses.token, ==, token);
     check_lost_and_lock_again(mutex);
     cluster_free(client, mutex);
-    check_num(lost_times(&seen), ==, 1);
-    check_num(seen.others, ==, 0);
+    check_num(losses_count(&losses), ==, 1);
+    check_num(losses.others, ==, 0);
 }
 
 /* Goal: without one, the holder knows after the next heartbeat, a quarter of the session timeout
@@ -429,24 +429,24 @@ static void written_data_changes_nothing_for_a_holder(void **state)
     const char *path = cluster_path("written-held");
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *mutex = cluster_mutex(client, path);
-    struct seen seen = {.mu = PTHREAD_MUTEX_INITIALIZER};
+    struct losses losses = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
     (void)state;
-    check_ok(zkl_mutex_set_callback(mutex, see, &seen));
+    check_ok(zkl_mutex_set_callback(mutex, note_loss, &losses));
     check_ok(zkl_mutex_lock(mutex));
     const char *node = own_node(mutex);
     check_wait(watches(node) == 1, WAIT_MS);
     write_often(node);
     check_wait(watches(node) == 1, WAIT_MS);
     check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
-    check_num(lost_times(&seen), ==, 0);
+    check_num(losses_count(&losses), ==, 0);
     check_ok(wire_delete(raw, node, -1));
-    check_wait(lost_times(&seen) == 1, SESSION_MS / 4 / 2);
+    check_wait(losses_count(&losses) == 1, SESSION_MS / 4 / 2);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
     cluster_free(client, mutex);
-    check_num(seen.others, ==, 0);
+    check_num(losses.others, ==, 0);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -29,27 +29,29 @@ static void check_took(int64_t start_ms, int least, int most)
 
 /* --- the scene: a holder in this thread, and an actor with a mutex of another client ---------- */
 
-struct seen {
+struct state_counts {
     pthread_mutex_t mu;
     int suspect, held, lost;
 };
 
-static void see(const struct zkl_hold_event *event, void *arg)
+static void count_state(const struct zkl_hold_event *event, void *arg)
 {
-    struct seen *seen = arg;
+    struct state_counts *states = arg;
 
-    pthread_mutex_lock(&seen->mu);
-    seen->suspect += event->state == ZKL_SUSPECT;
-    seen->held += event->state == ZKL_HELD;
-    seen->lost += event->state == ZKL_LOST;
-    pthread_mutex_unlock(&seen->mu);
+    pthread_mutex_lock(&states->mu);
+    states->suspect += event->state == ZKL_SUSPECT;
+    states->held += event->state == ZKL_HELD;
+    states->lost += event->state == ZKL_LOST;
+    pthread_mutex_unlock(&states->mu);
 }
 
-static int seen_of(struct seen *seen, enum zkl_hold_state state)
+static int state_count(struct state_counts *states, enum zkl_hold_state state)
 {
-    pthread_mutex_lock(&seen->mu);
-    int n = state == ZKL_SUSPECT ? seen->suspect : state == ZKL_HELD ? seen->held : seen->lost;
-    pthread_mutex_unlock(&seen->mu);
+    pthread_mutex_lock(&states->mu);
+    int n = state == ZKL_SUSPECT ? states->suspect
+            : state == ZKL_HELD  ? states->held
+                                 : states->lost;
+    pthread_mutex_unlock(&states->mu);
     return n;
 }
 
@@ -58,20 +60,20 @@ struct scene {
     struct zkl_client *client, *other;
     struct zkl_mutex *mutex, *others;
     struct actor *actor;
-    struct take take; /* of others */
-    struct seen seen; /* what mutex was told */
+    struct take take;           /* of others */
+    struct state_counts states; /* what mutex was told */
 };
 
 static void scene_begin(struct scene *s, const char *name, int session_ms)
 {
-    *s = (struct scene){.path = cluster_path(name), .seen.mu = PTHREAD_MUTEX_INITIALIZER};
+    *s = (struct scene){.path = cluster_path(name), .states.mu = PTHREAD_MUTEX_INITIALIZER};
     s->client = client_of(session_ms);
     s->other = client_of(session_ms);
     s->mutex = cluster_mutex(s->client, s->path);
     s->others = cluster_mutex(s->other, s->path);
     s->actor = actor_new();
     s->take = take_of(s->others);
-    check_ok(zkl_mutex_set_callback(s->mutex, see, &s->seen));
+    check_ok(zkl_mutex_set_callback(s->mutex, count_state, &s->states));
 }
 
 /* Whatever happened, the path can be locked, and nothing is left. */
@@ -109,9 +111,9 @@ static void hold_and_place_live_through_a_restart(void **state)
     cluster_child(s.path, 1, before, sizeof before);
     server_down();
     /* At once: not only when the window ends. */
-    check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, RESTART_SESSION_MS / 2);
+    check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, RESTART_SESSION_MS / 2);
     server_back();
-    check_wait(seen_of(&s.seen, ZKL_HELD) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_HELD) == 1, WAIT_MS);
     check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
     check_num(zkl_mutex_token(s.mutex), ==, token);
     check_num(cluster_children(s.path), ==, 2);
@@ -122,7 +124,7 @@ static void hold_and_place_live_through_a_restart(void **state)
     check_ok(actor_result(s.actor));
     check_num(s.take.grant.token, >, token);
     check_ok(actor_do(s.actor, do_unlock, s.others));
-    check_num(seen_of(&s.seen, ZKL_LOST), ==, 0);
+    check_num(state_count(&s.states, ZKL_LOST), ==, 0);
     scene_end(&s);
 }
 
@@ -212,7 +214,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         check_num(cluster_children(s.path), ==, 1);
         server_down();
         if (i == 0)
-            check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
+            check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, WAIT_MS);
         int64_t start = net_now_ms();
         check_num(zkl_mutex_unlock(s.mutex), ==, ZKL_EUNCONFIRMED);
         check_took(start, 0, 0);
@@ -220,7 +222,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         server_back();
         check_wait(cluster_children(s.path) == 0, RESTART_SESSION_MS - 2000);
     }
-    check_num(seen_of(&s.seen, ZKL_LOST), ==, 0);
+    check_num(state_count(&s.states, ZKL_LOST), ==, 0);
     scene_end(&s);
 }
 
@@ -452,14 +454,14 @@ static void a_hold_lives_through_a_silence(void **state)
     scene_begin(&s, "silent-hold", 4000);
     check_ok(zkl_mutex_lock(s.mutex));
     check_ok(zks_pause_node(server, 0));
-    check_wait(seen_of(&s.seen, ZKL_SUSPECT) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
-    check_wait(seen_of(&s.seen, ZKL_HELD) + seen_of(&s.seen, ZKL_LOST) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_HELD) + state_count(&s.states, ZKL_LOST) == 1, WAIT_MS);
     bool held = zkl_mutex_still_held(s.mutex, 1000) == 1;
-    check_num(seen_of(&s.seen, ZKL_HELD), >=, held);
+    check_num(state_count(&s.states, ZKL_HELD), >=, held);
     int rc = zkl_mutex_unlock(s.mutex); /* on a slow machine it may be lost by now */
-    check_true(rc == ZKL_ELOST || (rc == 0 && seen_of(&s.seen, ZKL_LOST) == 0));
-    check_wait(seen_of(&s.seen, ZKL_LOST) == (rc == ZKL_ELOST), WAIT_MS);
+    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s.states, ZKL_LOST) == 0));
+    check_wait(state_count(&s.states, ZKL_LOST) == (rc == ZKL_ELOST), WAIT_MS);
     scene_end(&s);
 }
 

@@ -190,13 +190,13 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
 /* The holder at the path is this thread, as others are told. */
 static bool is_told_of(struct zkl_client *client, const char *path)
 {
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
 
-    if (zkl_inspect(client, path, WAIT_MS, &seen) != 0)
+    if (zkl_inspect(client, path, WAIT_MS, &inspection) != 0)
         return false;
-    bool us =
-        seen->count == 1 && seen->entries[0].pid == getpid() && seen->entries[0].thread == gettid();
-    zkl_inspection_free(seen);
+    bool us = inspection->count == 1 && inspection->entries[0].pid == getpid() &&
+              inspection->entries[0].thread == gettid();
+    zkl_inspection_free(inspection);
     return us;
 }
 

@@ -4,20 +4,20 @@
 
 #include "nodes.h"
 #include "check_error.h"
-#include "seen.h"
+#include "inspection.h"
 
 struct inspect {
     struct zkl_client *client;
     const char *path;
     int64_t timeout_ms;
-    const struct zkl_inspection *seen;
+    const struct zkl_inspection *inspection;
 };
 
 static int do_inspect(void *arg)
 {
     struct inspect *i = arg;
 
-    return zkl_inspect(i->client, i->path, i->timeout_ms, &i->seen);
+    return zkl_inspect(i->client, i->path, i->timeout_ms, &i->inspection);
 }
 
 /* Goal: two requests for the list and one for each child, all at once: three round trips would do for
@@ -34,7 +34,7 @@ static void a_look_is_two_requests_and_one_for_each_child(void **state)
     make_node(below(path, "lock-0000000001"), "");
     make_node(below(path, "note"), "");
     proxy_reset_counts(proxy);
-    zkl_inspection_free(look(client, path));
+    zkl_inspection_free(inspect_lock(client, path));
     check_num(proxy_counts(proxy, PROXY_SYNC), ==, 1);
     check_num(proxy_counts(proxy, PROXY_CHILDREN2), ==, 1);
     check_num(proxy_counts(proxy, PROXY_GET), ==, 3);
@@ -63,8 +63,8 @@ static void a_look_survives_a_lost_link(void **state)
             check_ok(proxy_drop_reply(proxy, ops[i], 1, PROXY_THEN_CUT));
         else
             check_ok(proxy_drop_request(proxy, ops[i - 3], 1, PROXY_THEN_CUT));
-        check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
-                    "waits lock for 0 curator 1 lock-0000000001");
+        check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
+                      "waits lock for 0 curator 1 lock-0000000001");
         check_ok(proxy_wait_dropped(proxy, 0));
     }
     cluster_free(client, NULL);
@@ -91,8 +91,8 @@ static void a_child_that_goes_meanwhile_is_left_out(void **state)
     check_ok(wire_delete(raw, cluster_at(below(path, "lock-0000000000")), -1));
     proxy_release(proxy);
     check_ok(actor_result(actor));
-    check_seen(in.seen, path, ZKL_KIND_MUTEX, lines, 1);
-    zkl_inspection_free(in.seen);
+    check_inspection(in.inspection, path, ZKL_KIND_MUTEX, lines, 1);
+    zkl_inspection_free(in.inspection);
     actor_end(actor);
     cluster_free(in.client, NULL);
     proxy_stop(proxy);
@@ -116,8 +116,8 @@ static void a_look_survives_its_session(void **state)
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
     check_ok(actor_result(actor));
-    check_num(in.seen->count, ==, 0);
-    zkl_inspection_free(in.seen);
+    check_num(in.inspection->count, ==, 0);
+    zkl_inspection_free(in.inspection);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     actor_end(actor);
     cluster_free(in.client, mutex);
@@ -131,22 +131,22 @@ static void the_deadline_holds(void **state)
     const char *path = cluster_path("deadline");
     struct proxy *proxy = NULL;
     struct zkl_client *client = client_through(&proxy, BRIEF_MS);
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
     int64_t start = net_now_ms();
 
     (void)state;
     proxy_hole(proxy, PROXY_BOTH);
-    check_fails(zkl_inspect(client, path, 200, &seen), ZKL_ETIMEDOUT, path);
+    check_fails(zkl_inspect(client, path, 200, &inspection), ZKL_ETIMEDOUT, path);
     proxy_cut(proxy);
     check_ok(proxy_refuse(proxy, true));
     proxy_heal(proxy);
     check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-    check_fails(zkl_inspect(client, path, 200, &seen), ZKL_EDISCONNECTED, path);
+    check_fails(zkl_inspect(client, path, 200, &inspection), ZKL_EDISCONNECTED, path);
     check_num(net_now_ms() - start, >=, 400);
     check_num(net_now_ms() - start, <, WAIT_MS);
-    check_true(seen == NULL);
+    check_true(inspection == NULL);
     check_ok(proxy_refuse(proxy, false));
-    zkl_inspection_free(look(client, path));
+    zkl_inspection_free(inspect_lock(client, path));
     cluster_free(client, NULL);
     proxy_stop(proxy);
 }
@@ -176,7 +176,7 @@ static void close_ends_a_look(void **state)
         }
         zkl_client_close(in.client, 0);
         check_num(actor_result(actor), ==, ZKL_ECLOSED);
-        check_true(in.seen == NULL);
+        check_true(in.inspection == NULL);
         actor_end(actor);
         check_ok(zkl_client_free(in.client));
         proxy_stop(proxy);
@@ -222,14 +222,14 @@ static void an_unreadable_node_is_told_by_its_name(void **state)
     uint64_t czxid = make_node(below(path, "lock-0000000001"), "open");
     make_unreadable(path, "note", WIRE_PERSISTENT);
     deny_exists(proxy, "unreadable");
-    const struct zkl_inspection *seen = look(client, path);
-    check_seen(seen, path, ZKL_KIND_MUTEX, lines, 3);
-    check_unreadable(&seen->entries[0]);
-    check_unreadable(&seen->entries[2]);
-    check_num(seen->entries[1].denied, ==, 0);
-    check_num(seen->entries[1].czxid, ==, czxid);
-    check_text(seen->entries[1].owner, "open");
-    zkl_inspection_free(seen);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_inspection(inspection, path, ZKL_KIND_MUTEX, lines, 3);
+    check_unreadable(&inspection->entries[0]);
+    check_unreadable(&inspection->entries[2]);
+    check_num(inspection->entries[1].denied, ==, 0);
+    check_num(inspection->entries[1].czxid, ==, czxid);
+    check_text(inspection->entries[1].owner, "open");
+    zkl_inspection_free(inspection);
     cluster_free(client, NULL);
     proxy_stop(proxy);
 }
@@ -262,16 +262,16 @@ static void an_unreadable_node_can_be_broken(void **state)
 static void a_refused_credential_is_told(void **state)
 {
     struct zkl_client_options options = cluster_options();
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
 
     (void)state;
     options.auth_scheme = "nonsense";
     options.auth_credential = "alice:secret";
     options.connect_timeout_ms = 0;
     struct zkl_client *client = cluster_client_with(&options);
-    check_fails(zkl_inspect(client, "/x", WAIT_MS, &seen), ZKL_EAUTH, "/x");
+    check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
     check_wait(zkl_client_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
-    check_fails(zkl_inspect(client, "/x", WAIT_MS, &seen), ZKL_EAUTH, "/x");
+    check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
     cluster_free(client, NULL);
 }
 

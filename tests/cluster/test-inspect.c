@@ -6,7 +6,7 @@
 
 #include "nodes.h"
 #include "check_error.h"
-#include "seen.h"
+#include "inspection.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,12 +84,12 @@ static void a_holder_and_its_waiters_are_seen_in_order(void **state)
             queue(actors[i], mutexes[i], path);
     }
     net_nap_ms(50);
-    const struct zkl_inspection *seen = look(client, path);
-    check_num(seen->kind, ==, ZKL_KIND_MUTEX);
-    check_num(seen->permits, ==, 0);
-    check_num(seen->count, ==, 3);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_num(inspection->kind, ==, ZKL_KIND_MUTEX);
+    check_num(inspection->permits, ==, 0);
+    check_num(inspection->count, ==, 3);
     for (size_t i = 0; i < 3; i++) {
-        const struct zkl_entry *e = &seen->entries[i];
+        const struct zkl_entry *e = &inspection->entries[i];
         check_num(e->role, ==, i == 0 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
         check_num(e->access, ==, ZKL_ACCESS_LOCK);
         check_num(e->sequence, ==, i);
@@ -98,10 +98,10 @@ static void a_holder_and_its_waiters_are_seen_in_order(void **state)
         check_entry(e);
     }
     check_num(zkl_mutex_node_path(mutexes[0], node, sizeof node), >, 0);
-    check_text(seen->entries[0].node_path, node);
-    check_num(seen->entries[0].czxid, ==, zkl_mutex_token(mutexes[0]));
-    check_num(seen->entries[0].thread, ==, gettid());
-    zkl_inspection_free(seen);
+    check_text(inspection->entries[0].node_path, node);
+    check_num(inspection->entries[0].czxid, ==, zkl_mutex_token(mutexes[0]));
+    check_num(inspection->entries[0].thread, ==, gettid());
+    zkl_inspection_free(inspection);
     for (int i = 0; i < 3; i++) {
         if (i > 0)
             check_ok(actor_result(actors[i]));
@@ -128,26 +128,26 @@ static void readers_and_writers_are_seen(void **state)
     check_ok(actor_do(a, do_lock, read));
     queue(b, write, path);
     queue(c, read, path);
-    const struct zkl_inspection *seen = look(client, path);
-    check_num(seen->kind, ==, ZKL_KIND_RWLOCK);
-    check_num(seen->count, ==, 3);
-    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_num(seen->entries[0].access, ==, ZKL_ACCESS_READ);
-    check_num(seen->entries[1].access, ==, ZKL_ACCESS_WRITE);
-    check_num(seen->entries[1].waits_for, ==, 0);
-    check_num(seen->entries[2].access, ==, ZKL_ACCESS_READ);
-    check_num(seen->entries[2].waits_for, ==, 1);
-    zkl_inspection_free(seen);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_num(inspection->kind, ==, ZKL_KIND_RWLOCK);
+    check_num(inspection->count, ==, 3);
+    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].access, ==, ZKL_ACCESS_READ);
+    check_num(inspection->entries[1].access, ==, ZKL_ACCESS_WRITE);
+    check_num(inspection->entries[1].waits_for, ==, 0);
+    check_num(inspection->entries[2].access, ==, ZKL_ACCESS_READ);
+    check_num(inspection->entries[2].waits_for, ==, 1);
+    zkl_inspection_free(inspection);
     check_ok(actor_do(a, do_unlock, read));
     check_ok(actor_result(b));
     check_ok(actor_do(b, do_lock, read));
-    seen = look(client, path);
-    check_num(seen->count, ==, 3);
-    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_num(seen->entries[1].role, ==, ZKL_ROLE_HOLDER);
-    check_num(seen->entries[0].sequence, ==, seen->entries[1].sequence);
-    check_num(seen->entries[2].role, ==, ZKL_ROLE_WAITER);
-    zkl_inspection_free(seen);
+    inspection = inspect_lock(client, path);
+    check_num(inspection->count, ==, 3);
+    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].sequence, ==, inspection->entries[1].sequence);
+    check_num(inspection->entries[2].role, ==, ZKL_ROLE_WAITER);
+    zkl_inspection_free(inspection);
     check_ok(actor_do(b, do_unlock, read));
     check_ok(actor_do(b, do_unlock, write));
     check_ok(actor_result(c));
@@ -180,19 +180,19 @@ static void named_locks_are_queues_of_their_own(void **state)
     struct actor *other = actor_new(), *third = actor_new();
     check_ok(actor_do(other, do_lock, alpha));
     check_ok(actor_do(third, do_lock, plain));
-    const struct zkl_inspection *seen = look(client, path);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
     static const char *const names[] = {"beta", "alpha", "", "beta"};
-    check_num(seen->count, ==, 4);
-    check_num(seen->kind, ==, ZKL_KIND_MUTEX);
+    check_num(inspection->count, ==, 4);
+    check_num(inspection->kind, ==, ZKL_KIND_MUTEX);
     for (size_t i = 0; i < 4; i++) {
-        check_text(seen->entries[i].name, names[i]);
-        check_num(seen->entries[i].role, ==, i < 3 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
+        check_text(inspection->entries[i].name, names[i]);
+        check_num(inspection->entries[i].role, ==, i < 3 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
     }
-    check_num(seen->entries[3].waits_for, ==, 0);
-    check_text(seen->entries[0].owner, "the same text");
-    check_text(seen->entries[0].host, "");
-    check_num(seen->entries[0].pid, ==, 0);
-    zkl_inspection_free(seen);
+    check_num(inspection->entries[3].waits_for, ==, 0);
+    check_text(inspection->entries[0].owner, "the same text");
+    check_text(inspection->entries[0].host, "");
+    check_num(inspection->entries[0].pid, ==, 0);
+    zkl_inspection_free(inspection);
     check_ok(zkl_mutex_unlock(beta));
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, beta));
@@ -215,20 +215,21 @@ static void a_semaphores_permits_are_seen(void **state)
     (void)state;
     check_ok(zkl_semaphore_new(&semaphore, client, path, 3, NULL));
     check_ok(zkl_semaphore_acquire(semaphore, 2, NULL, permits));
-    const struct zkl_inspection *seen = look(looker, path);
-    while (seen->count > 2) { /* whoever has just been granted is on its way out of the queue */
-        zkl_inspection_free(seen);
-        seen = look(looker, path);
+    const struct zkl_inspection *inspection = inspect_lock(looker, path);
+    while (inspection->count >
+           2) { /* whoever has just been granted is on its way out of the queue */
+        zkl_inspection_free(inspection);
+        inspection = inspect_lock(looker, path);
     }
-    check_num(seen->kind, ==, ZKL_KIND_SEMAPHORE);
-    check_num(seen->permits, ==, 3);
-    check_num(seen->count, ==, 2);
+    check_num(inspection->kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(inspection->permits, ==, 3);
+    check_num(inspection->count, ==, 2);
     for (size_t i = 0; i < 2; i++) {
-        check_num(seen->entries[i].role, ==, ZKL_ROLE_HOLDER);
-        check_num(seen->entries[i].access, ==, ZKL_ACCESS_PERMIT);
-        check_entry(&seen->entries[i]);
+        check_num(inspection->entries[i].role, ==, ZKL_ROLE_HOLDER);
+        check_num(inspection->entries[i].access, ==, ZKL_ACCESS_PERMIT);
+        check_entry(&inspection->entries[i]);
     }
-    zkl_inspection_free(seen);
+    zkl_inspection_free(inspection);
     check_ok(zkl_permit_release(permits[0]));
     check_ok(zkl_permit_release(permits[1]));
     check_ok(zkl_semaphore_free(semaphore));
@@ -255,20 +256,20 @@ static void names_of_all_peers_are_known(void **state)
     make_node(below(path, GUID "2-lock--000000001"), "");
     make_node(below(path, "note"), "of somebody");
     check_ok(wire_create(raw, cluster_at(below(path, "config")), "x", WIRE_PERSISTENT, NULL, 0));
-    check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator -1 " GUID "2-lock--000000001",
-                "waits lock for 0 curator 2 " GUID "1-lock-0000000002",
-                "waits lock for 1 kazoo 3 0123456789abcdef0123456789abcdef__lock__0000000003",
-                "waits lock for 2 curator 4 _c_0123456789abcdef0123456789abcdef-lock-0000000004",
-                "waits lock for 3 zookeeper 5 x-0a1b2c3d4e5f6071-0000000005",
-                "foreign - - 0 config", "foreign - - 0 note");
-    const struct zkl_inspection *seen = look(client, path);
-    check_text(seen->entries[1].owner, "127.0.0.1");
-    check_text(seen->entries[2].owner, "a-kazoo-identifier");
-    check_num(seen->entries[5].session, ==, 0);
-    check_text(seen->entries[5].owner, "x");
-    check_num(seen->entries[6].session, ==, wire_session(raw));
-    check_true(seen->entries[6].czxid != 0);
-    zkl_inspection_free(seen);
+    check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator -1 " GUID "2-lock--000000001",
+                  "waits lock for 0 curator 2 " GUID "1-lock-0000000002",
+                  "waits lock for 1 kazoo 3 0123456789abcdef0123456789abcdef__lock__0000000003",
+                  "waits lock for 2 curator 4 _c_0123456789abcdef0123456789abcdef-lock-0000000004",
+                  "waits lock for 3 zookeeper 5 x-0a1b2c3d4e5f6071-0000000005",
+                  "foreign - - 0 config", "foreign - - 0 note");
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_text(inspection->entries[1].owner, "127.0.0.1");
+    check_text(inspection->entries[2].owner, "a-kazoo-identifier");
+    check_num(inspection->entries[5].session, ==, 0);
+    check_text(inspection->entries[5].owner, "x");
+    check_num(inspection->entries[6].session, ==, wire_session(raw));
+    check_true(inspection->entries[6].czxid != 0);
+    zkl_inspection_free(inspection);
     cluster_free(client, NULL);
 }
 
@@ -280,12 +281,12 @@ static void nobody_is_told_as_nobody(void **state)
     struct zkl_client *client = cluster_client();
 
     (void)state;
-    check_look(client, path, ZKL_KIND_NONE, NULL, 0);
-    check_look(client, below(path, "deeper"), ZKL_KIND_NONE, NULL, 0);
+    check_entry_lines(client, path, ZKL_KIND_NONE, NULL, 0);
+    check_entry_lines(client, below(path, "deeper"), ZKL_KIND_NONE, NULL, 0);
     make_root(path, "");
-    check_look(client, path, ZKL_KIND_NONE, NULL, 0);
+    check_entry_lines(client, path, ZKL_KIND_NONE, NULL, 0);
     make_node(below(path, "stranger"), "");
-    check_lines(client, path, ZKL_KIND_NONE, "foreign - - 0 stranger");
+    check_entries(client, path, ZKL_KIND_NONE, "foreign - - 0 stranger");
     cluster_free(client, NULL);
 }
 
@@ -331,23 +332,23 @@ static void data_is_told_as_what_it_is(void **state)
     const char *node = below(path, "lock-0000000000");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         set(node, cases[i].data);
-        const struct zkl_inspection *seen = look(client, path);
-        check_num(seen->count, ==, 1);
-        check_text(seen->entries[0].owner, cases[i].owner);
-        check_text(seen->entries[0].host, cases[i].host);
-        check_num(seen->entries[0].pid, ==, cases[i].pid);
-        check_num(seen->entries[0].thread, ==, cases[i].thread);
-        check_num(seen->entries[0].revoke_requested, ==, cases[i].revoked);
-        zkl_inspection_free(seen);
+        const struct zkl_inspection *inspection = inspect_lock(client, path);
+        check_num(inspection->count, ==, 1);
+        check_text(inspection->entries[0].owner, cases[i].owner);
+        check_text(inspection->entries[0].host, cases[i].host);
+        check_num(inspection->entries[0].pid, ==, cases[i].pid);
+        check_num(inspection->entries[0].thread, ==, cases[i].thread);
+        check_num(inspection->entries[0].revoke_requested, ==, cases[i].revoked);
+        zkl_inspection_free(inspection);
     }
     memset(longest, 'o', 513);
     longest[513] = '\0';
     for (int length = 513; length >= 512; length--) {
         longest[length] = '\0';
         set(node, longest);
-        const struct zkl_inspection *seen = look(client, path);
-        check_text(seen->entries[0].owner, length == 512 ? longest : "");
-        zkl_inspection_free(seen);
+        const struct zkl_inspection *inspection = inspect_lock(client, path);
+        check_text(inspection->entries[0].owner, length == 512 ? longest : "");
+        zkl_inspection_free(inspection);
     }
     cluster_free(client, NULL);
 }
@@ -364,7 +365,7 @@ static void a_semaphore_by_hand(void **state)
     make_root(path, "");
     make_root(below(path, "locks"), "");
     make_root(below(path, "leases"), "2");
-    check_look(client, path, ZKL_KIND_SEMAPHORE, NULL, 0);
+    check_entry_lines(client, path, ZKL_KIND_SEMAPHORE, NULL, 0);
     make_node(below(path, "leases/" GUID "1-lease-0000000004"), "");
     make_node(below(path, "leases/" GUID "2-lease-0000000002"), "");
     make_node(below(path, "leases/" GUID "3-lease-0000000003"), "");
@@ -372,40 +373,41 @@ static void a_semaphore_by_hand(void **state)
     make_node(below(path, "locks/" GUID "5-lock-0000000008"), "");
     make_node(below(path, "locks/" GUID "4-lock-0000000007"), "web1 42 4711");
     make_node(below(path, "other"), "");
-    check_lines(client, path, ZKL_KIND_SEMAPHORE,
-                "holds permit curator 2 leases/" GUID "2-lease-0000000002",
-                "holds permit curator 3 leases/" GUID "3-lease-0000000003",
-                "waits permit curator 4 leases/" GUID "1-lease-0000000004",
-                "waits entry curator 7 locks/" GUID "4-lock-0000000007",
-                "waits entry for 3 curator 8 locks/" GUID "5-lock-0000000008",
-                "foreign - - 0 other", "foreign - - 0 leases/lock-0000000000");
-    const struct zkl_inspection *seen = look(client, path);
-    check_num(seen->permits, ==, 2);
-    check_text(seen->entries[3].host, "web1");
-    zkl_inspection_free(seen);
+    check_entries(client, path, ZKL_KIND_SEMAPHORE,
+                  "holds permit curator 2 leases/" GUID "2-lease-0000000002",
+                  "holds permit curator 3 leases/" GUID "3-lease-0000000003",
+                  "waits permit curator 4 leases/" GUID "1-lease-0000000004",
+                  "waits entry curator 7 locks/" GUID "4-lock-0000000007",
+                  "waits entry for 3 curator 8 locks/" GUID "5-lock-0000000008",
+                  "foreign - - 0 other", "foreign - - 0 leases/lock-0000000000");
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_num(inspection->permits, ==, 2);
+    check_text(inspection->entries[3].host, "web1");
+    zkl_inspection_free(inspection);
 
     set(below(path, "leases"), "127.0.0.1"); /* as Curator's parents may have */
-    seen = look(client, path);
-    check_num(seen->permits, ==, 0);
-    check_num(seen->entries[1].role, ==, ZKL_ROLE_HOLDER);
-    check_num(seen->entries[2].role, ==, ZKL_ROLE_WAITER); /* the asker's session is the same */
-    zkl_inspection_free(seen);
+    inspection = inspect_lock(client, path);
+    check_num(inspection->permits, ==, 0);
+    check_num(inspection->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[2].role, ==,
+              ZKL_ROLE_WAITER); /* the asker's session is the same */
+    zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "locks"))));
-    seen = look(client, path);
-    check_num(seen->kind, ==, ZKL_KIND_SEMAPHORE);
-    check_num(seen->entries[2].role, ==, ZKL_ROLE_HOLDER);
-    zkl_inspection_free(seen);
+    inspection = inspect_lock(client, path);
+    check_num(inspection->kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(inspection->entries[2].role, ==, ZKL_ROLE_HOLDER);
+    zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "leases"))));
     make_root(below(path, "locks"), "");
-    check_lines(client, path, ZKL_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
+    check_entries(client, path, ZKL_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
     make_node(below(path, "locks/lock-0000000001"), "");
-    check_lines(client, path, ZKL_KIND_SEMAPHORE, "waits entry curator 1 locks/lock-0000000001",
-                "foreign - - 0 other");
+    check_entries(client, path, ZKL_KIND_SEMAPHORE, "waits entry curator 1 locks/lock-0000000001",
+                  "foreign - - 0 other");
     make_node(below(path, "lock-0000000001"), "");
-    check_lines(client, path, ZKL_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
-                "foreign - - 0 locks", "foreign - - 0 other");
+    check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
+                  "foreign - - 0 locks", "foreign - - 0 other");
     cluster_free(client, NULL);
 }
 
@@ -424,14 +426,15 @@ static void a_long_queue_is_seen_whole(void **state)
         snprintf(name, sizeof name, "%03x-lock-%010d", i * 37 % 4096, i);
         make_node(below(path, name), name);
     }
-    const struct zkl_inspection *seen = look(client, path);
-    check_num(seen->count, ==, MANY);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
+    check_num(inspection->count, ==, MANY);
     for (int i = 0; i < MANY; i++) {
-        check_num(seen->entries[i].sequence, ==, i);
-        check_text(seen->entries[i].owner, strrchr(seen->entries[i].node_path, '/') + 1);
-        check_num(seen->entries[i].waits_for, ==, i == 0 ? ZKL_NO_ENTRY : (size_t)i - 1);
+        check_num(inspection->entries[i].sequence, ==, i);
+        check_text(inspection->entries[i].owner,
+                   strrchr(inspection->entries[i].node_path, '/') + 1);
+        check_num(inspection->entries[i].waits_for, ==, i == 0 ? ZKL_NO_ENTRY : (size_t)i - 1);
     }
-    zkl_inspection_free(seen);
+    zkl_inspection_free(inspection);
     cluster_free(client, NULL);
 }
 
@@ -444,7 +447,7 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
     const bool nothing = exists_takes_read();
     const char *path = cluster_path("denied");
     struct zkl_client *client = cluster_client();
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
     struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
     struct wire_acl closed[] = {{WIRE_PERM_ALL & ~READ, "world", "anyone"}, hidden};
     struct wire_stat stat;
@@ -456,21 +459,21 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
     const char *node = below(path, "lock-0000000000");
     check_ok(wire_create_acl(raw, cluster_at(node), "secret", WIRE_EPHEMERAL, &hidden, 1, NULL, 0));
     check_ok(wire_exists(raw, cluster_at(node), &stat));
-    seen = look(client, path);
-    check_num(seen->count, ==, 2);
-    check_num(seen->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_text(seen->entries[0].owner, "");
-    check_num(seen->entries[0].denied, ==, 1);
-    check_num(seen->entries[0].session, ==, nothing ? 0 : wire_session(raw));
-    check_num(seen->entries[0].czxid, ==, nothing ? 0 : stat.czxid);
-    check_num(seen->entries[0].age_ms, <, WAIT_MS);
-    check_text(seen->entries[1].owner, "open");
-    zkl_inspection_free(seen);
+    inspection = inspect_lock(client, path);
+    check_num(inspection->count, ==, 2);
+    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_text(inspection->entries[0].owner, "");
+    check_num(inspection->entries[0].denied, ==, 1);
+    check_num(inspection->entries[0].session, ==, nothing ? 0 : wire_session(raw));
+    check_num(inspection->entries[0].czxid, ==, nothing ? 0 : stat.czxid);
+    check_num(inspection->entries[0].age_ms, <, WAIT_MS);
+    check_text(inspection->entries[1].owner, "open");
+    zkl_inspection_free(inspection);
     check_ok(wire_set_acl(raw, cluster_at(path), closed, 2));
-    seen = NULL;
-    check_fails(zkl_inspect(client, path, WAIT_MS, &seen), ZKL_EACCES, path);
+    inspection = NULL;
+    check_fails(zkl_inspect(client, path, WAIT_MS, &inspection), ZKL_EACCES, path);
     check_detail(ZKL_EACCES, "no READ");
-    check_true(seen == NULL);
+    check_true(inspection == NULL);
     cluster_free(client, NULL);
 }
 
@@ -478,20 +481,21 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
 static void wrong_arguments_are_named(void **state)
 {
     struct zkl_client *client = cluster_client();
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
 
     (void)state;
-    check_fails(zkl_inspect(NULL, "/x", 0, &seen), ZKL_EINVAL, "client is NULL");
-    check_fails(zkl_inspect(client, NULL, 0, &seen), ZKL_EINVAL, "path is NULL");
+    check_fails(zkl_inspect(NULL, "/x", 0, &inspection), ZKL_EINVAL, "client is NULL");
+    check_fails(zkl_inspect(client, NULL, 0, &inspection), ZKL_EINVAL, "path is NULL");
     check_fails(zkl_inspect(client, "/x", 0, NULL), ZKL_EINVAL, "inspection is NULL");
-    check_fails(zkl_inspect(client, "x", 1000, &seen), ZKL_EBADPATH, "slash");
-    check_fails(zkl_inspect(client, "/", 1000, &seen), ZKL_EBADPATH, "root");
-    check_fails(zkl_inspect(client, "/x", -1, &seen), ZKL_EBADTIMEOUT, "-1 ms");
-    check_fails(zkl_inspect(client, "/x", ZKL_TIMEOUT_MAX_MS + 1, &seen), ZKL_EBADTIMEOUT, "ms");
-    check_fails(zkl_inspect(client, "/x", 0, &seen), ZKL_ETIMEDOUT, "/x");
+    check_fails(zkl_inspect(client, "x", 1000, &inspection), ZKL_EBADPATH, "slash");
+    check_fails(zkl_inspect(client, "/", 1000, &inspection), ZKL_EBADPATH, "root");
+    check_fails(zkl_inspect(client, "/x", -1, &inspection), ZKL_EBADTIMEOUT, "-1 ms");
+    check_fails(zkl_inspect(client, "/x", ZKL_TIMEOUT_MAX_MS + 1, &inspection), ZKL_EBADTIMEOUT,
+                "ms");
+    check_fails(zkl_inspect(client, "/x", 0, &inspection), ZKL_ETIMEDOUT, "/x");
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_fails(zkl_inspect(client, "/x", 1000, &seen), ZKL_ECLOSED, "zkl_inspect");
-    check_true(seen == NULL);
+    check_fails(zkl_inspect(client, "/x", 1000, &inspection), ZKL_ECLOSED, "zkl_inspect");
+    check_true(inspection == NULL);
     zkl_inspection_free(NULL);
     cluster_free(client, NULL);
 }
@@ -510,15 +514,15 @@ static int do_look_on(void *arg)
     struct crowd *crowd = arg;
 
     while (net_now_ms() < crowd->until_ms) {
-        const struct zkl_inspection *seen = NULL;
-        if (zkl_inspect(crowd->client, crowd->path, WAIT_MS, &seen) != 0)
+        const struct zkl_inspection *inspection = NULL;
+        if (zkl_inspect(crowd->client, crowd->path, WAIT_MS, &inspection) != 0)
             return -1;
-        for (size_t i = 0; i < seen->count; i++) {
-            const struct zkl_entry *e = &seen->entries[i];
+        for (size_t i = 0; i < inspection->count; i++) {
+            const struct zkl_entry *e = &inspection->entries[i];
             if ((e->role == ZKL_ROLE_HOLDER) != (i == 0) || e->host[0] == '\0')
                 return -2;
         }
-        zkl_inspection_free(seen);
+        zkl_inspection_free(inspection);
         crowd->looks++;
     }
     return 0;

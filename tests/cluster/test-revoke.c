@@ -120,10 +120,10 @@ static void a_holder_hears_of_it_and_lets_go(void **state)
     check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
     check_num(zkl_mutex_revoke_requested(mutex), ==, 1);
     check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
-    const struct zkl_inspection *seen = NULL;
-    check_ok(zkl_inspect(asker, path, WAIT_MS, &seen));
-    check_num(seen->entries[0].revoke_requested, ==, 1);
-    zkl_inspection_free(seen);
+    const struct zkl_inspection *inspection = NULL;
+    check_ok(zkl_inspect(asker, path, WAIT_MS, &inspection));
+    check_num(inspection->entries[0].revoke_requested, ==, 1);
+    zkl_inspection_free(inspection);
     check_true(!actor_is_done(actor));
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(actor_result(actor));
@@ -435,12 +435,12 @@ struct in_callback {
 static void on_state(struct zkl_client *client, enum zkl_client_state state, void *arg)
 {
     struct in_callback *in = arg;
-    const struct zkl_inspection *seen = NULL;
+    const struct zkl_inspection *inspection = NULL;
 
     (void)client;
     if (state != ZKL_CLIENT_CONNECTED || in->done)
         return;
-    in->codes[0] = zkl_inspect(client, "/x", WAIT_MS, &seen);
+    in->codes[0] = zkl_inspect(client, "/x", WAIT_MS, &inspection);
     in->codes[1] = zkl_revoke(client, "/x/lock-0000000000", NULL, 0);
     in->codes[2] = zkl_break(client, "/x/lock-0000000000", 0, 0, WAIT_MS);
     in->done = 1;

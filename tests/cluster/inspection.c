@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "seen.h"
+#include "inspection.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const struct zkl_inspection *look(struct zkl_client *client, const char *path)
+const struct zkl_inspection *inspect_lock(struct zkl_client *client, const char *path)
 {
     const struct zkl_inspection *inspection = NULL;
 
@@ -28,24 +28,24 @@ static void entry_text(const struct zkl_entry *e, const char *path, char *out, s
              e->node_path + strlen(path) + 1);
 }
 
-void check_seen(const struct zkl_inspection *seen, const char *path, enum zkl_lock_kind kind,
-                const char *const *lines, size_t count)
+void check_inspection(const struct zkl_inspection *inspection, const char *path,
+                      enum zkl_lock_kind kind, const char *const *lines, size_t count)
 {
     char text[256];
 
-    check_num(seen->kind, ==, kind);
-    for (size_t i = 0; i < seen->count && i < count; i++) {
-        entry_text(&seen->entries[i], path, text, sizeof text);
+    check_num(inspection->kind, ==, kind);
+    for (size_t i = 0; i < inspection->count && i < count; i++) {
+        entry_text(&inspection->entries[i], path, text, sizeof text);
         check_text(text, lines[i]);
     }
-    check_num(seen->count, ==, count);
+    check_num(inspection->count, ==, count);
 }
 
-void check_look(struct zkl_client *client, const char *path, enum zkl_lock_kind kind,
-                const char *const *lines, size_t count)
+void check_entry_lines(struct zkl_client *client, const char *path, enum zkl_lock_kind kind,
+                       const char *const *lines, size_t count)
 {
-    const struct zkl_inspection *seen = look(client, path);
+    const struct zkl_inspection *inspection = inspect_lock(client, path);
 
-    check_seen(seen, path, kind, lines, count);
-    zkl_inspection_free(seen);
+    check_inspection(inspection, path, kind, lines, count);
+    zkl_inspection_free(inspection);
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is seen of a lock, as lines of text. */
+#ifndef ZKTEST_INSPECTION_H
+#define ZKTEST_INSPECTION_H
+
+#include <zklock/inspect.h>
+
+#include "cluster.h"
+
+/* An inspection that succeeds. */
+const struct zkl_inspection *inspect_lock(struct zkl_client *client, const char *path);
+/* It is of this kind, and each entry says "role access[ name][ for N] peer sequence node", the node
+ * without the path. */
+void check_inspection(const struct zkl_inspection *inspection, const char *path,
+                      enum zkl_lock_kind kind, const char *const *lines, size_t count);
+void check_entry_lines(struct zkl_client *client, const char *path, enum zkl_lock_kind kind,
+                       const char *const *lines, size_t count);
+#define check_entries(client, path, kind, ...)                                                     \
+    do {                                                                                           \
+        static const char *const lines_[] = {__VA_ARGS__};                                         \
+        check_entry_lines(client, path, kind, lines_, sizeof lines_ / sizeof lines_[0]);           \
+    } while (0)
+
+#endif
