@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "notes.h"
-#include "seen.h"
+#include "participants.h"
 
 static void *make(struct zkl_client *client, const char *path)
 {
@@ -44,9 +44,9 @@ static void a_persistent_node_of_a_peer_holds_until_it_is_deleted(void **state)
     check_wait(cluster_children(path) == 2, WAIT_MS);
     wire_close(peer);
     check_ok(wire_exists(raw, node, NULL));
-    struct seen seen = look(client, path);
-    check_num(seen.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
-    check_text(cluster_at(seen.first), node);
+    struct participants participants = count_participants(client, path);
+    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
+    check_text(cluster_at(participants.first), node);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
     check_true(!actor_is_done(waiter));
     check_ok(wire_delete(raw, node, -1));
@@ -89,10 +89,10 @@ static void a_holder_that_is_asked_lets_go(void **state)
     (void)state;
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
-    struct seen seen = look(client, path);
-    check_num(seen.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
-    check_num(seen.total, ==, 1);
-    struct asker asker = {client, wanted, seen.first};
+    struct participants participants = count_participants(client, path);
+    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
+    check_num(participants.total, ==, 1);
+    struct asker asker = {client, wanted, participants.first};
     check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
     actor_begin(actor, ask_and_lock, &asker);
     check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);

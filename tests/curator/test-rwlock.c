@@ -8,7 +8,7 @@
 #include "crowd.h"
 #include "doomed.h"
 #include "room.h"
-#include "seen.h"
+#include "participants.h"
 
 static struct zkl_rwlock *rwlock_with(struct zkl_client *client, const char *path,
                                       const struct zkl_lock_options *options)
@@ -71,11 +71,11 @@ static void all_participants_are_listed(void **state)
     for (int i = 0; i < WRITERS; i++)
         actor_begin(writers[i] = actor_new(), do_lock, b.write);
     check_wait(cluster_children(b.path) == READERS + WRITERS, WAIT_MS);
-    struct seen seen = look(b.client, b.path);
-    check_num(seen.kind, ==, ZKL_KIND_RWLOCK);
-    check_num(seen.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_READ], ==, READERS);
-    check_num(seen.count[ZKL_ROLE_WAITER][ZKL_ACCESS_WRITE], ==, WRITERS);
-    check_num(seen.total, ==, READERS + WRITERS);
+    struct participants participants = count_participants(b.client, b.path);
+    check_num(participants.kind, ==, ZKL_KIND_RWLOCK);
+    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_READ], ==, READERS);
+    check_num(participants.count[ZKL_ROLE_WAITER][ZKL_ACCESS_WRITE], ==, WRITERS);
+    check_num(participants.total, ==, READERS + WRITERS);
     for (int i = 0; i < READERS; i++) {
         check_ok(actor_do(readers[i], do_unlock, b.read));
         actor_end(readers[i]);

@@ -8,7 +8,7 @@
 #include "crowd.h"
 #include "leases.h"
 #include "outage.h"
-#include "seen.h"
+#include "participants.h"
 
 #define BRIEF_MS 300 /* for what must not come */
 
@@ -109,11 +109,11 @@ static void all_participants_are_listed(void **state)
     (void)state;
     for (int i = 0; i < THREE; i++)
         check_one(semaphore, &permits[i]);
-    struct seen seen = look(client, path);
-    check_num(seen.kind, ==, ZKL_KIND_SEMAPHORE);
-    check_num(seen.permits, ==, THREE);
-    check_num(seen.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_PERMIT], ==, THREE);
-    check_num(seen.total, ==, THREE);
+    struct participants participants = count_participants(client, path);
+    check_num(participants.kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(participants.permits, ==, THREE);
+    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_PERMIT], ==, THREE);
+    check_num(participants.total, ==, THREE);
     for (int i = 0; i < THREE; i++)
         check_ok(zkl_permit_release(permits[i]));
     check_ok(zkl_semaphore_free(semaphore));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an inspection saw, counted: Curator's lists of participants. */
-#ifndef ZKTEST_SEEN_H
-#define ZKTEST_SEEN_H
+#ifndef ZKTEST_PARTICIPANTS_H
+#define ZKTEST_PARTICIPANTS_H
 
 #include <zklock/inspect.h>
 
 #include "cluster.h"
 
-struct seen {
+struct participants {
     enum zkl_lock_kind kind;
     int permits;
     size_t total;
@@ -16,6 +16,6 @@ struct seen {
 };
 
 /* The test fails if the call does. */
-struct seen look(struct zkl_client *client, const char *path);
+struct participants count_participants(struct zkl_client *client, const char *path);
 
 #endif
