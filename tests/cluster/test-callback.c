@@ -2,7 +2,7 @@
 /* Callbacks: what is called when, and what may be called from within one. */
 #include "cluster.h"
 
-#include "every.h"
+#include "refused_calls.h"
 #include "notes.h"
 #include "proxy.h"
 
@@ -188,7 +188,7 @@ static void a_callback_is_that_of_the_acquire(void **state)
 /* --- calls within callbacks ------------------------------------------------------------------ */
 
 struct within {
-    struct every every;
+    struct refused_calls calls;
     atomic_bool go; /* the next callback makes the calls */
     sem_t done;
 };
@@ -197,7 +197,7 @@ static void make_calls(struct within *w)
 {
     if (!atomic_exchange(&w->go, false))
         return;
-    every_call(&w->every, EVERY_CALLBACK);
+    refused_calls_make(&w->calls, REFUSED_IN_CALLBACK);
     sem_post(&w->done);
 }
 
@@ -223,12 +223,12 @@ static void on_event(const struct zkl_log_event *event, void *arg)
 static void check_calls(struct within *w)
 {
     check_wait(sem_trywait(&w->done) == 0, WAIT_MS);
-    every_check(&w->every);
+    refused_calls_check(&w->calls);
 }
 
 static void cause_an_event(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("event"));
+    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("event"));
 
     w->go = true;
     check_ok(zkl_mutex_lock(other));
@@ -239,7 +239,7 @@ static void cause_an_event(struct within *w)
 
 static void lose_a_mutex(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("lost"));
+    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("lost"));
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
     check_ok(zkl_mutex_lock(other));
@@ -256,7 +256,7 @@ static void lose_a_permit(struct within *w)
     struct zkl_permit *permit = NULL;
     char node[300];
 
-    check_ok(zkl_semaphore_new(&other, w->every.client, cluster_path("permit"), 1, NULL));
+    check_ok(zkl_semaphore_new(&other, w->calls.client, cluster_path("permit"), 1, NULL));
     check_ok(zkl_semaphore_set_callback(other, on_hold, w));
     check_ok(zkl_semaphore_acquire(other, 1, NULL, &permit));
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
@@ -269,7 +269,7 @@ static void lose_a_permit(struct within *w)
 
 static void ask_for_a_mutex(struct within *w)
 {
-    struct zkl_mutex *other = cluster_mutex(w->every.client, cluster_path("asked"));
+    struct zkl_mutex *other = cluster_mutex(w->calls.client, cluster_path("asked"));
     char node[300];
 
     check_ok(zkl_mutex_set_callback(other, on_hold, w));
@@ -295,13 +295,13 @@ static void open_within(struct within *w, struct proxy *proxy, zkl_client_state_
     options.log_fn = log_fn;
     options.log_level = ZKL_LOG_DEBUG;
     options.state_arg = options.log_arg = w;
-    every_hold(&w->every, cluster_client_with(&options));
+    refused_calls_hold(&w->calls, cluster_client_with(&options));
 }
 
 static void close_within(struct within *w)
 {
-    every_release(&w->every);
-    cluster_free(w->every.client, NULL);
+    refused_calls_release(&w->calls);
+    cluster_free(w->calls.client, NULL);
     sem_destroy(&w->done);
 }
 
@@ -328,10 +328,10 @@ static void every_call_in_every_callback(void **state)
     w.go = true;
     proxy_cut(proxy);
     check_wait(sem_trywait(&w.done) == 0, WAIT_MS);
-    check_wait(zkl_multi_still_held(w.every.multi, 1) == 1 &&
-                   zkl_client_state(w.every.client) == ZKL_CLIENT_CONNECTED,
+    check_wait(zkl_multi_still_held(w.calls.multi, 1) == 1 &&
+                   zkl_client_state(w.calls.client) == ZKL_CLIENT_CONNECTED,
                WAIT_MS);
-    every_check(&w.every);
+    refused_calls_check(&w.calls);
     close_within(&w);
     proxy_stop(proxy);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forked children: they can't use what their parent opened, do it no harm, and can open their own.
  * */
-#include "every.h"
+#include "refused_calls.h"
 
 #include <zklock/async.h>
 #include <zklock/inspect.h>
@@ -94,14 +94,14 @@ static void end_now(void)
 /* Each call, and then the thread ends, with all that it holds for its parent. */
 static int call_all(void *arg)
 {
-    struct every *e = arg;
+    struct refused_calls *e = arg;
 
-    every_call(e, EVERY_CHILD);
+    refused_calls_make(e, REFUSED_IN_CHILD);
     if (e->wrong > 0) {
         fprintf(stderr, "%d calls were wrong, the first: %s\n", e->wrong, e->first);
         return 1;
     }
-    if (e->ms >= EVERY_MS)
+    if (e->ms >= REFUSED_CALLS_MS)
         return 2;
     atexit(end_now); /* before a sanitizer looks for leaks */
     pthread_exit(NULL);
@@ -113,14 +113,14 @@ static int call_all(void *arg)
 static void what_a_child_inherits_refuses_to_work(void **state)
 {
     struct zkl_client *client = cluster_client();
-    struct every e;
+    struct refused_calls e;
 
     (void)state;
     skip_under_gcc_tsan();
-    every_hold(&e, client);
+    refused_calls_hold(&e, client);
     check_ok(in_child(call_all, &e));
-    every_check(&e);
-    every_release(&e);
+    refused_calls_check(&e);
+    refused_calls_release(&e);
     cluster_free(client, NULL);
 }
 
@@ -155,13 +155,13 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     enum { WAITERS = 4 };
     struct zkl_client *client = cluster_client();
     struct actor *waiters[WAITERS];
-    struct every e;
+    struct refused_calls e;
     char root[300];
 
     (void)state;
     skip_under_gcc_tsan();
     skip_under_asan();
-    every_hold(&e, client);
+    refused_calls_hold(&e, client);
     snprintf(root, sizeof root, "%.*s", (int)(strrchr(e.node, '/') - e.node), e.node);
     for (int i = 0; i < WAITERS; i++)
         waiters[i] = actor_new();
@@ -172,7 +172,7 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     check_wait(cluster_children(root) == 3, WAIT_MS); /* the holder, the first, the multi-lock */
     for (int i = 0; i < 3; i++)
         check_ok(in_child(call_all, &e));
-    every_check(&e);
+    refused_calls_check(&e);
     for (int i = 0; i < WAITERS; i++)
         check_true(!actor_is_done(waiters[i]));
     check_ok(zkl_multi_unlock(e.multi, NULL));
@@ -183,7 +183,7 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     }
     check_ok(zkl_multi_lock(e.multi));
     check_ok(zkl_semaphore_acquire(e.semaphore, 1, NULL, &e.permit));
-    every_release(&e);
+    refused_calls_release(&e);
     cluster_free(client, NULL);
 }
 

@@ -4,7 +4,7 @@
 
 man.py names SOURCE_DIR MESON BUILD_DIR    each public function has a page under its name, and each page's
                                            names are in the headers. Looked up in an installed tree.
-                                           A call that tests/cluster/every.c shows to be refused in
+                                           A call that tests/cluster/refused_calls.c shows to be refused in
                                            callbacks has that code on its page
 man.py code SOURCE_DIR COMPILER            the prototypes in the SYNOPSIS sections are those of the headers,
                                            and there is an example; tests/docs compiles it
@@ -117,13 +117,13 @@ def check_names(meson, build):
         for name, section in re.findall(r'^\.Xr (z[\w-]+) (\d)', page.read_text(encoding='utf-8'), re.MULTILINE):
             if f'{name}.{section}' not in installed:
                 problems.append(f'{page.name} points to {name}({section}), which is not there')
-    every = (SOURCE / 'tests/cluster/every.c').read_text(encoding='utf-8')
+    every = (SOURCE / 'tests/cluster/refused_calls.c').read_text(encoding='utf-8')
     refused = set(re.findall(r'\bREFUSED\((zkl_\w+)\(', every))
     for page in PAGES:
         if page.suffix == '.3' and refused & set(names(page)) and 'ZKL_EINCALLBACK' not in page.read_text(encoding='utf-8'):
             problems.append(f'{page.name} does not say that its calls are refused in callbacks')
     if not refused:
-        problems.append('tests/cluster/every.c has no refused calls')
+        problems.append('tests/cluster/refused_calls.c has no refused calls')
     finish(problems, f'{len(installed)} names for {len(wanted)} functions, {len(refused)} refused in callbacks')
 
 

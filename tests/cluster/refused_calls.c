@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "every.h"
+#include "refused_calls.h"
 
 #include <string.h>
 
 #define CALLED_DEFINE
 #include "called.h"
 
-void every_hold(struct every *e, struct zkl_client *client)
+void refused_calls_hold(struct refused_calls *e, struct zkl_client *client)
 {
     struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
 
     counted.metrics = 1;
-    *e = (struct every){.client = client, .options = cluster_options()};
+    *e = (struct refused_calls){.client = client, .options = cluster_options()};
     e->mutex = cluster_mutex(client, cluster_path("every-mutex"));
     check_ok(zkl_rwlock_new(&e->rwlock, client, cluster_path("every-rwlock"), NULL));
     check_ok(
@@ -31,7 +31,7 @@ static long long sign(long long said)
     return said > 0 ? 1 : said;
 }
 
-static void compare(struct every *e, const char *call, long long said, long long due)
+static void compare(struct refused_calls *e, const char *call, long long said, long long due)
 {
     if (said == due)
         return;
@@ -40,16 +40,16 @@ static void compare(struct every *e, const char *call, long long said, long long
 }
 
 /* A call, what it says in a callback, and in a child. */
-#define SAYS(call, in_callback, in_child)                                                          \
-    compare(e, #call, (long long)(call), where == EVERY_CALLBACK ? (in_callback) : (in_child))
+#define RETURNS(call, in_callback, in_child)                                                       \
+    compare(e, #call, (long long)(call), where == REFUSED_IN_CALLBACK ? (in_callback) : (in_child))
 /* It would wait. */
-#define REFUSED(call) SAYS(call, ZKL_EINCALLBACK, ZKL_EFORK)
+#define REFUSED(call) RETURNS(call, ZKL_EINCALLBACK, ZKL_EFORK)
 /* It waits for nothing, but belongs to the client's process. */
-#define LOCAL(call, in_callback) SAYS(call, in_callback, ZKL_EFORK)
+#define LOCAL(call, in_callback) RETURNS(call, in_callback, ZKL_EFORK)
 /* It has to do with no client. */
-#define FREE(call, said) SAYS(call, said, said)
+#define FREE(call, said) RETURNS(call, said, said)
 
-static void call_on_client(struct every *e, enum every_where where)
+static void call_on_client(struct refused_calls *e, enum refusal where)
 {
     const struct zkl_inspection *inspection = NULL;
 
@@ -62,7 +62,7 @@ static void call_on_client(struct every *e, enum every_where where)
     REFUSED(zkl_break(e->client, e->node, 0, 0, 5000));
 }
 
-static void call_on_mutex(struct every *e, enum every_where where)
+static void call_on_mutex(struct refused_calls *e, enum refusal where)
 {
     struct zkl_mutex *another = NULL, *one = NULL;
     char node[300];
@@ -79,18 +79,18 @@ static void call_on_mutex(struct every *e, enum every_where where)
     FREE(zkl_mutex_free(one), 0);
     LOCAL(zkl_mutex_free(e->mutex), ZKL_EBUSY);
     /* These speak of the calling thread's hold, and it has none. */
-    SAYS(zkl_mutex_still_held(e->mutex, 0), 0, 0);
+    RETURNS(zkl_mutex_still_held(e->mutex, 0), 0, 0);
     LOCAL(zkl_mutex_check(e->mutex, 0), ZKL_ENOTOWNER);
-    SAYS(zkl_mutex_hold_count(e->mutex), 0, 0);
+    RETURNS(zkl_mutex_hold_count(e->mutex), 0, 0);
     FREE(zkl_mutex_token(e->mutex), 0);
-    SAYS(zkl_mutex_window_ms(e->mutex), 0, 0);
+    RETURNS(zkl_mutex_window_ms(e->mutex), 0, 0);
     LOCAL(zkl_mutex_node_path(e->mutex, node, sizeof node), ZKL_ENOTOWNER);
     LOCAL(zkl_mutex_set_callback(e->mutex, NULL, NULL), 0);
     LOCAL(zkl_mutex_renew(e->mutex, 60000), ZKL_ENOTOWNER);
-    SAYS(zkl_mutex_revoke_requested(e->mutex), 0, 0);
+    RETURNS(zkl_mutex_revoke_requested(e->mutex), 0, 0);
 }
 
-static void call_on_rwlock(struct every *e, enum every_where where)
+static void call_on_rwlock(struct refused_calls *e, enum refusal where)
 {
     struct zkl_rwlock *another = NULL;
 
@@ -102,7 +102,7 @@ static void call_on_rwlock(struct every *e, enum every_where where)
     REFUSED(zkl_mutex_unlock(zkl_rwlock_write(e->rwlock)));
 }
 
-static void call_on_semaphore(struct every *e, enum every_where where)
+static void call_on_semaphore(struct refused_calls *e, enum refusal where)
 {
     struct zkl_semaphore *another = NULL;
     struct zkl_permit *permit;
@@ -112,20 +112,20 @@ static void call_on_semaphore(struct every *e, enum every_where where)
     FREE(zkl_semaphore_free(another), 0);
     LOCAL(zkl_semaphore_free(e->semaphore), ZKL_EBUSY);
     REFUSED(zkl_semaphore_acquire(e->semaphore, 1, NULL, &permit));
-    SAYS(zkl_semaphore_permits(e->semaphore), 2, 0);
+    RETURNS(zkl_semaphore_permits(e->semaphore), 2, 0);
     REFUSED(zkl_semaphore_set_permits(e->semaphore, 3, NULL));
     LOCAL(zkl_semaphore_set_callback(e->semaphore, NULL, NULL), 0);
     REFUSED(zkl_permit_release(e->permit));
-    SAYS(zkl_permit_still_held(e->permit, 0), 1, 0);
+    RETURNS(zkl_permit_still_held(e->permit, 0), 1, 0);
     LOCAL(zkl_permit_check(e->permit, 0), 0);
-    SAYS(zkl_permit_token(e->permit) > 0, 1, 0);
-    SAYS(sign(zkl_permit_window_ms(e->permit)), 1, 0);
+    RETURNS(zkl_permit_token(e->permit) > 0, 1, 0);
+    RETURNS(sign(zkl_permit_window_ms(e->permit)), 1, 0);
     LOCAL(sign(zkl_permit_node_path(e->permit, node, sizeof node)), 1);
     LOCAL(zkl_permit_renew(e->permit, 600000), 0);
-    SAYS(zkl_permit_revoke_requested(e->permit), 0, 0);
+    RETURNS(zkl_permit_revoke_requested(e->permit), 0, 0);
 }
 
-static void call_on_multi(struct every *e, enum every_where where)
+static void call_on_multi(struct refused_calls *e, enum refusal where)
 {
     struct zkl_member member = zkl_member_mutex(e->mutex);
     struct zkl_multi *another = NULL;
@@ -140,9 +140,9 @@ static void call_on_multi(struct every *e, enum every_where where)
     REFUSED(zkl_multi_lock_for(e->multi, 5000));
     REFUSED(zkl_multi_lock_until(e->multi, ZKL_NO_DEADLINE, NULL));
     REFUSED(zkl_multi_unlock(e->multi, NULL));
-    SAYS(zkl_multi_still_held(e->multi, 0), 0, 0);
+    RETURNS(zkl_multi_still_held(e->multi, 0), 0, 0);
     LOCAL(zkl_multi_check(e->multi, 0), ZKL_ENOTOWNER);
-    SAYS(zkl_multi_window_ms(e->multi), 0, 0);
+    RETURNS(zkl_multi_window_ms(e->multi), 0, 0);
     FREE(zkl_multi_token(e->multi, 0), 0);
     LOCAL(zkl_multi_node_path(e->multi, 0, node, sizeof node), ZKL_ENOTOWNER);
 }
@@ -152,7 +152,7 @@ static void ignore(int code, void *arg)
     (void)code, (void)arg;
 }
 
-static void call_asynchronously(struct every *e, enum every_where where)
+static void call_asynchronously(struct refused_calls *e, enum refusal where)
 {
     struct zkl_wait over = ZKL_WAIT_INIT;
     struct zkl_permit *permit;
@@ -163,24 +163,24 @@ static void call_asynchronously(struct every *e, enum every_where where)
     FREE(zkl_owner_use(own) != NULL, 0);
     FREE(zkl_owner_use(NULL) == own, 1);
     FREE(zkl_owner_free(own), 0);
-    SAYS(zkl_owner_free(e->owner), 0, ZKL_EFORK);
-    if (where == EVERY_CALLBACK)
+    RETURNS(zkl_owner_free(e->owner), 0, ZKL_EFORK);
+    if (where == REFUSED_IN_CALLBACK)
         check_ok(zkl_owner_new(&e->owner));
     LOCAL(zkl_mutex_acquire_async(e->owner, e->mutex, &over, NULL, ignore, NULL, NULL), 0);
     LOCAL(zkl_mutex_unlock_async(e->owner, e->mutex, ignore, NULL), ZKL_ENOTOWNER);
     LOCAL(zkl_semaphore_acquire_async(e->semaphore, 1, &over, &permit, ignore, NULL, NULL), 0);
-    SAYS(zkl_permit_release_async(e->permit, where == EVERY_CALLBACK ? NULL : ignore, NULL),
-         ZKL_EINVAL, ZKL_EFORK);
+    RETURNS(zkl_permit_release_async(e->permit, where == REFUSED_IN_CALLBACK ? NULL : ignore, NULL),
+            ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_multi_unlock_async(e->owner, e->multi, NULL, ignore, NULL), ZKL_ENOTOWNER);
     LOCAL(zkl_multi_acquire_async(e->owner, e->multi, &over, NULL, ignore, NULL, NULL), 0);
-    SAYS(zkl_client_close_async(e->client, where == EVERY_CALLBACK ? NULL : ignore, NULL),
-         ZKL_EINVAL, ZKL_EFORK);
+    RETURNS(zkl_client_close_async(e->client, where == REFUSED_IN_CALLBACK ? NULL : ignore, NULL),
+            ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_op_cancel(e->client, 0), 0);
     REFUSED(zkl_client_event_fd(e->client));
     REFUSED(zkl_client_dispatch(e->client, 1));
 }
 
-static void call_on_metrics(struct every *e, enum every_where where)
+static void call_on_metrics(struct refused_calls *e, enum refusal where)
 {
     struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
@@ -193,7 +193,7 @@ static void call_on_metrics(struct every *e, enum every_where where)
     FREE(zkl_histogram_percentile_ns(&of_lock.wait, 50) >= 0, 1);
 }
 
-static void call_guards(struct every *e, enum every_where where)
+static void call_guards(struct refused_calls *e, enum refusal where)
 {
     struct zkl_guard guards[2];
 
@@ -202,7 +202,7 @@ static void call_guards(struct every *e, enum every_where where)
     LOCAL(zkl_guard_multi_paths(e->multi, 0, NULL, guards, 2), ZKL_ENOTOWNER);
 }
 
-static void call_the_rest(struct every *e, enum every_where where)
+static void call_the_rest(struct refused_calls *e, enum refusal where)
 {
     struct zkl_cancel *cancel = NULL;
     struct zkl_client *opened = NULL;
@@ -218,8 +218,8 @@ static void call_the_rest(struct every *e, enum every_where where)
     FREE(zkl_cancel_is_set(cancel), 1);
     zkl_cancel_free(cancel);
     /* A child may have its own; a callback, if it does not wait for the connection. */
-    SAYS(zkl_client_open(&opened, &e->options), ZKL_EINCALLBACK, 0);
-    if (where == EVERY_CHILD) {
+    RETURNS(zkl_client_open(&opened, &e->options), ZKL_EINCALLBACK, 0);
+    if (where == REFUSED_IN_CHILD) {
         FREE(zkl_client_free(opened), 0);
     } else {
         struct zkl_client_options options = e->options;
@@ -228,7 +228,7 @@ static void call_the_rest(struct every *e, enum every_where where)
     }
 }
 
-void every_call(struct every *e, enum every_where where)
+void refused_calls_make(struct refused_calls *e, enum refusal where)
 {
     int64_t start_ms = net_now_ms();
 
@@ -248,11 +248,11 @@ void every_call(struct every *e, enum every_where where)
     compare(e, "calls that were not made", called_missing(), 0);
 }
 
-void every_check(struct every *e)
+void refused_calls_check(struct refused_calls *e)
 {
     if (e->wrong > 0)
         fail_msg("%d calls were wrong, the first: %s", e->wrong, e->first);
-    check_num(e->ms, <, EVERY_MS);
+    check_num(e->ms, <, REFUSED_CALLS_MS);
     check_num(zkl_multi_still_held(e->multi, 1), ==, 1);
     check_num(zkl_permit_still_held(e->permit, 1), ==, 1);
     check_num(zkl_client_state(e->client), ==, ZKL_CLIENT_CONNECTED);
@@ -261,7 +261,7 @@ void every_check(struct every *e)
     e->opened = NULL;
 }
 
-void every_release(struct every *e)
+void refused_calls_release(struct refused_calls *e)
 {
     check_ok(zkl_multi_unlock(e->multi, NULL));
     check_wait(zkl_multi_free(e->multi) == 0, WAIT_MS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each public call once, where a call that waits is refused: in a callback, and with what a forked
  * child has inherited. That none is missing is checked. */
-#ifndef ZKTEST_EVERY_H
-#define ZKTEST_EVERY_H
+#ifndef ZKTEST_REFUSED_CALLS_H
+#define ZKTEST_REFUSED_CALLS_H
 
 #include "cluster.h"
 
@@ -11,13 +11,13 @@
 #include <zklock/guard.h>
 #include <zklock/metrics.h>
 
-#define EVERY_MS 4500 /* all of them, where one that waits takes 5000 at least */
+#define REFUSED_CALLS_MS 4500 /* all of them, where one that waits takes 5000 at least */
 
-enum every_where { EVERY_CALLBACK, EVERY_CHILD };
+enum refusal { REFUSED_IN_CALLBACK, REFUSED_IN_CHILD };
 
-struct every {
+struct refused_calls {
     struct zkl_client *client;
-    /* Held by the thread that called every_hold. */
+    /* Held by the thread that called refused_calls_hold. */
     struct zkl_mutex *mutex;
     struct zkl_rwlock *rwlock; /* its write half */
     struct zkl_multi *multi;   /* of these two */
@@ -32,10 +32,10 @@ struct every {
     int64_t ms;                /* all of them took */
 };
 
-void every_hold(struct every *e, struct zkl_client *client);
-void every_call(struct every *e, enum every_where where);
+void refused_calls_hold(struct refused_calls *e, struct zkl_client *client);
+void refused_calls_make(struct refused_calls *e, enum refusal where);
 /* All went as it should, and nothing has changed: all is held as before. */
-void every_check(struct every *e);
-void every_release(struct every *e);
+void refused_calls_check(struct refused_calls *e);
+void refused_calls_release(struct refused_calls *e);
 
 #endif
