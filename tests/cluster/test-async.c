@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations: each ends in one callback, as the call it is the twin of would have returned. */
-#include "done.h"
+#include "completion.h"
 #include "refused_calls.h"
 #include "notes.h"
 #include "proxy.h"
@@ -43,9 +43,10 @@ static void scene_close(struct scene *s)
     cluster_free(s->client, s->mutex);
 }
 
-static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct done *done, uint64_t *op)
+static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct completion *done,
+                 uint64_t *op)
 {
-    return zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_done, done, op);
+    return zkl_mutex_acquire_async(owner, mutex, NULL, NULL, note_completion, done, op);
 }
 
 /* --- acquire and unlock ---------------------------------------------------------------------- */
@@ -56,13 +57,13 @@ static void an_owner_holds_as_a_thread_does(void **state)
 {
     struct scene s = scene_open("owner");
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
-    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &done, NULL));
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_completion, &done, NULL));
     check_wait(atomic_load(&done.calls) == 1, WAIT_MS);
     check_true(!pthread_equal(done.thread, pthread_self()));
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_num(grant.token, >, 0);
     check_num(grant.hold_count, ==, 1);
     check_num(grant.window_ms, >, 0);
@@ -104,12 +105,12 @@ static void an_owner_in_use_is_not_freed(void **state)
 static void owners_exclude_each_other_in_one_thread(void **state)
 {
     struct scene s = scene_open("two");
-    struct done a = {0}, b = {0}, c = {0};
+    struct completion a = {0}, b = {0}, c = {0};
     struct zkl_owner *third = new_owner();
 
     (void)state;
     check_ok(start(s.a, s.mutex, &a, NULL));
-    check_ok(done_code(&a));
+    check_ok(completion_code(&a));
     check_ok(start(s.b, s.mutex, &b, NULL));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     check_ok(start(third, s.mutex, &c, NULL));
@@ -118,10 +119,10 @@ static void owners_exclude_each_other_in_one_thread(void **state)
     check_num(zkl_owner_free(s.b), ==, ZKL_EBUSY);
     check_num(b.calls + c.calls, ==, 0);
     check_ok(async_unlock(s.a, s.mutex));
-    check_ok(done_code(&b));
+    check_ok(completion_code(&b));
     check_num(c.calls, ==, 0);
     check_ok(async_unlock(s.b, s.mutex));
-    check_ok(done_code(&c));
+    check_ok(completion_code(&c));
     check_ok(async_unlock(third, s.mutex));
     check_ok(zkl_owner_free(third));
     scene_close(&s);
@@ -133,12 +134,12 @@ static void an_owner_enters_again(void **state)
 {
     struct scene s = scene_open("again");
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_ok(async_lock(s.a, s.mutex));
-    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &done, NULL));
-    check_ok(done_code(&done));
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_completion, &done, NULL));
+    check_ok(completion_code(&done));
     check_num(grant.hold_count, ==, 2);
     zkl_owner_use(s.a);
     check_ok(zkl_mutex_lock(s.mutex));
@@ -161,29 +162,29 @@ static void wrong_calls_are_refused_at_once(void **state)
     struct zkl_mutex *other = cluster_mutex(s.client, s.path);
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct zkl_grant grant = {0};
-    struct done done = {0}, none = {0};
+    struct completion done = {0}, none = {0};
 
     (void)state;
     check_ok(async_lock(s.b, s.mutex));
     check_ok(start(s.a, s.mutex, &done, NULL));
     check_num(start(s.a, s.mutex, &none, NULL), ==, ZKL_EDEADLK);
     check_num(start(s.a, other, &none, NULL), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &none), ==, ZKL_ENOTOWNER);
     check_ok(async_unlock(s.b, s.mutex));
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_num(start(s.a, other, &none, NULL), ==, ZKL_EDEADLK);
-    check_num(zkl_mutex_unlock_async(s.a, other, note_done, &none), ==, ZKL_ENOTOWNER);
-    check_num(zkl_mutex_unlock_async(NULL, s.mutex, note_done, &none), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_unlock_async(s.a, other, note_completion, &none), ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_unlock_async(NULL, s.mutex, note_completion, &none), ==, ZKL_EINVAL);
     check_num(zkl_mutex_unlock_async(s.a, s.mutex, NULL, &none), ==, ZKL_EINVAL);
     check_num(start(NULL, s.mutex, &none, NULL), ==, ZKL_EINVAL);
     check_num(zkl_mutex_acquire_async(s.a, s.mutex, NULL, NULL, NULL, &none, NULL), ==, ZKL_EINVAL);
-    check_num(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_done, &none, NULL), ==,
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, NULL, &grant, note_completion, &none, NULL), ==,
               ZKL_EINVAL);
     wait.deadline_ns = -1;
-    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_done, &none, NULL), ==,
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_completion, &none, NULL), ==,
               ZKL_EBADTIMEOUT);
     wait.size = 0;
-    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_done, &none, NULL), ==,
+    check_num(zkl_mutex_acquire_async(s.a, s.mutex, &wait, NULL, note_completion, &none, NULL), ==,
               ZKL_EINVAL);
     check_ok(async_unlock(s.a, s.mutex));
     check_num(none.calls, ==, 0);
@@ -199,7 +200,7 @@ static void a_call_does_not_wait_for_its_owners_operation(void **state)
     struct zkl_mutex *other = cluster_mutex(s.client, s.path);
     struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
     struct zkl_multi *multi;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_ok(zkl_multi_new(&multi, s.client, members, 1));
@@ -212,7 +213,7 @@ static void a_call_does_not_wait_for_its_owners_operation(void **state)
     check_true(zkl_owner_use(NULL) == s.a);
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     check_ok(async_unlock(s.b, s.mutex));
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_ok(async_unlock(s.a, s.mutex));
     check_ok(zkl_multi_free(multi));
     check_ok(zkl_mutex_free(other));
@@ -225,7 +226,7 @@ static void a_handle_may_go_before_the_callback(void **state)
     struct zkl_client *client = cluster_client();
     struct zkl_owner *owner = new_owner();
     struct zkl_mutex *mutex;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_true(zkl_client_event_fd(client) >= 0);
@@ -234,7 +235,7 @@ static void a_handle_may_go_before_the_callback(void **state)
     check_wait(zkl_mutex_unlock(mutex) == 0, WAIT_MS);
     check_ok(zkl_mutex_free(mutex));
     check_num(zkl_client_dispatch(client, 10), ==, 1);
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_ok(zkl_owner_free(owner));
     cluster_free(client, NULL);
 }
@@ -245,17 +246,17 @@ static void what_an_operation_uses_is_in_use(void **state)
     struct scene s = scene_open("use");
     struct zkl_member members[] = {zkl_member_mutex(s.mutex)};
     struct zkl_multi *multi = NULL;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_ok(zkl_multi_new(&multi, s.client, members, 1));
     check_ok(async_lock(s.b, s.mutex));
     for (int i = 0; i < 50; i++) {
         uint64_t op;
-        check_ok(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_done, &done, &op));
+        check_ok(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_completion, &done, &op));
         check_num(zkl_multi_free(multi), ==, ZKL_EBUSY);
         check_ok(zkl_op_cancel(s.client, op));
-        check_num(done_code(&done), ==, ZKL_ECANCELED);
+        check_num(completion_code(&done), ==, ZKL_ECANCELED);
     }
     check_ok(async_unlock(s.b, s.mutex));
     check_ok(zkl_multi_free(multi));
@@ -270,25 +271,25 @@ static void a_deadline_ends_an_operation(void **state)
 {
     struct scene s = scene_open("deadline");
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_ok(async_lock(s.a, s.mutex));
     wait.deadline_ns = zkl_now_ns() + 300 * MS;
-    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
     check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
     check_num(zkl_now_ns(), >=, wait.deadline_ns);
     check_num(zkl_now_ns() - wait.deadline_ns, <, 2000 * MS);
     check_true(strstr(done.detail, s.path) != NULL);
-    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
-    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
+    check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
     check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
     check_true(strstr(done.detail, "had passed") != NULL);
-    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+    check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
     wait = zkl_wait_init();
     wait.flags = ZKL_WAIT_TRY;
-    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_done, &done, NULL));
-    check_num(done_code(&done), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
+    check_num(completion_code(&done), ==, ZKL_EBUSY);
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     check_ok(async_unlock(s.a, s.mutex));
     scene_close(&s);
@@ -353,24 +354,24 @@ static void an_operation_is_canceled(void **state)
     struct scene s = scene_open("cancel");
     struct zkl_owner *third = new_owner();
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct done b = {0}, c = {0};
+    struct completion b = {0}, c = {0};
     uint64_t op = 0;
 
     (void)state;
     check_ok(zkl_cancel_new(&wait.cancel));
     check_ok(async_lock(s.a, s.mutex));
     check_ok(start(s.b, s.mutex, &b, &op));
-    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_done, &c, NULL));
+    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_completion, &c, NULL));
     check_wait(cluster_children(s.path) == 3, WAIT_MS);
     check_ok(zkl_op_cancel(s.client, op));
-    check_num(done_code(&b), ==, ZKL_ECANCELED);
+    check_num(completion_code(&b), ==, ZKL_ECANCELED);
     check_ok(zkl_op_cancel(s.client, 0));
     check_ok(zkl_op_cancel(s.client, UINT64_MAX));
     check_num(c.calls, ==, 0);
     zkl_cancel_set(wait.cancel);
-    check_num(done_code(&c), ==, ZKL_ECANCELED);
-    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_done, &c, NULL));
-    check_num(done_code(&c), ==, ZKL_ECANCELED);
+    check_num(completion_code(&c), ==, ZKL_ECANCELED);
+    check_ok(zkl_mutex_acquire_async(third, s.mutex, &wait, NULL, note_completion, &c, NULL));
+    check_num(completion_code(&c), ==, ZKL_ECANCELED);
     zkl_cancel_free(wait.cancel);
     check_wait(cluster_children(s.path) == 1, WAIT_MS);
     check_ok(async_unlock(s.a, s.mutex));
@@ -382,7 +383,7 @@ static void an_operation_is_canceled(void **state)
 static void an_old_number_cancels_nobody(void **state)
 {
     struct scene s = scene_open("old-number");
-    struct done b = {0};
+    struct completion b = {0};
     uint64_t old = 0, op = 0;
 
     (void)state;
@@ -391,7 +392,7 @@ static void an_old_number_cancels_nobody(void **state)
         check_ok(start(s.b, s.mutex, &b, i == 0 ? &old : &op));
         check_ok(zkl_op_cancel(s.client, i == 0 ? 0 : old));
         check_ok(async_unlock(s.a, s.mutex));
-        check_ok(done_code(&b));
+        check_ok(completion_code(&b));
         check_ok(async_unlock(s.b, s.mutex));
         check_true(op != old);
     }
@@ -405,22 +406,22 @@ static void close_ends_all_operations(void **state)
     struct scene s = scene_open("close");
     struct zkl_semaphore *semaphore = NULL;
     struct zkl_permit *permit, *waited;
-    struct done b = {0}, p = {0}, none = {0};
+    struct completion b = {0}, p = {0}, none = {0};
 
     (void)state;
     check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("close-permits"), 1, NULL));
     check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
     check_ok(async_lock(s.a, s.mutex));
     check_ok(start(s.b, s.mutex, &b, NULL));
-    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, &waited, note_done, &p, NULL));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, &waited, note_completion, &p, NULL));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     check_ok(zkl_client_close(s.client, WAIT_MS));
     check_num(b.calls, ==, 1); /* close waits for callbacks */
-    check_num(done_code(&b), ==, ZKL_ECLOSED);
-    check_num(done_code(&p), ==, ZKL_ECLOSED);
+    check_num(completion_code(&b), ==, ZKL_ECLOSED);
+    check_num(completion_code(&p), ==, ZKL_ECLOSED);
     check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_ECLOSED);
-    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ELOST);
-    check_num(zkl_permit_release_async(permit, note_done, &none), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &none), ==, ZKL_ELOST);
+    check_num(zkl_permit_release_async(permit, note_completion, &none), ==, ZKL_ELOST);
     check_num(none.calls, ==, 0);
     check_ok(zkl_semaphore_free(semaphore));
     scene_close(&s);
@@ -431,7 +432,7 @@ static void a_lost_hold_is_told(void **state)
 {
     struct notes notes = NOTES_INIT;
     struct scene s = scene_open("lost");
-    struct done done = {0};
+    struct completion done = {0};
     char node[200];
 
     (void)state;
@@ -441,7 +442,7 @@ static void a_lost_hold_is_told(void **state)
     check_ok(wire_delete(raw, node, -1));
     check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
     check_ok(start(s.a, s.mutex, &done, NULL));
-    check_num(done_code(&done), ==, ZKL_ELOST);
+    check_num(completion_code(&done), ==, ZKL_ELOST);
     check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
     check_ok(async_lock(s.a, s.mutex));
     check_ok(async_unlock(s.a, s.mutex));
@@ -456,7 +457,7 @@ static void an_owner_has_both_halves(void **state)
 {
     struct scene s = scene_open("halves");
     struct zkl_rwlock *rwlock = NULL;
-    struct done done = {0};
+    struct completion done = {0};
 
     (void)state;
     check_ok(zkl_rwlock_new(&rwlock, s.client, cluster_path("rwlock"), NULL));
@@ -465,7 +466,7 @@ static void an_owner_has_both_halves(void **state)
     check_ok(async_lock(s.a, read));
     check_ok(start(s.b, read, &done, NULL));
     check_ok(async_unlock(s.a, write));
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_num(start(s.a, write, &done, NULL), ==, ZKL_EDEADLK);
     check_ok(async_unlock(s.a, read));
     check_ok(async_unlock(s.b, read));
@@ -481,32 +482,33 @@ static void permits_are_acquired_and_released(void **state)
     struct zkl_semaphore *semaphore = NULL;
     struct zkl_permit *two[2], *one[1];
     struct zkl_mutex *single = NULL;
-    struct done first = {0}, second = {0}, none = {0};
+    struct completion first = {0}, second = {0}, none = {0};
     uint64_t op = 0;
 
     (void)state;
     check_ok(zkl_semaphore_new(&semaphore, s.client, cluster_path("semaphore"), 2, NULL));
-    check_ok(zkl_semaphore_acquire_async(semaphore, 2, NULL, two, note_done, &first, NULL));
-    check_ok(done_code(&first));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 2, NULL, two, note_completion, &first, NULL));
+    check_ok(completion_code(&first));
     check_num(zkl_permit_still_held(two[1], 1), ==, 1);
-    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, one, note_done, &second, &op));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, one, note_completion, &second, &op));
     check_num(zkl_semaphore_free(semaphore), ==, ZKL_EBUSY);
-    check_ok(zkl_permit_release_async(two[0], note_done, &first));
-    check_ok(done_code(&first));
-    check_ok(done_code(&second));
-    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, two, note_done, &second, &op));
+    check_ok(zkl_permit_release_async(two[0], note_completion, &first));
+    check_ok(completion_code(&first));
+    check_ok(completion_code(&second));
+    check_ok(zkl_semaphore_acquire_async(semaphore, 1, NULL, two, note_completion, &second, &op));
     check_ok(zkl_op_cancel(s.client, op));
-    check_num(done_code(&second), ==, ZKL_ECANCELED);
-    check_num(zkl_semaphore_acquire_async(semaphore, 3, NULL, two, note_done, &none, NULL), ==, 0);
-    check_num(done_code(&none), ==, ZKL_EINVAL); /* only the server knows the number by now */
-    check_num(zkl_semaphore_acquire_async(semaphore, 0, NULL, two, note_done, &none, NULL), ==,
-              ZKL_EINVAL);
-    check_num(zkl_semaphore_acquire_async(semaphore, 1, NULL, NULL, note_done, &none, NULL), ==,
-              ZKL_EINVAL);
+    check_num(completion_code(&second), ==, ZKL_ECANCELED);
+    check_num(zkl_semaphore_acquire_async(semaphore, 3, NULL, two, note_completion, &none, NULL),
+              ==, 0);
+    check_num(completion_code(&none), ==, ZKL_EINVAL); /* only the server knows the number by now */
+    check_num(zkl_semaphore_acquire_async(semaphore, 0, NULL, two, note_completion, &none, NULL),
+              ==, ZKL_EINVAL);
+    check_num(zkl_semaphore_acquire_async(semaphore, 1, NULL, NULL, note_completion, &none, NULL),
+              ==, ZKL_EINVAL);
     check_num(zkl_semaphore_acquire_async(semaphore, 1, NULL, one, NULL, &none, NULL), ==,
               ZKL_EINVAL);
-    check_ok(zkl_permit_release_async(two[1], note_done, &first));
-    check_ok(done_code(&first));
+    check_ok(zkl_permit_release_async(two[1], note_completion, &first));
+    check_ok(completion_code(&first));
     check_ok(zkl_permit_release(one[0]));
     check_ok(zkl_semaphore_free(semaphore));
 
@@ -514,7 +516,7 @@ static void permits_are_acquired_and_released(void **state)
     check_ok(async_lock(s.a, single));
     check_ok(start(s.a, single, &second, NULL));
     check_ok(async_unlock(s.b, single));
-    check_ok(done_code(&second));
+    check_ok(completion_code(&second));
     check_ok(async_unlock(s.a, single));
     check_num(async_unlock(s.a, single), ==, ZKL_ENOTOWNER);
     check_ok(zkl_mutex_free(single));
@@ -533,7 +535,7 @@ static void an_owner_has_a_multi_lock(void **state)
     struct zkl_multi *multi = NULL;
     struct zkl_grant grants[3] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct done done = {0}, none = {0};
+    struct completion done = {0}, none = {0};
     int codes[3] = {1, 1, 1};
     uint64_t op = 0;
 
@@ -542,9 +544,9 @@ static void an_owner_has_a_multi_lock(void **state)
     struct zkl_member members[] = {zkl_member_mutex(s.mutex), zkl_member_mutex(other),
                                    zkl_member_semaphore(semaphore, 1)};
     check_ok(zkl_multi_new(&multi, s.client, members, 3));
-    check_num(zkl_multi_unlock_async(s.a, multi, codes, note_done, &none), ==, ZKL_ENOTOWNER);
-    check_ok(zkl_multi_acquire_async(s.a, multi, NULL, grants, note_done, &done, NULL));
-    check_ok(done_code(&done));
+    check_num(zkl_multi_unlock_async(s.a, multi, codes, note_completion, &none), ==, ZKL_ENOTOWNER);
+    check_ok(zkl_multi_acquire_async(s.a, multi, NULL, grants, note_completion, &done, NULL));
+    check_ok(completion_code(&done));
     for (int i = 0; i < 3; i++)
         check_num(grants[i].token, >, 0);
     zkl_owner_use(s.a);
@@ -552,38 +554,38 @@ static void an_owner_has_a_multi_lock(void **state)
     zkl_owner_use(NULL);
     check_num(zkl_multi_still_held(multi, 0), ==, 0);
 
-    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &done, &op));
+    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_completion, &done, &op));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     check_num(zkl_owner_free(s.b), ==, ZKL_EBUSY);
     check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_EBUSY);
-    check_num(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &none, NULL), ==,
+    check_num(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_completion, &none, NULL), ==,
               ZKL_EBUSY);
     check_ok(zkl_op_cancel(s.client, op));
-    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_num(completion_code(&done), ==, ZKL_ECANCELED);
     check_ok(zkl_cancel_new(&wait.cancel));
-    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_done, &done, NULL));
+    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_completion, &done, NULL));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     zkl_cancel_set(wait.cancel);
-    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_num(completion_code(&done), ==, ZKL_ECANCELED);
     zkl_cancel_free(wait.cancel);
     wait = zkl_wait_init();
     wait.deadline_ns = zkl_now_ns() + 100 * MS;
-    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_done, &done, NULL));
-    check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+    check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_completion, &done, NULL));
+    check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
 
-    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_done, &done, NULL));
+    check_ok(zkl_multi_acquire_async(s.b, multi, NULL, NULL, note_completion, &done, NULL));
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
-    check_ok(zkl_multi_unlock_async(s.a, multi, codes, note_done, &none));
-    check_ok(done_code(&none));
+    check_ok(zkl_multi_unlock_async(s.a, multi, codes, note_completion, &none));
+    check_ok(completion_code(&none));
     check_ok(codes[0] || codes[1] || codes[2]);
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_num(start(s.b, s.mutex, &done, NULL), ==, 0); /* a member is entered again */
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_ok(async_unlock(s.b, s.mutex));
     check_ok(zkl_client_close(s.client, WAIT_MS));
-    check_num(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_done, &none, NULL), ==,
+    check_num(zkl_multi_acquire_async(s.a, multi, NULL, NULL, note_completion, &none, NULL), ==,
               ZKL_ECLOSED);
-    check_num(zkl_multi_unlock_async(s.b, multi, NULL, note_done, &none), ==, ZKL_ELOST);
+    check_num(zkl_multi_unlock_async(s.b, multi, NULL, note_completion, &none), ==, ZKL_ELOST);
     check_num(none.calls, ==, 0);
     check_ok(zkl_multi_free(multi));
     check_ok(zkl_semaphore_free(semaphore));
@@ -599,7 +601,7 @@ struct chain {
     struct zkl_owner *owner;
     struct zkl_mutex *mutex;
     int left, wrong;
-    struct done done;
+    struct completion done;
 };
 
 static void next_link(int code, void *arg)
@@ -612,7 +614,7 @@ static void next_link(int code, void *arg)
     c->wrong +=
         code != 0 || held != (c->left % 2 == 1) || zkl_mutex_lock(c->mutex) != ZKL_EINCALLBACK;
     if (c->left-- == 0)
-        note_done(c->wrong, &c->done);
+        note_completion(c->wrong, &c->done);
     else if (held)
         c->wrong += zkl_mutex_unlock_async(c->owner, c->mutex, next_link, c) != 0;
     else
@@ -629,7 +631,7 @@ static void a_callback_starts_the_next(void **state)
 
     (void)state;
     check_ok(zkl_mutex_acquire_async(s.a, s.mutex, NULL, NULL, next_link, &c, NULL));
-    check_ok(done_code(&c.done));
+    check_ok(completion_code(&c.done));
     check_num(cluster_children(s.path), ==, 0);
     scene_close(&s);
 }
@@ -665,7 +667,7 @@ static void an_event_loop_has_its_callbacks(void **state)
 {
     static pthread_t here;
     struct zkl_client_options options = cluster_options();
-    struct done a = {0}, b = {0}, none = {0};
+    struct completion a = {0}, b = {0}, none = {0};
 
     (void)state;
     here = pthread_self();
@@ -688,14 +690,14 @@ static void an_event_loop_has_its_callbacks(void **state)
     check_num(a.calls, ==, 0);
     check_num(zkl_client_dispatch(s.client, 10), ==, 1);
     check_true(pthread_equal(a.thread, pthread_self()));
-    check_ok(done_code(&a));
+    check_ok(completion_code(&a));
     check_true(!is_readable(fd));
     check_num(zkl_client_dispatch(s.client, 10), ==, 0);
-    check_ok(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &a));
+    check_ok(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &a));
     check_wait(is_readable(fd) && cluster_children(s.path) == 1, WAIT_MS);
     struct zkl_wait passed = ZKL_WAIT_INIT;
     passed.deadline_ns = 1;
-    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, &passed, NULL, note_done, &none, NULL));
+    check_ok(zkl_mutex_acquire_async(s.a, s.mutex, &passed, NULL, note_completion, &none, NULL));
     int ran = 0;
     while (a.calls + b.calls + none.calls < 3) { /* one by one */
         check_wait(is_readable(fd), WAIT_MS);
@@ -705,9 +707,9 @@ static void an_event_loop_has_its_callbacks(void **state)
     }
     ran += zkl_client_dispatch(s.client, 10);
     check_num(ran, ==, 3);
-    check_ok(done_code(&a));
-    check_ok(done_code(&b));
-    check_num(done_code(&none), ==, ZKL_ETIMEDOUT);
+    check_ok(completion_code(&a));
+    check_ok(completion_code(&b));
+    check_num(completion_code(&none), ==, ZKL_ETIMEDOUT);
     check_ok(zkl_mutex_unlock_async(s.b, s.mutex, dispatch_within, &s));
     check_wait(is_readable(fd), WAIT_MS);
     check_num(zkl_client_dispatch(s.client, 1), ==, 1);
@@ -720,7 +722,7 @@ static void an_event_loop_has_its_callbacks(void **state)
  * latest in zkl_client_free. */
 static void what_is_left_of_a_loop_is_run(void **state)
 {
-    struct done first = {0}, second = {0};
+    struct completion first = {0}, second = {0};
 
     (void)state;
     for (int dispatched = 0; dispatched < 2; dispatched++) {
@@ -734,10 +736,10 @@ static void what_is_left_of_a_loop_is_run(void **state)
         if (dispatched)
             check_num(zkl_client_dispatch(s.client, 10), >=, 2);
         check_ok(zkl_client_free(s.client));
-        int code = done_code(&first);
-        check_num(done_code(&second), ==, ZKL_ECLOSED);
+        int code = completion_code(&first);
+        check_num(completion_code(&second), ==, ZKL_ECLOSED);
         if (code == 0)
-            check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &first), ==, ZKL_ELOST);
+            check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &first), ==, ZKL_ELOST);
         check_ok(zkl_owner_free(s.a));
         check_ok(zkl_owner_free(s.b));
         check_ok(zkl_mutex_free(s.mutex));
@@ -746,7 +748,7 @@ static void what_is_left_of_a_loop_is_run(void **state)
 
 struct ending {
     struct zkl_client *client;
-    struct done *done;
+    struct completion *done;
     int begun;
 };
 
@@ -754,10 +756,10 @@ static void close_within(int code, void *arg)
 {
     struct ending *e = arg;
     (void)code;
-    e->begun = zkl_client_close_async(e->client, note_done, e->done);
+    e->begun = zkl_client_close_async(e->client, note_completion, e->done);
 }
 
-static bool is_called(const struct scene *s, bool loop, const struct done *done)
+static bool is_called(const struct scene *s, bool loop, const struct completion *done)
 {
     if (loop)
         check_num(zkl_client_dispatch(s->client, 10), >=, 0);
@@ -771,29 +773,29 @@ static void a_close_is_an_operation_too(void **state)
     (void)state;
     for (int loop = 0; loop < 2; loop++) {
         struct scene s = scene_open("closing");
-        struct done first = {0}, second = {0}, none = {0};
+        struct completion first = {0}, second = {0}, none = {0};
         struct ending e = {.client = s.client, .done = &second, .begun = 1};
-        check_num(zkl_client_close_async(NULL, note_done, &none), ==, ZKL_EINVAL);
+        check_num(zkl_client_close_async(NULL, note_completion, &none), ==, ZKL_EINVAL);
         check_num(zkl_client_close_async(s.client, NULL, &none), ==, ZKL_EINVAL);
         check_ok(async_lock(s.a, s.mutex));
         if (loop)
             check_num(zkl_client_event_fd(s.client), >=, 0);
         check_ok(zkl_mutex_acquire_async(s.b, s.mutex, NULL, NULL, close_within, &e, NULL));
         check_wait(cluster_children(s.path) == 2, WAIT_MS);
-        check_ok(zkl_client_close_async(s.client, note_done, &first));
+        check_ok(zkl_client_close_async(s.client, note_completion, &first));
         check_num(start(s.b, s.mutex, &none, NULL), ==, ZKL_ECLOSED);
-        check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_done, &none), ==, ZKL_ELOST);
+        check_num(zkl_mutex_unlock_async(s.a, s.mutex, note_completion, &none), ==, ZKL_ELOST);
         check_wait(is_called(&s, loop, &first), WAIT_MS);
-        check_ok(done_code(&first));
+        check_ok(completion_code(&first));
         check_true(e.begun == 0 || e.begun == ZKL_ECLOSED); /* or that was over before */
         if (e.begun == 0) {
             check_wait(is_called(&s, loop, &second), WAIT_MS);
-            check_ok(done_code(&second));
+            check_ok(completion_code(&second));
         }
         check_num(second.calls, ==, 0);
         check_num(cluster_children(s.path), ==, 0);
         check_ok(zkl_client_close(s.client, WAIT_MS));
-        check_num(zkl_client_close_async(s.client, note_done, &none), ==, ZKL_ECLOSED);
+        check_num(zkl_client_close_async(s.client, note_completion, &none), ==, ZKL_ECLOSED);
         check_num(none.calls, ==, 0);
         scene_close(&s);
     }

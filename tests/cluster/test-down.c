@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that is killed and comes back, or stands still: every call has its bound, and holds and
  * places in the queue live as long as the session does. */
-#include "done.h"
+#include "completion.h"
 #include "outage.h"
 
 #include <stdio.h>
@@ -277,15 +277,15 @@ static void a_close_by_operation_without_a_server_ends(void **state)
     (void)state;
     for (int freed = 0; freed < 2; freed++) {
         struct scene s;
-        struct done done = {0};
+        struct completion done = {0};
         scene_begin(&s, "close-async", SHORT_SESSION_MS);
         struct zkl_client *client = client_of(SHORT_SESSION_MS);
         server_down();
         check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
-        check_ok(zkl_client_close_async(client, note_done, &done));
+        check_ok(zkl_client_close_async(client, note_completion, &done));
         if (freed)
             check_ok(zkl_client_free(client));
-        check_num(done_code(&done), ==, ZKL_ETIMEDOUT);
+        check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
         if (!freed)
             check_ok(zkl_client_free(client));
         server_back();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guards: the server itself refuses the transaction of who does not hold any more. */
-#include "done.h"
+#include "completion.h"
 #include "notes.h"
 #include "check_error.h"
 

@@ -3,7 +3,7 @@
 #include "inside.h"
 #include "outage.h"
 
-#include "done.h"
+#include "completion.h"
 #include "notes.h"
 #include "nodes.h"
 #include "proxy.h"
@@ -123,17 +123,17 @@ static void owners_take_turns_with_threads(void **state)
     struct zkl_mutex *mutex = shared(client, path, MANY);
     struct zkl_owner *owner = new_owner();
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
     struct actor *actors[1];
     struct take takes[1] = {take_of(mutex)};
 
     (void)state;
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
-    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, &grant, note_done, &done, NULL));
+    check_ok(zkl_mutex_acquire_async(owner, mutex, NULL, &grant, note_completion, &done, NULL));
     line_up(actors, takes, mutex, 1);
     check_ok(zkl_mutex_unlock(mutex));
-    check_ok(done_code(&done));
+    check_ok(completion_code(&done));
     check_num(grant.token, ==, token);
     check_num(grant.hold_count, ==, 1);
     check_num(cluster_children(path), ==, 1);

@@ -13,7 +13,7 @@
 #include <zklock/metrics.h>
 
 #include "chance.h"
-#include "done.h"
+#include "completion.h"
 #include "nodes.h"
 #include "notes.h"
 
@@ -462,18 +462,18 @@ static void figures_are_what_the_callers_counted(void **state)
 
 static int acquire_as(struct zkl_owner *owner, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
-    struct done done = {0};
-    int rc = zkl_mutex_acquire_async(owner, mutex, wait, NULL, note_done, &done, NULL);
+    struct completion done = {0};
+    int rc = zkl_mutex_acquire_async(owner, mutex, wait, NULL, note_completion, &done, NULL);
 
-    return rc != 0 ? rc : done_code(&done);
+    return rc != 0 ? rc : completion_code(&done);
 }
 
 static int acquire_all_as(struct zkl_owner *owner, struct zkl_multi *multi)
 {
-    struct done done = {0};
-    int rc = zkl_multi_acquire_async(owner, multi, NULL, NULL, note_done, &done, NULL);
+    struct completion done = {0};
+    int rc = zkl_multi_acquire_async(owner, multi, NULL, NULL, note_completion, &done, NULL);
 
-    return rc != 0 ? rc : done_code(&done);
+    return rc != 0 ? rc : completion_code(&done);
 }
 
 /* A multi-lock of a path that its owner has through another handle, and then has not. */
@@ -481,7 +481,7 @@ static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, stru
                         struct zkl_mutex *other)
 {
     struct zkl_member member = zkl_member_mutex(other);
-    struct done done = {0};
+    struct completion done = {0};
     struct zkl_multi *multi;
 
     check_ok(zkl_multi_new(&multi, client, &member, 1));
@@ -489,8 +489,8 @@ static void acquire_all(struct zkl_client *client, struct zkl_owner *owner, stru
     check_num(acquire_all_as(owner, multi), ==, ZKL_EDEADLK);
     check_ok(async_unlock(owner, mutex));
     check_ok(acquire_all_as(owner, multi));
-    check_ok(zkl_multi_unlock_async(owner, multi, NULL, note_done, &done));
-    check_ok(done_code(&done));
+    check_ok(zkl_multi_unlock_async(owner, multi, NULL, note_completion, &done));
+    check_ok(completion_code(&done));
     check_ok(zkl_multi_free(multi));
 }
 
@@ -503,7 +503,7 @@ static void operations_count_as_calls_do(void **state)
     struct zkl_mutex *mutex = counted_mutex(client, path), *other = cluster_mutex(client, path);
     struct zkl_owner *a = new_owner(), *b = new_owner();
     struct zkl_wait try = ZKL_WAIT_INIT, over = ZKL_WAIT_INIT, soon = ZKL_WAIT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
     uint64_t op;
 
     (void)state;
@@ -515,11 +515,11 @@ static void operations_count_as_calls_do(void **state)
     check_num(acquire_as(b, mutex, &over), ==, ZKL_ETIMEDOUT);
     soon.deadline_ns = zkl_now_ns() + 100 * MS;
     check_num(acquire_as(b, mutex, &soon), ==, ZKL_ETIMEDOUT);
-    check_ok(zkl_mutex_acquire_async(b, mutex, NULL, NULL, note_done, &done, &op));
+    check_ok(zkl_mutex_acquire_async(b, mutex, NULL, NULL, note_completion, &done, &op));
     check_num(acquire_as(b, mutex, NULL), ==, ZKL_EDEADLK); /* an operation is under way */
     check_num(lock_figures(mutex).waiting, ==, 1);
     check_ok(zkl_op_cancel(client, op));
-    check_num(done_code(&done), ==, ZKL_ECANCELED);
+    check_num(completion_code(&done), ==, ZKL_ECANCELED);
     check_ok(async_unlock(a, mutex));
     check_num(lock_figures(mutex).held, ==, 1);
     check_ok(async_unlock(a, mutex));

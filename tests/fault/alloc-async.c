@@ -3,21 +3,21 @@
 #include "alloc.h"
 
 /* rc is what the start said; what the operation came to. */
-static int ended(struct done *done, int rc)
+static int ended(struct completion *done, int rc)
 {
     if (rc == 0)
-        rc = done_code(done);
-    *done = (struct done){0};
+        rc = completion_code(done);
+    *done = (struct completion){0};
     return rc;
 }
 
 /* Where it is refused nothing has changed: it is done all the same, once there is memory again. */
 static void unlock(struct zkl_owner *owner, struct zkl_mutex *mutex)
 {
-    struct done done = {0};
+    struct completion done = {0};
     int rc, tries = 0;
 
-    while ((rc = zkl_mutex_unlock_async(owner, mutex, note_done, &done)) == ZKL_ENOMEM)
+    while ((rc = zkl_mutex_unlock_async(owner, mutex, note_completion, &done)) == ZKL_ENOMEM)
         check_num(++tries, <, 2000); /* 1000 are refused in a row at most */
     rc = ended(&done, rc);
     check_true(rc == 0 || is_unanswered(rc)); /* the delete could not be sent */
@@ -27,18 +27,18 @@ static bool hold_once(struct stage *s, int n, int count)
 {
     struct zkl_owner *owner = NULL;
     struct zkl_wait over = ZKL_WAIT_INIT;
-    struct done done = {0}, known = {0};
+    struct completion done = {0}, known = {0};
     uint64_t op = 0;
 
     over.deadline_ns = 1;
     alloc_arm(n, count);
     int rc = zkl_owner_new(&owner);
     if (rc == 0) {
-        int known_rc = ended(
-            &known, zkl_mutex_acquire_async(owner, s->mutex, &over, NULL, note_done, &known, NULL));
+        int known_rc = ended(&known, zkl_mutex_acquire_async(owner, s->mutex, &over, NULL,
+                                                             note_completion, &known, NULL));
         check_true(known_rc == ZKL_ETIMEDOUT || known_rc == ZKL_ENOMEM);
-        rc = ended(&done,
-                   zkl_mutex_acquire_async(owner, s->mutex, NULL, NULL, note_done, &done, &op));
+        rc = ended(&done, zkl_mutex_acquire_async(owner, s->mutex, NULL, NULL, note_completion,
+                                                  &done, &op));
         check_ok(zkl_op_cancel(s->client, op));
         zkl_owner_use(NULL);
     }
@@ -60,10 +60,10 @@ static void no_memory_for_an_operation(void **state)
 static bool close_it(struct stage *s, int n, int count)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
-    struct done done = {0};
+    struct completion done = {0};
 
     alloc_arm(n, count);
-    int rc = ended(&done, zkl_client_close_async(client, note_done, &done));
+    int rc = ended(&done, zkl_client_close_async(client, note_completion, &done));
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && rc == ZKL_ENOMEM));
     check_ok(zkl_client_free(client));
@@ -82,14 +82,14 @@ static struct zkl_semaphore *semaphore;
 static bool take_permits(struct stage *s, int n, int count)
 {
     struct zkl_permit *permits[2];
-    struct done done = {0};
+    struct completion done = {0};
 
     alloc_arm(n, count);
-    int rc = ended(
-        &done, zkl_semaphore_acquire_async(semaphore, 2, NULL, permits, note_done, &done, NULL));
+    int rc = ended(&done, zkl_semaphore_acquire_async(semaphore, 2, NULL, permits, note_completion,
+                                                      &done, NULL));
     int released = 0;
     if (rc == 0)
-        released = ended(&done, zkl_permit_release_async(permits[0], note_done, &done));
+        released = ended(&done, zkl_permit_release_async(permits[0], note_completion, &done));
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
     check_true(released == 0 || released == ZKL_ENOMEM || is_unanswered(released));
@@ -121,21 +121,21 @@ static void check_freed(int rc)
 static bool hold_both(struct stage *s, int n, int count)
 {
     struct zkl_owner *owner = NULL;
-    struct done done = {0};
+    struct completion done = {0};
 
     check_ok(zkl_owner_new(&owner));
     alloc_arm(n, count);
-    int rc =
-        ended(&done, zkl_multi_acquire_async(owner, multi, NULL, NULL, note_done, &done, NULL));
+    int rc = ended(&done,
+                   zkl_multi_acquire_async(owner, multi, NULL, NULL, note_completion, &done, NULL));
     int started = rc;
     if (rc == 0) {
-        started = zkl_multi_unlock_async(owner, multi, NULL, note_done, &done);
+        started = zkl_multi_unlock_async(owner, multi, NULL, note_completion, &done);
         check_freed(ended(&done, started));
     }
     bool struck = alloc_disarm();
     check_true(rc == 0 || (struck && alloc_refused(rc)));
     if (rc == 0 && started != 0)
-        check_ok(ended(&done, zkl_multi_unlock_async(owner, multi, NULL, note_done, &done)));
+        check_ok(ended(&done, zkl_multi_unlock_async(owner, multi, NULL, note_completion, &done)));
     check_ok(zkl_owner_free(owner));
     alloc_check_works(s, s->client, s->mutex);
     return struck;

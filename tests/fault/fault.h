@@ -97,13 +97,13 @@ int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
 /* --- what a callback was told ----------------------------------------------------------------- */
 
 /* Of an operation. */
-struct done {
+struct completion {
     atomic_int calls; /* written last */
     int code;
 };
-void note_done(int code, void *done);
+void note_completion(int code, void *done);
 /* Wait for the one callback of an operation: its code. */
-int done_code(struct done *done);
+int completion_code(struct completion *done);
 
 struct told {
     atomic_int held, suspect, lost;

@@ -330,7 +330,7 @@ static void begin_one(struct player *p, struct station *s, int variant)
 
 struct flock {
     struct zkl_owner *owner[3];
-    struct done done[3];
+    struct completion done[3];
     int begun;
 };
 
@@ -360,10 +360,11 @@ static void cancel_all(struct player *p, struct station *s)
     CALL(p, zkl_cancel_new(&wait.cancel), MAY_0);
     for (int i = 0; i < 3; i++) {
         CALL(p, zkl_owner_new(&flock.owner[i]), MAY_0);
-        flock.begun += CALL(p,
-                            zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_done,
-                                                    &flock.done[flock.begun], NULL),
-                            MAY_0 | MAY(ZKL_ECLOSED)) == 0;
+        flock.begun +=
+            CALL(p,
+                 zkl_mutex_acquire_async(flock.owner[i], mutex, &wait, NULL, note_completion,
+                                         &flock.done[flock.begun], NULL),
+                 MAY_0 | MAY(ZKL_ECLOSED)) == 0;
     }
     linger(p);
     zkl_cancel_set(wait.cancel);
@@ -417,7 +418,7 @@ static void wake_all(struct player *p, struct station *s)
         struct zkl_owner **owner = &flock.owner[flock.begun];
         CALL(p, zkl_owner_new(owner), MAY_0);
         if (CALL(p,
-                 zkl_mutex_acquire_async(*owner, reads, &wait, NULL, note_done,
+                 zkl_mutex_acquire_async(*owner, reads, &wait, NULL, note_completion,
                                          &flock.done[flock.begun], NULL),
                  MAY_0 | MAY(ZKL_ECLOSED)) == 0)
             flock.begun++;

@@ -229,7 +229,7 @@ void station_close(struct player *p, struct station *s, int variant)
              MAY_0 | MAY(ZKL_ETIMEDOUT));
     } else if (variant == 1) {
         s->close_begun = true;
-        CALL(p, zkl_client_close_async(s->client, note_done, &s->closed), MAY_0);
+        CALL(p, zkl_client_close_async(s->client, note_completion, &s->closed), MAY_0);
     }
 }
 

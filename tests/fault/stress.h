@@ -143,7 +143,7 @@ struct station {
     struct zkl_multi *multi[MULTIS];
     size_t members[MULTIS];
     struct seat member[MULTIS][4]; /* mutex NULL: one permit */
-    struct done closed;            /* of an asynchronous close */
+    struct completion closed;      /* of an asynchronous close */
     bool close_begun;
     atomic_long told;
 };

@@ -129,11 +129,11 @@ static void check_doubt(int rc)
 static void unlock_seat_in_doubt(struct side *s, enum how how)
 {
     struct seat *seat = &s->seats[how];
-    struct done done = {0};
+    struct completion done = {0};
 
     if (how == OWNED) {
-        check_ok(zkl_mutex_unlock_async(s->owner, seat->mutex, note_done, &done));
-        check_doubt(done_code(&done));
+        check_ok(zkl_mutex_unlock_async(s->owner, seat->mutex, note_completion, &done));
+        check_doubt(completion_code(&done));
         return;
     }
     check_num(zkl_mutex_window_ms(seat->mutex), ==, 0);
@@ -146,14 +146,14 @@ static void unlock_seat_in_doubt(struct side *s, enum how how)
 
 static void unlock_all_in_doubt(struct side *s)
 {
-    struct done done = {0};
+    struct completion done = {0};
     int codes[2];
 
     for (enum how how = 0; how < HOWS; how++)
         unlock_seat_in_doubt(s, how);
     check_doubt(zkl_permit_release(s->permits[0]));
-    check_ok(zkl_permit_release_async(s->permits[1], note_done, &done));
-    check_doubt(done_code(&done));
+    check_ok(zkl_permit_release_async(s->permits[1], note_completion, &done));
+    check_doubt(completion_code(&done));
     struct zkl_multi *multis[] = {s->as_one, s->in_turn};
     for (int i = 0; i < 2; i++) {
         check_doubt(zkl_multi_unlock(multis[i], codes));
@@ -165,12 +165,12 @@ static void unlock_all_in_doubt(struct side *s)
 /* Who came after has it all the time, and is told so. */
 static void unlock_all_well(struct side *s)
 {
-    struct done done = {0};
+    struct completion done = {0};
 
     for (enum how how = 0; how < HOWS; how++) {
         if (how == OWNED) {
-            check_ok(zkl_mutex_unlock_async(s->owner, s->seats[how].mutex, note_done, &done));
-            check_ok(done_code(&done));
+            check_ok(zkl_mutex_unlock_async(s->owner, s->seats[how].mutex, note_completion, &done));
+            check_ok(completion_code(&done));
             continue;
         }
         for (int left = how == TWICE; left >= 0; left--)
@@ -220,17 +220,17 @@ static void each_kind_is_in_doubt(void **state)
 static bool unlock_in_time(struct side *s, struct proxy *proxy, struct zkl_owner *const *owners,
                            int *codes)
 {
-    struct done dones[5] = {0};
+    struct completion dones[5] = {0};
 
     proxy_hole(proxy, PROXY_BOTH);
-    check_ok(zkl_mutex_unlock_async(s->owner, s->seats[OWNED].mutex, note_done, &dones[0]));
-    check_ok(zkl_permit_release_async(s->permits[0], note_done, &dones[1]));
-    check_ok(zkl_permit_release_async(s->permits[1], note_done, &dones[2]));
-    check_ok(zkl_multi_unlock_async(owners[0], s->as_one, &codes[5], note_done, &dones[3]));
-    check_ok(zkl_multi_unlock_async(owners[1], s->in_turn, &codes[7], note_done, &dones[4]));
+    check_ok(zkl_mutex_unlock_async(s->owner, s->seats[OWNED].mutex, note_completion, &dones[0]));
+    check_ok(zkl_permit_release_async(s->permits[0], note_completion, &dones[1]));
+    check_ok(zkl_permit_release_async(s->permits[1], note_completion, &dones[2]));
+    check_ok(zkl_multi_unlock_async(owners[0], s->as_one, &codes[5], note_completion, &dones[3]));
+    check_ok(zkl_multi_unlock_async(owners[1], s->in_turn, &codes[7], note_completion, &dones[4]));
     bool in_time = zkl_mutex_window_ms(s->seats[PLAIN].mutex) > 0;
     for (int i = 0; i < 5; i++)
-        codes[i] = done_code(&dones[i]);
+        codes[i] = completion_code(&dones[i]);
     check_wait(zkl_mutex_window_ms(s->seats[PLAIN].mutex) == 0, WAIT_MS);
     check_num(zkl_error_is_lost(zkl_mutex_unlock(s->seats[PLAIN].mutex)), ==, 1);
     return in_time;

@@ -145,11 +145,11 @@ static int acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex, int m
                          struct zkl_client *client)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct done done = {0};
+    struct completion done = {0};
     uint64_t op = 0;
 
     wait.deadline_ns = zkl_now_ns() + ms * INT64_C(1000000);
-    int rc = zkl_mutex_acquire_async(owner, mutex, &wait, NULL, note_done, &done, &op);
+    int rc = zkl_mutex_acquire_async(owner, mutex, &wait, NULL, note_completion, &done, &op);
     if (rc == 0 && cancel)
         check_ok(zkl_op_cancel(client, op));
     while (rc == 0 && done.calls == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operation's callback was told. */
-#ifndef ZKTEST_DONE_H
-#define ZKTEST_DONE_H
+#ifndef ZKTEST_COMPLETION_H
+#define ZKTEST_COMPLETION_H
 
 #include <stdatomic.h>
 
@@ -9,17 +9,17 @@
 
 #include <zklock/async.h>
 
-struct done {
+struct completion {
     atomic_int calls; /* written last */
     int code;
     pthread_t thread;
     char detail[300];
 };
 
-/* The zkl_done_fn; arg is a struct done, zeroed. */
-void note_done(int code, void *arg);
+/* The zkl_done_fn; arg is a struct completion, zeroed. */
+void note_completion(int code, void *arg);
 /* Wait for the one callback of an operation: its code; it is zeroed for the next. */
-int done_code(struct done *done);
+int completion_code(struct completion *completion);
 
 /* Start, and wait for the callback: what the one or the other said. */
 int async_lock(struct zkl_owner *owner, struct zkl_mutex *mutex);
