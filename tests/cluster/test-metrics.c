@@ -64,12 +64,13 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
     return sum;
 }
 
-/* --- a crew that counts for itself ------------------------------------------------------------ */
+/* --- a workload that counts for itself ------------------------------------------------------------ */
 
-#define HANDS 4
-#define TOGETHER 20 /* the first turns, of all hands at once, so that some are handed on for sure */
+#define WORKERS 4
+#define TOGETHER                                                                                   \
+    20 /* the first turns, of all workers at once, so that some are handed on for sure */
 #define TURNS 150
-#define SAMPLES_MAX (HANDS * (TOGETHER + TURNS) * MUTEXES)
+#define SAMPLES_MAX (WORKERS * (TOGETHER + TURNS) * MUTEXES)
 
 /* Plain, handed on among threads, kept while nobody wants it; then of other kinds. */
 enum { PLAIN, HANDED, KEPT, MUTEXES, SHARED = MUTEXES, PERMITS, PATHS };
@@ -82,7 +83,7 @@ struct tally {
     size_t wait_count, hold_count;
 };
 
-struct crew {
+struct workload {
     struct zkl_client *client;
     struct zkl_mutex *mutexes[MUTEXES];
     struct zkl_rwlock *rwlock;
@@ -93,9 +94,9 @@ struct crew {
     atomic_int odd; /* results that should not have been */
 };
 
-struct hand {
+struct worker {
     pthread_t thread;
-    struct crew *crew;
+    struct workload *workload;
     uint64_t seed;
 };
 
@@ -128,22 +129,22 @@ static void note_release(struct tally *t, int holds, int reentries, int64_t held
 
 /* A try, a wait that is over before it begins or soon, or one that is canceled; else for as long as it
  * takes. */
-static struct zkl_wait some_wait(struct hand *hand)
+static struct zkl_wait some_wait(struct worker *worker)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
-    switch (one_of(&hand->seed, 6)) {
+    switch (one_of(&worker->seed, 6)) {
     case 0:
         wait.flags = ZKL_WAIT_TRY;
         break;
     case 1:
-        wait.deadline_ns = zkl_now_ns() + one_of(&hand->seed, 5) * MS;
+        wait.deadline_ns = zkl_now_ns() + one_of(&worker->seed, 5) * MS;
         break;
     case 2:
         wait.deadline_ns = zkl_now_ns();
         break;
     case 3:
-        wait.cancel = one_of(&hand->seed, 3) == 0 ? hand->crew->set : NULL;
+        wait.cancel = one_of(&worker->seed, 3) == 0 ? worker->workload->set : NULL;
         break;
     default:
         break;
@@ -151,124 +152,124 @@ static struct zkl_wait some_wait(struct hand *hand)
     return wait;
 }
 
-static void work(struct hand *hand)
+static void work(struct worker *worker)
 {
-    struct timespec time = {0, 1000L * one_of(&hand->seed, 800)};
+    struct timespec time = {0, 1000L * one_of(&worker->seed, 800)};
 
     nanosleep(&time, NULL);
 }
 
-static void turn_mutex(struct hand *hand, struct zkl_mutex *mutex, int path)
+static void turn_mutex(struct worker *worker, struct zkl_mutex *mutex, int path)
 {
-    struct zkl_wait wait = some_wait(hand);
-    int again = one_of(&hand->seed, 3);
+    struct zkl_wait wait = some_wait(worker);
+    int again = one_of(&worker->seed, 3);
     int64_t start = zkl_now_ns();
     int rc = zkl_mutex_acquire(mutex, &wait, NULL);
     int64_t got = zkl_now_ns();
 
-    note(&hand->crew->tally, rc, path, 1, got - start);
+    note(&worker->workload->tally, rc, path, 1, got - start);
     if (rc != 0)
         return;
     for (int i = 0; i < again; i++)
-        hand->crew->odd += zkl_mutex_lock(mutex) != 0;
-    work(hand);
+        worker->workload->odd += zkl_mutex_lock(mutex) != 0;
+    work(worker);
     for (int i = 0; i < again; i++)
-        hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
+        worker->workload->odd += zkl_mutex_unlock(mutex) != 0;
     int64_t left = zkl_now_ns();
-    hand->crew->odd += zkl_mutex_unlock(mutex) != 0;
-    note_release(&hand->crew->tally, 1, again, left - got);
+    worker->workload->odd += zkl_mutex_unlock(mutex) != 0;
+    note_release(&worker->workload->tally, 1, again, left - got);
 }
 
-static void turn_semaphore(struct hand *hand)
+static void turn_semaphore(struct worker *worker)
 {
-    struct crew *crew = hand->crew;
-    struct zkl_wait wait = some_wait(hand);
-    int count = 1 + one_of(&hand->seed, 2);
+    struct workload *workload = worker->workload;
+    struct zkl_wait wait = some_wait(worker);
+    int count = 1 + one_of(&worker->seed, 2);
     struct zkl_permit *permits[2];
     int64_t start = zkl_now_ns();
-    int rc = zkl_semaphore_acquire(crew->semaphore, count, &wait, permits);
+    int rc = zkl_semaphore_acquire(workload->semaphore, count, &wait, permits);
     int64_t got = zkl_now_ns();
 
-    note(&crew->tally, rc, PERMITS, count, got - start);
+    note(&workload->tally, rc, PERMITS, count, got - start);
     if (rc != 0)
         return;
-    work(hand);
+    work(worker);
     for (int i = 0; i < count; i++) {
         int64_t left = zkl_now_ns();
-        crew->odd += zkl_permit_release(permits[i]) != 0;
-        note_release(&crew->tally, 1, 0, left - got);
+        workload->odd += zkl_permit_release(permits[i]) != 0;
+        note_release(&workload->tally, 1, 0, left - got);
     }
 }
 
-static void turn_multi(struct hand *hand)
+static void turn_multi(struct worker *worker)
 {
-    struct crew *crew = hand->crew;
-    struct zkl_wait wait = some_wait(hand);
+    struct workload *workload = worker->workload;
+    struct zkl_wait wait = some_wait(worker);
     int64_t start = zkl_now_ns();
-    int rc = zkl_multi_acquire(crew->multi, &wait, NULL);
+    int rc = zkl_multi_acquire(workload->multi, &wait, NULL);
     int64_t got = zkl_now_ns();
 
-    note(&crew->tally, rc, PLAIN, 1, got - start);
+    note(&workload->tally, rc, PLAIN, 1, got - start);
     if (rc != 0)
         return;
-    note(&crew->tally, rc, HANDED, 1, got - start);
-    note(&crew->tally, rc, KEPT, 1, got - start);
-    work(hand);
+    note(&workload->tally, rc, HANDED, 1, got - start);
+    note(&workload->tally, rc, KEPT, 1, got - start);
+    work(worker);
     int64_t left = zkl_now_ns();
-    crew->odd += zkl_multi_unlock(crew->multi, NULL) != 0;
-    note_release(&crew->tally, MUTEXES, 0, left - got);
+    workload->odd += zkl_multi_unlock(workload->multi, NULL) != 0;
+    note_release(&workload->tally, MUTEXES, 0, left - got);
 }
 
 /* To ask for the write lock with the read lock is refused at once. */
-static void turn_wrong(struct hand *hand)
+static void turn_wrong(struct worker *worker)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(hand->crew->rwlock);
+    struct zkl_mutex *read = zkl_rwlock_read(worker->workload->rwlock);
     int64_t start = zkl_now_ns();
     int rc = zkl_mutex_lock(read);
     int64_t got = zkl_now_ns();
 
-    note(&hand->crew->tally, rc, SHARED, 1, got - start);
-    rc = zkl_mutex_lock(zkl_rwlock_write(hand->crew->rwlock));
-    hand->crew->odd += rc != ZKL_EDEADLK;
-    note(&hand->crew->tally, rc, SHARED, 1, 0);
+    note(&worker->workload->tally, rc, SHARED, 1, got - start);
+    rc = zkl_mutex_lock(zkl_rwlock_write(worker->workload->rwlock));
+    worker->workload->odd += rc != ZKL_EDEADLK;
+    note(&worker->workload->tally, rc, SHARED, 1, 0);
     int64_t left = zkl_now_ns();
-    hand->crew->odd += zkl_mutex_unlock(read) != 0;
-    note_release(&hand->crew->tally, 1, 0, left - got);
+    worker->workload->odd += zkl_mutex_unlock(read) != 0;
+    note_release(&worker->workload->tally, 1, 0, left - got);
 }
 
-static void *hand_main(void *arg)
+static void *worker_main(void *arg)
 {
-    struct hand *hand = arg;
-    struct crew *crew = hand->crew;
+    struct worker *worker = arg;
+    struct workload *workload = worker->workload;
 
     for (int i = 0; i < TOGETHER; i++)
-        turn_mutex(hand, crew->mutexes[HANDED], HANDED);
+        turn_mutex(worker, workload->mutexes[HANDED], HANDED);
     for (int i = 0; i < TURNS; i++) {
-        switch (one_of(&hand->seed, 7)) {
+        switch (one_of(&worker->seed, 7)) {
         case 0:
-            turn_semaphore(hand);
+            turn_semaphore(worker);
             break;
         case 1:
-            turn_multi(hand);
+            turn_multi(worker);
             break;
         case 2:
-            turn_wrong(hand);
+            turn_wrong(worker);
             break;
         case 3:
-            turn_mutex(hand, zkl_rwlock_write(crew->rwlock), SHARED);
+            turn_mutex(worker, zkl_rwlock_write(workload->rwlock), SHARED);
             break;
         case 4:
-            turn_mutex(hand, zkl_rwlock_read(crew->rwlock), SHARED);
+            turn_mutex(worker, zkl_rwlock_read(workload->rwlock), SHARED);
             break;
         default:
-            turn_mutex(hand, crew->mutexes[i % MUTEXES], i % MUTEXES);
+            turn_mutex(worker, workload->mutexes[i % MUTEXES], i % MUTEXES);
             break;
         }
     }
     return NULL;
 }
 
-static int open_mutex(struct crew *crew, int which, const char *base)
+static int open_mutex(struct workload *workload, int which, const char *base)
 {
     struct zkl_lock_options options = counted();
     char path[128];
@@ -276,10 +277,10 @@ static int open_mutex(struct crew *crew, int which, const char *base)
     options.local_handoffs_max = which == HANDED ? 3 : 0;
     options.retain_ms = which == KEPT ? 5000 : 0;
     snprintf(path, sizeof path, "%s-%d", base, which);
-    return zkl_mutex_new(&crew->mutexes[which], crew->client, path, &options);
+    return zkl_mutex_new(&workload->mutexes[which], workload->client, path, &options);
 }
 
-static bool crew_open(struct crew *crew, const char *servers, const char *base)
+static bool workload_open(struct workload *workload, const char *servers, const char *base)
 {
     struct zkl_client_options options = cluster_options();
     struct zkl_lock_options with = counted();
@@ -287,21 +288,21 @@ static bool crew_open(struct crew *crew, const char *servers, const char *base)
     char path[128];
 
     options.servers = servers;
-    bool fine = zkl_client_open(&crew->client, &options) == 0;
+    bool fine = zkl_client_open(&workload->client, &options) == 0;
     for (int i = 0; fine && i < MUTEXES; i++) {
-        fine = open_mutex(crew, i, base) == 0;
-        members[i] = zkl_member_mutex(crew->mutexes[i]);
+        fine = open_mutex(workload, i, base) == 0;
+        members[i] = zkl_member_mutex(workload->mutexes[i]);
     }
     if (!fine)
         return false;
     snprintf(path, sizeof path, "%s-shared", base);
-    fine = zkl_rwlock_new(&crew->rwlock, crew->client, path, &with) == 0;
+    fine = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with) == 0;
     snprintf(path, sizeof path, "%s-permits", base);
-    fine = fine && zkl_semaphore_new(&crew->semaphore, crew->client, path, 3, &with) == 0;
-    fine = fine && zkl_multi_new(&crew->multi, crew->client, members, MUTEXES) == 0;
-    fine = fine && zkl_cancel_new(&crew->set) == 0;
+    fine = fine && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with) == 0;
+    fine = fine && zkl_multi_new(&workload->multi, workload->client, members, MUTEXES) == 0;
+    fine = fine && zkl_cancel_new(&workload->set) == 0;
     if (fine)
-        zkl_cancel_set(crew->set);
+        zkl_cancel_set(workload->set);
     return fine;
 }
 
@@ -347,17 +348,18 @@ static void close_to(const char *what, const struct zkl_histogram *h, int64_t *t
     }
 }
 
-static void compare_paths(const struct crew *crew, struct zkl_lock_metrics *sum)
+static void compare_paths(const struct workload *workload, struct zkl_lock_metrics *sum)
 {
-    struct zkl_mutex *const handles[] = {crew->mutexes[PLAIN], crew->mutexes[HANDED],
-                                         crew->mutexes[KEPT], zkl_rwlock_write(crew->rwlock)};
+    struct zkl_mutex *const handles[] = {workload->mutexes[PLAIN], workload->mutexes[HANDED],
+                                         workload->mutexes[KEPT],
+                                         zkl_rwlock_write(workload->rwlock)};
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
     for (int i = 0; i < PATHS; i++) {
-        int rc = i == PERMITS ? zkl_semaphore_metrics(crew->semaphore, &m)
+        int rc = i == PERMITS ? zkl_semaphore_metrics(workload->semaphore, &m)
                               : zkl_mutex_metrics(handles[i], &m);
         same("figures of a path", (uint64_t)-rc, 0);
-        same("acquisitions of a path", m.acquisitions, crew->tally.acquired[i]);
+        same("acquisitions of a path", m.acquisitions, workload->tally.acquired[i]);
         same("waits of a path", m.wait.count, m.acquisitions);
         same("holds of a path", m.hold.count, m.acquisitions);
         same("passed holds of a path", m.passed > 0, i == HANDED || i == KEPT);
@@ -369,15 +371,15 @@ static void compare_paths(const struct crew *crew, struct zkl_lock_metrics *sum)
     }
 }
 
-static void compare(struct crew *crew)
+static void compare(struct workload *workload)
 {
-    struct tally *t = &crew->tally;
+    struct tally *t = &workload->tally;
     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics sum = ZKL_LOCK_METRICS_INIT;
     uint64_t acquired = 0;
 
-    same("figures", (uint64_t)-zkl_client_metrics(crew->client, &m), 0);
-    compare_paths(crew, &sum);
+    same("figures", (uint64_t)-zkl_client_metrics(workload->client, &m), 0);
+    compare_paths(workload, &sum);
     for (int i = 0; i < PATHS; i++)
         acquired += t->acquired[i];
     same("acquisitions", m.locks.acquisitions, acquired);
@@ -391,7 +393,7 @@ static void compare(struct crew *crew)
         same("the same of all paths", sum.failures[c], t->failures[c]);
     }
     same("held", m.locks.held + m.locks.waiting + m.locks.unconfirmed, 0);
-    same("odd results", (uint64_t)crew->odd, 0);
+    same("odd results", (uint64_t)workload->odd, 0);
     close_to("wait", &m.locks.wait, t->waits, t->wait_count);
     close_to("hold", &m.locks.hold, t->holds, t->hold_count);
     print_message("    %llu acquired, %llu busy, %llu timed out, %llu canceled, %llu deadlocks\n",
@@ -401,37 +403,38 @@ static void compare(struct crew *crew)
                   (unsigned long long)t->failures[-ZKL_EDEADLK]);
 }
 
-static void crew_free(struct crew *crew)
+static void workload_free(struct workload *workload)
 {
-    same("multi", (uint64_t)-zkl_multi_free(crew->multi), 0);
-    same("semaphore", (uint64_t)-zkl_semaphore_free(crew->semaphore), 0);
-    same("rwlock", (uint64_t)-zkl_rwlock_free(crew->rwlock), 0);
+    same("multi", (uint64_t)-zkl_multi_free(workload->multi), 0);
+    same("semaphore", (uint64_t)-zkl_semaphore_free(workload->semaphore), 0);
+    same("rwlock", (uint64_t)-zkl_rwlock_free(workload->rwlock), 0);
     for (int i = 0; i < MUTEXES; i++)
-        same("mutex", (uint64_t)-zkl_mutex_free(crew->mutexes[i]), 0);
-    zkl_cancel_free(crew->set);
-    same("client", (uint64_t)-zkl_client_free(crew->client), 0);
+        same("mutex", (uint64_t)-zkl_mutex_free(workload->mutexes[i]), 0);
+    zkl_cancel_free(workload->set);
+    same("client", (uint64_t)-zkl_client_free(workload->client), 0);
 }
 
 /* In a process of its own as well: 0 if all figures are right. */
-static int run_crew(const char *servers, const char *base, uint64_t seed)
+static int run_workload(const char *servers, const char *base, uint64_t seed)
 {
-    static struct crew crew;
-    struct hand hands[HANDS];
+    static struct workload workload;
+    struct worker workers[WORKERS];
 
     wrong = 0;
-    memset(&crew, 0, sizeof crew);
-    pthread_mutex_init(&crew.tally.mu, NULL);
-    if (!crew_open(&crew, servers, base))
+    memset(&workload, 0, sizeof workload);
+    pthread_mutex_init(&workload.tally.mu, NULL);
+    if (!workload_open(&workload, servers, base))
         return 1;
-    for (int i = 0; i < HANDS; i++) {
-        hands[i] = (struct hand){.crew = &crew, .seed = seed * HANDS + (uint64_t)i + 1};
-        pthread_create(&hands[i].thread, NULL, hand_main, &hands[i]);
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] =
+            (struct worker){.workload = &workload, .seed = seed * WORKERS + (uint64_t)i + 1};
+        pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
     }
-    for (int i = 0; i < HANDS; i++)
-        pthread_join(hands[i].thread, NULL);
-    compare(&crew);
-    crew_free(&crew);
-    pthread_mutex_destroy(&crew.tally.mu);
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(workers[i].thread, NULL);
+    compare(&workload);
+    workload_free(&workload);
+    pthread_mutex_destroy(&workload.tally.mu);
     return wrong;
 }
 
@@ -445,14 +448,14 @@ static void figures_are_what_the_callers_counted(void **state)
 
     (void)state;
     skip_under_gcc_tsan();
-    snprintf(base, sizeof base, "%s", cluster_path("crew"));
+    snprintf(base, sizeof base, "%s", cluster_path("workload"));
     snprintf(servers, sizeof servers, "%s", cluster_servers(zks_connect_string(server)));
     pid_t other = fork(); /* before this process has threads */
     if (other == 0) {
         alarm(60);
-        _exit(run_crew(servers, base, 2) != 0);
+        _exit(run_workload(servers, base, 2) != 0);
     }
-    int mine = run_crew(servers, base, 1);
+    int mine = run_workload(servers, base, 1);
     check_num(waitpid(other, &status, 0), ==, other);
     check_ok(mine);
     check_ok(status);

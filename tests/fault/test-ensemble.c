@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <zklock/metrics.h>
 
-#include "crew.h"
+#include "contenders.h"
 
 #define SESSION_MS 2000
 #define LONG_MS 10000
@@ -343,13 +343,13 @@ static void a_create_that_comes_late_makes_nothing(void **state)
 
 /* --- many clients ----------------------------------------------------------------------------- */
 
-static void *crew_main(void *arg)
+static void *contenders_main(void *arg)
 {
     struct {
-        struct crew crew;
+        struct contenders contenders;
         int first;
     } *at = arg;
-    crew_run(&at->crew, at->first, 1);
+    contenders_run(&at->contenders, at->first, 1);
     return NULL;
 }
 
@@ -360,7 +360,7 @@ static void followers_stand_still_under_load(void **state)
 {
     struct turnstile *w = turnstile_new();
     struct {
-        struct crew crew;
+        struct contenders contenders;
         int first;
     } at[NODES];
     pthread_t threads[NODES];
@@ -368,10 +368,10 @@ static void followers_stand_still_under_load(void **state)
     (void)state;
     check_true(w != NULL);
     for (int i = 0; i < NODES; i++) {
-        at[i].crew =
-            (struct crew){w, zks_address(server, (size_t)i), "/load", SESSION_MS, INT32_MAX, true};
+        at[i].contenders = (struct contenders){
+            w, zks_address(server, (size_t)i), "/load", SESSION_MS, INT32_MAX, true};
         at[i].first = i + 1;
-        check_ok(pthread_create(&threads[i], NULL, crew_main, &at[i]));
+        check_ok(pthread_create(&threads[i], NULL, contenders_main, &at[i]));
     }
     w->go = true;
     for (int i = 0; i < test_length(30, 4); i++) {

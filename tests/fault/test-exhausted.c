@@ -10,7 +10,7 @@
 
 #include "core/name.h"
 #include "snapshot.h"
-#include "crew.h"
+#include "contenders.h"
 
 #define SESSION_MS 20000
 #define NEAR_HARD (ZKL_SEQUENCE_HARD - 5)
@@ -127,26 +127,26 @@ static int64_t birth(struct wire *w, const char *path)
 /* --- eight contenders over the edge ----------------------------------------------------------- */
 
 struct crowd {
-    struct crew crew;
+    struct contenders contenders;
     pthread_t threads[3];
     int pids[2];
 };
 
-static void *two_of_one_client(void *crew)
+static void *two_of_one_client(void *contenders)
 {
-    crew_run(crew, 1, 2);
+    contenders_run(contenders, 1, 2);
     return NULL;
 }
 
-static void *third(void *crew)
+static void *third(void *contenders)
 {
-    crew_run(crew, 3, 1);
+    contenders_run(contenders, 3, 1);
     return NULL;
 }
 
-static void *fourth(void *crew)
+static void *fourth(void *contenders)
 {
-    crew_run(crew, 4, 1);
+    contenders_run(contenders, 4, 1);
     return NULL;
 }
 
@@ -157,34 +157,34 @@ static void crowd_gather(struct crowd *c, const char *path, int rounds)
     struct turnstile *w = turnstile_new();
 
     check_true(w != NULL);
-    c->crew = (struct crew){.turnstile = w,
-                            .servers = zks_connect_string(server),
-                            .path = path,
-                            .session_ms = SESSION_MS,
-                            .rounds = rounds};
+    c->contenders = (struct contenders){.turnstile = w,
+                                        .servers = zks_connect_string(server),
+                                        .path = path,
+                                        .session_ms = SESSION_MS,
+                                        .rounds = rounds};
     for (int i = 0; i < 2; i++)
-        c->pids[i] = crew_fork(&c->crew, 5 + 2 * i, 2);
+        c->pids[i] = contenders_fork(&c->contenders, 5 + 2 * i, 2);
     for (int i = 0; i < 3; i++)
-        check_ok(pthread_create(&c->threads[i], NULL, mains[i], &c->crew));
+        check_ok(pthread_create(&c->threads[i], NULL, mains[i], &c->contenders));
 }
 
 /* All through, each one as often as it should, never two inside, tokens always growing. */
 static void crowd_check(struct crowd *c, int ms)
 {
-    struct turnstile *w = c->crew.turnstile;
+    struct turnstile *w = c->contenders.turnstile;
 
     if (!wait_until(w->done == CONTENDERS, ms))
-        fail_msg("%s: %d of %d are through, with %ld entries", c->crew.path, w->done, CONTENDERS,
-                 turnstile_sum(w));
+        fail_msg("%s: %d of %d are through, with %ld entries", c->contenders.path, w->done,
+                 CONTENDERS, turnstile_sum(w));
     for (int i = 0; i < 2; i++)
-        check_true(crew_wait(c->pids[i], WAIT_MS));
+        check_true(contenders_wait(c->pids[i], WAIT_MS));
     for (int i = 0; i < 3; i++)
         pthread_join(c->threads[i], NULL);
     check_num(w->odd, ==, 0);
     check_num(w->overlaps, ==, 0);
     check_num(w->stale, ==, 0);
     for (int i = 1; i <= CONTENDERS; i++)
-        check_num(w->entries[i], ==, c->crew.rounds);
+        check_num(w->entries[i], ==, c->contenders.rounds);
     turnstile_free(w);
 }
 
@@ -194,9 +194,9 @@ static void cross_the_edge(struct wire *w, const char *path, int rounds)
     int64_t before = birth(w, path);
 
     crowd_gather(&crowd, path, rounds);
-    crowd.crew.turnstile->go = true;
-    check_wait(crowd.crew.turnstile->asking == CONTENDERS, WAIT_MS);
-    check_num(turnstile_sum(crowd.crew.turnstile), ==, 0); /* the guard is before them */
+    crowd.contenders.turnstile->go = true;
+    check_wait(crowd.contenders.turnstile->asking == CONTENDERS, WAIT_MS);
+    check_num(turnstile_sum(crowd.contenders.turnstile), ==, 0); /* the guard is before them */
     let_guard_go(w, path);
     crowd_check(&crowd, 3 * WAIT_MS);
     check_num(birth(w, path), !=, before); /* renewed, or collected since */
@@ -307,7 +307,7 @@ static void burst_over_the_edge(const struct root *root)
     struct burst b;
 
     crowd_gather(&crowd, root->path, 10);
-    struct turnstile *turnstile = crowd.crew.turnstile;
+    struct turnstile *turnstile = crowd.contenders.turnstile;
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct zkl_mutex *mutex = fault_mutex(client, root->path);
     check_ok(zkl_mutex_lock(mutex));

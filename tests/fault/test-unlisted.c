@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grants without a list, on a real server: that they come, and what they must not overlook. */
-#include "crew.h"
+#include "contenders.h"
 #include "fault.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is inside, by no means of the library: a word in memory that all processes of a test share.
  * Make it before the first fork. */
-#ifndef ZKFAULT_CREW_H
-#define ZKFAULT_CREW_H
+#ifndef ZKFAULT_CONTENDERS_H
+#define ZKFAULT_CONTENDERS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include "room.h"
 
-#define CREW_MEMBERS 16
+#define CONTENDERS_MAX 16
 
 struct turnstile {
     struct room room;     /* who is inside: members by their number */
@@ -22,7 +22,7 @@ struct turnstile {
     atomic_int asking;    /* members that have begun */
     atomic_int done;      /* members that are through */
     atomic_bool go, stop; /* begin; end early */
-    atomic_long entries[CREW_MEMBERS + 1]; /* of each member: 1 to CREW_MEMBERS */
+    atomic_long entries[CONTENDERS_MAX + 1]; /* of each member: 1 to CREW_MEMBERS */
 };
 
 struct turnstile *turnstile_new(void);
@@ -40,7 +40,7 @@ void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, 
                       bool lossy);
 
 /* Members as threads and processes. go begins. */
-struct crew {
+struct contenders {
     struct turnstile *turnstile;
     const char *servers, *path;
     int session_ms, rounds;
@@ -48,10 +48,10 @@ struct crew {
 };
 
 /* A process with so many threads, of one client. Its pid. */
-int crew_fork(const struct crew *crew, int first_member, int threads);
+int contenders_fork(const struct contenders *contenders, int first_member, int threads);
 /* True if it ended well. Waits for it at most ms, then kills it. */
-bool crew_wait(int pid, int ms);
+bool contenders_wait(int pid, int ms);
 /* The same in this process; returns when all are through. */
-int crew_run(const struct crew *crew, int first_member, int threads);
+int contenders_run(const struct contenders *contenders, int first_member, int threads);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "crew.h"
+#include "contenders.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -63,7 +63,7 @@ long turnstile_sum(const struct turnstile *w)
 {
     long sum = 0;
 
-    for (int i = 1; i <= CREW_MEMBERS; i++)
+    for (int i = 1; i <= CONTENDERS_MAX; i++)
         sum += w->entries[i];
     return sum;
 }
@@ -108,7 +108,7 @@ void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, 
 
 struct member {
     pthread_t thread;
-    const struct crew *crew;
+    const struct contenders *contenders;
     struct zkl_mutex *mutex;
     int number;
 };
@@ -117,58 +117,60 @@ static void *member_main(void *arg)
 {
     struct member *m = arg;
 
-    turnstile_rounds(m->crew->turnstile, m->number, m->mutex, m->crew->rounds, m->crew->lossy);
+    turnstile_rounds(m->contenders->turnstile, m->number, m->mutex, m->contenders->rounds,
+                     m->contenders->lossy);
     return NULL;
 }
 
-static void run_members(const struct crew *crew, int first, int threads, struct zkl_mutex *mutex)
+static void run_members(const struct contenders *contenders, int first, int threads,
+                        struct zkl_mutex *mutex)
 {
-    struct member members[CREW_MEMBERS];
+    struct member members[CONTENDERS_MAX];
 
     for (int i = 0; i < threads; i++) {
-        members[i] = (struct member){.crew = crew, .mutex = mutex, .number = first + i};
+        members[i] = (struct member){.contenders = contenders, .mutex = mutex, .number = first + i};
         pthread_create(&members[i].thread, NULL, member_main, &members[i]);
     }
     for (int i = 0; i < threads; i++)
         pthread_join(members[i].thread, NULL);
 }
 
-int crew_run(const struct crew *crew, int first, int threads)
+int contenders_run(const struct contenders *contenders, int first, int threads)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_client *client;
     struct zkl_mutex *mutex;
 
-    options.servers = crew->servers;
-    options.session_timeout_ms = crew->session_ms;
+    options.servers = contenders->servers;
+    options.session_timeout_ms = contenders->session_ms;
     options.connect_timeout_ms = OPEN_MS;
     int rc = zkl_client_open(&client, &options);
     if (rc == 0) {
-        rc = zkl_mutex_new(&mutex, client, crew->path, NULL);
+        rc = zkl_mutex_new(&mutex, client, contenders->path, NULL);
         if (rc == 0) {
-            run_members(crew, first, threads, mutex);
+            run_members(contenders, first, threads, mutex);
             rc = zkl_mutex_free(mutex);
         }
         zkl_client_free(client);
     }
     if (rc != 0)
-        turnstile_odd(crew->turnstile, rc);
+        turnstile_odd(contenders->turnstile, rc);
     return rc;
 }
 
-int crew_fork(const struct crew *crew, int first, int threads)
+int contenders_fork(const struct contenders *contenders, int first, int threads)
 {
     int pid = fork();
 
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
-    while (!crew->turnstile->go && !crew->turnstile->stop)
+    while (!contenders->turnstile->go && !contenders->turnstile->stop)
         net_nap_ms(2);
-    _exit(crew_run(crew, first, threads) == 0 ? 0 : 1);
+    _exit(contenders_run(contenders, first, threads) == 0 ? 0 : 1);
 }
 
-bool crew_wait(int pid, int ms)
+bool contenders_wait(int pid, int ms)
 {
     int64_t end = net_now_ms() + ms;
     int status = 0, got = 0;
