@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "crowd.h"
-#include "doomed.h"
+#include "expiring.h"
 #include "outage.h"
 #include "room.h"
 
@@ -126,18 +126,18 @@ void a_waiter_survives_a_killed_server(void **state)
  * and the waiter gets it in the client's next session. Modes: F6. */
 void a_killed_session_frees_the_lock_for_its_own_waiter(void **state)
 {
-    struct doomed *doomed = doomed_open();
-    struct zkl_client *client = doomed_client(doomed);
+    struct expiring *expiring = expiring_open();
+    struct zkl_client *client = expiring_client(expiring);
     struct pair pair;
 
     (void)state;
     begin_both(&pair, (struct zkl_client *[2]){client, client});
-    doomed_kill(doomed);
+    expiring_expire(expiring);
     check_ok(actor_result(pair.actors[!pair.first]));
     check_num(actor_do(pair.actors[pair.first], is_held, pair.locks[pair.first]), ==, 0);
     check_num(unlock_first(&pair), ==, ZKL_ELOST);
     end_both(&pair);
-    doomed_free(doomed);
+    expiring_free(expiring);
 }
 
 /* Goal: of two clients exactly one holds, as long as it does; then the other one does. */

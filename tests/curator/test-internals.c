@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "bytes.h"
-#include "doomed.h"
+#include "expiring.h"
 #include "outage.h"
 #include "proxy.h"
 
@@ -55,16 +55,16 @@ static void make_roots(const char *path)
 
 /* The nth list of this call fails in each way: the call says why, and the nodes that it had made
  * below path go. Then it succeeds. */
-static void check_list_fails(struct doomed *doomed, const char *path, int nth, void *lock)
+static void check_list_fails(struct expiring *expiring, const char *path, int nth, void *lock)
 {
     struct wire_stat before, after;
 
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         struct fault fault = {faults[i].answer, nth};
         check_ok(wire_exists(raw, cluster_at(path), &before));
-        proxy_set_hook(doomed_proxy(doomed), list_fails, &fault);
+        proxy_set_hook(expiring_proxy(expiring), list_fails, &fault);
         check_num(lock_in_time(lock), ==, faults[i].code);
-        proxy_set_hook(doomed_proxy(doomed), NULL, NULL);
+        proxy_set_hook(expiring_proxy(expiring), NULL, NULL);
         check_wait(cluster_children(path) == 0, WAIT_MS);
         check_ok(wire_exists(raw, cluster_at(path), &after));
         check_num(after.cversion, ==, before.cversion + 2); /* one was there, once */
@@ -79,8 +79,8 @@ static void check_list_fails(struct doomed *doomed, const char *path, int nth, v
 static void a_list_that_fails_leaves_no_node(void **state)
 {
     const char *path = cluster_path("faults");
-    struct doomed *doomed = doomed_open();
-    struct zkl_client *client = doomed_client(doomed);
+    struct expiring *expiring = expiring_open();
+    struct zkl_client *client = expiring_client(expiring);
     struct zkl_rwlock *rwlock = NULL;
     struct zkl_mutex *permit = NULL;
     char root[96];
@@ -89,21 +89,21 @@ static void a_list_that_fails_leaves_no_node(void **state)
     make_roots(path);
     snprintf(root, sizeof root, "%s/mutex", path);
     struct zkl_mutex *mutex = cluster_mutex(client, root);
-    check_list_fails(doomed, root, 1, mutex);
+    check_list_fails(expiring, root, 1, mutex);
     snprintf(root, sizeof root, "%s/rw", path);
     check_ok(zkl_rwlock_new(&rwlock, client, root, NULL));
-    check_list_fails(doomed, root, 1, zkl_rwlock_read(rwlock));
-    check_list_fails(doomed, root, 1, zkl_rwlock_write(rwlock));
+    check_list_fails(expiring, root, 1, zkl_rwlock_read(rwlock));
+    check_list_fails(expiring, root, 1, zkl_rwlock_write(rwlock));
     snprintf(root, sizeof root, "%s/s", path);
     check_ok(zkl_semaphore_mutex_new(&permit, client, root, NULL));
     snprintf(root, sizeof root, "%s/s/locks", path);
-    check_list_fails(doomed, root, 1, permit);
+    check_list_fails(expiring, root, 1, permit);
     snprintf(root, sizeof root, "%s/s/leases", path);
-    check_list_fails(doomed, root, 2, permit);
+    check_list_fails(expiring, root, 2, permit);
     check_ok(zkl_mutex_free(mutex));
     check_ok(zkl_mutex_free(permit));
     check_ok(zkl_rwlock_free(rwlock));
-    doomed_free(doomed);
+    expiring_free(expiring);
     check_ok(wire_delete_tree(raw, cluster_at(path)));
 }
 
@@ -118,27 +118,27 @@ static int lock_for_a_second(void *mutex)
 static void what_went_wrong_first_is_what_is_said(void **state)
 {
     const char *path = cluster_path("first");
-    struct doomed *doomed = doomed_open();
-    struct zkl_mutex *mutex = cluster_mutex(doomed_client(doomed), path);
+    struct expiring *expiring = expiring_open();
+    struct zkl_mutex *mutex = cluster_mutex(expiring_client(expiring), path);
     struct actor *actor = actor_new();
 
     (void)state;
     check_ok(wire_create(raw, cluster_at(path), "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(proxy_hold_reply(doomed_proxy(doomed), PROXY_CHILDREN, 1));
+    check_ok(proxy_hold_reply(expiring_proxy(expiring), PROXY_CHILDREN, 1));
     actor_begin(actor, lock_for_a_second, mutex);
-    check_ok(proxy_wait_held(doomed_proxy(doomed), WAIT_MS));
+    check_ok(proxy_wait_held(expiring_proxy(expiring), WAIT_MS));
     check_num(cluster_children(path), ==, 1);
     server_down();
     check_num(actor_result(actor), ==, ZKL_ETIMEDOUT);
     server_back();
-    doomed_kill(doomed);
+    expiring_expire(expiring);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_ok(zkl_mutex_unlock(mutex));
     check_num(cluster_children(path), ==, 0);
     actor_end(actor);
     check_ok(zkl_mutex_free(mutex));
-    doomed_free(doomed);
+    expiring_free(expiring);
     check_ok(wire_delete(raw, cluster_at(path), -1));
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "crowd.h"
-#include "doomed.h"
+#include "expiring.h"
 #include "room.h"
 #include "participants.h"
 
@@ -294,15 +294,15 @@ static void nodes_have_the_data_that_was_asked_for(void **state)
  * of another client gets in. */
 static void a_killed_writers_path_leads_nowhere(void **state)
 {
-    struct doomed *doomed = doomed_open();
+    struct expiring *expiring = expiring_open();
     struct bench b = bench_open("path");
-    struct zkl_rwlock *killed = rwlock_with(doomed_client(doomed), b.path, NULL);
+    struct zkl_rwlock *killed = rwlock_with(expiring_client(expiring), b.path, NULL);
     struct zkl_mutex *write = zkl_rwlock_write(killed);
     char node[256] = "";
 
     (void)state;
     check_ok(zkl_mutex_lock(write));
-    doomed_kill(doomed);
+    expiring_expire(expiring);
     check_ok(zkl_mutex_lock_for(b.read, WAIT_MS));
     check_num(zkl_mutex_node_path(write, node, sizeof node), >, 0);
     check_num(wire_exists(raw, cluster_at(node), NULL), ==, WIRE_NONODE);
@@ -311,7 +311,7 @@ static void a_killed_writers_path_leads_nowhere(void **state)
     check_wait(zkl_mutex_token(write) == 0, WAIT_MS);
     check_num(zkl_mutex_unlock(write), ==, ZKL_ELOST);
     check_ok(zkl_rwlock_free(killed));
-    doomed_free(doomed);
+    expiring_free(expiring);
     bench_close(&b);
 }
 
