@@ -14,7 +14,7 @@
 #define GUEST_SESSION_MS 2000
 #define LONG_MS (3 * WAIT_MS) /* an outage, two session timeouts, a new session */
 
-struct house {
+struct resource {
     atomic_bool closing;
     atomic_int holders; /* guests with a permit whose link is up, as they see it */
     atomic_int most;
@@ -25,32 +25,32 @@ struct house {
 };
 
 struct guest {
-    struct house *house;
+    struct resource *resource;
     struct zkl_client *client;
     struct zkl_semaphore *semaphore;
     uint32_t number;
 };
 
-static void operate(struct house *house, uint32_t guest)
+static void operate(struct resource *resource, uint32_t guest)
 {
-    house->overlaps += room_enter(&house->room, guest) != 0;
-    house->operations++;
-    room_leave(&house->room, guest); /* an overlap has been counted */
+    resource->overlaps += room_enter(&resource->room, guest) != 0;
+    resource->operations++;
+    room_leave(&resource->room, guest); /* an overlap has been counted */
 }
 
 /* While the link is up. */
 static void stay(struct guest *guest, struct zkl_permit *permit)
 {
-    struct house *house = guest->house;
+    struct resource *resource = guest->resource;
 
-    house->acquired++;
-    house->holders++;
-    while (!house->closing && zkl_client_state(guest->client) == ZKL_CLIENT_CONNECTED) {
+    resource->acquired++;
+    resource->holders++;
+    while (!resource->closing && zkl_client_state(guest->client) == ZKL_CLIENT_CONNECTED) {
         if (zkl_permit_still_held(permit, GUEST_SESSION_MS / 4))
-            operate(house, guest->number);
+            operate(resource, guest->number);
         net_nap_ms(5);
     }
-    house->holders--;
+    resource->holders--;
 }
 
 /* To the end: one stay after the other. */
@@ -58,7 +58,7 @@ static int be_a_guest(void *arg)
 {
     struct guest *guest = arg;
 
-    while (!guest->house->closing) {
+    while (!guest->resource->closing) {
         struct zkl_permit *permit = NULL;
         int rc = one_permit(guest->semaphore, LONG_MS, &permit);
         if (rc != 0)
@@ -71,21 +71,22 @@ static int be_a_guest(void *arg)
     return 0;
 }
 
-static void guests_come(struct crowd *crowd, struct guest *guests, size_t n, struct house *house)
+static void guests_come(struct crowd *crowd, struct guest *guests, size_t n,
+                        struct resource *resource)
 {
     const char *path = cluster_path("foo/bar/lock");
 
     for (size_t i = 0; i < n; i++) {
         struct zkl_client *client = client_of(GUEST_SESSION_MS);
-        guests[i] = (struct guest){house, client, semaphore_of(client, path, 1), (uint32_t)i};
+        guests[i] = (struct guest){resource, client, semaphore_of(client, path, 1), (uint32_t)i};
     }
     crowd_begin_sized(crowd, be_a_guest, guests, sizeof guests[0], n);
-    check_wait(house->holders == 1, WAIT_MS);
+    check_wait(resource->holders == 1, WAIT_MS);
 }
 
-static void guests_go(struct crowd *crowd, struct guest *guests, struct house *house)
+static void guests_go(struct crowd *crowd, struct guest *guests, struct resource *resource)
 {
-    house->closing = true;
+    resource->closing = true;
     for (size_t i = 0; i < crowd->count; i++)
         check_wait(actor_is_done(crowd->actors[i]), LONG_MS);
     crowd_end(crowd);
@@ -93,7 +94,7 @@ static void guests_go(struct crowd *crowd, struct guest *guests, struct house *h
         check_ok(zkl_semaphore_free(guests[i].semaphore));
         check_ok(zkl_client_free(guests[i].client));
     }
-    check_num(house->overlaps, ==, 0);
+    check_num(resource->overlaps, ==, 0);
 }
 
 static bool all_are_cut_off(const struct guest *guests, size_t n)
@@ -132,12 +133,12 @@ static int kill_all(void)
 }
 
 /* All of them; the number of the one that led. */
-static int servers_go(const struct guest *guests, size_t n, const struct house *house)
+static int servers_go(const struct guest *guests, size_t n, const struct resource *resource)
 {
     int leader = kill_all();
 
     check_wait(all_are_cut_off(guests, n), WAIT_MS);
-    check_wait(house->holders == 0, WAIT_MS);
+    check_wait(resource->holders == 0, WAIT_MS);
     return leader;
 }
 
@@ -150,12 +151,12 @@ static void servers_come(int without)
 }
 
 /* Exactly one again, and it stays the one. */
-static void check_one_holds_again(struct house *house, long acquired)
+static void check_one_holds_again(struct resource *resource, long acquired)
 {
-    check_wait(house->acquired > acquired && house->holders == 1, LONG_MS);
-    long operations = house->operations;
-    check_wait(house->operations > operations + 20, WAIT_MS);
-    check_num(house->holders, ==, 1);
+    check_wait(resource->acquired > acquired && resource->holders == 1, LONG_MS);
+    long operations = resource->operations;
+    check_wait(resource->operations > operations + 20, WAIT_MS);
+    check_num(resource->holders, ==, 1);
 }
 
 /* Goal: ten clients, one of which has the permit; the ensemble goes, and nobody has it; another
@@ -164,18 +165,18 @@ static void check_one_holds_again(struct house *house, long acquired)
 static void a_semaphore_moves_to_another_ensemble(void **state)
 {
     struct guest guests[10];
-    struct house house = {0};
+    struct resource resource = {0};
     struct crowd crowd;
 
     (void)state;
-    guests_come(&crowd, guests, 10, &house);
-    long acquired = house.acquired;
-    (void)servers_go(guests, 10, &house);
+    guests_come(&crowd, guests, 10, &resource);
+    long acquired = resource.acquired;
+    (void)servers_go(guests, 10, &resource);
     for (size_t i = 0; i < NODES; i++)
         check_ok(zks_wipe_node(server, i));
     servers_come(-1);
-    check_one_holds_again(&house, acquired);
-    guests_go(&crowd, guests, &house);
+    check_one_holds_again(&resource, acquired);
+    guests_go(&crowd, guests, &resource);
 }
 
 /* Goal: twenty clients work one at a time; without servers nothing is done; with two of three it
@@ -183,19 +184,19 @@ static void a_semaphore_moves_to_another_ensemble(void **state)
 static void a_semaphore_goes_on_with_two_servers_of_three(void **state)
 {
     struct guest guests[20];
-    struct house house = {0};
+    struct resource resource = {0};
     struct crowd crowd;
 
     (void)state;
-    guests_come(&crowd, guests, 20, &house);
-    check_wait(house.operations > 10, WAIT_MS);
-    int leader = servers_go(guests, 20, &house);
-    long operations = house.operations, acquired = house.acquired;
+    guests_come(&crowd, guests, 20, &resource);
+    check_wait(resource.operations > 10, WAIT_MS);
+    int leader = servers_go(guests, 20, &resource);
+    long operations = resource.operations, acquired = resource.acquired;
     net_nap_ms(200); /* would do for some operations */
-    check_num(house.operations, ==, operations);
+    check_num(resource.operations, ==, operations);
     servers_come(leader);
-    check_one_holds_again(&house, acquired);
-    guests_go(&crowd, guests, &house);
+    check_one_holds_again(&resource, acquired);
+    guests_go(&crowd, guests, &resource);
 }
 
 /* All serve again, for the next test. */
