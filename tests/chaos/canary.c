@@ -10,7 +10,7 @@
 
 static bool goes_on(const struct canary *c)
 {
-    return c->board->phase == RUN && !c->ends;
+    return c->shared->phase == RUN && !c->ends;
 }
 
 /* The version that is read has been committed: the write before it went by the same server. */
@@ -26,9 +26,9 @@ static int count_once(struct canary *c, struct wire *wire)
     if (rc == WIRE_IO)
         return rc;
     if (rc != 0 || stat.version <= c->version) {
-        board_odd(c->board,
-                  "THE ENSEMBLE ITSELF lost committed writes: its count was %d and is %d (%d)",
-                  c->version, stat.version, rc);
+        shared_odd(c->shared,
+                   "THE ENSEMBLE ITSELF lost committed writes: its count was %d and is %d (%d)",
+                   c->version, stat.version, rc);
         c->ends = true;
         return WIRE_IO;
     }
@@ -60,9 +60,9 @@ static void *run(void *arg)
 
     for (size_t node = 0; !c->ends; node = (node + 1) % zks_nodes(c->zks)) {
         c->still = !goes_on(c);
-        if (c->era != c->board->era) /* all data were wiped on purpose */
+        if (c->era != c->shared->era) /* all data were wiped on purpose */
             c->version = -1;
-        c->era = c->board->era;
+        c->era = c->shared->era;
         if (!c->still)
             visit(c, node);
         net_nap_ms(NAP_MS);
@@ -71,9 +71,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-int canary_start(struct canary *c, struct board *board, const struct zks *zks)
+int canary_start(struct canary *c, struct shared *shared, const struct zks *zks)
 {
-    c->board = board;
+    c->shared = shared;
     c->zks = zks;
     c->version = -1;
     return pthread_create(&c->thread, NULL, run, c) == 0 ? 0 : -1;

@@ -7,22 +7,22 @@
 
 #include <pthread.h>
 
-#include "board.h"
+#include "shared.h"
 #include "zkserver.h"
 
 struct canary {
     pthread_t thread;
-    struct board *board;
+    struct shared *shared;
     const struct zks *zks;
     atomic_bool ends;
-    atomic_bool still; /* it has no session: the board's phase is not RUN */
+    atomic_bool still; /* it has no session: the shared's phase is not RUN */
     long counted;
     int32_t version; /* of its node, as it was last seen */
     int era;
 };
 
 /* 0 or -1. */
-int canary_start(struct canary *c, struct board *board, const struct zks *zks);
+int canary_start(struct canary *c, struct shared *shared, const struct zks *zks);
 void canary_stop(struct canary *c);
 /* Wait until it has no session. */
 void canary_wait_still(struct canary *c);

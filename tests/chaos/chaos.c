@@ -46,7 +46,7 @@ static const char usage_text[] =
 /* --- options ---------------------------------------------------------------------------------- */
 
 struct options {
-    long seconds, seed, client, board;
+    long seconds, seed, client, shared;
     bool trace;
     enum breakage broken;
 };
@@ -83,7 +83,7 @@ static void set_option(struct options *o, int option, const char *value)
         o->client = option_number("client", value, 0, CHAOS_PROCESSES - 1);
         break;
     case 'f':
-        o->board = option_number("board", value, 0, 1000000);
+        o->shared = option_number("shared", value, 0, 1000000);
         break;
     case 'h':
         fputs(usage_text, stdout);
@@ -94,7 +94,7 @@ static void set_option(struct options *o, int option, const char *value)
     }
 }
 
-/* client and board: what the conductor starts a client with. */
+/* client and shared: what the conductor starts a client with. */
 static struct options parse(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -104,7 +104,7 @@ static struct options parse(int argc, char **argv)
         {"trace", no_argument, NULL, 't'},
         {"break", required_argument, NULL, 'b'},
         {"client", required_argument, NULL, 'c'},
-        {"board", required_argument, NULL, 'f'},
+        {"shared", required_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -123,13 +123,13 @@ static struct options parse(int argc, char **argv)
 /* Nothing but a violation ends it early. */
 static bool goes_on(const struct chaos *c, int64_t end_ms)
 {
-    return net_now_ms() < end_ms && !c->stage.board->failed;
+    return net_now_ms() < end_ms && !c->stage.shared->failed;
 }
 
 /* Mostly the next fault strikes while the last one lasts; sometimes its effects come about alone. */
 static int draw_pause_ms(struct stage *s)
 {
-    return s->board->broken == BREAK_NOTHING && chance(&s->chance, 75)
+    return s->shared->broken == BREAK_NOTHING && chance(&s->chance, 75)
                ? chance_between(&s->chance, 300, 1700)
                : chance_between(&s->chance, 3000, 6000);
 }
@@ -138,7 +138,7 @@ static void do_faults(struct chaos *c, int64_t end_ms)
 {
     struct stage *s = &c->stage;
 
-    s->board->phase = RUN;
+    s->shared->phase = RUN;
     for (int64_t next_ms = 0; goes_on(c, end_ms); net_nap_ms(10)) {
         stage_tick(s);
         if (net_now_ms() >= next_ms) {
@@ -151,15 +151,15 @@ static void do_faults(struct chaos *c, int64_t end_ms)
 static void check_heap(struct chaos *c, bool last)
 {
     for (int i = 0; i < CHAOS_LASTING; i++) {
-        long long now = c->stage.board->process[i].heap;
+        long long now = c->stage.shared->process[i].heap;
         if (c->heap[i] == 0)
             c->heap[i] = now;
         if (last)
             printf("chaos: heap of process %d at rest: %lld bytes, at first %lld\n", i, now,
                    c->heap[i]);
         if (now - c->heap[i] > HEAP_MAX)
-            board_odd(c->stage.board, "the heap of process %d has grown from %lld to %lld bytes", i,
-                      c->heap[i], now);
+            shared_odd(c->stage.shared, "the heap of process %d has grown from %lld to %lld bytes",
+                       i, c->heap[i], now);
     }
 }
 
@@ -168,7 +168,7 @@ static void come_to_rest(struct chaos *c, bool last)
     struct stage *s = &c->stage;
 
     if (stage_heal(s) != 0)
-        board_odd(s->board, "the servers do not come back");
+        shared_odd(s->shared, "the servers do not come back");
     else if (rest_reached(s)) {
         canary_wait_still(&c->canary);
         struct remains r = rest_remains(s, CHAOS_PROCESSES);
@@ -184,11 +184,11 @@ static void epilogue(struct chaos *c)
     struct stage *s = &c->stage;
     int64_t end_ms = net_now_ms() + EPILOGUE_MS;
 
-    s->board->phase = RUN;
+    s->shared->phase = RUN;
     while (goes_on(c, end_ms))
         net_nap_ms(10);
     if (stage_wipe_all(s) != 0)
-        board_odd(s->board, "the servers do not come back without their data");
+        shared_odd(s->shared, "the servers do not come back without their data");
     come_to_rest(c, true);
 }
 
@@ -197,11 +197,11 @@ static void close_all(struct chaos *c)
     struct stage *s = &c->stage;
     int64_t end_ms = net_now_ms() + 60000;
 
-    s->board->phase = END;
+    s->shared->phase = END;
     while (crowd_reap(s) > 0 && net_now_ms() < end_ms)
         net_nap_ms(20);
     if (crowd_reap(s) > 0) {
-        board_odd(s->board, "not all processes have closed and exited");
+        shared_odd(s->shared, "not all processes have closed and exited");
         return;
     }
     struct remains r = rest_remains(s, 0);
@@ -210,7 +210,7 @@ static void close_all(struct chaos *c)
 
 static void run(struct chaos *c)
 {
-    const struct board *b = c->stage.board;
+    const struct shared *b = c->stage.shared;
     int64_t end_ms = net_now_ms() + 1000 * (int64_t)c->seconds;
     int episode_s = c->seconds < 3 * EPISODE_S ? c->seconds / 3 : EPISODE_S;
 
@@ -251,7 +251,7 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
                                                "asked to let go",
                                                "unlocks not confirmed",
                                                "unlocks in doubt"};
-    const struct board *b = c->stage.board;
+    const struct shared *b = c->stage.shared;
 
     for (int i = 0; i < FAULTS; i++)
         printf("  %s: %ld\n", fault_name(i), c->stage.count[i]);
@@ -276,7 +276,7 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
 
 static int judge(struct chaos *c)
 {
-    struct board *b = c->stage.board;
+    struct shared *b = c->stage.shared;
     size_t n = 0;
     struct record *records = journal_read(c->stage.fd, &n);
     struct verdict v = history_judge(records, n);
@@ -305,18 +305,18 @@ static int conduct(const struct options *o)
     }
     if (nets_start(&c.stage.nets, CHAOS_NODES, err, sizeof err) != 0)
         printf("chaos: skipped: no cuts between the servers: %s\n", err);
-    c.stage.board = board_new(&c.stage.fd);
-    if (c.stage.board == NULL)
+    c.stage.shared = shared_new(&c.stage.fd);
+    if (c.stage.shared == NULL)
         return 1;
     c.stage.trace = o->trace;
-    c.stage.chance = c.stage.board->seed = (uint64_t)o->seed;
-    c.stage.board->broken = o->broken;
+    c.stage.chance = c.stage.shared->seed = (uint64_t)o->seed;
+    c.stage.shared->broken = o->broken;
     printf("chaos: %ld s, seed %ld\n", o->seconds, o->seed);
     if (stage_start(&c.stage, err, sizeof err) != 0) {
         fprintf(stderr, "chaos: %s\n", err);
         return 1;
     }
-    if (canary_start(&c.canary, c.stage.board, c.stage.zks) == 0) {
+    if (canary_start(&c.canary, c.stage.shared, c.stage.zks) == 0) {
         run(&c);
         canary_stop(&c.canary);
     }
@@ -329,6 +329,6 @@ int main(int argc, char **argv)
     struct options o = parse(argc, argv);
 
     if (o.client >= 0)
-        return client_run((int)o.board, (int)o.client);
+        return client_run((int)o.shared, (int)o.client);
     return conduct(&o);
 }

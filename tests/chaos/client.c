@@ -18,8 +18,8 @@
 static bool went_wrong(struct client *c, const char *what, int rc)
 {
     if (rc != 0)
-        board_odd(c->board, "process %d: %s: %s: %s", c->number, what, zkl_strerror(rc),
-                  zkl_error_detail());
+        shared_odd(c->shared, "process %d: %s: %s: %s", c->number, what, zkl_strerror(rc),
+                   zkl_error_detail());
     return rc != 0;
 }
 
@@ -51,7 +51,7 @@ static void told(const struct zkl_hold_event *event, void *client)
                        .begun_ns = net_boot_ns()};
     journal_write(c->fd, &r);
     c->process->told[r.place]++;
-    c->board->tally[TOLD_LOST]++;
+    c->shared->tally[TOLD_LOST]++;
 }
 
 static const char *path_of(enum place place, char *path, size_t size)
@@ -146,8 +146,8 @@ static int threads_now(void)
 /* Until the next round. One of the threads says meanwhile what the process has in use. */
 static void rest(struct worker *w)
 {
-    w->seat->rested = w->board->round;
-    while (w->board->phase == REST) {
+    w->seat->rested = w->shared->round;
+    while (w->shared->phase == REST) {
         if (w->number % CHAOS_THREADS == 0) {
             w->client->process->heap = (long long)mallinfo2().uordblks;
             w->client->process->threads = threads_now();
@@ -160,10 +160,10 @@ static void *worker_main(void *arg)
 {
     struct worker *w = arg;
 
-    while (w->board->phase != END) {
+    while (w->shared->phase != END) {
         bool granted = role_play(w);
         net_nap_ms(chance_between(&w->chance, 0, 20));
-        if (granted && w->board->phase == REST)
+        if (granted && w->shared->phase == REST)
             rest(w);
     }
     return NULL;
@@ -173,11 +173,11 @@ static struct worker worker_of(struct client *c, int thread)
 {
     int seat = c->number * CHAOS_THREADS + thread;
     struct worker w = {.client = c,
-                       .board = c->board,
-                       .seat = &c->board->seat[seat],
+                       .shared = c->shared,
+                       .seat = &c->shared->seat[seat],
                        .number = seat,
                        .role = (enum role)(seat % ROLES),
-                       .chance = c->board->seed + (uint64_t)seat};
+                       .chance = c->shared->seed + (uint64_t)seat};
 
     w.chance += (uint64_t)w.seat->serial << 32; /* in another life other choices */
     w.seat->doing = (int)w.role;
@@ -227,11 +227,11 @@ static bool close_client(struct client *c)
 
 int client_run(int fd, int number)
 {
-    struct client c = {.fd = fd, .number = number, .board = board_map(fd)};
+    struct client c = {.fd = fd, .number = number, .shared = shared_map(fd)};
 
-    if (c.board == NULL)
+    if (c.shared == NULL)
         return 1;
-    c.process = &c.board->process[number];
+    c.process = &c.shared->process[number];
     clock_step_by(&c.process->clock_ns);
     if (went_wrong(&c, "open", open_client(&c)) || went_wrong(&c, "new", make_handles(&c)))
         return 1;

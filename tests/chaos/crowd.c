@@ -15,14 +15,14 @@ static void become_client(int fd, int client)
     snprintf(descriptor, sizeof descriptor, "%d", fd);
     snprintf(number, sizeof number, "%d", client);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execl("/proc/self/exe", "chaos", "--client", number, "--board", descriptor, NULL);
+    execl("/proc/self/exe", "chaos", "--client", number, "--shared", descriptor, NULL);
     _exit(127);
 }
 
 void crowd_start(struct stage *s, int client)
 {
     struct body *body = &s->client[client];
-    struct process *p = &s->board->process[client];
+    struct process *p = &s->shared->process[client];
 
     for (int i = 0; i < PLACES; i++)
         p->told[i] = p->owed[i] = 0;
@@ -32,13 +32,13 @@ void crowd_start(struct stage *s, int client)
         become_client(s->fd, client);
     body->condition = FINE;
     if (body->pid < 0)
-        board_odd(s->board, "process %d was not forked", client);
+        shared_odd(s->shared, "process %d was not forked", client);
 }
 
 static void bury(struct stage *s, int client)
 {
     for (int i = 0; i < CHAOS_THREADS; i++)
-        seat_bury(&s->board->seat[client * CHAOS_THREADS + i], s->fd);
+        seat_bury(&s->shared->seat[client * CHAOS_THREADS + i], s->fd);
     s->client[client].pid = 0;
     s->client[client].condition = DEAD;
 }
@@ -72,8 +72,8 @@ int crowd_reap(struct stage *s)
         int status = 0;
         pid_t pid = s->client[i].pid;
         if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid) {
-            if (s->board->phase != END || status != 0)
-                board_odd(s->board, "process %d ended with status 0x%x", i, (unsigned)status);
+            if (s->shared->phase != END || status != 0)
+                shared_odd(s->shared, "process %d ended with status 0x%x", i, (unsigned)status);
             bury(s, i);
         }
         running += s->client[i].pid > 0;

@@ -11,7 +11,7 @@
 
 void count_in(struct worker *w, enum tally tally)
 {
-    w->board->tally[tally]++;
+    w->shared->tally[tally]++;
 }
 
 int64_t call_begin(struct worker *w)
@@ -27,8 +27,8 @@ void call_end(struct worker *w)
 
 void call_odd(struct worker *w, const char *what, int rc)
 {
-    board_odd(w->board, "seat %d (%s): %s: %d, %s: %s", w->number, role_name(w->role), what, rc,
-              zkl_strerror(rc), zkl_error_detail());
+    shared_odd(w->shared, "seat %d (%s): %s: %d, %s: %s", w->number, role_name(w->role), what, rc,
+               zkl_strerror(rc), zkl_error_detail());
 }
 
 /* --- the record of calls ---------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ struct record *hand_add(struct hand *h, enum place place, enum access access, in
                                        .seat = (int16_t)h->w->number,
                                        .place = (uint8_t)place,
                                        .access = (uint8_t)access,
-                                       .era = (uint8_t)h->w->board->era};
+                                       .era = (uint8_t)h->w->shared->era};
     seat->open[slot] = true;
     h->slots[h->count++] = slot;
     return &seat->hold[slot];
@@ -147,7 +147,7 @@ static int64_t window_ms(const struct hand *h)
 /* For this test's own test: what does not look believes that it holds until now, and writes. */
 static bool looks(const struct hand *h)
 {
-    return h->w->board->broken != BREAK_WINDOW || held(h, 0)->place == LEASE;
+    return h->w->shared->broken != BREAK_WINDOW || held(h, 0)->place == LEASE;
 }
 
 /* Proved from before the look on, for as long as the window then was: until when, or 0. */
@@ -171,7 +171,7 @@ static int64_t prove(struct hand *h)
 /* --- what the lock protects ------------------------------------------------------------------- */
 
 /* It keeps the largest token that it has seen and refuses smaller ones. */
-static bool resource_takes(struct board *b, const struct record *r)
+static bool resource_takes(struct shared *b, const struct record *r)
 {
     unsigned long long newest = b->newest[r->place];
 
@@ -187,15 +187,15 @@ static void write_all(struct hand *h, int64_t proved_until_ns)
 {
     for (int i = 0; i < h->count; i++) {
         const struct record *r = held(h, i);
-        if (r->access != ALONE || resource_takes(h->w->board, r))
+        if (r->access != ALONE || resource_takes(h->w->shared, r))
             continue;
         count_in(h->w, STALE_REFUSED);
         if (net_boot_ns() < proved_until_ns)
-            board_odd(h->w->board,
-                      "%s: the write of seat %d was refused while its window was open, token %llx "
-                      "after %llx",
-                      place_name(r->place), h->w->number, (unsigned long long)r->token,
-                      (unsigned long long)h->w->board->newest[r->place]);
+            shared_odd(h->w->shared,
+                       "%s: the write of seat %d was refused while its window was open, token %llx "
+                       "after %llx",
+                       place_name(r->place), h->w->number, (unsigned long long)r->token,
+                       (unsigned long long)h->w->shared->newest[r->place]);
     }
 }
 

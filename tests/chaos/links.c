@@ -9,8 +9,8 @@
 int links_start(struct stage *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
-        char *servers = s->board->process[i].servers;
-        size_t size = sizeof s->board->process[i].servers, n = 0;
+        char *servers = s->shared->process[i].servers;
+        size_t size = sizeof s->shared->process[i].servers, n = 0;
         for (int k = 0; k < CHAOS_NODES; k++) {
             if (proxy_start(&s->link[i][k], zks_node_host(s->zks, (size_t)k),
                             zks_port(s->zks, (size_t)k)) != 0)

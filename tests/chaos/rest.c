@@ -17,7 +17,7 @@
 
 /* --- everybody -------------------------------------------------------------------------------- */
 
-static int waiting_seat(const struct board *b)
+static int waiting_seat(const struct shared *b)
 {
     for (int i = 0; i < CHAOS_SEATS; i++) {
         if (b->seat[i].rested != b->round)
@@ -27,7 +27,7 @@ static int waiting_seat(const struct board *b)
 }
 
 /* Who has what, and who waits for whom: on the servers, and in each seat. */
-static void report_seat(const struct board *b, int seat)
+static void report_seat(const struct shared *b, int seat)
 {
     const struct seat *at = &b->seat[seat];
     int64_t since_ms = at->call_since_ms;
@@ -69,10 +69,10 @@ static void report_standstill(struct stage *s)
 
     for (int i = 0; i < CHAOS_PROCESSES; i++)
         fprintf(stderr, "  process %d: pid %d, clock off by %lld s, %d threads\n", i,
-                s->client[i].pid, (long long)s->board->process[i].clock_ns / 1000000000,
-                s->board->process[i].threads);
+                s->client[i].pid, (long long)s->shared->process[i].clock_ns / 1000000000,
+                s->shared->process[i].threads);
     for (int i = 0; i < CHAOS_SEATS; i++)
-        report_seat(s->board, i);
+        report_seat(s->shared, i);
     if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) == 0)
         report_node(wire, "/chaos", 0);
     wire_close(wire);
@@ -84,15 +84,15 @@ bool rest_reached(struct stage *s)
     int64_t end_ms = net_now_ms() + GRANT_MS;
     int seat;
 
-    s->board->round++;
-    s->board->phase = REST;
-    while ((seat = waiting_seat(s->board)) >= 0 && net_now_ms() < end_ms) {
+    s->shared->round++;
+    s->shared->phase = REST;
+    while ((seat = waiting_seat(s->shared)) >= 0 && net_now_ms() < end_ms) {
         net_nap_ms(LOOK_MS);
         crowd_reap(s);
     }
     if (seat >= 0) {
-        board_odd(s->board, "seat %d (%s) is granted nothing in %d s without faults", seat,
-                  role_name(s->board->seat[seat].doing), GRANT_MS / 1000);
+        shared_odd(s->shared, "seat %d (%s) is granted nothing in %d s without faults", seat,
+                   role_name(s->shared->seat[seat].doing), GRANT_MS / 1000);
         report_standstill(s);
     }
     return seat < 0;
@@ -102,12 +102,12 @@ bool rest_reached(struct stage *s)
 void rest_check_losses(struct stage *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
-        const struct process *p = &s->board->process[i];
+        const struct process *p = &s->shared->process[i];
         for (int k = 0; k < PLACES; k++) {
             if (p->told[k] < p->owed[k])
-                board_odd(s->board,
-                          "process %d, %s: only %d losses were told by callbacks, %d by unlock", i,
-                          place_name(k), p->told[k], p->owed[k]);
+                shared_odd(s->shared,
+                           "process %d, %s: only %d losses were told by callbacks, %d by unlock", i,
+                           place_name(k), p->told[k], p->owed[k]);
         }
     }
 }
@@ -172,7 +172,7 @@ static int more_threads(const struct stage *s)
     int n = 0;
 
     for (int i = 0; i < CHAOS_PROCESSES; i++)
-        n += s->board->process[i].threads != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
+        n += s->shared->process[i].threads != CHAOS_THREADS + 1 + 4; /* see zkl_client_open */
     return n;
 }
 
@@ -200,9 +200,9 @@ struct remains rest_remains(struct stage *s, int clients)
         r.threads = clients > 0 ? more_threads(s) : 0;
     } while (!is_clean(&r) && net_now_ms() < end_ms);
     if (!is_clean(&r))
-        board_odd(s->board,
-                  "left behind: %d nodes, %d watches, %d connections, %d processes with other "
-                  "threads than %d",
-                  r.nodes, r.watches, r.connections, r.threads, CHAOS_THREADS + 5);
+        shared_odd(s->shared,
+                   "left behind: %d nodes, %d watches, %d connections, %d processes with other "
+                   "threads than %d",
+                   r.nodes, r.watches, r.connections, r.threads, CHAOS_THREADS + 5);
     return r;
 }

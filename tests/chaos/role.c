@@ -49,7 +49,7 @@ static bool take(struct worker *w, struct hand *h, struct zkl_mutex *mutex, enum
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
 
-    if (w->board->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
+    if (w->shared->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
         mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
     *h = (struct hand){.w = w, .mutex = mutex};
     int64_t asked_ns = ask_begin(w, wait, &(struct wish){place, access}, 1);
@@ -132,7 +132,7 @@ static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int
 static bool try_rare(struct worker *w, const struct zkl_wait *wait)
 {
     int64_t from_ns = net_boot_ns();
-    long busy = w->board->seat[w->number].busy;
+    long busy = w->shared->seat[w->number].busy;
 
     w->seat->serial++;
     stands(w, THERE, from_ns, from_ns + LINGER_NS);

@@ -70,7 +70,7 @@ int stage_start(struct stage *s, char *err, size_t size)
     }
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         static const int sessions_ms[] = {2000, 3000, 5000, 10000};
-        s->board->process[i].session_ms = sessions_ms[i % 4];
+        s->shared->process[i].session_ms = sessions_ms[i % 4];
         crowd_start(s, i);
     }
     return 0;
@@ -139,7 +139,7 @@ static void kill_node(struct stage *s, int node, bool wipe)
 
     if (zks_kill_node(s->zks, (size_t)node) != 0 ||
         (wipe && zks_wipe_node(s->zks, (size_t)node) != 0))
-        board_odd(s->board, "server %d was not killed", node);
+        shared_odd(s->shared, "server %d was not killed", node);
     body->condition = DEAD;
     body->until_ms = until(s, 100, 2500);
 }
@@ -147,7 +147,7 @@ static void kill_node(struct stage *s, int node, bool wipe)
 static void pause_node(struct stage *s, int node)
 {
     if (zks_pause_node(s->zks, (size_t)node) != 0)
-        board_odd(s->board, "server %d was not stopped", node);
+        shared_odd(s->shared, "server %d was not stopped", node);
     s->node[node].condition = STOPPED;
     s->node[node].until_ms = until(s, 200, 4000);
 }
@@ -155,7 +155,7 @@ static void pause_node(struct stage *s, int node)
 static void start_node(struct stage *s, int node)
 {
     if (zks_start_node(s->zks, (size_t)node) != 0)
-        board_odd(s->board, "server %d was not started", node);
+        shared_odd(s->shared, "server %d was not started", node);
     s->node[node].condition = COMING;
 }
 
@@ -190,8 +190,8 @@ static void cut(struct stage *s, int node, bool apart)
     int next = (node + 1) % CHAOS_NODES;
 
     if (nets_cut(&s->nets, (size_t)node, (size_t)next, apart) != 0)
-        board_odd(s->board, "servers %d and %d: the cut was not %s", node, next,
-                  apart ? "made" : "mended");
+        shared_odd(s->shared, "servers %d and %d: the cut was not %s", node, next,
+                   apart ? "made" : "mended");
     if (apart)
         return;
     s->cut_until_ms[node] = 0;
@@ -241,7 +241,7 @@ static bool holds_something(const struct stage *s, int client)
     bool open = false;
 
     for (int i = 0; i < CHAOS_THREADS * CHAOS_SLOTS; i++) {
-        const struct seat *seat = &s->board->seat[client * CHAOS_THREADS + i / CHAOS_SLOTS];
+        const struct seat *seat = &s->shared->seat[client * CHAOS_THREADS + i / CHAOS_SLOTS];
         const struct record *hold = &seat->hold[i % CHAOS_SLOTS];
         open |= seat->open[i % CHAOS_SLOTS] && hold->access == ALONE && hold->left_ns == 0;
     }
@@ -252,7 +252,7 @@ static bool holds_something(const struct stage *s, int client)
 static int draw_client(struct stage *s, int first)
 {
     int client = chance_between(&s->chance, first, CHAOS_PROCESSES - 1);
-    bool any = s->board->broken == BREAK_NOTHING && chance(&s->chance, 30);
+    bool any = s->shared->broken == BREAK_NOTHING && chance(&s->chance, 30);
 
     for (int i = 0; !any && i < CHAOS_PROCESSES; i++) {
         int at = first + (client - first + i) % (CHAOS_PROCESSES - first);
@@ -266,7 +266,7 @@ static bool client_fault(struct stage *s, enum fault fault)
 {
     int client = draw_client(s, fault == CLIENT_KILL ? CHAOS_LASTING : 0);
     struct body *body = &s->client[client];
-    int session_ms = s->board->process[client].session_ms;
+    int session_ms = s->shared->process[client].session_ms;
 
     if (body->condition != FINE)
         return false;
@@ -274,7 +274,7 @@ static bool client_fault(struct stage *s, enum fault fault)
         body->until_ms = until(s, 50, 2000);
         crowd_kill(s, client);
     } else { /* past its session, or not */
-        bool past = s->board->broken != BREAK_NOTHING || chance(&s->chance, 75);
+        bool past = s->shared->broken != BREAK_NOTHING || chance(&s->chance, 75);
         body->until_ms = past ? until(s, session_ms + session_ms / 4, 5 * session_ms / 2)
                               : until(s, session_ms / 4, session_ms);
         crowd_pause(s, client);
@@ -290,7 +290,7 @@ static void step_clock(struct stage *s)
     int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
     long long by = seconds[chance_between(&s->chance, 0, 6)];
 
-    s->board->process[client].clock_ns = by * 1000000000;
+    s->shared->process[client].clock_ns = by * 1000000000;
     say(s, CLOCK_STEP, "%d: %lld s", client, by);
 }
 
@@ -303,7 +303,7 @@ static enum fault draw_fault(struct stage *s)
         [LINK_TRICKLE] = 3,     [CLOCK_STEP] = 5};
     int all = 0, drawn;
 
-    if (s->board->broken != BREAK_NOTHING) /* what shows it best */
+    if (s->shared->broken != BREAK_NOTHING) /* what shows it best */
         return CLIENT_PAUSE;
     for (int i = 0; i < FAULTS; i++)
         all += often[i];
@@ -390,15 +390,15 @@ int stage_wipe_all(struct stage *s)
     for (int i = 0; i < CHAOS_NODES; i++)
         kill_node(s, i, false);
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
-        if (s->board->process[i].session_ms > longest_ms)
-            longest_ms = s->board->process[i].session_ms;
+        if (s->shared->process[i].session_ms > longest_ms)
+            longest_ms = s->shared->process[i].session_ms;
     }
     for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms; crowd_reap(s))
         net_nap_ms(20);
-    s->board->era++;
+    s->shared->era++;
     int64_t from_ns = net_boot_ns();
     for (int i = 0; i < PLACES; i++)
-        s->board->newest[i] = 0;
+        s->shared->newest[i] = 0;
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (zks_wipe_node(s->zks, (size_t)i) != 0)
             return -1;

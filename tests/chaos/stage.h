@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "board.h"
+#include "shared.h"
 #include "nets.h"
 #include "proxy.h"
 #include "zkserver.h"
@@ -42,7 +42,7 @@ struct body {
 };
 
 struct stage {
-    struct board *board;
+    struct shared *shared;
     int fd;
     uint64_t chance;
     struct zks *zks;

@@ -5,7 +5,7 @@
 
 #include <zklock/zklock.h>
 
-#include "board.h"
+#include "shared.h"
 
 /* What a thread does all its life. */
 enum role {
@@ -22,7 +22,7 @@ enum role {
 };
 
 struct client {
-    struct board *board;
+    struct shared *shared;
     int fd; /* of the journal */
     int number;
     struct process *process;
@@ -34,7 +34,7 @@ struct client {
 
 struct worker {
     struct client *client;
-    struct board *board;
+    struct shared *shared;
     struct seat *seat;
     int number; /* its seat's */
     enum role role;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of the chaos share: a file in memory that the conductor makes and its clients
  * inherit. What a client that is killed had written there stays. */
-#ifndef ZKCHAOS_BOARD_H
-#define ZKCHAOS_BOARD_H
+#ifndef ZKCHAOS_SHARED_H
+#define ZKCHAOS_SHARED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -58,7 +58,7 @@ struct process {
     int session_ms;
 };
 
-struct board {
+struct shared {
     uint64_t seed;
     atomic_int phase, round; /* of rest */
     atomic_int era, broken;
@@ -72,9 +72,9 @@ struct board {
 };
 
 /* The conductor's. The descriptor is inherited. NULL: errno. */
-struct board *board_new(int *fd);
-struct board *board_map(int fd);
-void board_odd(struct board *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct shared *shared_new(int *fd);
+struct shared *shared_map(int fd);
+void shared_odd(struct shared *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- the journal: records at the end of the same file ------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "board.h"
+#include "shared.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,24 +10,24 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define HEAD ((sizeof(struct board) + PAGE - 1) / PAGE * PAGE)
+#define HEAD ((sizeof(struct shared) + PAGE - 1) / PAGE * PAGE)
 
-struct board *board_map(int fd)
+struct shared *shared_map(int fd)
 {
-    void *at = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     return at == MAP_FAILED ? NULL : at;
 }
 
-struct board *board_new(int *fd)
+struct shared *shared_new(int *fd)
 {
     *fd = memfd_create("chaos", 0);
     if (*fd < 0 || ftruncate(*fd, HEAD) != 0 || fcntl(*fd, F_SETFL, O_APPEND) != 0)
         return NULL;
-    return board_map(*fd);
+    return shared_map(*fd);
 }
 
-void board_odd(struct board *b, const char *format, ...)
+void shared_odd(struct shared *b, const char *format, ...)
 {
     int none = 0;
     va_list args;
