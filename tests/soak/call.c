@@ -28,9 +28,9 @@ void call_say(struct worker *w, const char *call, const struct set *set, const c
 
 void call_odd(struct worker *w, const char *what, int rc)
 {
-    board_fail(w->board, "process %d (pid %d, thread %d), %s: %s: %s: %s", w->number / SOAK_THREADS,
-               w->seat->pid, w->seat->tid, w->seat->doing, what, zkl_strerror(rc),
-               zkl_error_detail());
+    shared_fail(w->shared, "process %d (pid %d, thread %d), %s: %s: %s: %s",
+                w->number / SOAK_THREADS, w->seat->pid, w->seat->tid, w->seat->doing, what,
+                zkl_strerror(rc), zkl_error_detail());
 }
 
 void call_check(struct worker *w, int rc, int expected)
@@ -102,7 +102,7 @@ bool call_end(struct worker *w, const struct zkl_wait *wait, int rc, enum tally 
 static void asks(struct worker *w, const struct set *set)
 {
     for (int i = 0; w->process->number == 0 && i < set->count; i++)
-        w->board->asked += w->holds[set->place[i].path][set->place[i].access] == 0;
+        w->shared->asked += w->holds[set->place[i].path][set->place[i].access] == 0;
 }
 
 struct zkl_wait call_begin(struct worker *w, const char *call, const struct set *set,

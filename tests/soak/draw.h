@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board.h"
+#include "shared.h"
 #include "chance.h"
 
 /* One half of one path. */

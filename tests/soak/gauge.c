@@ -118,13 +118,13 @@ int gauge_look(struct gauge *g, const pid_t *pids, char *why, size_t size)
     }
 }
 
-void gauge_weigh(struct gauge *g, const pid_t *pids, const struct board *board, double at_s)
+void gauge_weigh(struct gauge *g, const pid_t *pids, const struct shared *shared, double at_s)
 {
     struct look *look = &g->look[g->count++];
 
     look->at_s = at_s;
     for (int i = 0; i < SOAK_PROCESSES; i++) {
-        look->heap[i] = (long)board->heap[i];
+        look->heap[i] = (long)shared->heap[i];
         look->resident[i] = resident(pids[i]);
     }
 }

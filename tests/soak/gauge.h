@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "board.h"
+#include "shared.h"
 
 #define GAUGE_LOOKS 60 /* in the whole run */
 #define GAUGE_LOOKS_MIN 7
@@ -36,7 +36,7 @@ int gauge_begin(struct gauge *g, const char *host, int port);
  * why says what is. The look becomes g->look[g->count]. */
 int gauge_look(struct gauge *g, const pid_t *pids, char *why, size_t size);
 /* Memory belongs to it, too: the heaps as the processes have told. Now it counts. */
-void gauge_weigh(struct gauge *g, const pid_t *pids, const struct board *board, double at_s);
+void gauge_weigh(struct gauge *g, const pid_t *pids, const struct shared *shared, double at_s);
 /* 0, or -1: the memory of a process grows, as why says. */
 int gauge_trend(const struct gauge *g, char *why, size_t size);
 

@@ -40,7 +40,7 @@ static void leak_thread(void)
 }
 
 /* With a node that stays, or itself. */
-static void leak_session(const struct board *b, bool closed)
+static void leak_session(const struct shared *b, bool closed)
 {
     struct wire *wire;
 
@@ -52,7 +52,7 @@ static void leak_session(const struct board *b, bool closed)
     wire_close(wire);
 }
 
-void leak_some(struct board *b)
+void leak_some(struct shared *b)
 {
     switch (b->leak) {
     case LEAK_MEMORY:
@@ -60,7 +60,7 @@ void leak_some(struct board *b)
         break;
     case LEAK_DESCRIPTORS:
         if (dup(STDERR_FILENO) < 0)
-            board_fail(b, "no more descriptors");
+            shared_fail(b, "no more descriptors");
         break;
     case LEAK_THREADS:
         leak_thread();

@@ -16,8 +16,8 @@
 static bool went_wrong(struct process *p, const char *what, int rc)
 {
     if (rc != 0)
-        board_fail(p->board, "process %d: %s: %s: %s", p->number, what, zkl_strerror(rc),
-                   zkl_error_detail());
+        shared_fail(p->shared, "process %d: %s: %s: %s", p->number, what, zkl_strerror(rc),
+                    zkl_error_detail());
     return rc != 0;
 }
 
@@ -25,10 +25,10 @@ static bool went_wrong(struct process *p, const char *what, int rc)
 
 /* One process hears what its client decides: a place that is begun anew, although the thread asked
  * once, was backed out of before. */
-static void count_starts(const struct zkl_log_event *event, void *board)
+static void count_starts(const struct zkl_log_event *event, void *shared)
 {
     if (event->kind <= ZKL_LOG_PERMITS && strcmp(event->from, "NEW") == 0)
-        ((struct board *)board)->started++;
+        ((struct shared *)shared)->started++;
 }
 
 /* Half of the processes listen: their holds have watches. No session ends here. */
@@ -37,8 +37,8 @@ static void told(const struct zkl_hold_event *event, void *process)
     const struct process *p = process;
 
     if (event->state == ZKL_LOST)
-        board_fail(p->board, "process %d: %s is lost, reason %d", p->number, event->node_path,
-                   (int)event->reason);
+        shared_fail(p->shared, "process %d: %s is lost, reason %d", p->number, event->node_path,
+                    (int)event->reason);
 }
 
 static int listen_to(struct process *p, struct zkl_mutex *mutex)
@@ -79,12 +79,12 @@ static int open_client(struct process *p)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
-    options.servers = p->board->servers;
+    options.servers = p->shared->servers;
     options.session_timeout_ms = SESSION_MS;
     options.connect_timeout_ms = OPEN_MS;
     if (p->number == 0) {
         options.log_fn = count_starts;
-        options.log_arg = p->board;
+        options.log_arg = p->shared;
         options.log_level = ZKL_LOG_DEBUG;
     }
     return zkl_client_open(&p->client, &options);
@@ -112,20 +112,20 @@ static void weigh(struct process *p, int *told)
 {
     struct mallinfo2 heap = mallinfo2();
 
-    *told = p->board->weigh;
-    p->board->heap[p->number] = (long)(heap.uordblks + heap.hblkhd);
-    p->board->weighed++;
+    *told = p->shared->weigh;
+    p->shared->heap[p->number] = (long)(heap.uordblks + heap.hblkhd);
+    p->shared->weighed++;
 }
 
 /* Sets the cancel object of one of the threads, if its call has one, now and then. */
 static void *canceller_main(void *arg)
 {
     struct process *p = arg;
-    uint64_t chance = p->board->seed + 1000 + (uint64_t)p->number;
+    uint64_t chance = p->shared->seed + 1000 + (uint64_t)p->number;
     int told = 0;
 
     while (!p->through) {
-        if (p->board->weigh != told)
+        if (p->shared->weigh != told)
             weigh(p, &told);
         net_nap_ms(chance_between(&chance, 1, 12));
         pthread_mutex_lock(&p->mu);
@@ -144,10 +144,10 @@ static void run_threads(struct process *p)
     for (int i = 0; i < SOAK_THREADS; i++) {
         int seat = p->number * SOAK_THREADS + i;
         workers[i] = (struct worker){.process = p,
-                                     .board = p->board,
-                                     .seat = &p->board->seat[seat],
+                                     .shared = p->shared,
+                                     .seat = &p->shared->seat[seat],
                                      .number = seat,
-                                     .chance = p->board->seed + (uint64_t)seat};
+                                     .chance = p->shared->seed + (uint64_t)seat};
         pthread_create(&threads[i], NULL, worker_main, &workers[i]);
     }
     for (int i = 0; i < SOAK_THREADS; i++)
@@ -164,18 +164,18 @@ static void wait_for(atomic_bool *sign)
         net_nap_ms(2);
 }
 
-int process_run(struct board *board, int number)
+int process_run(struct shared *shared, int number)
 {
-    struct process p = {.board = board, .number = number, .mu = PTHREAD_MUTEX_INITIALIZER};
+    struct process p = {.shared = shared, .number = number, .mu = PTHREAD_MUTEX_INITIALIZER};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    wait_for(&board->open);
+    wait_for(&shared->open);
     if (process_join(&p) != 0)
         return 1;
-    board->ready++;
-    wait_for(&board->go);
+    shared->ready++;
+    wait_for(&shared->go);
     run_threads(&p);
-    board->rested++;
-    wait_for(&board->quit); /* the parent looks meanwhile, and all is released */
+    shared->rested++;
+    wait_for(&shared->quit); /* the parent looks meanwhile, and all is released */
     return process_part(&p);
 }

@@ -28,14 +28,14 @@ const char *tally_name(enum tally tally)
     return names[tally];
 }
 
-long granted(const struct board *b, int process)
+long granted(const struct shared *b, int process)
 {
     int first = process * SOAK_THREADS;
 
-    return board_sum(b, first, SOAK_THREADS, MULTI) + board_sum(b, first, SOAK_THREADS, SINGLE);
+    return shared_sum(b, first, SOAK_THREADS, MULTI) + shared_sum(b, first, SOAK_THREADS, SINGLE);
 }
 
-static void report_process(FILE *to, const struct board *b, int process)
+static void report_process(FILE *to, const struct shared *b, int process)
 {
     int first = process * SOAK_THREADS;
     long longest_ms = 0;
@@ -44,11 +44,11 @@ static void report_process(FILE *to, const struct board *b, int process)
         longest_ms = b->seat[i].longest_ms > longest_ms ? b->seat[i].longest_ms : longest_ms;
     fprintf(to, "  process %d, %s: %ld granted (%ld of multi-locks), longest wait %ld ms\n",
             process, process < SOAK_PROCESSES - SOAK_SINGLES ? "multi-locks" : "singly in order",
-            granted(b, process), board_sum(b, first, SOAK_THREADS, MULTI), longest_ms);
+            granted(b, process), shared_sum(b, first, SOAK_THREADS, MULTI), longest_ms);
 }
 
 /* The least of a kind of process to the most. */
-static void report_fairness(FILE *to, const struct board *b, const char *kind, int first, int last)
+static void report_fairness(FILE *to, const struct shared *b, const char *kind, int first, int last)
 {
     long least = 0, most = 0;
 
@@ -61,15 +61,15 @@ static void report_fairness(FILE *to, const struct board *b, const char *kind, i
             most > 0 ? (double)least / (double)most : 0);
 }
 
-void report_figures(FILE *to, const struct board *b, double seconds, double requests)
+void report_figures(FILE *to, const struct shared *b, double seconds, double requests)
 {
-    long all = board_sum(b, 0, SOAK_SEATS, MULTI) + board_sum(b, 0, SOAK_SEATS, SINGLE) +
-               board_sum(b, 0, SOAK_SEATS, PERMITS);
+    long all = shared_sum(b, 0, SOAK_SEATS, MULTI) + shared_sum(b, 0, SOAK_SEATS, SINGLE) +
+               shared_sum(b, 0, SOAK_SEATS, PERMITS);
 
     fprintf(to, "soak: %.1f s, seed %llu\n", seconds, (unsigned long long)b->seed);
     for (int i = 0; i < TALLIES; i++)
         fprintf(to, "  %s: %ld\n", tally_name((enum tally)i),
-                board_sum(b, 0, SOAK_SEATS, (enum tally)i));
+                shared_sum(b, 0, SOAK_SEATS, (enum tally)i));
     fprintf(to, "  granted in a second: %.0f, requests for each: %.1f\n", (double)all / seconds,
             all > 0 ? requests / (double)all : 0);
     fprintf(to, "  process 0: %ld places wanted, %ld begun: %ld begun again after backing out\n",
@@ -82,7 +82,7 @@ void report_figures(FILE *to, const struct board *b, double seconds, double requ
 
 /* --- who holds and who waits ------------------------------------------------------------------ */
 
-static void report_seat(FILE *to, const struct board *b, int seat)
+static void report_seat(FILE *to, const struct shared *b, int seat)
 {
     bool any = false;
     const struct seat *s = &b->seat[seat];
@@ -102,7 +102,7 @@ static void report_seat(FILE *to, const struct board *b, int seat)
     fprintf(to, "\n");
 }
 
-void report_threads(FILE *to, const struct board *b)
+void report_threads(FILE *to, const struct shared *b)
 {
     fprintf(to, "threads, with what the witness saw them enter and what they wait in:\n");
     for (int i = 0; i < SOAK_SEATS; i++)

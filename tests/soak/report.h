@@ -5,16 +5,16 @@
 
 #include <stdio.h>
 
-#include "board.h"
+#include "shared.h"
 #include "wire.h"
 
 const char *tally_name(enum tally tally);
 /* Of one process. */
-long granted(const struct board *b, int process);
+long granted(const struct shared *b, int process);
 
-void report_figures(FILE *to, const struct board *b, double seconds, double requests);
+void report_figures(FILE *to, const struct shared *b, double seconds, double requests);
 /* Each thread, as the witness and its own seat have it; nobody runs meanwhile. */
-void report_threads(FILE *to, const struct board *b);
+void report_threads(FILE *to, const struct shared *b);
 /* The queue of each path, as the server has it. */
 void report_queues(FILE *to, struct wire *wire);
 

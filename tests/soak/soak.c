@@ -32,7 +32,7 @@
 #define LOOK_MS 20
 
 struct soak {
-    struct board *board;
+    struct shared *shared;
     struct zks *server;
     pid_t pids[SOAK_PROCESSES];
     int seconds, bound_s;
@@ -76,13 +76,13 @@ static void set_option(struct soak *soak, int option, const char *value)
         soak->bound_s = (int)option_number("bound", value, 1, 100000);
         break;
     case 'r':
-        soak->board->seed = (uint64_t)option_number("seed", value, 0, 1000000000000);
+        soak->shared->seed = (uint64_t)option_number("seed", value, 0, 1000000000000);
         break;
     case 'n':
-        soak->board->trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
+        soak->shared->trespassers = (int)option_number("no-lock", value, 1, SOAK_PROCESSES - 1);
         break;
     case 'l':
-        soak->board->leak = leak_named(value);
+        soak->shared->leak = leak_named(value);
         break;
     case 'h':
         fputs(usage_text, stdout);
@@ -108,7 +108,7 @@ static void parse(struct soak *soak, int argc, char **argv)
 
     soak->seconds = (int)test_length(60, 8);
     soak->bound_s = 60; /* a machine with much else to do stands still for a quarter of that */
-    soak->board->seed = (uint64_t)net_now_ms() * 1000;
+    soak->shared->seed = (uint64_t)net_now_ms() * 1000;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(soak, option, optarg);
     if (optind < argc)
@@ -122,9 +122,9 @@ static void fork_all(struct soak *soak)
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         soak->pids[i] = fork();
         if (soak->pids[i] == 0)
-            _exit(process_run(soak->board, i));
+            _exit(process_run(soak->shared, i));
         if (soak->pids[i] < 0)
-            board_fail(soak->board, "process %d was not forked", i);
+            shared_fail(soak->shared, "process %d was not forked", i);
     }
 }
 
@@ -145,8 +145,8 @@ static int reap(struct soak *soak)
         int status = 0;
         if (soak->pids[i] > 0 && waitpid(soak->pids[i], &status, WNOHANG) == soak->pids[i]) {
             soak->pids[i] = 0;
-            if (status != 0 || !soak->board->quit)
-                board_fail(soak->board, "process %d ended with status 0x%x", i, (unsigned)status);
+            if (status != 0 || !soak->shared->quit)
+                shared_fail(soak->shared, "process %d ended with status 0x%x", i, (unsigned)status);
         }
         running += soak->pids[i] > 0;
     }
@@ -172,13 +172,13 @@ static void check_calls(struct soak *soak)
     int64_t now_ms = net_now_ms();
 
     for (int i = 0; i < SOAK_SEATS; i++) {
-        long long since_ms = soak->board->seat[i].call_since_ms;
+        long long since_ms = soak->shared->seat[i].call_since_ms;
         if (since_ms != 0 && now_ms - since_ms > 1000LL * soak->bound_s)
-            board_fail(soak->board,
-                       "no progress: process %d (pid %d, thread %d) is in one call for "
-                       "more than %d s",
-                       i / SOAK_THREADS, soak->board->seat[i].pid, soak->board->seat[i].tid,
-                       soak->bound_s);
+            shared_fail(soak->shared,
+                        "no progress: process %d (pid %d, thread %d) is in one call for "
+                        "more than %d s",
+                        i / SOAK_THREADS, soak->shared->seat[i].pid, soak->shared->seat[i].tid,
+                        soak->bound_s);
     }
 }
 
@@ -187,20 +187,20 @@ static bool watch(struct soak *soak, const atomic_int *sign, int n, int ms)
 {
     int64_t end_ms = net_now_ms() + ms;
 
-    while ((!sign || *sign < n) && net_now_ms() < end_ms && !board_failed(soak->board)) {
+    while ((!sign || *sign < n) && net_now_ms() < end_ms && !shared_failed(soak->shared)) {
         net_nap_ms(LOOK_MS);
         reap(soak);
         check_calls(soak);
     }
-    return sign && *sign >= n && !board_failed(soak->board);
+    return sign && *sign >= n && !shared_failed(soak->shared);
 }
 
 /* --- at rest ---------------------------------------------------------------------------------- */
 
 static void grows(struct soak *soak, const char *why)
 {
-    soak->board->grown = !board_failed(soak->board);
-    board_fail(soak->board, "%s", why);
+    soak->shared->grown = !shared_failed(soak->shared);
+    shared_fail(soak->shared, "%s", why);
 }
 
 /* All sessions live still, so it was the library that removed everything. */
@@ -215,20 +215,20 @@ static void check_rest(struct soak *soak)
 /* All stand still for it. */
 static void look(struct soak *soak, double at_s)
 {
-    struct board *b = soak->board;
+    struct shared *b = soak->shared;
     int number = soak->gauge.count + 1, patience_ms = 2000 * soak->bound_s;
 
     b->pause = number;
     if (!watch(soak, &b->still, SOAK_SEATS * number, patience_ms))
-        board_fail(b, "not all threads stand still for a look");
+        shared_fail(b, "not all threads stand still for a look");
     else
         check_rest(soak);
-    if (!board_failed(b)) {
+    if (!shared_failed(b)) {
         b->weigh = number;
         if (watch(soak, &b->weighed, SOAK_PROCESSES * number, patience_ms))
             gauge_weigh(&soak->gauge, soak->pids, b, at_s);
         else
-            board_fail(b, "not all processes have told their heaps");
+            shared_fail(b, "not all processes have told their heaps");
     }
     b->pause = 0;
 }
@@ -259,12 +259,12 @@ static void lock_and_look(struct soak *soak)
 
     each_ms = each_ms < 1000 ? 1000 : each_ms;
     while ((net_now_ms() < end_ms || soak->gauge.count < GAUGE_LOOKS_MIN) &&
-           !board_failed(soak->board)) {
+           !shared_failed(soak->shared)) {
         int64_t from_ms = net_now_ms(), before = requests(soak);
         watch(soak, NULL, 0, each_ms);
         soak->ran_s += (double)(net_now_ms() - from_ms) / 1000;
         soak->requests += (double)(requests(soak) - before);
-        if (!board_failed(soak->board))
+        if (!shared_failed(soak->shared))
             look(soak, (double)(net_now_ms() - begun_ms) / 1000);
     }
 }
@@ -280,44 +280,44 @@ static void make_semaphore(struct soak *soak)
     for (size_t i = 0; rc == 0 && i < sizeof nodes / sizeof *nodes; i++)
         rc = wire_create(wire, nodes[i], "", WIRE_PERSISTENT, NULL, 0);
     if (rc != 0)
-        board_fail(soak->board, "the semaphore is not made: %d", rc);
+        shared_fail(soak->shared, "the semaphore is not made: %d", rc);
     else
         wire_close(wire);
 }
 
 static void let_go(struct soak *soak)
 {
-    struct board *b = soak->board;
+    struct shared *b = soak->shared;
 
     make_semaphore(soak);
     if (gauge_begin(&soak->gauge, zks_host(), zks_port(soak->server, 0)) != 0)
-        board_fail(b, "the server does not answer");
+        shared_fail(b, "the server does not answer");
     snprintf(b->servers, sizeof b->servers, "%s", zks_connect_string(soak->server));
     b->open = true;
     if (!watch(soak, &b->ready, SOAK_PROCESSES, READY_MS)) {
-        board_fail(b, "%d of %d processes are ready", b->ready, SOAK_PROCESSES);
+        shared_fail(b, "%d of %d processes are ready", b->ready, SOAK_PROCESSES);
         return;
     }
     b->go = true;
     lock_and_look(soak);
     b->stop = true;
     if (!watch(soak, &b->rested, SOAK_PROCESSES, 2000 * soak->bound_s))
-        board_fail(b, "%d of %d processes have come to an end", b->rested, SOAK_PROCESSES);
+        shared_fail(b, "%d of %d processes have come to an end", b->rested, SOAK_PROCESSES);
 }
 
 static void close_all(struct soak *soak)
 {
     int64_t end_ms = net_now_ms() + READY_MS;
 
-    soak->board->quit = true;
+    soak->shared->quit = true;
     while (reap(soak) > 0 && net_now_ms() < end_ms)
         net_nap_ms(LOOK_MS);
     if (reap(soak) > 0)
-        board_fail(soak->board, "not all processes have closed and exited");
+        shared_fail(soak->shared, "not all processes have closed and exited");
 }
 
 /* It failed as it was told to. */
-static bool is_meant(const struct board *b)
+static bool is_meant(const struct shared *b)
 {
     return (b->trespassers > 0 && b->overlap) || (b->leak != LEAK_NOTHING && b->grown);
 }
@@ -327,14 +327,14 @@ static void report_failure(struct soak *soak)
 {
     struct wire *wire = NULL;
 
-    if (is_meant(soak->board)) {
-        printf("soak: the witness says: %s\n", soak->board->why);
+    if (is_meant(soak->shared)) {
+        printf("soak: the witness says: %s\n", soak->shared->why);
         kill_all(soak);
         return;
     }
-    printf("soak: FAILED: %s\n", soak->board->why);
+    printf("soak: FAILED: %s\n", soak->shared->why);
     signal_all(soak, SIGSTOP);
-    report_threads(stdout, soak->board);
+    report_threads(stdout, soak->shared);
     if (wire_open(&wire, zks_host(), zks_port(soak->server, 0), READY_MS) == 0)
         report_queues(stdout, wire);
     wire_close(wire);
@@ -344,40 +344,40 @@ static void report_failure(struct soak *soak)
 /* A soak in which something never happened has not shown much. */
 static void check_figures(struct soak *soak)
 {
-    const struct board *b = soak->board;
+    const struct shared *b = soak->shared;
 
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         if (granted(b, i) == 0)
-            board_fail(soak->board, "process %d was never granted anything", i);
+            shared_fail(soak->shared, "process %d was never granted anything", i);
     }
     for (enum tally tally = MULTI; tally <= CANCELED; tally++) {
-        if (board_sum(b, 0, SOAK_SEATS, tally) == 0)
-            board_fail(soak->board, "%s: none", tally_name(tally));
+        if (shared_sum(b, 0, SOAK_SEATS, tally) == 0)
+            shared_fail(soak->shared, "%s: none", tally_name(tally));
     }
 }
 
 static void run(struct soak *soak)
 {
     let_go(soak);
-    if (!board_failed(soak->board))
+    if (!shared_failed(soak->shared))
         check_rest(soak);
-    if (!board_failed(soak->board))
+    if (!shared_failed(soak->shared))
         check_trend(soak);
-    if (!board_failed(soak->board))
+    if (!shared_failed(soak->shared))
         check_figures(soak);
-    if (!board_failed(soak->board))
+    if (!shared_failed(soak->shared))
         close_all(soak);
-    if (board_failed(soak->board))
+    if (shared_failed(soak->shared))
         report_failure(soak);
     if (soak->ran_s > 0)
-        report_figures(stdout, soak->board, soak->ran_s, soak->requests);
+        report_figures(stdout, soak->shared, soak->ran_s, soak->requests);
     gauge_report(stdout, &soak->gauge);
 }
 
-static int verdict(const struct board *b)
+static int verdict(const struct shared *b)
 {
     if (b->trespassers == 0 && b->leak == LEAK_NOTHING)
-        return board_failed(b) ? 1 : 0;
+        return shared_failed(b) ? 1 : 0;
     printf("soak: %s was %s\n", b->leak ? "what grew" : "who did not lock",
            is_meant(b) ? "seen, as is right" : "NOT SEEN");
     return is_meant(b) ? 0 : 1;
@@ -400,11 +400,11 @@ int main(int argc, char **argv)
     struct zks_options options = {.container_check_ms = 300,
                                   .cfg_extra =
                                       "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};
-    struct soak soak = {.board = board_new()};
+    struct soak soak = {.shared = shared_new()};
     char err[512];
     int rc = zks_available(err, sizeof err);
 
-    if (soak.board == NULL)
+    if (soak.shared == NULL)
         return 1;
     parse(&soak, argc, argv);
     if (rc != 0) {
@@ -415,12 +415,12 @@ int main(int argc, char **argv)
     if (zks_start(&soak.server, &options, err, sizeof err) == 0) {
         run(&soak);
         zks_stop(soak.server);
-        rc = verdict(soak.board);
+        rc = verdict(soak.shared);
     } else {
         fprintf(stderr, "soak: %s\n", err);
         rc = 1;
     }
     kill_all(&soak);
-    board_free(soak.board);
+    shared_free(soak.shared);
     return rc;
 }

@@ -26,7 +26,7 @@ struct visit {
 
 static bool goes_on(const struct worker *w)
 {
-    return !w->board->stop;
+    return !w->shared->stop;
 }
 
 static struct zkl_mutex *handle(const struct worker *w, struct place place)
@@ -66,7 +66,7 @@ static void move(struct worker *w, int path, enum access to, uint64_t token)
         return;
     if (from == WRITING && to == READING)
         count_in(w, DOWNGRADED);
-    witness_move(w->board, w->number, path, to, token);
+    witness_move(w->shared, w->number, path, to, token);
 }
 
 static void look(struct worker *w, struct place place)
@@ -298,9 +298,9 @@ static void some_permits(struct worker *w)
 
     if (!call_end(w, &wait, rc, PERMITS))
         return;
-    witness_permits(w->board, w->number, count);
+    witness_permits(w->shared, w->number, count);
     work(w);
-    witness_permits(w->board, w->number, -count);
+    witness_permits(w->shared, w->number, -count);
     for (int i = 0; i < count; i++) {
         call_say(w, "release of a permit", &none, "");
         call_check(w, zkl_permit_release(permits[i]), 0);
@@ -312,7 +312,7 @@ static void one_as_guest(struct worker *w)
 {
     struct process *home = w->process;
     struct process guest = {
-        .board = w->board, .number = home->number, .mu = PTHREAD_MUTEX_INITIALIZER};
+        .shared = w->shared, .number = home->number, .mu = PTHREAD_MUTEX_INITIALIZER};
 
     if (process_join(&guest) != 0)
         return;
@@ -331,8 +331,8 @@ static void trespass(struct worker *w)
 
     note_begin(w, "acquire", &one);
     note_grants(w, 0, &(struct zkl_grant){.hold_count = 1}, 1);
-    if (witness_move(w->board, w->number, path, WRITING, 0))
-        witness_move(w->board, w->number, path, OUTSIDE, 0);
+    if (witness_move(w->shared, w->number, path, WRITING, 0))
+        witness_move(w->shared, w->number, path, OUTSIDE, 0);
     note_begin(w, "release", &one);
     note_codes(w, &released, 1);
     net_nap_ms(1);
@@ -342,18 +342,18 @@ static bool is_trespasser(const struct worker *w)
 {
     int process = w->number / SOAK_THREADS;
 
-    return w->number % SOAK_THREADS == 0 && process >= 1 && process <= w->board->trespassers;
+    return w->number % SOAK_THREADS == 0 && process >= 1 && process <= w->shared->trespassers;
 }
 
 /* While the parent looks. Between two looks each thread has at least one visit. */
 static void stand_still(struct worker *w)
 {
-    int look = w->board->pause;
+    int look = w->shared->pause;
 
     if (look == 0)
         return;
-    w->board->still++;
-    while (w->board->pause == look && goes_on(w))
+    w->shared->still++;
+    while (w->shared->pause == look && goes_on(w))
         net_nap_ms(2);
 }
 
@@ -380,7 +380,7 @@ void *worker_main(void *arg)
     for (long number = 0; goes_on(w); number++) {
         visit(w, number);
         if (w->number == SOAK_THREADS)
-            leak_some(w->board);
+            leak_some(w->shared);
         stand_still(w);
     }
     return NULL;

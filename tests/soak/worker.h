@@ -8,11 +8,11 @@
 
 #include <zklock/zklock.h>
 
-#include "board.h"
+#include "shared.h"
 #include "draw.h"
 
 struct process {
-    struct board *board;
+    struct shared *shared;
     int number;
     struct zkl_client *client;
     struct zkl_mutex *mutexes[SOAK_MUTEXES];
@@ -25,7 +25,7 @@ struct process {
 
 struct worker {
     struct process *process;
-    struct board *board;
+    struct shared *shared;
     struct seat *seat;
     int number; /* its seat's */
     uint64_t chance;
@@ -34,17 +34,17 @@ struct worker {
 };
 
 /* What the forked process does; returns its exit status. */
-int process_run(struct board *board, int number);
+int process_run(struct shared *shared, int number);
 
-/* A client and its handles; the board and the number are set. 0, or 1 and a failure. */
+/* A client and its handles; the shared and the number are set. 0, or 1 and a failure. */
 int process_join(struct process *p);
 int process_part(struct process *p);
 
-/* One thread, until the board says stop. arg: a struct worker. */
+/* One thread, until the shared says stop. arg: a struct worker. */
 void *worker_main(void *arg);
 
-/* Not to give back what the board says. */
-void leak_some(struct board *board);
+/* Not to give back what the shared says. */
+void leak_some(struct shared *shared);
 
 /* --- one call --------------------------------------------------------------------------------- */
 

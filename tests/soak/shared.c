@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "board.h"
+#include "shared.h"
 
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-struct board *board_new(void)
+struct shared *shared_new(void)
 {
-    void *at =
-        mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                    -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-void board_free(struct board *b)
+void shared_free(struct shared *b)
 {
     munmap(b, sizeof *b);
 }
 
-void board_fail(struct board *b, const char *format, ...)
+void shared_fail(struct shared *b, const char *format, ...)
 {
     int none = 0;
     va_list args;
@@ -32,12 +32,12 @@ void board_fail(struct board *b, const char *format, ...)
     b->stop = true;
 }
 
-bool board_failed(const struct board *b)
+bool shared_failed(const struct shared *b)
 {
     return b->failed == 2;
 }
 
-long board_sum(const struct board *b, int first_seat, int seats, enum tally tally)
+long shared_sum(const struct shared *b, int first_seat, int seats, enum tally tally)
 {
     long sum = 0;
 
@@ -62,7 +62,7 @@ const char *half_name(int path, enum access access)
 
 /* --- the witness ------------------------------------------------------------------------------ */
 
-static int print_visitor(char *text, size_t size, const struct board *b, int seat, int path)
+static int print_visitor(char *text, size_t size, const struct shared *b, int seat, int path)
 {
     const struct seat *s = &b->seat[seat];
 
@@ -70,7 +70,7 @@ static int print_visitor(char *text, size_t size, const struct board *b, int sea
                     s->pid, s->tid, s->access[path] == WRITING ? "writer" : "reader");
 }
 
-static bool overlap(struct board *b, int seat, int path, const char *does)
+static bool overlap(struct shared *b, int seat, int path, const char *does)
 {
     char inside[250] = "";
     size_t n = 0;
@@ -80,12 +80,12 @@ static bool overlap(struct board *b, int seat, int path, const char *does)
             n += (size_t)print_visitor(inside + n, sizeof inside - n, b, i, path);
     }
     b->overlap = true;
-    board_fail(b, "overlap on %s: process %d (pid %d, thread %d) %s; inside:%s", soak_path(path),
-               seat / SOAK_THREADS, b->seat[seat].pid, b->seat[seat].tid, does, inside);
+    shared_fail(b, "overlap on %s: process %d (pid %d, thread %d) %s; inside:%s", soak_path(path),
+                seat / SOAK_THREADS, b->seat[seat].pid, b->seat[seat].tid, does, inside);
     return false;
 }
 
-static bool come_in(struct board *b, int seat, int path, enum access as)
+static bool come_in(struct shared *b, int seat, int path, enum access as)
 {
     if (as == WRITING)
         return room_enter(&b->path[path], (uint32_t)seat) == 0 ||
@@ -93,7 +93,7 @@ static bool come_in(struct board *b, int seat, int path, enum access as)
     return room_share(&b->path[path]) == 0 || overlap(b, seat, path, "comes in as a reader");
 }
 
-static bool go_out(struct board *b, int seat, int path, enum access from)
+static bool go_out(struct shared *b, int seat, int path, enum access from)
 {
     if (from == READING)
         return room_unshare(&b->path[path]) == 0 ||
@@ -102,17 +102,17 @@ static bool go_out(struct board *b, int seat, int path, enum access from)
            overlap(b, seat, path, "goes out as a writer and was not alone");
 }
 
-static bool check_token(struct board *b, int seat, int path, enum access as, uint64_t token)
+static bool check_token(struct shared *b, int seat, int path, enum access as, uint64_t token)
 {
     uint64_t before = room_token(&b->path[path], as == WRITING, token);
 
     if (before != 0)
-        board_fail(b, "%s: process %d comes in with token %llx after %llx", soak_path(path),
-                   seat / SOAK_THREADS, (unsigned long long)token, (unsigned long long)before);
+        shared_fail(b, "%s: process %d comes in with token %llx after %llx", soak_path(path),
+                    seat / SOAK_THREADS, (unsigned long long)token, (unsigned long long)before);
     return before == 0;
 }
 
-static bool step(struct board *b, int seat, int path, enum access to, uint64_t token)
+static bool step(struct shared *b, int seat, int path, enum access to, uint64_t token)
 {
     enum access from = (enum access)b->seat[seat].access[path];
 
@@ -124,7 +124,7 @@ static bool step(struct board *b, int seat, int path, enum access to, uint64_t t
            overlap(b, seat, path, "becomes a reader and was not alone");
 }
 
-bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token)
+bool witness_move(struct shared *b, int seat, int path, enum access to, uint64_t token)
 {
     if (!step(b, seat, path, to, token))
         return false;
@@ -132,13 +132,13 @@ bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t 
     return true;
 }
 
-void witness_permits(struct board *b, int seat, int change)
+void witness_permits(struct shared *b, int seat, int change)
 {
     int out = atomic_fetch_add(&b->permits, change) + change;
 
     if (out <= SOAK_PERMITS)
         return;
     b->overlap = true;
-    board_fail(b, "overlap: %d permits of %d are out since process %d came in", out, SOAK_PERMITS,
-               seat / SOAK_THREADS);
+    shared_fail(b, "overlap: %d permits of %d are out since process %d came in", out, SOAK_PERMITS,
+                seat / SOAK_THREADS);
 }

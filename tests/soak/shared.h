@@ -2,8 +2,8 @@
 /* What the processes of the soak share, made before the first fork: the witness, which knows who is
  * inside which path by no means of the library; what each thread is doing, for the watchdog; and
  * the figures. */
-#ifndef ZKSOAK_BOARD_H
-#define ZKSOAK_BOARD_H
+#ifndef ZKSOAK_SHARED_H
+#define ZKSOAK_SHARED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,7 +59,7 @@ struct seat {
     atomic_llong longest_ms; /* of a wait without an end */
 };
 
-struct board {
+struct shared {
     char servers[64];
     uint64_t seed;
     int trespassers; /* so many threads do not lock */
@@ -80,13 +80,13 @@ struct board {
     struct seat seat[SOAK_SEATS];
 };
 
-struct board *board_new(void);
-void board_free(struct board *b);
+struct shared *shared_new(void);
+void shared_free(struct shared *b);
 
 /* Keep the sentence if it is the first, and stop all. */
-void board_fail(struct board *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool board_failed(const struct board *b);
-long board_sum(const struct board *b, int first_seat, int seats, enum tally tally);
+void shared_fail(struct shared *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool shared_failed(const struct shared *b);
+long shared_sum(const struct shared *b, int first_seat, int seats, enum tally tally);
 
 /* "/soak/4" */
 const char *soak_path(int path);
@@ -95,8 +95,8 @@ const char *half_name(int path, enum access access);
 
 /* From what its access is to another: in, out, or from WRITING to READING. False, and a failure: not
  * alone. The token counts for who comes in; under_write: a reader that has the writer's. */
-bool witness_move(struct board *b, int seat, int path, enum access to, uint64_t token);
+bool witness_move(struct shared *b, int seat, int path, enum access to, uint64_t token);
 /* So many permits have come, or go (below 0). */
-void witness_permits(struct board *b, int seat, int change);
+void witness_permits(struct shared *b, int seat, int change);
 
 #endif
