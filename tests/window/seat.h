@@ -42,7 +42,7 @@ struct seat {
     atomic_int rc;            /* of its lock */
 };
 
-struct board {
+struct shared {
     struct seat seats[SEATS_MAX];
 };
 

@@ -35,15 +35,15 @@ uint64_t stage_seed(void)
     return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed >> 32 : 1;
 }
 
-static void make_board(struct stage *stage)
+static void make_shared(struct stage *stage)
 {
-    size_t size = sizeof *stage->board;
+    size_t size = sizeof *stage->shared;
 
-    stage->board_fd = memfd_create("board", 0);
-    if (stage->board_fd < 0 || ftruncate(stage->board_fd, (off_t)size) != 0)
+    stage->shared_fd = memfd_create("shared", 0);
+    if (stage->shared_fd < 0 || ftruncate(stage->shared_fd, (off_t)size) != 0)
         give_up("no memory");
-    stage->board = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, stage->board_fd, 0);
-    if (stage->board == MAP_FAILED)
+    stage->shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, stage->shared_fd, 0);
+    if (stage->shared == MAP_FAILED)
         give_up("no memory");
 }
 
@@ -57,7 +57,7 @@ int stage_start(struct stage *stage, int tick_ms, const struct zks_options *opti
         return 77;
     }
     stage->tick_ms = tick_ms;
-    make_board(stage);
+    make_shared(stage);
     if (relay_start(&stage->relay, NODES) != 0)
         give_up("no relay");
     all.nodes = NODES;
@@ -73,27 +73,27 @@ void stage_end(struct stage *stage)
 {
     zks_stop(stage->zks);
     relay_stop(stage->relay);
-    munmap(stage->board, sizeof *stage->board);
-    close(stage->board_fd);
+    munmap(stage->shared, sizeof *stage->shared);
+    close(stage->shared_fd);
 }
 
 /* --- the first holders ------------------------------------------------------------------------ */
 
 void seat_if_asked(int argc, char **argv)
 {
-    struct board *board;
+    struct shared *shared;
 
     if (argc != 4 || strcmp(argv[1], "--seat") != 0)
         return;
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
-    _exit(board == MAP_FAILED ? 3 : seat_main(&board->seats[atoi(argv[3])]));
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+    _exit(shared == MAP_FAILED ? 3 : seat_main(&shared->seats[atoi(argv[3])]));
 }
 
 void seat_start(struct stage *stage, int i)
 {
     char fd[16], index[16];
 
-    snprintf(fd, sizeof fd, "%d", stage->board_fd);
+    snprintf(fd, sizeof fd, "%d", stage->shared_fd);
     snprintf(index, sizeof index, "%d", i);
     pid_t pid = fork();
     if (pid == 0) {
@@ -102,7 +102,7 @@ void seat_start(struct stage *stage, int i)
     }
     if (pid < 0)
         give_up("no process");
-    stage->board->seats[i].pid = pid;
+    stage->shared->seats[i].pid = pid;
 }
 
 void seat_end(struct seat *seat)

@@ -22,8 +22,8 @@
 struct stage {
     struct zks *zks;
     struct relay *relay;
-    struct board *board;
-    int board_fd, tick_ms;
+    struct shared *shared;
+    int shared_fd, tick_ms;
 };
 
 _Noreturn void give_up(const char *what);

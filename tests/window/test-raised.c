@@ -54,7 +54,7 @@ static void wait_for(const char *what, const atomic_int *number, int value)
 
 static struct seat *bring_up(struct test *t, int session_ms, bool tick_said)
 {
-    struct seat *s = &t->stage.board->seats[0];
+    struct seat *s = &t->stage.shared->seats[0];
 
     memset(s, 0, sizeof *s);
     snprintf(s->servers, sizeof s->servers, "%s,%s", proxy_address(t->proxies[MADE_AT]),

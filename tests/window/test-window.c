@@ -80,7 +80,7 @@ static void draw_batch(struct test *t, struct batch *b, int seats)
 
 static void draw_seat(struct test *t, const struct batch *b, int i)
 {
-    struct seat *s = &t->stage.board->seats[i];
+    struct seat *s = &t->stage.shared->seats[i];
 
     memset(s, 0, sizeof *s);
     snprintf(s->servers, sizeof s->servers, "%s", zks_address(t->stage.zks, b->follower));
@@ -114,7 +114,7 @@ static int64_t aimed_ms(const struct test *t, const struct batch *b)
     int64_t next_ms = relay_last_ping(t->stage.relay, b->follower) / MS + b->session_ms / 32;
 
     for (int i = 0; i < b->seats; i++) {
-        int64_t first_ms = lead_ms(&t->stage.board->seats[i], b) + 100;
+        int64_t first_ms = lead_ms(&t->stage.shared->seats[i], b) + 100;
         earliest_ms = first_ms > earliest_ms ? first_ms : earliest_ms;
     }
     earliest_ms += now / MS + 2 * half_ms;
@@ -125,7 +125,7 @@ static int64_t aimed_ms(const struct test *t, const struct batch *b)
 /* Open it, and stop or block it, so long before the aimed moment as was drawn. */
 static void bring_up_seat(struct test *t, const struct batch *b, int i, int64_t left_ms)
 {
-    struct seat *s = &t->stage.board->seats[i];
+    struct seat *s = &t->stage.shared->seats[i];
 
     if (s->pid == 0 && left_ms <= lead_ms(s, b))
         seat_start(&t->stage, i);
@@ -163,7 +163,7 @@ static bool has_struck(const struct seat *s, int64_t go_at)
 static bool have_struck(const struct test *t, const struct batch *b, int64_t go_at)
 {
     for (int i = 0; i < b->seats; i++) {
-        if (!has_struck(&t->stage.board->seats[i], go_at))
+        if (!has_struck(&t->stage.shared->seats[i], go_at))
             return false;
     }
     return true;
@@ -172,9 +172,9 @@ static bool have_struck(const struct test *t, const struct batch *b, int64_t go_
 static void let_go(struct test *t, const struct batch *b)
 {
     for (int i = 0; i < b->seats; i++) {
-        t->stage.board->seats[i].go = 1;
-        if (is_absent(&t->stage.board->seats[i]))
-            kill(t->stage.board->seats[i].pid, SIGCONT);
+        t->stage.shared->seats[i].go = 1;
+        if (is_absent(&t->stage.shared->seats[i]))
+            kill(t->stage.shared->seats[i].pid, SIGCONT);
     }
 }
 
@@ -226,7 +226,7 @@ static void wait_for_rivals(struct test *t, const struct batch *b, struct rival 
     struct zkl_client *client = rival_client(&t->stage, b->other);
 
     for (int i = 0; i < b->seats; i++)
-        rival_begin(&rivals[i], client, t->stage.board->seats[i].path);
+        rival_begin(&rivals[i], client, t->stage.shared->seats[i].path);
     for (int i = 0; i < b->seats; i++)
         rival_end(&rivals[i]);
     net_nap_ms(50); /* a window that opens again would be seen */
@@ -335,9 +335,9 @@ static void run_batch(struct test *t, int seats)
     wait_for_rivals(t, &b, rivals);
     show_batch(t, &b);
     for (int i = 0; i < seats; i++) {
-        seat_end(&t->stage.board->seats[i]);
+        seat_end(&t->stage.shared->seats[i]);
         if (!is_void(t, &b))
-            judge(t, &b, &t->stage.board->seats[i], &rivals[i]);
+            judge(t, &b, &t->stage.shared->seats[i], &rivals[i]);
     }
     t->not_aimed += is_void(t, &b) ? seats : 0;
     fflush(stdout);
