@@ -65,8 +65,9 @@ static void strike(struct scene *s, struct machine *m)
             kill(guard, SIGKILL);
         break;
     case 2:
-        if (atomic_load(&s->worked.board->pid) > 0 && !is_gone(atomic_load(&s->worked.board->pid)))
-            kill(atomic_load(&s->worked.board->pid), SIGKILL);
+        if (atomic_load(&s->worked.shared->pid) > 0 &&
+            !is_gone(atomic_load(&s->worked.shared->pid)))
+            kill(atomic_load(&s->worked.shared->pid), SIGKILL);
         break;
     default:
         kill(zklock, SIGSTOP);
@@ -113,13 +114,13 @@ static void jobs_never_overlap(void **state)
 
     (void)state;
     set_session("1");
-    while (atomic_load(&s.worked.board->begun) < runs || anything_runs(&s)) {
+    while (atomic_load(&s.worked.shared->begun) < runs || anything_runs(&s)) {
         for (int i = 0; i < MACHINES; i++)
-            turn(&s, &s.machines[i], atomic_load(&s.worked.board->begun) < runs);
+            turn(&s, &s.machines[i], atomic_load(&s.worked.shared->begun) < runs);
         net_nap_ms(2);
     }
-    print_message("%d runs, %d strikes, %d overlaps\n", atomic_load(&s.worked.board->begun),
-                  s.strikes, atomic_load(&s.worked.board->overlaps));
+    print_message("%d runs, %d strikes, %d overlaps\n", atomic_load(&s.worked.shared->begun),
+                  s.strikes, atomic_load(&s.worked.shared->overlaps));
     worked_free(&s.worked);
 }
 

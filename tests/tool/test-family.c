@@ -59,7 +59,7 @@ static void a_number_given_anew_is_not_signalled(void **state)
     struct tool tool = tool_run("run", cluster_path("anew"), "--", WORK, worked.name, "0", "hide");
     check_ok(unsetenv("LD_PRELOAD"));
     worked_wait(&worked, 1);
-    pid_t descendant = atomic_load(&worked.board->pid), guard = tool_guard(&tool);
+    pid_t descendant = atomic_load(&worked.shared->pid), guard = tool_guard(&tool);
     check_ok(kill(tool.pid, SIGKILL));
     check_num(tool_signal(&tool), ==, SIGKILL);
     check_wait(atomic_load(&moment->reached), WAIT_MS);

@@ -68,8 +68,8 @@ static void check_dead_in_time(struct scene *s)
 {
     if (zkl_mutex_lock_for(s->next, WAIT_MS) != 0)
         fail_msg("%s: %s", zkl_error_detail(), tool_text(&s->tool));
-    check_true(is_gone(atomic_load(&s->worked.board->pid)));
-    check_num(atomic_load(&s->worked.board->alive_ns) - s->struck_ns, <, WINDOW_MS * 1000000LL);
+    check_true(is_gone(atomic_load(&s->worked.shared->pid)));
+    check_num(atomic_load(&s->worked.shared->alive_ns) - s->struck_ns, <, WINDOW_MS * 1000000LL);
     check_ok(zkl_mutex_unlock(s->next));
 }
 
@@ -171,7 +171,7 @@ static void the_command_gets_sigterm_first(void **state)
     begin(&s, SESSION, "count");
     check_ok(kill(s.tool.pid, SIGKILL));
     check_dead_in_time(&s);
-    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 1);
+    check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
     check_num(tool_signal(&s.tool), ==, SIGKILL);
     end(&s);
 }
@@ -187,8 +187,8 @@ static void killed_while_waiting(void **state)
     check_wait(cluster_children(s.path) == 2, WAIT_MS);
     check_ok(kill(tool.pid, SIGKILL));
     check_num(tool_signal(&tool), ==, SIGKILL);
-    check_num(atomic_load(&s.worked.board->begun), ==, 1);
-    check_ok(kill(atomic_load(&s.worked.board->pid), SIGKILL));
+    check_num(atomic_load(&s.worked.shared->begun), ==, 1);
+    check_ok(kill(atomic_load(&s.worked.shared->pid), SIGKILL));
     check_num(tool_signal(&s.tool), ==, SIGKILL);
     end(&s);
 }
@@ -204,7 +204,7 @@ static void the_guard_is_killed(void **state)
     guard = tool_guard(&s.tool);
     check_ok(kill(guard, SIGKILL));
     check_num(tool_status(&s.tool), ==, 71);
-    check_true(is_gone(atomic_load(&s.worked.board->pid)));
+    check_true(is_gone(atomic_load(&s.worked.shared->pid)));
     check_num(cluster_children(s.path), ==, 0);
     end(&s);
 }
@@ -267,15 +267,15 @@ static void held_up(bool stop)
         check_ok(kill(s.tool.pid, SIGCONT));
     net_nap_ms(3 * WINDOW_MS);
     read_all(unread);
-    int begun = atomic_load(&s.worked.board->begun);
-    bool alive = begun > 0 && !is_gone(atomic_load(&s.worked.board->pid));
+    int begun = atomic_load(&s.worked.shared->begun);
+    bool alive = begun > 0 && !is_gone(atomic_load(&s.worked.shared->pid));
     check_num(zkl_mutex_still_held(s.next, 1), ==, 1);
     if (!stop) {
         proxy_cut(s.proxy);
         proxy_heal(s.proxy);
     }
     if (alive)
-        kill(atomic_load(&s.worked.board->pid), SIGKILL);
+        kill(atomic_load(&s.worked.shared->pid), SIGKILL);
     if (!wait_until(waitpid(s.tool.pid, &status, WNOHANG) == s.tool.pid, WAIT_MS))
         kill(s.tool.pid, SIGKILL);
     close(unread);
@@ -337,7 +337,7 @@ static void the_session_is_ended(void **state)
     check_ok(wire_expire_session(zks_host(), zks_port(server, 0), session.id, session.password,
                                  WAIT_MS));
     check_lost(&s, "the lock was lost: the command is ended");
-    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 1);
+    check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
     end(&s);
 }
 
@@ -352,7 +352,7 @@ static void the_node_is_deleted(void **state)
     cluster_child(s.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
     check_lost(&s, "the lock was lost: the command is ended");
-    check_true(is_gone(atomic_load(&s.worked.board->pid)));
+    check_true(is_gone(atomic_load(&s.worked.shared->pid)));
     check_num(net_boot_ns() - s.struck_ns, <, 5000 * 1000000LL);
     end(&s);
 }
@@ -369,7 +369,7 @@ static void a_short_cut_is_no_loss(void **state)
     proxy_heal(s.proxy);
     check_wait(net_boot_ns() - s.struck_ns > 5000 * 1000000LL,
                WAIT_MS); /* the old window is over */
-    check_num(atomic_load(&s.worked.board->signals[SIGTERM]), ==, 0);
+    check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 0);
     check_ok(kill(s.tool.pid, SIGTERM));
     check_num(tool_status(&s.tool), ==, 5);
     end(&s);

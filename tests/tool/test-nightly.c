@@ -68,7 +68,7 @@ static void begin(struct scene *s)
 
 static int begun(const struct scene *s)
 {
-    return atomic_load(&s->worked.board->begun);
+    return atomic_load(&s->worked.shared->begun);
 }
 
 /* Run it, and expect that the job has begun so many times by then. */
@@ -311,7 +311,7 @@ static void a_killed_holder_has_no_end(void **state)
     tool_check(0, "\n  last run: goes on, on ", "status", s.path);
     kill(tool.pid, SIGKILL);
     check_num(tool_signal(&tool), ==, SIGKILL);
-    check_wait(is_gone(atomic_load(&s.worked.board->pid)), WAIT_MS); /* its guard ends it */
+    check_wait(is_gone(atomic_load(&s.worked.shared->pid)), WAIT_MS); /* its guard ends it */
     bury(&s);
     tool_check(0, "\n  last run: no end is known, on ", "status", s.path);
     run_and_check(&s, 1, "--not-within", "60");

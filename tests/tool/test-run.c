@@ -172,16 +172,16 @@ static void the_lock_is_kept_for_the_whole_group(void **state)
     struct tool tool = tool_run("run", "/group", "-c", left);
     worked_wait(&stays, 1);
     tool_check(1, "", "run", "-n", "/group", "--", "true");
-    check_num(atomic_load(&stays.board->done), ==, 0);
+    check_num(atomic_load(&stays.shared->done), ==, 0);
     check_num(tool_status(&tool), ==, 3);
-    check_num(atomic_load(&stays.board->done), ==, 1);
+    check_num(atomic_load(&stays.shared->done), ==, 1);
     check_num(cluster_children("/group"), ==, 0);
 
     tool = tool_run("run", "/group", "-c", gone);
     check_num(tool_status(&tool), ==, 4);
     worked_wait(&leaves, 1);
-    check_true(!is_gone(atomic_load(&leaves.board->pid)));
-    check_ok(kill(atomic_load(&leaves.board->pid), SIGKILL));
+    check_true(!is_gone(atomic_load(&leaves.shared->pid)));
+    check_ok(kill(atomic_load(&leaves.shared->pid), SIGKILL));
     worked_free(&stays);
     worked_free(&leaves);
 }
@@ -254,7 +254,7 @@ static void the_command_has_what_zklock_had(void **state)
 /* A zklock that holds, in one of its kinds, until it gets SIGTERM. */
 static struct tool holder(const struct worked *worked, const char *option, const char *path)
 {
-    int begun = atomic_load(&worked->board->begun);
+    int begun = atomic_load(&worked->shared->begun);
     struct tool tool = tool_run("run", option, path, "--", WORK, worked->name, "0");
 
     worked_wait(worked, begun + 1);

@@ -9,7 +9,7 @@
 
 static int times(const struct worked *worked, int number)
 {
-    return atomic_load(&worked->board->signals[number]);
+    return atomic_load(&worked->shared->signals[number]);
 }
 
 /* A zklock whose command counts its signals. */
@@ -91,7 +91,7 @@ static void signals_end_the_wait(void **state)
         check_num(tool_signal(&tool), ==, numbers[i]);
         check_num(cluster_children(path), ==, 1);
     }
-    check_num(atomic_load(&worked.board->begun), ==, 1);
+    check_num(atomic_load(&worked.shared->begun), ==, 1);
     check_ok(kill(holder.pid, SIGTERM));
     check_num(tool_status(&holder), ==, 5);
     worked_free(&worked);
@@ -110,7 +110,7 @@ static void ignored_signals_stay_ignored(void **state)
     struct tool tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
     worked_wait(&worked, 1);
     check_ok(kill(tool.pid, SIGHUP));
-    check_ok(kill(atomic_load(&worked.board->pid), SIGHUP));
+    check_ok(kill(atomic_load(&worked.shared->pid), SIGHUP));
     check_ok(kill(tool.pid, SIGTERM));
     check_num(tool_signal(&tool), ==, SIGTERM);
     worked_free(&worked);
@@ -122,7 +122,7 @@ static void stops_are_passed_on(void **state)
 {
     struct worked worked = worked_new();
     struct tool tool = counting(&worked, cluster_path("stops"));
-    pid_t command = atomic_load(&worked.board->pid);
+    pid_t command = atomic_load(&worked.shared->pid);
 
     (void)state;
     check_ok(kill(command, SIGSTOP)); /* of its own, which is nobody else's business */
@@ -146,7 +146,7 @@ static void a_stop_from_outside_lasts(void **state)
         tool_start((const char *const[]){"/usr/bin/setsid", ZKLOCK, "run", cluster_path("outside"),
                                          "--", WORK, worked.name, "0", "count", NULL});
     worked_wait(&worked, 1);
-    pid_t command = atomic_load(&worked.board->pid);
+    pid_t command = atomic_load(&worked.shared->pid);
     check_ok(kill(tool.pid, SIGTSTP));
     check_wait(state_of(command) == 'T', WAIT_MS);
     check_true(state_of(tool.pid) != 'T');
@@ -168,8 +168,8 @@ static void a_stopped_command_is_ended(void **state)
 
     (void)state;
     tool = counting(&worked, path);
-    check_ok(kill(atomic_load(&worked.board->pid), SIGSTOP));
-    check_wait(state_of(atomic_load(&worked.board->pid)) == 'T', WAIT_MS);
+    check_ok(kill(atomic_load(&worked.shared->pid), SIGSTOP));
+    check_wait(state_of(atomic_load(&worked.shared->pid)) == 'T', WAIT_MS);
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
     check_num(tool_status(&tool), ==, 79);

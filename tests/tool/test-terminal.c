@@ -202,15 +202,15 @@ static void ctrl_z_stops_both(void **state)
         type(&shell, CTRL_Z);
         int status = news(&shell);
         check_true(WIFSTOPPED(status));
-        int64_t then = atomic_load(&worked.board->alive_ns);
+        int64_t then = atomic_load(&worked.shared->alive_ns);
         check_num(net_boot_ns(), >, then);
         foreground(&shell);
-        check_wait(atomic_load(&worked.board->alive_ns) > then, WAIT_MS);
-        check_wait(atomic_load(&worked.board->signals[SIGCONT]) >= i, WAIT_MS);
+        check_wait(atomic_load(&worked.shared->alive_ns) > then, WAIT_MS);
+        check_wait(atomic_load(&worked.shared->signals[SIGCONT]) >= i, WAIT_MS);
         type(&shell, CTRL_C);
-        check_wait(atomic_load(&worked.board->signals[SIGINT]) == i, WAIT_MS);
+        check_wait(atomic_load(&worked.shared->signals[SIGINT]) == i, WAIT_MS);
     }
-    check_ok(kill(atomic_load(&worked.board->pid), SIGTERM));
+    check_ok(kill(atomic_load(&worked.shared->pid), SIGTERM));
     int status = news(&shell);
     check_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     shell_end(&shell);
@@ -232,7 +232,7 @@ static void a_stopped_job_loses_the_lock(void **state)
     type(&shell, CTRL_Z);
     check_true(WIFSTOPPED(news(&shell)));
     check_ok(zkl_mutex_lock_for(next, WAIT_MS));
-    check_true(is_gone(atomic_load(&worked.board->pid)));
+    check_true(is_gone(atomic_load(&worked.shared->pid)));
     check_ok(zkl_mutex_unlock(next));
     foreground(&shell);
     int status = news(&shell);
@@ -252,7 +252,7 @@ static void a_hangup_ends_both(void **state)
     struct shell shell = shell_run("exec $zklock run %s -- $work %s 0", path, worked.name);
     worked_wait(&worked, 1);
     close(shell.keyboard);
-    check_wait(is_gone(atomic_load(&worked.board->pid)), WAIT_MS);
+    check_wait(is_gone(atomic_load(&worked.shared->pid)), WAIT_MS);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     shell.keyboard = -1;
     shell_end(&shell);

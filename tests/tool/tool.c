@@ -146,21 +146,21 @@ struct worked worked_new(void)
     static unsigned last;
     struct worked worked;
 
-    snprintf(worked.name, sizeof worked.name, "%s/board-%u", zks_dir(server), ++last);
-    worked.board = board_map(worked.name);
-    check_true(worked.board != NULL);
+    snprintf(worked.name, sizeof worked.name, "%s/shared-%u", zks_dir(server), ++last);
+    worked.shared = shared_map(worked.name);
+    check_true(worked.shared != NULL);
     return worked;
 }
 
 void worked_free(struct worked *worked)
 {
-    check_num(atomic_load(&worked->board->overlaps), ==, 0);
-    munmap(worked->board, sizeof *worked->board);
+    check_num(atomic_load(&worked->shared->overlaps), ==, 0);
+    munmap(worked->shared, sizeof *worked->shared);
 }
 
 void worked_wait(const struct worked *worked, int begun)
 {
-    check_wait(atomic_load(&worked->board->begun) >= begun, WAIT_MS);
+    check_wait(atomic_load(&worked->shared->begun) >= begun, WAIT_MS);
 }
 
 bool is_gone(pid_t pid)

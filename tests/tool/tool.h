@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
-#include "board.h"
+#include "shared.h"
 #include "cluster.h"
 
 /* As cluster_main. ZKLOCK_SERVERS is then the server, and no configuration file of this machine counts. */
@@ -58,11 +58,11 @@ pid_t tool_guard(const struct tool *tool);
 /* --- the command ------------------------------------------------------------------------------- */
 
 struct worked {
-    struct board *board;
+    struct shared *shared;
     char name[200]; /* of its file */
 };
 
-/* A board of its own, in the server's folder, which goes with it. */
+/* A shared of its own, in the server's folder, which goes with it. */
 struct worked worked_new(void);
 void worked_free(struct worked *worked);
 /* Wait until so many commands have begun in all. */

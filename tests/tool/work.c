@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work BOARD MS [WORD...]: the command that tests run under a lock. It works for so long (0: for ever), which
- * it notes on the board.
+/* work SHARED MS [WORD...]: the command that tests run under a lock. It works for so long (0: for ever), which
+ * it notes on the shared.
  *   stubborn   only SIGKILL ends it
- *   count      signals are noted on the board, SIGTERM ends it with status 5
+ *   count      signals are noted on the shared, SIGTERM ends it with status 5
  *   hide       the work is done in a session of its own, by a child that is as stubborn */
-#include "board.h"
+#include "shared.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 enum { NAP_NS = 200000 };
 
-static struct board *board;
+static struct shared *shared;
 
 static int64_t boot_ns(void)
 {
@@ -27,7 +27,7 @@ static int64_t boot_ns(void)
 
 static void note_signal(int number)
 {
-    atomic_fetch_add(&board->signals[number], 1);
+    atomic_fetch_add(&shared->signals[number], 1);
     if (number == SIGTERM)
         _exit(5);
 }
@@ -44,9 +44,9 @@ static void note_begin(const char *name)
 {
     int fd = open(name, O_RDWR); /* closed by the end of the process */
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
-        atomic_fetch_add(&board->overlaps, 1);
-    atomic_store(&board->pid, getpid());
-    atomic_fetch_add(&board->begun, 1);
+        atomic_fetch_add(&shared->overlaps, 1);
+    atomic_store(&shared->pid, getpid());
+    atomic_fetch_add(&shared->begun, 1);
 }
 
 static void work(const char *name, int ms)
@@ -55,16 +55,16 @@ static void work(const char *name, int ms)
     int64_t end = ms ? boot_ns() + ms * INT64_C(1000000) : INT64_MAX;
     note_begin(name);
     for (int64_t now = boot_ns(); now < end; now = boot_ns()) {
-        atomic_store(&board->alive_ns, now);
+        atomic_store(&shared->alive_ns, now);
         nanosleep(&nap, NULL);
     }
-    atomic_fetch_add(&board->done, 1);
+    atomic_fetch_add(&shared->done, 1);
 }
 
 int main(int argc, char **argv)
 {
     bool hide = false;
-    if (argc < 3 || !(board = board_map(argv[1])))
+    if (argc < 3 || !(shared = shared_map(argv[1])))
         return 99;
     for (int i = 3; i < argc; i++) {
         hide = hide || strcmp(argv[i], "hide") == 0;
