@@ -300,11 +300,11 @@ static void a_denied_delete_says_nothing_of_the_node(void **state)
 #define SESSION_MS 1000
 
 /* What parent and child share. */
-static struct board {
+static struct shared {
     atomic_int go, holding, through; /* rounds */
     atomic_bool quit;
     atomic_int rc, said;
-} * board;
+} * shared;
 
 /* The example of zkl_mutex_unlock(3), and what its unlock said beside. */
 static int do_locked(struct zkl_mutex *mutex, void (*work)(void))
@@ -314,7 +314,7 @@ static int do_locked(struct zkl_mutex *mutex, void (*work)(void))
         return rc;
     work();
     rc = zkl_mutex_unlock(mutex);
-    board->said = rc;
+    shared->said = rc;
     return zkl_error_is_lost(rc) ? rc : 0;
 }
 
@@ -323,8 +323,8 @@ static void work(void)
 {
     int64_t before = net_boot_ns(), now;
 
-    board->holding = board->go;
-    while ((now = net_boot_ns()) - before <= SESSION_MS * MS && !board->quit)
+    shared->holding = shared->go;
+    while ((now = net_boot_ns()) - before <= SESSION_MS * MS && !shared->quit)
         before = now;
 }
 
@@ -338,10 +338,10 @@ static void child_main(const char *servers)
     if (zkl_client_open(&client, &options) != 0 ||
         zkl_mutex_new(&mutex, client, "/stopped", NULL) != 0)
         _exit(1);
-    while (!board->quit) {
-        if (board->go > board->through) {
-            board->rc = do_locked(mutex, work);
-            board->through = board->go;
+    while (!shared->quit) {
+        if (shared->go > shared->through) {
+            shared->rc = do_locked(mutex, work);
+            shared->through = shared->go;
         }
         net_nap_ms(2);
     }
@@ -352,8 +352,8 @@ static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
 {
     int status = 0;
 
-    board->go = round;
-    check_wait(board->holding == round, WAIT_MS);
+    shared->go = round;
+    check_wait(shared->holding == round, WAIT_MS);
     net_nap_ms(37 * round % 250); /* somewhere between two heartbeats */
     check_ok(kill(pid, SIGSTOP));
     check_num(waitpid(pid, &status, WUNTRACED), ==, pid);
@@ -361,9 +361,9 @@ static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
     check_ok(zkl_mutex_lock_for(rival, WAIT_MS)); /* once the session has ended */
     check_wait(net_now_ms() > stopped_ms + SESSION_MS + 100, WAIT_MS); /* a jump it can't miss */
     check_ok(kill(pid, SIGCONT));
-    check_wait(board->through == round, WAIT_MS);
-    check_true(board->said == ZKL_EDOUBT || board->said == ZKL_ELOST);
-    check_num(board->rc, ==, board->said);
+    check_wait(shared->through == round, WAIT_MS);
+    check_true(shared->said == ZKL_EDOUBT || shared->said == ZKL_ELOST);
+    check_num(shared->rc, ==, shared->said);
     check_ok(zkl_mutex_unlock(rival));
 }
 
@@ -375,8 +375,8 @@ static void stopped_holder_is_not_told_that_all_is_well(void **state)
     int rounds = test_length(20, 4), doubts = 0, status = 0;
 
     (void)state;
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    check_true(board != MAP_FAILED);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    check_true(shared != MAP_FAILED);
     pid_t pid = fork();
     if (pid == 0)
         child_main(zks_connect_string(server));
@@ -385,15 +385,15 @@ static void stopped_holder_is_not_told_that_all_is_well(void **state)
     struct zkl_mutex *rival = fault_mutex(client, "/stopped");
     for (int round = 1; round <= rounds; round++) {
         stop_once(pid, rival, round);
-        doubts += board->said == ZKL_EDOUBT;
+        doubts += shared->said == ZKL_EDOUBT;
     }
     print_message("%d of %d in doubt, the others lost\n", doubts, rounds);
-    board->quit = true;
+    shared->quit = true;
     check_wait(waitpid(pid, &status, WNOHANG) == pid, WAIT_MS);
     check_num(status, ==, 0);
     check_ok(zkl_mutex_free(rival));
     zkl_client_free(client);
-    munmap(board, sizeof *board);
+    munmap(shared, sizeof *shared);
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@
 #define MS INT64_C(1000000)
 
 /* What parent and child share. The child writes, but for go and quit. */
-struct board {
+struct shared {
     atomic_int go;      /* the round that the child may lock for */
     atomic_int holding; /* the round that it holds in */
     atomic_int woken;   /* the round whose pause it has noticed */
@@ -30,7 +30,7 @@ struct board {
 
 static void told(const struct zkl_hold_event *event, void *arg)
 {
-    struct board *b = arg;
+    struct shared *b = arg;
 
     if (event->state == ZKL_LOST) {
         b->reason = (int)event->reason;
@@ -44,7 +44,7 @@ static void told(const struct zkl_hold_event *event, void *arg)
 
 /* Reads the clock without a break. When it has jumped the window is looked at before anything
  * else: what the thread does for a living would come next. */
-static void work_until_paused(struct board *b, struct zkl_mutex *mutex)
+static void work_until_paused(struct shared *b, struct zkl_mutex *mutex)
 {
     int64_t before = net_boot_ns();
 
@@ -59,7 +59,7 @@ static void work_until_paused(struct board *b, struct zkl_mutex *mutex)
     }
 }
 
-static void one_round(struct board *b, struct zkl_mutex *mutex, int round)
+static void one_round(struct shared *b, struct zkl_mutex *mutex, int round)
 {
     b->lost = b->suspect = b->held = 0;
     b->lock_rc = zkl_mutex_lock(mutex);
@@ -76,7 +76,7 @@ static void one_round(struct board *b, struct zkl_mutex *mutex, int round)
     b->through = round;
 }
 
-static void child_main(struct board *b, const char *servers, const char *path)
+static void child_main(struct shared *b, const char *servers, const char *path)
 {
     struct zkl_client_options options = fault_client_options(servers, SESSION_MS);
     struct zkl_client *client;
@@ -97,7 +97,7 @@ static void child_main(struct board *b, const char *servers, const char *path)
 
 /* --- the parent ------------------------------------------------------------------------------- */
 
-static void pause_once(struct board *b, pid_t pid, struct zkl_mutex *rival, int round)
+static void pause_once(struct shared *b, pid_t pid, struct zkl_mutex *rival, int round)
 {
     int status = 0;
 
@@ -135,7 +135,7 @@ static void pause_once(struct board *b, pid_t pid, struct zkl_mutex *rival, int 
  * Modes: F9. */
 static void stopped_holder_sees_it_at_the_first_look(void **state)
 {
-    struct board *b =
+    struct shared *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int rounds = test_length(20, 4), first = 0, status = 0;
 
