@@ -44,32 +44,32 @@ static bool answered(struct worker *w, const struct zkl_wait *wait, const char *
     return rc == 0;
 }
 
-static bool take(struct worker *w, struct hand *h, struct zkl_mutex *mutex, enum place place,
+static bool take(struct worker *w, struct granted *h, struct zkl_mutex *mutex, enum place place,
                  enum access access, const struct zkl_wait *wait)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
 
     if (w->shared->broken == BREAK_LOCK && w->number == 0 && place == MUTEX)
         mutex = w->client->mutex[RARE]; /* its own lock: nobody else is excluded */
-    *h = (struct hand){.w = w, .mutex = mutex};
+    *h = (struct granted){.w = w, .mutex = mutex};
     int64_t asked_ns = ask_begin(w, wait, &(struct wish){place, access}, 1);
     int rc = zkl_mutex_acquire(mutex, wait, &grant);
     ask_end(w, rc, &grant, 1);
     if (!answered(w, wait, "acquire", rc))
         return false;
-    hand_add(h, place, access, asked_ns, grant.token);
+    granted_add(h, place, access, asked_ns, grant.token);
     return true;
 }
 
 static bool visit(struct worker *w, struct zkl_mutex *mutex, enum place place,
                   const struct zkl_wait *wait, int most_ms)
 {
-    struct hand h;
+    struct granted h;
 
     if (!take(w, &h, mutex, place, ALONE, wait))
         return false;
-    hand_work(&h, most_ms);
-    hand_leave(&h);
+    granted_work(&h, most_ms);
+    granted_leave(&h);
     return true;
 }
 
@@ -153,10 +153,10 @@ static bool play_try(struct worker *w)
 }
 
 /* A writer that becomes a reader: nobody writes in between. */
-static void downgrade(struct worker *w, struct hand *writer)
+static void downgrade(struct worker *w, struct granted *writer)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct hand reader = {.w = w, .mutex = zkl_rwlock_read(w->client->rwlock)};
+    struct granted reader = {.w = w, .mutex = zkl_rwlock_read(w->client->rwlock)};
     int64_t asked_ns = ask_begin(w, NULL, &(struct wish){RWLOCK, READING}, 1);
     int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
 
@@ -165,13 +165,13 @@ static void downgrade(struct worker *w, struct hand *writer)
         call_odd(w, "downgrade", rc);
     if (rc == 0) {
         count_in(w, DOWNGRADED);
-        hand_add(&reader, RWLOCK, READING, asked_ns, grant.token)->below = 1;
-        hand_use(&reader);
+        granted_add(&reader, RWLOCK, READING, asked_ns, grant.token)->below = 1;
+        granted_use(&reader);
     }
-    hand_leave(writer);
+    granted_leave(writer);
     if (rc == 0) {
-        hand_work(&reader, length_ms(w));
-        hand_leave(&reader);
+        granted_work(&reader, length_ms(w));
+        granted_leave(&reader);
     }
 }
 
@@ -180,18 +180,18 @@ static bool play_reads(struct worker *w)
     bool reads = chance(&w->chance, 60);
     struct zkl_rwlock *rwlock = w->client->rwlock;
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct hand h;
+    struct granted h;
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
     if (!take(w, &h, reads ? zkl_rwlock_read(rwlock) : zkl_rwlock_write(rwlock), RWLOCK,
               reads ? READING : ALONE, &wait))
         return false;
-    hand_work(&h, length_ms(w));
+    granted_work(&h, length_ms(w));
     if (!reads && chance(&w->chance, 40))
         downgrade(w, &h);
     else
-        hand_leave(&h);
+        granted_leave(&h);
     return true;
 }
 
@@ -201,7 +201,7 @@ static bool play_permits(struct worker *w)
     static const struct wish wishes[] = {{PERMITS, PERMIT}, {PERMITS, PERMIT}};
     struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct hand h = {.w = w};
+    struct granted h = {.w = w};
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
@@ -213,9 +213,9 @@ static bool play_permits(struct worker *w)
     if (!answered(w, &wait, "permits", rc))
         return false;
     for (int i = 0; i < count; i++)
-        hand_add(&h, PERMITS, PERMIT, asked_ns, grants[i].token);
-    hand_work(&h, length_ms(w));
-    hand_leave(&h);
+        granted_add(&h, PERMITS, PERMIT, asked_ns, grants[i].token);
+    granted_work(&h, length_ms(w));
+    granted_leave(&h);
     return true;
 }
 
@@ -233,7 +233,7 @@ static bool play_several(struct worker *w)
     size_t count = (size_t)chance_between(&w->chance, 2, 3 - (int)first);
     struct zkl_grant grants[] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct hand h = {.w = w};
+    struct granted h = {.w = w};
 
     int rc = zkl_multi_new(&h.multi, c->client, members + first, count);
     if (rc != 0) {
@@ -248,11 +248,12 @@ static bool play_several(struct worker *w)
     bool granted = answered(w, &wait, "multi-lock", rc);
     for (size_t i = 0; granted && i < count; i++) {
         h.members[i] = i;
-        hand_add(&h, wishes[first + i].place, wishes[first + i].access, asked_ns, grants[i].token);
+        granted_add(&h, wishes[first + i].place, wishes[first + i].access, asked_ns,
+                    grants[i].token);
     }
     if (granted) {
-        hand_work(&h, length_ms(w));
-        hand_leave(&h);
+        granted_work(&h, length_ms(w));
+        granted_leave(&h);
     }
     rc = zkl_multi_free(h.multi);
     if (rc != 0)
@@ -264,19 +265,19 @@ static bool play_several(struct worker *w)
 static bool play_leases(struct worker *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct hand h;
+    struct granted h;
 
     wait.lease_ms = chance_between(&w->chance, 20, 400);
     if (!take(w, &h, w->client->mutex[LEASE], LEASE, ALONE, &wait))
         return false;
-    hand_work(&h, chance_between(&w->chance, 10, 100));
+    granted_work(&h, chance_between(&w->chance, 10, 100));
     if (chance(&w->chance, 50)) {
-        int rc = hand_renew(&h, chance_between(&w->chance, 20, 400));
+        int rc = granted_renew(&h, chance_between(&w->chance, 20, 400));
         if (rc != 0 && rc != ZKL_ELOST)
             call_odd(w, "renew", rc);
-        hand_work(&h, chance_between(&w->chance, 10, 300));
+        granted_work(&h, chance_between(&w->chance, 10, 300));
     }
-    hand_leave(&h);
+    granted_leave(&h);
     return true;
 }
 
@@ -314,17 +315,17 @@ static bool play_asked_to_go(struct worker *w)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     int64_t end_ms = net_now_ms() + chance_between(&w->chance, 20, 1500);
-    struct hand h;
+    struct granted h;
 
     if (chance(&w->chance, 30))
         ask_to_go(w, "/chaos/revoked");
     if (!take(w, &h, w->client->mutex[REVOKED], REVOKED, ALONE, &wait))
         return false;
     do {
-        hand_use(&h);
+        granted_use(&h);
         net_nap_ms(2);
     } while (net_now_ms() < end_ms && zkl_mutex_revoke_requested(h.mutex) == 0);
-    hand_leave(&h);
+    granted_leave(&h);
     return true;
 }
 

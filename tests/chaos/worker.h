@@ -52,7 +52,7 @@ const char *role_name(int role);
 /* --- what is in hand ---------------------------------------------------------------------------- */
 
 /* What one call got: a mutex, a multi-lock, or permits. */
-struct hand {
+struct granted {
     struct worker *w;
     struct zkl_mutex *mutex;
     struct zkl_multi *multi;
@@ -81,17 +81,17 @@ int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wi
 void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count);
 
 /* One hold more, granted now; alone: a write lock too. */
-struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
-                        uint64_t token);
+struct record *granted_add(struct granted *h, enum place place, enum access access,
+                           int64_t asked_ns, uint64_t token);
 /* Look at the window, write to what the lock protects, take some time; a few times over. */
-void hand_work(struct hand *h, int most_ms);
+void granted_work(struct granted *h, int most_ms);
 /* Once. False: not proved now. */
-bool hand_use(struct hand *h);
+bool granted_use(struct granted *h);
 /* zkl_mutex_renew: its end may come sooner than the windows said that were read. */
-int hand_renew(struct hand *h, int lease_ms);
+int granted_renew(struct granted *h, int lease_ms);
 /* Give all back. */
-void hand_leave(struct hand *h);
+void granted_leave(struct granted *h);
 /* The write of somebody who did not look. */
-void hand_write_late(struct hand *h);
+void granted_write_late(struct granted *h);
 
 #endif

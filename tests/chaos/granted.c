@@ -75,12 +75,12 @@ void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count
     call_end(w);
 }
 
-static struct record *held(const struct hand *h, int i)
+static struct record *held(const struct granted *h, int i)
 {
     return &h->w->seat->hold[h->slots[i]];
 }
 
-static void note_hand(const struct hand *h, char way, int64_t ns, const char *verb)
+static void note_hand(const struct granted *h, char way, int64_t ns, const char *verb)
 {
     struct calls_line line = calls_line(way, ns, h->w->number);
 
@@ -90,7 +90,7 @@ static void note_hand(const struct hand *h, char way, int64_t ns, const char *ve
     calls_write(&line);
 }
 
-static void note_codes(const struct hand *h, const int *codes)
+static void note_codes(const struct granted *h, const int *codes)
 {
     struct calls_line line = calls_line('!', net_boot_ns(), h->w->number);
 
@@ -101,8 +101,8 @@ static void note_codes(const struct hand *h, const int *codes)
 
 /* --- holds ------------------------------------------------------------------------------------ */
 
-struct record *hand_add(struct hand *h, enum place place, enum access access, int64_t asked_ns,
-                        uint64_t token)
+struct record *granted_add(struct granted *h, enum place place, enum access access,
+                           int64_t asked_ns, uint64_t token)
 {
     struct seat *seat = h->w->seat;
     int64_t now = net_boot_ns();
@@ -126,7 +126,7 @@ struct record *hand_add(struct hand *h, enum place place, enum access access, in
 
 /* --- the window ------------------------------------------------------------------------------- */
 
-static int64_t permits_window_ms(const struct hand *h)
+static int64_t permits_window_ms(const struct granted *h)
 {
     int64_t least = zkl_permit_window_ms(h->permits[0]);
 
@@ -137,7 +137,7 @@ static int64_t permits_window_ms(const struct hand *h)
     return least;
 }
 
-static int64_t window_ms(const struct hand *h)
+static int64_t window_ms(const struct granted *h)
 {
     if (h->multi != NULL)
         return zkl_multi_window_ms(h->multi);
@@ -145,13 +145,13 @@ static int64_t window_ms(const struct hand *h)
 }
 
 /* For this test's own test: what does not look believes that it holds until now, and writes. */
-static bool looks(const struct hand *h)
+static bool looks(const struct granted *h)
 {
     return h->w->shared->broken != BREAK_WINDOW || held(h, 0)->place == LEASE;
 }
 
 /* Proved from before the look on, for as long as the window then was: until when, or 0. */
-static int64_t prove(struct hand *h)
+static int64_t prove(struct granted *h)
 {
     int64_t now = net_boot_ns(), window = looks(h) ? window_ms(h) : 0;
 
@@ -183,7 +183,7 @@ static bool resource_takes(struct shared *b, const struct record *r)
 }
 
 /* Nobody newer can have written while the window is open. Modes: F9. */
-static void write_all(struct hand *h, int64_t proved_until_ns)
+static void write_all(struct granted *h, int64_t proved_until_ns)
 {
     for (int i = 0; i < h->count; i++) {
         const struct record *r = held(h, i);
@@ -199,18 +199,18 @@ static void write_all(struct hand *h, int64_t proved_until_ns)
     }
 }
 
-void hand_write_late(struct hand *h)
+void granted_write_late(struct granted *h)
 {
     write_all(h, 0);
 }
 
-int hand_renew(struct hand *h, int lease_ms)
+int granted_renew(struct granted *h, int lease_ms)
 {
     note_hand(h, '<', net_boot_ns(), "");
     return zkl_mutex_renew(h->mutex, lease_ms);
 }
 
-bool hand_use(struct hand *h)
+bool granted_use(struct granted *h)
 {
     int64_t until_ns = prove(h);
 
@@ -222,16 +222,16 @@ bool hand_use(struct hand *h)
     return true;
 }
 
-void hand_work(struct hand *h, int most_ms)
+void granted_work(struct granted *h, int most_ms)
 {
     int times = chance_between(&h->w->chance, 1, 3);
     bool ever = false;
 
     for (int i = 0; i < times; i++) {
-        ever = hand_use(h) || ever;
+        ever = granted_use(h) || ever;
         net_nap_ms(chance_between(&h->w->chance, 0, most_ms / times));
     }
-    hand_use(h);
+    granted_use(h);
     if (!ever)
         count_in(h->w, UNPROVED);
 }
@@ -240,7 +240,7 @@ void hand_work(struct hand *h, int most_ms)
 
 /* 0: the node had stood to the end, so nobody else was in between. Not confirmed: nobody was all the same, as
  * the window was open when unlock began. */
-static void close_hold(struct hand *h, int i, int rc)
+static void close_hold(struct granted *h, int i, int rc)
 {
     struct worker *w = h->w;
     struct record *r = held(h, i);
@@ -262,7 +262,7 @@ static void close_hold(struct hand *h, int i, int rc)
     w->seat->open[h->slots[i]] = false;
 }
 
-static void unlock(struct hand *h, int *codes)
+static void unlock(struct granted *h, int *codes)
 {
     int of_members[8];
 
@@ -280,7 +280,7 @@ static void unlock(struct hand *h, int *codes)
     call_end(h->w);
 }
 
-void hand_leave(struct hand *h)
+void granted_leave(struct granted *h)
 {
     int codes[CHAOS_SLOTS] = {0};
     int64_t now = net_boot_ns();
@@ -292,7 +292,7 @@ void hand_leave(struct hand *h)
     note_codes(h, codes);
     for (int i = 0; i < h->count; i++) {
         if (codes[i] == ZKL_ELOST && chance(&h->w->chance, 50))
-            hand_write_late(h);
+            granted_write_late(h);
         close_hold(h, i, codes[i]);
     }
     h->count = 0;
