@@ -25,7 +25,7 @@
 #define EPILOGUE_MS 2000
 
 struct chaos {
-    struct stage stage;
+    struct testbed testbed;
     struct canary canary;
     int seconds;
     int64_t begun_ms;
@@ -123,11 +123,11 @@ static struct options parse(int argc, char **argv)
 /* Nothing but a violation ends it early. */
 static bool goes_on(const struct chaos *c, int64_t end_ms)
 {
-    return net_now_ms() < end_ms && !c->stage.shared->failed;
+    return net_now_ms() < end_ms && !c->testbed.shared->failed;
 }
 
 /* Mostly the next fault strikes while the last one lasts; sometimes its effects come about alone. */
-static int draw_pause_ms(struct stage *s)
+static int draw_pause_ms(struct testbed *s)
 {
     return s->shared->broken == BREAK_NOTHING && chance(&s->chance, 75)
                ? chance_between(&s->chance, 300, 1700)
@@ -136,13 +136,13 @@ static int draw_pause_ms(struct stage *s)
 
 static void do_faults(struct chaos *c, int64_t end_ms)
 {
-    struct stage *s = &c->stage;
+    struct testbed *s = &c->testbed;
 
     s->shared->phase = RUN;
     for (int64_t next_ms = 0; goes_on(c, end_ms); net_nap_ms(10)) {
-        stage_tick(s);
+        testbed_tick(s);
         if (net_now_ms() >= next_ms) {
-            stage_fault(s);
+            testbed_fault(s);
             next_ms = net_now_ms() + draw_pause_ms(s);
         }
     }
@@ -151,23 +151,24 @@ static void do_faults(struct chaos *c, int64_t end_ms)
 static void check_heap(struct chaos *c, bool last)
 {
     for (int i = 0; i < CHAOS_LASTING; i++) {
-        long long now = c->stage.shared->process[i].heap;
+        long long now = c->testbed.shared->process[i].heap;
         if (c->heap[i] == 0)
             c->heap[i] = now;
         if (last)
             printf("chaos: heap of process %d at rest: %lld bytes, at first %lld\n", i, now,
                    c->heap[i]);
         if (now - c->heap[i] > HEAP_MAX)
-            shared_odd(c->stage.shared, "the heap of process %d has grown from %lld to %lld bytes",
-                       i, c->heap[i], now);
+            shared_odd(c->testbed.shared,
+                       "the heap of process %d has grown from %lld to %lld bytes", i, c->heap[i],
+                       now);
     }
 }
 
 static void come_to_rest(struct chaos *c, bool last)
 {
-    struct stage *s = &c->stage;
+    struct testbed *s = &c->testbed;
 
-    if (stage_heal(s) != 0)
+    if (testbed_heal(s) != 0)
         shared_odd(s->shared, "the servers do not come back");
     else if (rest_reached(s)) {
         canary_wait_still(&c->canary);
@@ -181,20 +182,20 @@ static void come_to_rest(struct chaos *c, bool last)
 /* The ensemble comes back without what it knew. */
 static void epilogue(struct chaos *c)
 {
-    struct stage *s = &c->stage;
+    struct testbed *s = &c->testbed;
     int64_t end_ms = net_now_ms() + EPILOGUE_MS;
 
     s->shared->phase = RUN;
     while (goes_on(c, end_ms))
         net_nap_ms(10);
-    if (stage_wipe_all(s) != 0)
+    if (testbed_wipe_all(s) != 0)
         shared_odd(s->shared, "the servers do not come back without their data");
     come_to_rest(c, true);
 }
 
 static void close_all(struct chaos *c)
 {
-    struct stage *s = &c->stage;
+    struct testbed *s = &c->testbed;
     int64_t end_ms = net_now_ms() + 60000;
 
     s->shared->phase = END;
@@ -210,7 +211,7 @@ static void close_all(struct chaos *c)
 
 static void run(struct chaos *c)
 {
-    const struct shared *b = c->stage.shared;
+    const struct shared *b = c->testbed.shared;
     int64_t end_ms = net_now_ms() + 1000 * (int64_t)c->seconds;
     int episode_s = c->seconds < 3 * EPISODE_S ? c->seconds / 3 : EPISODE_S;
 
@@ -233,7 +234,7 @@ static long faults(const struct chaos *c, int first, int last)
     long n = 0;
 
     for (int i = first; i <= last; i++)
-        n += c->stage.count[i];
+        n += c->testbed.count[i];
     return n;
 }
 
@@ -251,10 +252,10 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
                                                "asked to let go",
                                                "unlocks not confirmed",
                                                "unlocks in doubt"};
-    const struct shared *b = c->stage.shared;
+    const struct shared *b = c->testbed.shared;
 
     for (int i = 0; i < FAULTS; i++)
-        printf("  %s: %ld\n", fault_name(i), c->stage.count[i]);
+        printf("  %s: %ld\n", fault_name(i), c->testbed.count[i]);
     for (int i = 0; i < TALLIES; i++)
         printf("  %s: %ld\n", names[i], (long)b->tally[i]);
     printf("  writes of the canary: %ld\n", c->canary.counted);
@@ -276,9 +277,9 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
 
 static int judge(struct chaos *c)
 {
-    struct shared *b = c->stage.shared;
+    struct shared *b = c->testbed.shared;
     size_t n = 0;
-    struct record *records = journal_read(c->stage.fd, &n);
+    struct record *records = journal_read(c->testbed.fd, &n);
     struct verdict v = history_judge(records, n);
     long violations = b->odd + (long)history_violations(&v);
 
@@ -303,24 +304,24 @@ static int conduct(const struct options *o)
         fprintf(stderr, "skipped: %s\n", err);
         return 77;
     }
-    if (nets_start(&c.stage.nets, CHAOS_NODES, err, sizeof err) != 0)
+    if (nets_start(&c.testbed.nets, CHAOS_NODES, err, sizeof err) != 0)
         printf("chaos: skipped: no cuts between the servers: %s\n", err);
-    c.stage.shared = shared_new(&c.stage.fd);
-    if (c.stage.shared == NULL)
+    c.testbed.shared = shared_new(&c.testbed.fd);
+    if (c.testbed.shared == NULL)
         return 1;
-    c.stage.trace = o->trace;
-    c.stage.chance = c.stage.shared->seed = (uint64_t)o->seed;
-    c.stage.shared->broken = o->broken;
+    c.testbed.trace = o->trace;
+    c.testbed.chance = c.testbed.shared->seed = (uint64_t)o->seed;
+    c.testbed.shared->broken = o->broken;
     printf("chaos: %ld s, seed %ld\n", o->seconds, o->seed);
-    if (stage_start(&c.stage, err, sizeof err) != 0) {
+    if (testbed_start(&c.testbed, err, sizeof err) != 0) {
         fprintf(stderr, "chaos: %s\n", err);
         return 1;
     }
-    if (canary_start(&c.canary, c.stage.shared, c.stage.zks) == 0) {
+    if (canary_start(&c.canary, c.testbed.shared, c.testbed.zks) == 0) {
         run(&c);
         canary_stop(&c.canary);
     }
-    stage_stop(&c.stage);
+    testbed_stop(&c.testbed);
     return judge(&c);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage.h"
+#include "testbed.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void become_client(int fd, int client)
     _exit(127);
 }
 
-void crowd_start(struct stage *s, int client)
+void crowd_start(struct testbed *s, int client)
 {
     struct body *body = &s->client[client];
     struct process *p = &s->shared->process[client];
@@ -35,7 +35,7 @@ void crowd_start(struct stage *s, int client)
         shared_odd(s->shared, "process %d was not forked", client);
 }
 
-static void bury(struct stage *s, int client)
+static void bury(struct testbed *s, int client)
 {
     for (int i = 0; i < CHAOS_THREADS; i++)
         seat_bury(&s->shared->seat[client * CHAOS_THREADS + i], s->fd);
@@ -43,7 +43,7 @@ static void bury(struct stage *s, int client)
     s->client[client].condition = DEAD;
 }
 
-void crowd_kill(struct stage *s, int client)
+void crowd_kill(struct testbed *s, int client)
 {
     if (s->client[client].pid <= 0)
         return;
@@ -52,19 +52,19 @@ void crowd_kill(struct stage *s, int client)
     bury(s, client);
 }
 
-void crowd_pause(struct stage *s, int client)
+void crowd_pause(struct testbed *s, int client)
 {
     kill(s->client[client].pid, SIGSTOP);
     s->client[client].condition = STOPPED;
 }
 
-void crowd_resume(struct stage *s, int client)
+void crowd_resume(struct testbed *s, int client)
 {
     kill(s->client[client].pid, SIGCONT);
     s->client[client].condition = FINE;
 }
 
-int crowd_reap(struct stage *s)
+int crowd_reap(struct testbed *s)
 {
     int running = 0;
 

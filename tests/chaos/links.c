@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage.h"
+#include "testbed.h"
 
 #include <stdio.h>
 
 #include "chance.h"
 #include "net.h"
 
-int links_start(struct stage *s)
+int links_start(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         char *servers = s->shared->process[i].servers;
@@ -22,7 +22,7 @@ int links_start(struct stage *s)
     return 0;
 }
 
-void links_stop(struct stage *s)
+void links_stop(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         for (int k = 0; k < CHAOS_NODES; k++)
@@ -30,7 +30,7 @@ void links_stop(struct stage *s)
     }
 }
 
-void links_heal(struct stage *s, int client, int node)
+void links_heal(struct testbed *s, int client, int node)
 {
     struct proxy *proxy = s->link[client][node];
 
@@ -44,7 +44,7 @@ void links_heal(struct stage *s, int client, int node)
 }
 
 /* The server that the client talks to now. */
-static int connected_to(struct stage *s, int client)
+static int connected_to(struct testbed *s, int client)
 {
     int any = chance_between(&s->chance, 0, CHAOS_NODES - 1);
 
@@ -57,7 +57,7 @@ static int connected_to(struct stage *s, int client)
 }
 
 /* What a lock is made of. */
-static enum proxy_op draw_request(struct stage *s)
+static enum proxy_op draw_request(struct testbed *s)
 {
     static const enum proxy_op ops[] = {PROXY_CREATE2, PROXY_CREATE2,   PROXY_DELETE, PROXY_DELETE,
                                         PROXY_MULTI,   PROXY_CHILDREN2, PROXY_GET,    PROXY_EXISTS,
@@ -66,7 +66,7 @@ static enum proxy_op draw_request(struct stage *s)
     return ops[chance_between(&s->chance, 0, 9)];
 }
 
-static void lose(struct stage *s, struct proxy *proxy, bool answer)
+static void lose(struct testbed *s, struct proxy *proxy, bool answer)
 {
     enum proxy_op op = draw_request(s);
     int nth = chance_between(&s->chance, 1, 3);
@@ -78,7 +78,7 @@ static void lose(struct stage *s, struct proxy *proxy, bool answer)
         proxy_drop_reply(proxy, chance(&s->chance, 20) ? PROXY_EVENT : op, nth, then);
 }
 
-static void strike(struct stage *s, enum fault fault, struct proxy *proxy)
+static void strike(struct testbed *s, enum fault fault, struct proxy *proxy)
 {
     if (fault == LINK_HOLE)
         proxy_hole(proxy, (enum proxy_dir)chance_between(&s->chance, PROXY_TO_SERVER, PROXY_BOTH));
@@ -95,7 +95,7 @@ static void strike(struct stage *s, enum fault fault, struct proxy *proxy)
 }
 
 /* On the link that is in use, or on all of the client. */
-void links_fault(struct stage *s, enum fault fault, int client)
+void links_fault(struct testbed *s, enum fault fault, int client)
 {
     bool all = chance(&s->chance, 40);
     int used = connected_to(s, client);

@@ -63,7 +63,7 @@ static void report_node(struct wire *wire, const char *path, int depth)
     wire_names_free(&names);
 }
 
-static void report_standstill(struct stage *s)
+static void report_standstill(struct testbed *s)
 {
     struct wire *wire = NULL;
 
@@ -79,7 +79,7 @@ static void report_standstill(struct stage *s)
 }
 
 /* Once there are no faults everybody gets through. Modes: F6, F21. */
-bool rest_reached(struct stage *s)
+bool rest_reached(struct testbed *s)
 {
     int64_t end_ms = net_now_ms() + GRANT_MS;
     int seat;
@@ -99,7 +99,7 @@ bool rest_reached(struct stage *s)
 }
 
 /* What unlock called lost was told. Modes: F7. */
-void rest_check_losses(struct stage *s)
+void rest_check_losses(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         const struct process *p = &s->shared->process[i];
@@ -138,7 +138,7 @@ static int ephemerals(struct wire *wire, const char *path, int depth)
     return rc == 0 || rc == WIRE_NONODE ? n : -1;
 }
 
-static int count_nodes(struct stage *s)
+static int count_nodes(struct testbed *s)
 {
     struct wire *wire = NULL;
     int n = -1;
@@ -152,7 +152,7 @@ static int count_nodes(struct stage *s)
 }
 
 /* Of all servers; -1: one did not answer. */
-static int sum(struct stage *s, bool watches)
+static int sum(struct testbed *s, bool watches)
 {
     int all = 0;
 
@@ -167,7 +167,7 @@ static int sum(struct stage *s, bool watches)
     return all;
 }
 
-static int more_threads(const struct stage *s)
+static int more_threads(const struct testbed *s)
 {
     int n = 0;
 
@@ -187,7 +187,7 @@ static bool is_clean(const struct remains *r)
 }
 
 /* Of all clients, by the servers themselves. Modes: F18, F19. */
-struct remains rest_remains(struct stage *s, int clients)
+struct remains rest_remains(struct testbed *s, int clients)
 {
     int64_t end_ms = net_now_ms() + CLEAN_MS;
     struct remains r;

@@ -3,7 +3,7 @@
 #ifndef ZKCHAOS_REST_H
 #define ZKCHAOS_REST_H
 
-#include "stage.h"
+#include "testbed.h"
 
 struct remains {
     int nodes, watches, connections; /* beyond those of the clients that rest */
@@ -11,11 +11,11 @@ struct remains {
 };
 
 /* Everybody is granted something within the bound and rests. False, and said: not so. */
-bool rest_reached(struct stage *s);
+bool rest_reached(struct testbed *s);
 /* What is left, once it is nothing or time is up. clients: so many are connected. */
-struct remains rest_remains(struct stage *s, int clients);
+struct remains rest_remains(struct testbed *s, int clients);
 int rest_count(const struct remains *r);
 /* Callbacks have told of each loss that unlock said. */
-void rest_check_losses(struct stage *s);
+void rest_check_losses(struct testbed *s);
 
 #endif

@@ -2,8 +2,8 @@
 /* What the faults strike: three servers, the clients, a proxy on each link between them, and the
  * clients' wall clocks. Every choice comes from one seed. Every fault ends by itself when its time
  * is over. */
-#ifndef ZKCHAOS_STAGE_H
-#define ZKCHAOS_STAGE_H
+#ifndef ZKCHAOS_TESTBED_H
+#define ZKCHAOS_TESTBED_H
 
 #include <sys/types.h>
 
@@ -41,7 +41,7 @@ struct body {
     pid_t pid;        /* of a client */
 };
 
-struct stage {
+struct testbed {
     struct shared *shared;
     int fd;
     uint64_t chance;
@@ -58,33 +58,33 @@ struct stage {
 };
 
 /* Servers, proxies and clients. 0, or -1: err says why. */
-int stage_start(struct stage *s, char *err, size_t size);
-void stage_stop(struct stage *s);
+int testbed_start(struct testbed *s, char *err, size_t size);
+void testbed_stop(struct testbed *s);
 
 const char *fault_name(int fault);
 /* One fault, by chance. */
-void stage_fault(struct stage *s);
+void testbed_fault(struct testbed *s);
 /* End what is due, see who has ended without being told. */
-void stage_tick(struct stage *s);
+void testbed_tick(struct testbed *s);
 /* End all. -1: the servers do not come back. */
-int stage_heal(struct stage *s);
+int testbed_heal(struct testbed *s);
 /* All servers lose their data, when all windows are over. -1: they do not come back. */
-int stage_wipe_all(struct stage *s);
+int testbed_wipe_all(struct testbed *s);
 
 /* --- clients (crowd.c) -------------------------------------------------------------------------- */
 
-void crowd_start(struct stage *s, int client);
-void crowd_kill(struct stage *s, int client);
-void crowd_pause(struct stage *s, int client);
-void crowd_resume(struct stage *s, int client);
+void crowd_start(struct testbed *s, int client);
+void crowd_kill(struct testbed *s, int client);
+void crowd_pause(struct testbed *s, int client);
+void crowd_resume(struct testbed *s, int client);
 /* Who has ended by itself is told of. Returns how many run. */
-int crowd_reap(struct stage *s);
+int crowd_reap(struct testbed *s);
 
 /* --- links (links.c) ---------------------------------------------------------------------------- */
 
-int links_start(struct stage *s);
-void links_stop(struct stage *s);
-void links_fault(struct stage *s, enum fault fault, int client);
-void links_heal(struct stage *s, int client, int node);
+int links_start(struct testbed *s);
+void links_stop(struct testbed *s);
+void links_fault(struct testbed *s, enum fault fault, int client);
+void links_heal(struct testbed *s, int client, int node);
 
 #endif

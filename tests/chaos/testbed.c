@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage.h"
+#include "testbed.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,10 +26,10 @@ const char *fault_name(int fault)
     return names[fault];
 }
 
-static void say(struct stage *s, enum fault fault, const char *format, ...)
+static void say(struct testbed *s, enum fault fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(struct stage *s, enum fault fault, const char *format, ...)
+static void say(struct testbed *s, enum fault fault, const char *format, ...)
 {
     va_list args;
 
@@ -43,14 +43,14 @@ static void say(struct stage *s, enum fault fault, const char *format, ...)
     printf("\n");
 }
 
-static int64_t until(struct stage *s, int least_ms, int most_ms)
+static int64_t until(struct testbed *s, int least_ms, int most_ms)
 {
     return net_now_ms() + chance_between(&s->chance, least_ms, most_ms);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-int stage_start(struct stage *s, char *err, size_t size)
+int testbed_start(struct testbed *s, char *err, size_t size)
 {
     struct zks_options options = {.nodes = CHAOS_NODES,
                                   .tick_ms = TICK_MS,
@@ -76,7 +76,7 @@ int stage_start(struct stage *s, char *err, size_t size)
     return 0;
 }
 
-void stage_stop(struct stage *s)
+void testbed_stop(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++)
         crowd_kill(s, i);
@@ -87,7 +87,7 @@ void stage_stop(struct stage *s)
 
 /* --- servers ---------------------------------------------------------------------------------- */
 
-static int nodes_in_trouble(const struct stage *s)
+static int nodes_in_trouble(const struct testbed *s)
 {
     int n = 0;
 
@@ -98,7 +98,7 @@ static int nodes_in_trouble(const struct stage *s)
     return n;
 }
 
-static bool only_pauses(const struct stage *s)
+static bool only_pauses(const struct testbed *s)
 {
     bool only = true;
 
@@ -110,7 +110,7 @@ static bool only_pauses(const struct stage *s)
 /* May a server be struck now? Two may stand still at a time: nobody serves then. But while one comes back,
  * with its data or without, the others stay: ZooKeeper 3.8.0 loses committed writes if another one is
  * killed meanwhile, as the canary shows. */
-static bool may_strike(struct stage *s, enum fault fault)
+static bool may_strike(struct testbed *s, enum fault fault)
 {
     if (nodes_in_trouble(s) == 0)
         return net_now_ms() >= s->calm_since_ms + CALM_MS;
@@ -119,7 +119,7 @@ static bool may_strike(struct stage *s, enum fault fault)
 }
 
 /* Often the leader, if there is one; never to lose its data. -1: nobody. */
-static int draw_node(struct stage *s, enum fault fault, int leader)
+static int draw_node(struct testbed *s, enum fault fault, int leader)
 {
     int any = chance_between(&s->chance, 0, CHAOS_NODES - 1);
     bool wipe = fault == SERVER_WIPE;
@@ -133,7 +133,7 @@ static int draw_node(struct stage *s, enum fault fault, int leader)
     return s->node[any].condition == FINE ? any : -1;
 }
 
-static void kill_node(struct stage *s, int node, bool wipe)
+static void kill_node(struct testbed *s, int node, bool wipe)
 {
     struct body *body = &s->node[node];
 
@@ -144,7 +144,7 @@ static void kill_node(struct stage *s, int node, bool wipe)
     body->until_ms = until(s, 100, 2500);
 }
 
-static void pause_node(struct stage *s, int node)
+static void pause_node(struct testbed *s, int node)
 {
     if (zks_pause_node(s->zks, (size_t)node) != 0)
         shared_odd(s->shared, "server %d was not stopped", node);
@@ -152,14 +152,14 @@ static void pause_node(struct stage *s, int node)
     s->node[node].until_ms = until(s, 200, 4000);
 }
 
-static void start_node(struct stage *s, int node)
+static void start_node(struct testbed *s, int node)
 {
     if (zks_start_node(s->zks, (size_t)node) != 0)
         shared_odd(s->shared, "server %d was not started", node);
     s->node[node].condition = COMING;
 }
 
-static bool serves(const struct stage *s, int node)
+static bool serves(const struct testbed *s, int node)
 {
     enum flw_mode mode =
         flw_mode(zks_node_host(s->zks, (size_t)node), zks_port(s->zks, (size_t)node), PROBE_MS);
@@ -167,7 +167,7 @@ static bool serves(const struct stage *s, int node)
     return mode == FLW_LEADER || mode == FLW_FOLLOWER;
 }
 
-static void node_tick(struct stage *s, int node, int64_t now_ms)
+static void node_tick(struct testbed *s, int node, int64_t now_ms)
 {
     struct body *body = &s->node[node];
 
@@ -185,7 +185,7 @@ static void node_tick(struct stage *s, int node, int64_t now_ms)
 
 /* --- between servers -------------------------------------------------------------------------- */
 
-static void cut(struct stage *s, int node, bool apart)
+static void cut(struct testbed *s, int node, bool apart)
 {
     int next = (node + 1) % CHAOS_NODES;
 
@@ -202,7 +202,7 @@ static void cut(struct stage *s, int node, bool apart)
 }
 
 /* Two that do not hear each other, or one that is alone. */
-static bool cut_fault(struct stage *s)
+static bool cut_fault(struct testbed *s)
 {
     int node = chance_between(&s->chance, 0, CHAOS_NODES - 1);
     int before = (node + CHAOS_NODES - 1) % CHAOS_NODES;
@@ -222,7 +222,7 @@ static bool cut_fault(struct stage *s)
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-static bool server_fault(struct stage *s, enum fault fault)
+static bool server_fault(struct testbed *s, enum fault fault)
 {
     int leader = zks_leader(s->zks), node = draw_node(s, fault, leader);
 
@@ -236,7 +236,7 @@ static bool server_fault(struct stage *s, enum fault fault)
     return true;
 }
 
-static bool holds_something(const struct stage *s, int client)
+static bool holds_something(const struct testbed *s, int client)
 {
     bool open = false;
 
@@ -249,7 +249,7 @@ static bool holds_something(const struct stage *s, int client)
 }
 
 /* Mostly one that has a lock just now. */
-static int draw_client(struct stage *s, int first)
+static int draw_client(struct testbed *s, int first)
 {
     int client = chance_between(&s->chance, first, CHAOS_PROCESSES - 1);
     bool any = s->shared->broken == BREAK_NOTHING && chance(&s->chance, 30);
@@ -262,7 +262,7 @@ static int draw_client(struct stage *s, int first)
     return client;
 }
 
-static bool client_fault(struct stage *s, enum fault fault)
+static bool client_fault(struct testbed *s, enum fault fault)
 {
     int client = draw_client(s, fault == CLIENT_KILL ? CHAOS_LASTING : 0);
     struct body *body = &s->client[client];
@@ -284,7 +284,7 @@ static bool client_fault(struct stage *s, enum fault fault)
 }
 
 /* A second or a year, to and fro. */
-static void step_clock(struct stage *s)
+static void step_clock(struct testbed *s)
 {
     static const long long seconds[] = {0, 1, -1, 60, -3600, 86400, -31536000};
     int client = chance_between(&s->chance, 0, CHAOS_PROCESSES - 1);
@@ -294,7 +294,7 @@ static void step_clock(struct stage *s)
     say(s, CLOCK_STEP, "%d: %lld s", client, by);
 }
 
-static enum fault draw_fault(struct stage *s)
+static enum fault draw_fault(struct testbed *s)
 {
     static const int often[FAULTS] = {
         [SERVER_KILL] = 18,     [SERVER_PAUSE] = 13,     [SERVER_WIPE] = 4,    [CLIENT_KILL] = 14,
@@ -316,7 +316,7 @@ static enum fault draw_fault(struct stage *s)
     return CLOCK_STEP;
 }
 
-static bool strike(struct stage *s, enum fault fault)
+static bool strike(struct testbed *s, enum fault fault)
 {
     if (fault <= SERVER_WIPE)
         return server_fault(s, fault);
@@ -335,7 +335,7 @@ static bool strike(struct stage *s, enum fault fault)
 }
 
 /* What would be too much just now is left out. */
-void stage_fault(struct stage *s)
+void testbed_fault(struct testbed *s)
 {
     for (int i = 0; i < DRAWS_MAX && !strike(s, draw_fault(s)); i++)
         continue;
@@ -343,7 +343,7 @@ void stage_fault(struct stage *s)
 
 /* --- the end of faults ------------------------------------------------------------------------ */
 
-static void end_due(struct stage *s, int64_t now_ms)
+static void end_due(struct testbed *s, int64_t now_ms)
 {
     for (int i = 0; i < CHAOS_NODES; i++) {
         if (s->cut_until_ms[i] != 0 && now_ms >= s->cut_until_ms[i])
@@ -365,13 +365,13 @@ static void end_due(struct stage *s, int64_t now_ms)
     }
 }
 
-void stage_tick(struct stage *s)
+void testbed_tick(struct testbed *s)
 {
     crowd_reap(s);
     end_due(s, net_now_ms());
 }
 
-int stage_heal(struct stage *s)
+int testbed_heal(struct testbed *s)
 {
     int64_t end_ms = net_now_ms() + ZKS_READY_MS;
 
@@ -383,7 +383,7 @@ int stage_heal(struct stage *s)
     return zks_wait_ready(s->zks, ZKS_READY_MS);
 }
 
-int stage_wipe_all(struct stage *s)
+int testbed_wipe_all(struct testbed *s)
 {
     int64_t longest_ms = 0;
 
@@ -404,5 +404,5 @@ int stage_wipe_all(struct stage *s)
             return -1;
     }
     calls_write_wipe(from_ns, net_boot_ns());
-    return stage_heal(s);
+    return testbed_heal(s);
 }
