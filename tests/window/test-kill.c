@@ -24,7 +24,7 @@
 #include "length.h"
 #include "net.h"
 #include "option.h"
-#include "stage.h"
+#include "testbed.h"
 #include "wire.h"
 
 #define PROBE_MS 10000
@@ -65,7 +65,7 @@ struct holder {
 };
 
 struct test {
-    struct stage stage;
+    struct testbed testbed;
     struct holder holders[TIMEOUTS];
     bool tick_said;
     atomic_bool quit;
@@ -120,10 +120,10 @@ static void holder_start(struct test *t, struct holder *h)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
-    options.servers = zks_connect_string(t->stage.zks);
+    options.servers = zks_connect_string(t->testbed.zks);
     options.session_timeout_ms = h->session_ms;
     options.connect_timeout_ms = WAIT_MS;
-    options.tick_ms = t->tick_said ? t->stage.tick_ms : 0;
+    options.tick_ms = t->tick_said ? t->testbed.tick_ms : 0;
     if (zkl_client_open(&h->client, &options) != 0)
         give_up(zkl_error_detail());
     if (pthread_create(&h->thread, NULL, holder_main, h) != 0)
@@ -150,10 +150,10 @@ static void job_start(struct test *t, struct holder *h)
     h->job = fork();
     if (h->job == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        snprintf(tick, sizeof tick, "%g", t->stage.tick_ms / 1000.0);
+        snprintf(tick, sizeof tick, "%g", t->testbed.tick_ms / 1000.0);
         if (t->tick_said)
             setenv("ZKLOCK_TICK", tick, 1);
-        execl(t->tool, "zklock", "run", "--servers", zks_connect_string(t->stage.zks),
+        execl(t->tool, "zklock", "run", "--servers", zks_connect_string(t->testbed.zks),
               "--session-timeout", seconds, path, "--", "/bin/sh", "-c", line, (char *)NULL);
         _exit(99);
     }
@@ -204,7 +204,7 @@ static void wait_for_service(struct test *t, size_t leader)
 
     for (size_t i = 0; net_now_ms() < end_ms; i++) {
         size_t node = (leader + 1 + i % 2) % NODES;
-        if (wire_open(&w, zks_host(), zks_port(t->stage.zks, node), PROBE_MS) == 0) {
+        if (wire_open(&w, zks_host(), zks_port(t->testbed.zks, node), PROBE_MS) == 0) {
             wire_close(w);
             return;
         }
@@ -220,10 +220,10 @@ static void prolong(struct test *t, size_t leader, uint64_t *seed)
 
     if (t->outage_ms == 0)
         return;
-    if (zks_pause_node(t->stage.zks, other) != 0)
+    if (zks_pause_node(t->testbed.zks, other) != 0)
         give_up("a follower can't be stopped");
     net_nap_ms(chance_between(seed, 0, t->outage_ms));
-    if (zks_resume_node(t->stage.zks, other) != 0)
+    if (zks_resume_node(t->testbed.zks, other) != 0)
         give_up("a follower can't be resumed");
 }
 
@@ -312,7 +312,7 @@ static void let_settle(struct test *t)
 
 static void kill_once(struct test *t, uint64_t *seed)
 {
-    int leader = zks_wait_leader(t->stage.zks, WAIT_MS);
+    int leader = zks_wait_leader(t->testbed.zks, WAIT_MS);
 
     if (leader < 0)
         give_up("no leader");
@@ -321,7 +321,7 @@ static void kill_once(struct test *t, uint64_t *seed)
     for (size_t i = 0; i < TIMEOUTS; i++)
         forget(&t->holders[i]);
     int64_t start = net_boot_ns();
-    if (zks_kill_node(t->stage.zks, (size_t)leader) != 0)
+    if (zks_kill_node(t->testbed.zks, (size_t)leader) != 0)
         give_up("the leader can't be killed");
     prolong(t, (size_t)leader, seed);
     wait_for_service(t, (size_t)leader);
@@ -332,8 +332,8 @@ static void kill_once(struct test *t, uint64_t *seed)
         judge_holder(t, &t->holders[i], outage, end);
         judge_job(t, &t->holders[i], outage);
     }
-    if (zks_start_node(t->stage.zks, (size_t)leader) != 0 ||
-        zks_wait_ready(t->stage.zks, ZKS_READY_MS) != 0)
+    if (zks_start_node(t->testbed.zks, (size_t)leader) != 0 ||
+        zks_wait_ready(t->testbed.zks, ZKS_READY_MS) != 0)
         give_up("the old leader does not come back");
 }
 
@@ -346,7 +346,7 @@ static void bring_up(struct test *t)
         h->test = t;
         h->session_ms = timeouts_ms[i];
         snprintf(h->path, sizeof h->path, "/kill-%d", h->session_ms);
-        snprintf(h->begun, sizeof h->begun, "%s/jobs-%zu", zks_dir(t->stage.zks), i);
+        snprintf(h->begun, sizeof h->begun, "%s/jobs-%zu", zks_dir(t->testbed.zks), i);
         holder_start(t, h);
         job_start(t, h);
     }
@@ -361,7 +361,7 @@ static void put_down(struct test *t)
         zkl_client_close(t->holders[i].client, 1000);
         zkl_client_free(t->holders[i].client);
     }
-    stage_end(&t->stage);
+    testbed_end(&t->testbed);
 }
 
 static void show_limit(const char *what, const struct limit *limit, int64_t promised_ms)
@@ -395,13 +395,13 @@ int main(int argc, char **argv)
         give_up("ZKL_TEST_TOOL is not set: the path of zklock");
     int tick_ms = argc > 1 ? (int)option_number("tick", argv[1], 100, 2000) : 2000;
     int kills = argc > 2 ? atoi(argv[2]) : (int)test_length(100, 10);
-    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : stage_seed();
+    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : testbed_seed();
     t.tick_said = argc > 4 && strcmp(argv[4], "said") == 0;
     t.outage_ms = argc > 5 ? atoi(argv[5]) : 0;
     printf("test-kill %d %d %" PRIu64 " %s %d  (tick, kills, seed, whether the tick is said, how "
            "much longer an outage is made at most)\n",
            tick_ms, kills, seed, t.tick_said ? "said" : "unsaid", t.outage_ms);
-    int rc = stage_start(&t.stage, tick_ms, NULL);
+    int rc = testbed_start(&t.testbed, tick_ms, NULL);
     if (rc != 0)
         return rc;
     bring_up(&t);

@@ -15,7 +15,7 @@
 #include "net.h"
 #include "option.h"
 #include "proxy.h"
-#include "stage.h"
+#include "testbed.h"
 
 enum { MADE_AT, RAISED_AT, LEADER };
 #define RAISED_MS 12000
@@ -23,7 +23,7 @@ enum { MADE_AT, RAISED_AT, LEADER };
 #define NEAR_64 8 /* an eighth of the timeout */
 
 struct test {
-    struct stage stage;
+    struct testbed testbed;
     struct proxy *proxies[2]; /* of MADE_AT and of RAISED_AT */
     uint64_t chance;
     int runs, overlaps, slack_64;
@@ -32,11 +32,11 @@ struct test {
 /* Of servers that are equal the one with the highest number is elected. */
 static void make_lead(struct test *t)
 {
-    for (int i = 0; zks_wait_leader(t->stage.zks, WAIT_MS) != LEADER; i++) {
-        int leader = zks_leader(t->stage.zks);
+    for (int i = 0; zks_wait_leader(t->testbed.zks, WAIT_MS) != LEADER; i++) {
+        int leader = zks_leader(t->testbed.zks);
         if (i == 10)
             give_up("the wrong server leads");
-        if (leader >= 0 && zks_restart_node(t->stage.zks, (size_t)leader) != 0)
+        if (leader >= 0 && zks_restart_node(t->testbed.zks, (size_t)leader) != 0)
             give_up("a server does not come back");
     }
 }
@@ -54,17 +54,17 @@ static void wait_for(const char *what, const atomic_int *number, int value)
 
 static struct seat *bring_up(struct test *t, int session_ms, bool tick_said)
 {
-    struct seat *s = &t->stage.shared->seats[0];
+    struct seat *s = &t->testbed.shared->seats[0];
 
     memset(s, 0, sizeof *s);
     snprintf(s->servers, sizeof s->servers, "%s,%s", proxy_address(t->proxies[MADE_AT]),
              proxy_address(t->proxies[RAISED_AT]));
     snprintf(s->path, sizeof s->path, "/raised-%d", t->runs);
     s->session_ms = session_ms;
-    s->tick_ms = tick_said ? t->stage.tick_ms : 0;
+    s->tick_ms = tick_said ? t->testbed.tick_ms : 0;
     s->role = ROLE_STANDING;
     proxy_refuse(t->proxies[RAISED_AT], true);
-    seat_start(&t->stage, 0);
+    seat_start(&t->testbed, 0);
     wait_for("the first one does not hold", &s->ready, 1);
     wait_for("the session has another timeout", &s->timeout_ms, session_ms);
     return s;
@@ -104,20 +104,20 @@ static void run_once(struct test *t)
     make_lead(t);
     struct seat *s = bring_up(t, session_ms, tick_said);
     raise(t, s);
-    struct zkl_client *client = rival_client(&t->stage, MADE_AT);
+    struct zkl_client *client = rival_client(&t->testbed, MADE_AT);
     rival_begin(&rival, client, s->path);
     net_nap_ms(chance_between(&t->chance, 0, session_ms / 4));
     proxy_hole(t->proxies[RAISED_AT], PROXY_BOTH);
-    zks_kill_node(t->stage.zks, LEADER);
-    int64_t told = relay_told(t->stage.relay, s->session);
-    if (zks_wait_leader(t->stage.zks, WAIT_MS) < 0)
+    zks_kill_node(t->testbed.zks, LEADER);
+    int64_t told = relay_told(t->testbed.relay, s->session);
+    if (zks_wait_leader(t->testbed.zks, WAIT_MS) < 0)
         give_way("no new leader");
     int64_t led = net_boot_ns();
     rival_end(&rival);
     if (rival.granted_ns == 0)
         give_up("the other one was never granted");
-    int64_t end = rule_end_ns(&t->stage, s, told);
-    show(t, s, rival.granted_ns - s->end_ns, expiry_ns(&t->stage, led, session_ms) - end);
+    int64_t end = rule_end_ns(&t->testbed, s, told);
+    show(t, s, rival.granted_ns - s->end_ns, expiry_ns(&t->testbed, led, session_ms) - end);
     t->runs++;
     seat_end(s);
     zkl_client_close(client, 1000);
@@ -125,8 +125,8 @@ static void run_once(struct test *t)
     proxy_cut(t->proxies[RAISED_AT]);
     proxy_heal(t->proxies[RAISED_AT]);
     proxy_refuse(t->proxies[MADE_AT], false);
-    zks_start_node(t->stage.zks, LEADER);
-    if (zks_wait_ready(t->stage.zks, ZKS_READY_MS) != 0)
+    zks_start_node(t->testbed.zks, LEADER);
+    if (zks_wait_ready(t->testbed.zks, ZKS_READY_MS) != 0)
         give_up("the old leader does not come back");
 }
 
@@ -138,13 +138,13 @@ int main(int argc, char **argv)
     seat_if_asked(argc, argv);
     int tick_ms = argc > 1 ? (int)option_number("tick", argv[1], 100, 2000) : 500;
     int wanted = argc > 2 ? atoi(argv[2]) : (int)test_length(30, 2);
-    t.chance = argc > 3 ? strtoull(argv[3], NULL, 10) : stage_seed();
+    t.chance = argc > 3 ? strtoull(argv[3], NULL, 10) : testbed_seed();
     printf("test-raised %d %d %" PRIu64 "  (tick, runs, seed)\n", tick_ms, wanted, t.chance);
-    int rc = stage_start(&t.stage, tick_ms, &options);
+    int rc = testbed_start(&t.testbed, tick_ms, &options);
     if (rc != 0)
         return rc;
     for (size_t i = 0; i < 2; i++) {
-        if (proxy_start(&t.proxies[i], zks_host(), zks_port(t.stage.zks, i)) != 0)
+        if (proxy_start(&t.proxies[i], zks_host(), zks_port(t.testbed.zks, i)) != 0)
             give_up("no proxy");
     }
     while (t.runs < wanted)
@@ -153,7 +153,7 @@ int main(int argc, char **argv)
            t.overlaps, t.slack_64);
     proxy_stop(t.proxies[0]);
     proxy_stop(t.proxies[1]);
-    stage_end(&t.stage);
+    testbed_end(&t.testbed);
     if (t.overlaps == 0 && t.slack_64 > NEAR_64)
         printf("no run came near the margin that was computed: the test is not aimed\n");
     return t.overlaps > 0 || t.slack_64 > NEAR_64 ? 1 : 0;

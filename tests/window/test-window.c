@@ -23,7 +23,7 @@
 #include "length.h"
 #include "net.h"
 #include "option.h"
-#include "stage.h"
+#include "testbed.h"
 
 #define LONG_RUNS 100
 #define NEAR_64 8 /* an eighth of T */
@@ -33,7 +33,7 @@ static const char *const role_names[ROLES] = {"idle", "stopped", "standing", "st
                                               "late"};
 
 struct test {
-    struct stage stage;
+    struct testbed testbed;
     bool tick_said;
     uint64_t chance;
     int batch;
@@ -62,7 +62,7 @@ struct batch {
 
 static void draw_batch(struct test *t, struct batch *b, int seats)
 {
-    int leader = zks_wait_leader(t->stage.zks, WAIT_MS), least_s = 4,
+    int leader = zks_wait_leader(t->testbed.zks, WAIT_MS), least_s = 4,
         most_s = (int)test_length(30, 5);
 
     if (leader < 0)
@@ -80,13 +80,13 @@ static void draw_batch(struct test *t, struct batch *b, int seats)
 
 static void draw_seat(struct test *t, const struct batch *b, int i)
 {
-    struct seat *s = &t->stage.shared->seats[i];
+    struct seat *s = &t->testbed.shared->seats[i];
 
     memset(s, 0, sizeof *s);
-    snprintf(s->servers, sizeof s->servers, "%s", zks_address(t->stage.zks, b->follower));
+    snprintf(s->servers, sizeof s->servers, "%s", zks_address(t->testbed.zks, b->follower));
     snprintf(s->path, sizeof s->path, "/window-%d-%d", t->batch, i);
     s->session_ms = b->session_ms;
-    s->tick_ms = t->tick_said ? t->stage.tick_ms : 0;
+    s->tick_ms = t->tick_said ? t->testbed.tick_ms : 0;
     s->role = (enum role)(i < ROLES ? i : chance_between(&t->chance, 0, ROLES - 1));
     if (b->patient) /* these may have to connect again first */
         s->role = i % 2 ? ROLE_STOPPED : ROLE_STOPPED_HOLDER;
@@ -110,11 +110,11 @@ static bool is_absent(const struct seat *s)
  * up: the leader sends one each half tick. */
 static int64_t aimed_ms(const struct test *t, const struct batch *b)
 {
-    int64_t earliest_ms = 0, now = net_boot_ns(), half_ms = t->stage.tick_ms / 2;
-    int64_t next_ms = relay_last_ping(t->stage.relay, b->follower) / MS + b->session_ms / 32;
+    int64_t earliest_ms = 0, now = net_boot_ns(), half_ms = t->testbed.tick_ms / 2;
+    int64_t next_ms = relay_last_ping(t->testbed.relay, b->follower) / MS + b->session_ms / 32;
 
     for (int i = 0; i < b->seats; i++) {
-        int64_t first_ms = lead_ms(&t->stage.shared->seats[i], b) + 100;
+        int64_t first_ms = lead_ms(&t->testbed.shared->seats[i], b) + 100;
         earliest_ms = first_ms > earliest_ms ? first_ms : earliest_ms;
     }
     earliest_ms += now / MS + 2 * half_ms;
@@ -125,10 +125,10 @@ static int64_t aimed_ms(const struct test *t, const struct batch *b)
 /* Open it, and stop or block it, so long before the aimed moment as was drawn. */
 static void bring_up_seat(struct test *t, const struct batch *b, int i, int64_t left_ms)
 {
-    struct seat *s = &t->stage.shared->seats[i];
+    struct seat *s = &t->testbed.shared->seats[i];
 
     if (s->pid == 0 && left_ms <= lead_ms(s, b))
-        seat_start(&t->stage, i);
+        seat_start(&t->testbed, i);
     if (s->ready && !s->is_away && left_ms <= s->absent_ms) {
         if (is_absent(s))
             kill(s->pid, SIGSTOP);
@@ -140,14 +140,15 @@ static void bring_up_seat(struct test *t, const struct batch *b, int i, int64_t 
 static void bring_up(struct test *t, const struct batch *b)
 {
     int64_t aim_ms = aimed_ms(t, b), left_ms;
-    int64_t hold_ms = b->session_ms / 32 + t->stage.tick_ms * 3 / 4; /* before the PING before it */
+    int64_t hold_ms =
+        b->session_ms / 32 + t->testbed.tick_ms * 3 / 4; /* before the PING before it */
     bool holds = false;
 
     while ((left_ms = aim_ms - net_now_ms()) > 0) {
         for (int i = 0; i < b->seats; i++)
             bring_up_seat(t, b, i, left_ms);
         if (!holds && left_ms <= hold_ms) {
-            relay_hold(t->stage.relay, b->follower);
+            relay_hold(t->testbed.relay, b->follower);
             holds = true;
         }
         net_nap_ms(1);
@@ -163,7 +164,7 @@ static bool has_struck(const struct seat *s, int64_t go_at)
 static bool have_struck(const struct test *t, const struct batch *b, int64_t go_at)
 {
     for (int i = 0; i < b->seats; i++) {
-        if (!has_struck(&t->stage.shared->seats[i], go_at))
+        if (!has_struck(&t->testbed.shared->seats[i], go_at))
             return false;
     }
     return true;
@@ -172,22 +173,22 @@ static bool have_struck(const struct test *t, const struct batch *b, int64_t go_
 static void let_go(struct test *t, const struct batch *b)
 {
     for (int i = 0; i < b->seats; i++) {
-        t->stage.shared->seats[i].go = 1;
-        if (is_absent(&t->stage.shared->seats[i]))
-            kill(t->stage.shared->seats[i].pid, SIGCONT);
+        t->testbed.shared->seats[i].go = 1;
+        if (is_absent(&t->testbed.shared->seats[i]))
+            kill(t->testbed.shared->seats[i].pid, SIGCONT);
     }
 }
 
 static void cut_off(struct test *t, struct batch *b)
 {
-    b->last_round = relay_last_round(t->stage.relay, b->follower);
-    b->gap = relay_gap(t->stage.relay, b->follower);
-    b->cut_at = relay_cut(t->stage.relay, b->follower);
-    if (b->freeze && zks_pause_node(t->stage.zks, b->follower) != 0) {
+    b->last_round = relay_last_round(t->testbed.relay, b->follower);
+    b->gap = relay_gap(t->testbed.relay, b->follower);
+    b->cut_at = relay_cut(t->testbed.relay, b->follower);
+    if (b->freeze && zks_pause_node(t->testbed.zks, b->follower) != 0) {
         /* It has ended by itself, as a server does that can't go on: this batch counts for nothing. */
         b->freeze = false;
         b->gap = INT64_MAX;
-        if (zks_start_node(t->stage.zks, b->follower) != 0)
+        if (zks_start_node(t->testbed.zks, b->follower) != 0)
             give_up("the follower can't be started again");
     }
 }
@@ -197,12 +198,12 @@ static void cut_off(struct test *t, struct batch *b)
 static void strike(struct test *t, struct batch *b)
 {
     int64_t late_ns = b->session_ms * MS / 16, go_at = 0;
-    int rounds = b->patient ? 1 + b->session_ms / t->stage.tick_ms : 1;
+    int rounds = b->patient ? 1 + b->session_ms / t->testbed.tick_ms : 1;
 
     for (int i = 0; i < rounds; i++) {
         if (i > 0)
-            relay_hold(t->stage.relay, b->follower);
-        b->held_at = relay_wait_held(t->stage.relay, b->follower, WAIT_MS);
+            relay_hold(t->testbed.relay, b->follower);
+        b->held_at = relay_wait_held(t->testbed.relay, b->follower, WAIT_MS);
         if (b->held_at == 0)
             give_way("no PING comes");
         while (net_boot_ns() < b->held_at + late_ns / 2)
@@ -216,17 +217,17 @@ static void strike(struct test *t, struct batch *b)
         if (have_struck(t, b, go_at))
             break;
         if (i + 1 < rounds)
-            relay_pass(t->stage.relay, b->follower);
+            relay_pass(t->testbed.relay, b->follower);
     }
     cut_off(t, b);
 }
 
 static void wait_for_rivals(struct test *t, const struct batch *b, struct rival *rivals)
 {
-    struct zkl_client *client = rival_client(&t->stage, b->other);
+    struct zkl_client *client = rival_client(&t->testbed, b->other);
 
     for (int i = 0; i < b->seats; i++)
-        rival_begin(&rivals[i], client, t->stage.shared->seats[i].path);
+        rival_begin(&rivals[i], client, t->testbed.shared->seats[i].path);
     for (int i = 0; i < b->seats; i++)
         rival_end(&rivals[i]);
     net_nap_ms(50); /* a window that opens again would be seen */
@@ -239,7 +240,7 @@ static void wait_for_rivals(struct test *t, const struct batch *b, struct rival 
 /* The machine itself was later than is assumed. */
 static bool is_void(const struct test *t, const struct batch *b)
 {
-    int64_t most = t->stage.tick_ms * MS / 2 + b->session_ms * MS / 16;
+    int64_t most = t->testbed.tick_ms * MS / 2 + b->session_ms * MS / 16;
 
     return b->last_round == 0 || b->cut_at - b->last_round > most || b->gap > most;
 }
@@ -279,7 +280,7 @@ static void count(struct test *t, const struct batch *b, const struct seat *s,
 static void judge(struct test *t, const struct batch *b, const struct seat *s,
                   const struct rival *r)
 {
-    struct outcome o = {.told = relay_told(t->stage.relay, s->session)};
+    struct outcome o = {.told = relay_told(t->testbed.relay, s->session)};
 
     if (r->granted_ns == 0 && s->end_ns > r->ended_ns) {
         t->not_aimed++; /* it holds on: its follower found a leader again */
@@ -288,7 +289,8 @@ static void judge(struct test *t, const struct batch *b, const struct seat *s,
     if (r->granted_ns == 0)
         give_up("the other one was never granted");
     o.margin = r->granted_ns - s->end_ns;
-    o.computed = expiry_ns(&t->stage, o.told, b->session_ms) - rule_end_ns(&t->stage, s, o.told);
+    o.computed =
+        expiry_ns(&t->testbed, o.told, b->session_ms) - rule_end_ns(&t->testbed, s, o.told);
     o.beyond = o.told && s->end_ns > o.told + b->session_ms * MS;
     if (s->end_ns == 0)
         t->withheld++;
@@ -303,7 +305,7 @@ static void show_batch(const struct test *t, const struct batch *b)
 {
     printf("batch %d: tick %d ms%s, T %d ms, follower %zu %s%s, %" PRId64
            " ms after its last round; longest silence %" PRId64 " ms%s\n",
-           t->batch, t->stage.tick_ms, t->tick_said ? " (said)" : "", b->session_ms, b->follower,
+           t->batch, t->testbed.tick_ms, t->tick_said ? " (said)" : "", b->session_ms, b->follower,
            b->freeze ? "stopped" : "cut off", b->patient ? ", patient" : "",
            (b->cut_at - b->last_round) / MS, b->gap / MS,
            is_void(t, b) ? ": NOT AIMED, this machine was later than assumed" : "");
@@ -311,10 +313,10 @@ static void show_batch(const struct test *t, const struct batch *b)
 
 static void heal(struct test *t, const struct batch *b)
 {
-    if (b->freeze && zks_resume_node(t->stage.zks, b->follower) != 0)
+    if (b->freeze && zks_resume_node(t->testbed.zks, b->follower) != 0)
         give_up("the follower can't be resumed");
-    relay_heal(t->stage.relay, b->follower);
-    if (zks_wait_ready(t->stage.zks, ZKS_READY_MS) != 0)
+    relay_heal(t->testbed.relay, b->follower);
+    if (zks_wait_ready(t->testbed.zks, ZKS_READY_MS) != 0)
         give_up("the follower does not come back");
 }
 
@@ -328,16 +330,16 @@ static void run_batch(struct test *t, int seats)
     draw_batch(t, &b, seats);
     for (int i = 0; i < seats; i++)
         draw_seat(t, &b, i);
-    relay_jitter(t->stage.relay, b.follower, b.session_ms / 32, chance_next(&t->chance));
-    relay_reset_gap(t->stage.relay, b.follower);
+    relay_jitter(t->testbed.relay, b.follower, b.session_ms / 32, chance_next(&t->chance));
+    relay_reset_gap(t->testbed.relay, b.follower);
     bring_up(t, &b);
     strike(t, &b);
     wait_for_rivals(t, &b, rivals);
     show_batch(t, &b);
     for (int i = 0; i < seats; i++) {
-        seat_end(&t->stage.shared->seats[i]);
+        seat_end(&t->testbed.shared->seats[i]);
         if (!is_void(t, &b))
-            judge(t, &b, &t->stage.shared->seats[i], &rivals[i]);
+            judge(t, &b, &t->testbed.shared->seats[i], &rivals[i]);
     }
     t->not_aimed += is_void(t, &b) ? seats : 0;
     fflush(stdout);
@@ -367,7 +369,7 @@ static bool is_aimed(const struct test *t)
 static int sum_up(const struct test *t, int wanted)
 {
     printf("tick %d ms: %d runs, %d overlaps, %d windows beyond T; %d not granted, %d not aimed\n",
-           t->stage.tick_ms, t->runs, t->overlaps, t->beyond, t->withheld, t->not_aimed);
+           t->testbed.tick_ms, t->runs, t->overlaps, t->beyond, t->withheld, t->not_aimed);
     bool aimed = is_aimed(t);
     if (t->overlaps > 0 || t->beyond > 0)
         return 1;
@@ -388,14 +390,14 @@ int main(int argc, char **argv)
     int tick_ms = argc > 1 ? (int)option_number("tick", argv[1], 100, 2000) : 500;
     int wanted = argc > 2 ? atoi(argv[2]) : (int)test_length(170, ROLES);
     int seats = wanted < 10 ? ROLES : 10;
-    t.chance = argc > 3 ? strtoull(argv[3], NULL, 10) : stage_seed();
+    t.chance = argc > 3 ? strtoull(argv[3], NULL, 10) : testbed_seed();
     printf("test-window %d %d %" PRIu64 "  (tick, runs, seed)\n", tick_ms, wanted, t.chance);
-    int rc = stage_start(&t.stage, tick_ms, NULL);
+    int rc = testbed_start(&t.testbed, tick_ms, NULL);
     if (rc != 0)
         return rc;
     for (int i = 0; i < TRIES * (wanted / seats + 1) && t.runs + t.withheld < wanted; i++)
         run_batch(&t, seats);
     rc = sum_up(&t, wanted);
-    stage_end(&t.stage);
+    testbed_end(&t.testbed);
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of this folder share: three servers whose links pass a relay, holders in processes of
  * their own, and the others that wait for the same locks. Whatever goes wrong here ends the program. */
-#ifndef ZKWINDOW_STAGE_H
-#define ZKWINDOW_STAGE_H
+#ifndef ZKWINDOW_TESTBED_H
+#define ZKWINDOW_TESTBED_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #define WAIT_MS 30000
 #define MS INT64_C(1000000)
 
-struct stage {
+struct testbed {
     struct zks *zks;
     struct relay *relay;
     struct shared *shared;
@@ -31,16 +31,16 @@ _Noreturn void give_up(const char *what);
 _Noreturn void give_way(const char *what);
 
 /* options NULL: defaults; nodes, tick and route are set here. 0, or 77: no servers are installed. */
-int stage_start(struct stage *stage, int tick_ms, const struct zks_options *options);
-void stage_end(struct stage *stage);
+int testbed_start(struct testbed *testbed, int tick_ms, const struct zks_options *options);
+void testbed_end(struct testbed *testbed);
 /* A seed that nobody had. */
-uint64_t stage_seed(void);
+uint64_t testbed_seed(void);
 
 /* The program, when it is called as seat_start calls it: main begins with this. Not reached again in
  * that case. */
 void seat_if_asked(int argc, char **argv);
 /* Start the process of a seat that is filled in, and end it at once. */
-void seat_start(struct stage *stage, int i);
+void seat_start(struct testbed *testbed, int i);
 void seat_end(struct seat *seat);
 
 /* A client that waits for a lock, and gives it back. granted_ns: when it had it; 0: never, until ended_ns. */
@@ -50,17 +50,17 @@ struct rival {
     int64_t granted_ns, ended_ns;
     pthread_t thread;
 };
-struct zkl_client *rival_client(const struct stage *stage, size_t node);
+struct zkl_client *rival_client(const struct testbed *testbed, size_t node);
 void rival_begin(struct rival *rival, struct zkl_client *client, const char *path);
 void rival_end(struct rival *rival);
 
 /* When the leader closes a session that it heard of at that moment: at the first whole tick of its clock
  * behind the session's end. */
-int64_t expiry_ns(const struct stage *stage, int64_t touched_ns, int session_ms);
+int64_t expiry_ns(const struct testbed *testbed, int64_t touched_ns, int session_ms);
 /* The latest end that a window has by the rule of core/proof.h, of a seat that saw its last proof and of
  * which the leader was told last at that moment: of what is half a tick and twice T/16 older than the
  * proof the leader has heard. Who does not know the tick counts on two in T. A link that is younger than
  * that proves more. */
-int64_t rule_end_ns(const struct stage *stage, const struct seat *seat, int64_t told_ns);
+int64_t rule_end_ns(const struct testbed *testbed, const struct seat *seat, int64_t told_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage.h"
+#include "testbed.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -28,26 +28,26 @@ void give_way(const char *what)
     exit(77);
 }
 
-uint64_t stage_seed(void)
+uint64_t testbed_seed(void)
 {
     uint64_t seed = 0;
 
     return getrandom(&seed, sizeof seed, 0) == sizeof seed ? seed >> 32 : 1;
 }
 
-static void make_shared(struct stage *stage)
+static void make_shared(struct testbed *testbed)
 {
-    size_t size = sizeof *stage->shared;
+    size_t size = sizeof *testbed->shared;
 
-    stage->shared_fd = memfd_create("shared", 0);
-    if (stage->shared_fd < 0 || ftruncate(stage->shared_fd, (off_t)size) != 0)
+    testbed->shared_fd = memfd_create("shared", 0);
+    if (testbed->shared_fd < 0 || ftruncate(testbed->shared_fd, (off_t)size) != 0)
         give_up("no memory");
-    stage->shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, stage->shared_fd, 0);
-    if (stage->shared == MAP_FAILED)
+    testbed->shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, testbed->shared_fd, 0);
+    if (testbed->shared == MAP_FAILED)
         give_up("no memory");
 }
 
-int stage_start(struct stage *stage, int tick_ms, const struct zks_options *options)
+int testbed_start(struct testbed *testbed, int tick_ms, const struct zks_options *options)
 {
     struct zks_options all = options != NULL ? *options : (struct zks_options){0};
     char err[512];
@@ -56,25 +56,25 @@ int stage_start(struct stage *stage, int tick_ms, const struct zks_options *opti
         fprintf(stderr, "skipped: %s\n", err);
         return 77;
     }
-    stage->tick_ms = tick_ms;
-    make_shared(stage);
-    if (relay_start(&stage->relay, NODES) != 0)
+    testbed->tick_ms = tick_ms;
+    make_shared(testbed);
+    if (relay_start(&testbed->relay, NODES) != 0)
         give_up("no relay");
     all.nodes = NODES;
     all.tick_ms = tick_ms;
     all.route = relay_route;
-    all.route_arg = stage->relay;
-    if (zks_start(&stage->zks, &all, err, sizeof err) != 0)
+    all.route_arg = testbed->relay;
+    if (zks_start(&testbed->zks, &all, err, sizeof err) != 0)
         give_up(err);
     return 0;
 }
 
-void stage_end(struct stage *stage)
+void testbed_end(struct testbed *testbed)
 {
-    zks_stop(stage->zks);
-    relay_stop(stage->relay);
-    munmap(stage->shared, sizeof *stage->shared);
-    close(stage->shared_fd);
+    zks_stop(testbed->zks);
+    relay_stop(testbed->relay);
+    munmap(testbed->shared, sizeof *testbed->shared);
+    close(testbed->shared_fd);
 }
 
 /* --- the first holders ------------------------------------------------------------------------ */
@@ -89,11 +89,11 @@ void seat_if_asked(int argc, char **argv)
     _exit(shared == MAP_FAILED ? 3 : seat_main(&shared->seats[atoi(argv[3])]));
 }
 
-void seat_start(struct stage *stage, int i)
+void seat_start(struct testbed *testbed, int i)
 {
     char fd[16], index[16];
 
-    snprintf(fd, sizeof fd, "%d", stage->shared_fd);
+    snprintf(fd, sizeof fd, "%d", testbed->shared_fd);
     snprintf(index, sizeof index, "%d", i);
     pid_t pid = fork();
     if (pid == 0) {
@@ -102,7 +102,7 @@ void seat_start(struct stage *stage, int i)
     }
     if (pid < 0)
         give_up("no process");
-    stage->shared->seats[i].pid = pid;
+    testbed->shared->seats[i].pid = pid;
 }
 
 void seat_end(struct seat *seat)
@@ -130,12 +130,12 @@ static void *rival_main(void *arg)
     return NULL;
 }
 
-struct zkl_client *rival_client(const struct stage *stage, size_t node)
+struct zkl_client *rival_client(const struct testbed *testbed, size_t node)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     struct zkl_client *client = NULL;
 
-    options.servers = zks_address(stage->zks, node);
+    options.servers = zks_address(testbed->zks, node);
     options.session_timeout_ms = RIVAL_SESSION_MS;
     options.connect_timeout_ms = WAIT_MS;
     if (zkl_client_open(&client, &options) != 0)
@@ -158,20 +158,20 @@ void rival_end(struct rival *rival)
 
 /* --- the leader's clock ----------------------------------------------------------------------- */
 
-int64_t expiry_ns(const struct stage *stage, int64_t touched_ns, int session_ms)
+int64_t expiry_ns(const struct testbed *testbed, int64_t touched_ns, int session_ms)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     int64_t offset_ns = net_boot_ns() - (ts.tv_sec * 1000 * MS + ts.tv_nsec);
     int64_t ms = (touched_ns - offset_ns) / MS + session_ms;
-    return (ms / stage->tick_ms + 1) * stage->tick_ms * MS + offset_ns;
+    return (ms / testbed->tick_ms + 1) * testbed->tick_ms * MS + offset_ns;
 }
 
-int64_t rule_end_ns(const struct stage *stage, const struct seat *seat, int64_t told_ns)
+int64_t rule_end_ns(const struct testbed *testbed, const struct seat *seat, int64_t told_ns)
 {
     int64_t session_ns = seat->session_ms * MS, late_ns = session_ns / 16;
-    int64_t round_ns = seat->tick_ms ? stage->tick_ms * MS / 2 : session_ns / 4;
+    int64_t round_ns = seat->tick_ms ? testbed->tick_ms * MS / 2 : session_ns / 4;
     int64_t known = seat->end_seen_ns - round_ns - 2 * late_ns;
 
     return (known < told_ns ? known : told_ns) + session_ns - late_ns;
