@@ -2,7 +2,7 @@
 /* Looking at a lock, asking for it, and taking it away. */
 #include "alloc.h"
 
-static bool look(struct stage *s, const char *at, enum zkl_lock_kind kind, size_t entries, int n,
+static bool look(struct fixture *s, const char *at, enum zkl_lock_kind kind, size_t entries, int n,
                  int count)
 {
     const struct zkl_inspection *seen = NULL;
@@ -20,7 +20,7 @@ static bool look(struct stage *s, const char *at, enum zkl_lock_kind kind, size_
     return struck;
 }
 
-static bool look_at_a_mutex(struct stage *s, int n, int count)
+static bool look_at_a_mutex(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     bool struck = look(s, alloc_path, ZKL_KIND_MUTEX, 1, n, count);
@@ -29,12 +29,12 @@ static bool look_at_a_mutex(struct stage *s, int n, int count)
     return struck;
 }
 
-static bool look_at_a_semaphore(struct stage *s, int n, int count)
+static bool look_at_a_semaphore(struct fixture *s, int n, int count)
 {
     return look(s, "/alloc/sem", ZKL_KIND_SEMAPHORE, 3, n, count);
 }
 
-static void make_node(struct stage *s, const char *node, const char *data)
+static void make_node(struct fixture *s, const char *node, const char *data)
 {
     check_ok(wire_create(s->wire, node, data, WIRE_PERSISTENT, NULL, 0));
 }
@@ -42,7 +42,7 @@ static void make_node(struct stage *s, const char *node, const char *data)
 /* Each request for memory of a look is refused in turn: all is seen, or nothing is given. */
 static void no_memory_while_looking(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
 
     make_node(s, "/alloc/sem", "");
     make_node(s, "/alloc/sem/locks", "");
@@ -54,9 +54,9 @@ static void no_memory_while_looking(void **state)
     alloc_play(s, look_at_a_semaphore);
 }
 
-static int act_revoke(struct zkl_mutex *unused, void *stage)
+static int act_revoke(struct zkl_mutex *unused, void *fixture)
 {
-    struct stage *s = stage;
+    struct fixture *s = fixture;
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
     (void)unused;
@@ -64,7 +64,7 @@ static int act_revoke(struct zkl_mutex *unused, void *stage)
     return zkl_revoke(s->client, s->before, &wait, 0);
 }
 
-static bool ask_and_wait(struct stage *s, int n, int count)
+static bool ask_and_wait(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     check_ok(zkl_cancel_new(&s->cancel));
@@ -86,7 +86,7 @@ static void no_memory_while_asking(void **state)
     alloc_play(*state, ask_and_wait);
 }
 
-static bool break_it(struct stage *s, int n, int count)
+static bool break_it(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     alloc_arm(n, count);

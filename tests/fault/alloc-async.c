@@ -23,7 +23,7 @@ static void unlock(struct zkl_owner *owner, struct zkl_mutex *mutex)
     check_true(rc == 0 || is_unanswered(rc)); /* the delete could not be sent */
 }
 
-static bool hold_once(struct stage *s, int n, int count)
+static bool hold_once(struct fixture *s, int n, int count)
 {
     struct zkl_owner *owner = NULL;
     struct zkl_wait over = ZKL_WAIT_INIT;
@@ -57,7 +57,7 @@ static void no_memory_for_an_operation(void **state)
     alloc_play(*state, hold_once);
 }
 
-static bool close_it(struct stage *s, int n, int count)
+static bool close_it(struct fixture *s, int n, int count)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct completion done = {0};
@@ -79,7 +79,7 @@ static void no_memory_for_a_close_by_operation(void **state)
 
 static struct zkl_semaphore *semaphore;
 
-static bool take_permits(struct stage *s, int n, int count)
+static bool take_permits(struct fixture *s, int n, int count)
 {
     struct zkl_permit *permits[2];
     struct completion done = {0};
@@ -103,7 +103,7 @@ static bool take_permits(struct stage *s, int n, int count)
 
 static void no_memory_for_permits_of_an_operation(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
 
     check_ok(zkl_semaphore_new(&semaphore, s->client, "/alloc/permits", 2, NULL));
     alloc_play(s, take_permits);
@@ -118,7 +118,7 @@ static void check_freed(int rc)
     check_true(rc == 0 || rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM || is_unanswered(rc));
 }
 
-static bool hold_both(struct stage *s, int n, int count)
+static bool hold_both(struct fixture *s, int n, int count)
 {
     struct zkl_owner *owner = NULL;
     struct completion done = {0};
@@ -143,7 +143,7 @@ static bool hold_both(struct stage *s, int n, int count)
 
 static void no_memory_for_a_multi_lock_of_an_operation(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
     struct zkl_mutex *other = fault_mutex(s->client, "/alloc/other");
     struct zkl_member members[] = {zkl_member_mutex(s->mutex), zkl_member_mutex(other)};
 

@@ -3,7 +3,7 @@
 #include "alloc.h"
 
 /* All of it: two mutexes and both halves of a read-write lock, the read one under the write one. */
-static bool lock_several(struct stage *s, int n, int count)
+static bool lock_several(struct fixture *s, int n, int count)
 {
     static const char *const others[] = {"/alloc/second", "/alloc/third"};
     struct zkl_mutex *second = fault_mutex(s->client, others[0]);
@@ -42,7 +42,7 @@ static void no_memory_while_locking_several(void **state)
     alloc_play(*state, lock_several);
 }
 
-static bool take_permits(struct stage *s, int n, int count)
+static bool take_permits(struct fixture *s, int n, int count)
 {
     struct zkl_permit *permits[2];
     struct zkl_semaphore *semaphore = NULL;
@@ -76,7 +76,7 @@ static void no_memory_for_permits(void **state)
 
 /* --- each kind, by each of its calls ---------------------------------------------------------- */
 
-static bool lock_a_half(struct stage *s, int n, int count)
+static bool lock_a_half(struct fixture *s, int n, int count)
 {
     struct zkl_rwlock *rwlock = NULL;
 
@@ -94,7 +94,7 @@ static bool lock_a_half(struct stage *s, int n, int count)
     return struck;
 }
 
-static bool lock_a_semaphore_mutex(struct stage *s, int n, int count)
+static bool lock_a_semaphore_mutex(struct fixture *s, int n, int count)
 {
     struct zkl_mutex *mutex = NULL;
 
@@ -114,7 +114,7 @@ static bool lock_a_semaphore_mutex(struct stage *s, int n, int count)
 }
 
 /* With figures of its path, which are read as text. */
-static bool count_permits(struct stage *s, int n, int count)
+static bool count_permits(struct fixture *s, int n, int count)
 {
     struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
     struct zkl_semaphore *semaphore = NULL;
@@ -131,7 +131,7 @@ static bool count_permits(struct stage *s, int n, int count)
     return struck;
 }
 
-static bool set_permits(struct stage *s, int n, int count)
+static bool set_permits(struct fixture *s, int n, int count)
 {
     struct zkl_semaphore *semaphore = NULL;
 
@@ -179,7 +179,7 @@ static int by_acquire(struct zkl_multi *multi)
 
 static int (*way)(struct zkl_multi *multi);
 
-static bool lock_two_by_that_way(struct stage *s, int n, int count)
+static bool lock_two_by_that_way(struct fixture *s, int n, int count)
 {
     struct zkl_mutex *second = fault_mutex(s->client, "/alloc/second");
     struct zkl_member members[] = {zkl_member_mutex(s->mutex), zkl_member_mutex(second)};

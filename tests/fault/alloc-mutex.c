@@ -5,7 +5,7 @@
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static bool open_it(struct stage *s, int n, int count)
+static bool open_it(struct fixture *s, int n, int count)
 {
     struct zkl_client_options options =
         fault_client_options(zks_connect_string(server), SESSION_MS);
@@ -38,7 +38,7 @@ static void no_memory_while_opening(void **state)
     alloc_play(*state, open_it);
 }
 
-static bool new_mutex(struct stage *s, int n, int count)
+static bool new_mutex(struct fixture *s, int n, int count)
 {
     struct zkl_mutex *mutex = NULL;
 
@@ -59,7 +59,7 @@ static void no_memory_for_a_mutex(void **state)
 /* --- locking ---------------------------------------------------------------------------------- */
 
 /* By hand with a callback, so that there is a watch too. */
-static bool lock_and_unlock(struct stage *s, int n, int count)
+static bool lock_and_unlock(struct fixture *s, int n, int count)
 {
     alloc_arm(n, count);
     int rc = zkl_mutex_lock_for(s->mutex, WAIT_MS);
@@ -80,7 +80,7 @@ static void no_memory_while_locking(void **state)
 
 static void no_memory_while_locking_with_a_callback(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
 
     check_ok(zkl_mutex_set_callback(s->mutex, told_fn, &s->told));
     alloc_play(s, lock_and_unlock);
@@ -88,7 +88,7 @@ static void no_memory_while_locking_with_a_callback(void **state)
 }
 
 /* By a handle that keeps what nobody else wants: twice, so that it is taken again if it was kept. */
-static bool keep_and_take(struct stage *s, int n, int count)
+static bool keep_and_take(struct fixture *s, int n, int count)
 {
     struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     struct zkl_mutex *mutex;
@@ -118,7 +118,7 @@ static void no_memory_while_keeping(void **state)
 }
 
 /* The path is not there yet. */
-static bool lock_a_new_path(struct stage *s, int n, int count)
+static bool lock_a_new_path(struct fixture *s, int n, int count)
 {
     check_ok(wire_delete_tree(s->wire, "/alloc"));
     return lock_and_unlock(s, n, count);
@@ -129,7 +129,7 @@ static void no_memory_while_making_the_path(void **state)
     alloc_play(*state, lock_a_new_path);
 }
 
-static bool trylock(struct stage *s, int n, int count)
+static bool trylock(struct fixture *s, int n, int count)
 {
     alloc_arm(n, count);
     int rc = zkl_mutex_trylock(s->mutex);
@@ -167,7 +167,7 @@ static int by_acquire(struct zkl_mutex *mutex)
 
 static int (*way)(struct zkl_mutex *mutex);
 
-static bool lock_by_that_way(struct stage *s, int n, int count)
+static bool lock_by_that_way(struct fixture *s, int n, int count)
 {
     alloc_arm(n, count);
     int rc = way(s->mutex);
@@ -192,7 +192,7 @@ static void no_memory_while_locking_by_other_calls(void **state)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static bool try_in_vain(struct stage *s, int n, int count)
+static bool try_in_vain(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     alloc_arm(n, count);
@@ -209,7 +209,7 @@ static void no_memory_while_trying_in_vain(void **state)
     alloc_play(*state, try_in_vain);
 }
 
-static bool wait_and_be_granted(struct stage *s, int n, int count)
+static bool wait_and_be_granted(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
     alloc_arm(n, count);
@@ -231,7 +231,7 @@ static void no_memory_while_waiting(void **state)
     alloc_play(*state, wait_and_be_granted);
 }
 
-static bool wait_and_give_up(struct stage *s, int n, int count)
+static bool wait_and_give_up(struct fixture *s, int n, int count)
 {
     struct zkl_cancel *cancel = NULL;
 
@@ -264,7 +264,7 @@ static void no_memory_while_giving_up(void **state)
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-static bool close_it(struct stage *s, int n, int count)
+static bool close_it(struct fixture *s, int n, int count)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
     struct zkl_mutex *mutex = fault_mutex(client, alloc_path);
@@ -291,7 +291,7 @@ static void no_memory_while_closing(void **state)
     alloc_play(*state, close_it);
 }
 
-static bool expire_it(struct stage *s, int n, int count)
+static bool expire_it(struct fixture *s, int n, int count)
 {
     int64_t session = fault_session(s->client);
     fault_expire(s->client, 0);
@@ -309,7 +309,7 @@ static bool expire_it(struct stage *s, int n, int count)
 /* The session has ended, and memory is short while the next one is made. */
 static void no_memory_for_the_next_session(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
 
     for (int count = 1; count <= 3; count += 2) {
         int n = 1;
@@ -321,7 +321,7 @@ static void no_memory_for_the_next_session(void **state)
     }
 }
 
-static bool free_it(struct stage *s, int n, int count)
+static bool free_it(struct fixture *s, int n, int count)
 {
     int threads = fault_threads();
     struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);

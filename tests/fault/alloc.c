@@ -85,7 +85,7 @@ const char *const alloc_path = "/alloc/a/b";
 
 int alloc_set_up(void **state)
 {
-    struct stage *s = calloc(1, sizeof *s);
+    struct fixture *s = calloc(1, sizeof *s);
 
     if (s == NULL)
         return -1;
@@ -103,7 +103,7 @@ int alloc_set_up(void **state)
 
 int alloc_tear_down(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
 
     zkl_mutex_free(s->mutex);
     zkl_client_free(s->client);
@@ -119,7 +119,7 @@ bool alloc_refused(int rc)
     return rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM;
 }
 
-void alloc_check_works(struct stage *s, struct zkl_client *client, struct zkl_mutex *mutex)
+void alloc_check_works(struct fixture *s, struct zkl_client *client, struct zkl_mutex *mutex)
 {
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
     check_num(fault_children(s->wire, alloc_path), ==, 1);
@@ -127,7 +127,7 @@ void alloc_check_works(struct stage *s, struct zkl_client *client, struct zkl_mu
     fault_check_rest(client, s->wire, alloc_path, 3000);
 }
 
-void alloc_play(struct stage *s, bool (*scene)(struct stage *, int n, int count))
+void alloc_play(struct fixture *s, bool (*scene)(struct fixture *, int n, int count))
 {
     static const int counts[] = {1, 3, 1000};
 
@@ -142,13 +142,13 @@ void alloc_play(struct stage *s, bool (*scene)(struct stage *, int n, int count)
     }
 }
 
-void alloc_stand_before(struct stage *s)
+void alloc_stand_before(struct fixture *s)
 {
     check_ok(wire_create(s->wire, "/alloc/a/b/_c_00000000-0000-4000-8000-000000000000-lock-", "",
                          WIRE_EPHEMERAL_SEQUENTIAL, s->before, sizeof s->before));
 }
 
-void alloc_step_aside(struct stage *s)
+void alloc_step_aside(struct fixture *s)
 {
     exempt = true;
     check_ok(wire_delete(s->wire, s->before, -1));

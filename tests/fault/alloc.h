@@ -22,7 +22,7 @@
 #define SESSION_MS 5000
 #define N_MAX 400 /* a scene that asks more often than this never ends */
 
-struct stage {
+struct fixture {
     struct zkl_client *client;
     struct zkl_mutex *mutex; /* at alloc_path */
     struct wire *wire;
@@ -47,14 +47,14 @@ int alloc_asked_here(void);
 /* A code that a refusal excuses. */
 bool alloc_refused(int rc);
 /* After the fault all is as ever. */
-void alloc_check_works(struct stage *s, struct zkl_client *client, struct zkl_mutex *mutex);
+void alloc_check_works(struct fixture *s, struct zkl_client *client, struct zkl_mutex *mutex);
 /* Play a scene with each n, with one refusal and with some in a row. A scene is to give what
  * alloc_disarm gave. */
-void alloc_play(struct stage *s, bool (*scene)(struct stage *, int n, int count));
+void alloc_play(struct fixture *s, bool (*scene)(struct fixture *, int n, int count));
 
 /* Somebody else's node is before us in the queue; it goes. */
-void alloc_stand_before(struct stage *s);
-void alloc_step_aside(struct stage *s);
+void alloc_stand_before(struct fixture *s);
+void alloc_step_aside(struct fixture *s);
 /* Somebody of this client waits for his turn, with or without a watch on his own node. */
 bool alloc_in_queue(struct zkl_client *client);
 

@@ -17,7 +17,7 @@ struct held {
     const struct zkl_inspection *seen;
 };
 
-static void hold_all(struct stage *s, struct held *h)
+static void hold_all(struct fixture *s, struct held *h)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
@@ -66,7 +66,7 @@ static void ask_permit(struct zkl_permit *permit)
     check_ok(zkl_permit_revoke_requested(permit));
 }
 
-static void ask_figures(struct stage *s, const struct held *h)
+static void ask_figures(struct fixture *s, const struct held *h)
 {
     struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
@@ -79,7 +79,7 @@ static void ask_figures(struct stage *s, const struct held *h)
     check_num(zkl_histogram_bound_ns(1), ==, 1000);
 }
 
-static void ask_all(struct stage *s, const struct held *h)
+static void ask_all(struct fixture *s, const struct held *h)
 {
     int number = 0;
     char node[1024];
@@ -114,7 +114,7 @@ static void ask_all(struct stage *s, const struct held *h)
 /* Calls that only look, set or free something, and a re-entry, ask for no memory at all. */
 static void these_calls_need_no_memory(void **state)
 {
-    struct stage *s = *state;
+    struct fixture *s = *state;
     struct held h;
 
     hold_all(s, &h);
