@@ -199,9 +199,9 @@ static void close_all(struct chaos *c)
     int64_t end_ms = net_now_ms() + 60000;
 
     s->shared->phase = END;
-    while (crowd_reap(s) > 0 && net_now_ms() < end_ms)
+    while (client_processes_reap(s) > 0 && net_now_ms() < end_ms)
         net_nap_ms(20);
-    if (crowd_reap(s) > 0) {
+    if (client_processes_reap(s) > 0) {
         shared_odd(s->shared, "not all processes have closed and exited");
         return;
     }

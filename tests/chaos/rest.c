@@ -88,7 +88,7 @@ bool rest_reached(struct testbed *s)
     s->shared->phase = REST;
     while ((seat = waiting_seat(s->shared)) >= 0 && net_now_ms() < end_ms) {
         net_nap_ms(LOOK_MS);
-        crowd_reap(s);
+        client_processes_reap(s);
     }
     if (seat >= 0) {
         shared_odd(s->shared, "seat %d (%s) is granted nothing in %d s without faults", seat,

@@ -71,7 +71,7 @@ int testbed_start(struct testbed *s, char *err, size_t size)
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         static const int sessions_ms[] = {2000, 3000, 5000, 10000};
         s->shared->process[i].session_ms = sessions_ms[i % 4];
-        crowd_start(s, i);
+        client_process_start(s, i);
     }
     return 0;
 }
@@ -79,7 +79,7 @@ int testbed_start(struct testbed *s, char *err, size_t size)
 void testbed_stop(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++)
-        crowd_kill(s, i);
+        client_process_kill(s, i);
     links_stop(s);
     zks_stop(s->zks);
     nets_stop(&s->nets);
@@ -272,12 +272,12 @@ static bool client_fault(struct testbed *s, enum fault fault)
         return false;
     if (fault == CLIENT_KILL) {
         body->until_ms = until(s, 50, 2000);
-        crowd_kill(s, client);
+        client_process_kill(s, client);
     } else { /* past its session, or not */
         bool past = s->shared->broken != BREAK_NOTHING || chance(&s->chance, 75);
         body->until_ms = past ? until(s, session_ms + session_ms / 4, 5 * session_ms / 2)
                               : until(s, session_ms / 4, session_ms);
-        crowd_pause(s, client);
+        client_process_pause(s, client);
     }
     say(s, fault, "%d for %lld ms", client, (long long)(body->until_ms - net_now_ms()));
     return true;
@@ -355,9 +355,9 @@ static void end_due(struct testbed *s, int64_t now_ms)
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         struct body *body = &s->client[i];
         if (body->condition == DEAD && now_ms >= body->until_ms)
-            crowd_start(s, i);
+            client_process_start(s, i);
         else if (body->condition == STOPPED && now_ms >= body->until_ms)
-            crowd_resume(s, i);
+            client_process_resume(s, i);
         for (int k = 0; k < CHAOS_NODES; k++) {
             if (s->link_until_ms[i][k] != 0 && now_ms >= s->link_until_ms[i][k])
                 links_heal(s, i, k);
@@ -367,7 +367,7 @@ static void end_due(struct testbed *s, int64_t now_ms)
 
 void testbed_tick(struct testbed *s)
 {
-    crowd_reap(s);
+    client_processes_reap(s);
     end_due(s, net_now_ms());
 }
 
@@ -393,7 +393,8 @@ int testbed_wipe_all(struct testbed *s)
         if (s->shared->process[i].session_ms > longest_ms)
             longest_ms = s->shared->process[i].session_ms;
     }
-    for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms; crowd_reap(s))
+    for (int64_t end_ms = net_now_ms() + longest_ms; net_now_ms() < end_ms;
+         client_processes_reap(s))
         net_nap_ms(20);
     s->shared->era++;
     int64_t from_ns = net_boot_ns();

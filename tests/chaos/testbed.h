@@ -71,14 +71,14 @@ int testbed_heal(struct testbed *s);
 /* All servers lose their data, when all windows are over. -1: they do not come back. */
 int testbed_wipe_all(struct testbed *s);
 
-/* --- clients (crowd.c) -------------------------------------------------------------------------- */
+/* --- clients (client_process.c) -------------------------------------------------------------------------- */
 
-void crowd_start(struct testbed *s, int client);
-void crowd_kill(struct testbed *s, int client);
-void crowd_pause(struct testbed *s, int client);
-void crowd_resume(struct testbed *s, int client);
+void client_process_start(struct testbed *s, int client);
+void client_process_kill(struct testbed *s, int client);
+void client_process_pause(struct testbed *s, int client);
+void client_process_resume(struct testbed *s, int client);
 /* Who has ended by itself is told of. Returns how many run. */
-int crowd_reap(struct testbed *s);
+int client_processes_reap(struct testbed *s);
 
 /* --- links (links.c) ---------------------------------------------------------------------------- */
 

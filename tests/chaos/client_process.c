@@ -19,7 +19,7 @@ static void become_client(int fd, int client)
     _exit(127);
 }
 
-void crowd_start(struct testbed *s, int client)
+void client_process_start(struct testbed *s, int client)
 {
     struct body *body = &s->client[client];
     struct process *p = &s->shared->process[client];
@@ -43,7 +43,7 @@ static void bury(struct testbed *s, int client)
     s->client[client].condition = DEAD;
 }
 
-void crowd_kill(struct testbed *s, int client)
+void client_process_kill(struct testbed *s, int client)
 {
     if (s->client[client].pid <= 0)
         return;
@@ -52,19 +52,19 @@ void crowd_kill(struct testbed *s, int client)
     bury(s, client);
 }
 
-void crowd_pause(struct testbed *s, int client)
+void client_process_pause(struct testbed *s, int client)
 {
     kill(s->client[client].pid, SIGSTOP);
     s->client[client].condition = STOPPED;
 }
 
-void crowd_resume(struct testbed *s, int client)
+void client_process_resume(struct testbed *s, int client)
 {
     kill(s->client[client].pid, SIGCONT);
     s->client[client].condition = FINE;
 }
 
-int crowd_reap(struct testbed *s)
+int client_processes_reap(struct testbed *s)
 {
     int running = 0;
 
