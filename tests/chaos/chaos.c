@@ -6,7 +6,7 @@
  * three servers, clients of every kind behind proxies, faults by a seed; now and then all is healed
  * and everybody comes to rest; the history is judged at the end. */
 #include "canary.h"
-#include "rest.h"
+#include "quiescence.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -170,11 +170,11 @@ static void come_to_rest(struct chaos *c, bool last)
 
     if (testbed_heal(s) != 0)
         shared_odd(s->shared, "the servers do not come back");
-    else if (rest_reached(s)) {
+    else if (quiescence_reached(s)) {
         canary_wait_still(&c->canary);
-        struct remains r = rest_remains(s, CHAOS_PROCESSES);
-        c->leftovers += rest_count(&r);
-        rest_check_losses(s);
+        struct remains r = quiescence_remains(s, CHAOS_PROCESSES);
+        c->leftovers += quiescence_count(&r);
+        quiescence_check_losses(s);
         check_heap(c, last);
     }
 }
@@ -205,8 +205,8 @@ static void close_all(struct chaos *c)
         shared_odd(s->shared, "not all processes have closed and exited");
         return;
     }
-    struct remains r = rest_remains(s, 0);
-    c->leftovers += rest_count(&r);
+    struct remains r = quiescence_remains(s, 0);
+    c->leftovers += quiescence_count(&r);
 }
 
 static void run(struct chaos *c)

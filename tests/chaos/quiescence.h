@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* At rest: the faults are over, everybody gets the lock once more, and then nothing is left. */
-#ifndef ZKCHAOS_REST_H
-#define ZKCHAOS_REST_H
+#ifndef ZKCHAOS_QUIESCENCE_H
+#define ZKCHAOS_QUIESCENCE_H
 
 #include "testbed.h"
 
@@ -11,11 +11,11 @@ struct remains {
 };
 
 /* Everybody is granted something within the bound and rests. False, and said: not so. */
-bool rest_reached(struct testbed *s);
+bool quiescence_reached(struct testbed *s);
 /* What is left, once it is nothing or time is up. clients: so many are connected. */
-struct remains rest_remains(struct testbed *s, int clients);
-int rest_count(const struct remains *r);
+struct remains quiescence_remains(struct testbed *s, int clients);
+int quiescence_count(const struct remains *r);
 /* Callbacks have told of each loss that unlock said. */
-void rest_check_losses(struct testbed *s);
+void quiescence_check_losses(struct testbed *s);
 
 #endif

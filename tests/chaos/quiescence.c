@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rest.h"
+#include "quiescence.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void report_standstill(struct testbed *s)
 }
 
 /* Once there are no faults everybody gets through. Modes: F6, F21. */
-bool rest_reached(struct testbed *s)
+bool quiescence_reached(struct testbed *s)
 {
     int64_t end_ms = net_now_ms() + GRANT_MS;
     int seat;
@@ -99,7 +99,7 @@ bool rest_reached(struct testbed *s)
 }
 
 /* What unlock called lost was told. Modes: F7. */
-void rest_check_losses(struct testbed *s)
+void quiescence_check_losses(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
         const struct process *p = &s->shared->process[i];
@@ -176,7 +176,7 @@ static int more_threads(const struct testbed *s)
     return n;
 }
 
-int rest_count(const struct remains *r)
+int quiescence_count(const struct remains *r)
 {
     return r->nodes + r->watches + r->connections + r->threads;
 }
@@ -187,7 +187,7 @@ static bool is_clean(const struct remains *r)
 }
 
 /* Of all clients, by the servers themselves. Modes: F18, F19. */
-struct remains rest_remains(struct testbed *s, int clients)
+struct remains quiescence_remains(struct testbed *s, int clients)
 {
     int64_t end_ms = net_now_ms() + CLEAN_MS;
     struct remains r;
