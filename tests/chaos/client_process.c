@@ -30,7 +30,7 @@ void client_process_start(struct testbed *s, int client)
     body->pid = fork();
     if (body->pid == 0)
         become_client(s->fd, client);
-    body->condition = FINE;
+    body->condition = RUNNING;
     if (body->pid < 0)
         shared_odd(s->shared, "process %d was not forked", client);
 }
@@ -61,7 +61,7 @@ void client_process_pause(struct testbed *s, int client)
 void client_process_resume(struct testbed *s, int client)
 {
     kill(s->client[client].pid, SIGCONT);
-    s->client[client].condition = FINE;
+    s->client[client].condition = RUNNING;
 }
 
 int client_processes_reap(struct testbed *s)

@@ -92,7 +92,7 @@ static int nodes_in_trouble(const struct testbed *s)
     int n = 0;
 
     for (int i = 0; i < CHAOS_NODES; i++) {
-        n += s->node[i].condition != FINE;
+        n += s->node[i].condition != RUNNING;
         n += s->cut_until_ms[i] != 0;
     }
     return n;
@@ -130,7 +130,7 @@ static int draw_node(struct testbed *s, enum fault fault, int leader)
         any = leader;
     if (wipe && any == leader)
         any = (any + 1) % CHAOS_NODES;
-    return s->node[any].condition == FINE ? any : -1;
+    return s->node[any].condition == RUNNING ? any : -1;
 }
 
 static void kill_node(struct testbed *s, int node, bool wipe)
@@ -172,7 +172,7 @@ static void node_tick(struct testbed *s, int node, int64_t now_ms)
     struct body *body = &s->node[node];
 
     if (body->condition == COMING && serves(s, node)) {
-        body->condition = FINE;
+        body->condition = RUNNING;
     } else if (body->condition == COMING && zks_pid(s->zks, (size_t)node) == 0) {
         start_node(s, node); /* somebody else had its port */
     } else if (body->condition == DEAD && now_ms >= body->until_ms) {
@@ -196,7 +196,7 @@ static void cut(struct testbed *s, int node, bool apart)
         return;
     s->cut_until_ms[node] = 0;
     for (int i = 0; i < CHAOS_NODES; i++) { /* whoever was out has to come in again */
-        if ((i == node || i == next) && s->node[i].condition == FINE)
+        if ((i == node || i == next) && s->node[i].condition == RUNNING)
             s->node[i].condition = COMING;
     }
 }
@@ -256,7 +256,7 @@ static int draw_client(struct testbed *s, int first)
 
     for (int i = 0; !any && i < CHAOS_PROCESSES; i++) {
         int at = first + (client - first + i) % (CHAOS_PROCESSES - first);
-        if (s->client[at].condition == FINE && holds_something(s, at))
+        if (s->client[at].condition == RUNNING && holds_something(s, at))
             return at;
     }
     return client;
@@ -268,7 +268,7 @@ static bool client_fault(struct testbed *s, enum fault fault)
     struct body *body = &s->client[client];
     int session_ms = s->shared->process[client].session_ms;
 
-    if (body->condition != FINE)
+    if (body->condition != RUNNING)
         return false;
     if (fault == CLIENT_KILL) {
         body->until_ms = until(s, 50, 2000);

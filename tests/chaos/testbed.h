@@ -33,7 +33,7 @@ enum fault {
 };
 
 /* COMING: started, and not serving yet. */
-enum condition { FINE, STOPPED, DEAD, COMING };
+enum condition { RUNNING, STOPPED, DEAD, COMING };
 
 struct body {
     enum condition condition;

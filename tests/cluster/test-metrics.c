@@ -288,22 +288,22 @@ static bool workload_open(struct workload *workload, const char *servers, const 
     char path[128];
 
     options.servers = servers;
-    bool fine = zkl_client_open(&workload->client, &options) == 0;
-    for (int i = 0; fine && i < MUTEXES; i++) {
-        fine = open_mutex(workload, i, base) == 0;
+    bool ok = zkl_client_open(&workload->client, &options) == 0;
+    for (int i = 0; ok && i < MUTEXES; i++) {
+        ok = open_mutex(workload, i, base) == 0;
         members[i] = zkl_member_mutex(workload->mutexes[i]);
     }
-    if (!fine)
+    if (!ok)
         return false;
     snprintf(path, sizeof path, "%s-shared", base);
-    fine = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with) == 0;
+    ok = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with) == 0;
     snprintf(path, sizeof path, "%s-permits", base);
-    fine = fine && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with) == 0;
-    fine = fine && zkl_multi_new(&workload->multi, workload->client, members, MUTEXES) == 0;
-    fine = fine && zkl_cancel_new(&workload->set) == 0;
-    if (fine)
+    ok = ok && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with) == 0;
+    ok = ok && zkl_multi_new(&workload->multi, workload->client, members, MUTEXES) == 0;
+    ok = ok && zkl_cancel_new(&workload->set) == 0;
+    if (ok)
         zkl_cancel_set(workload->set);
-    return fine;
+    return ok;
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */

@@ -109,8 +109,8 @@ long long said(struct player *p, const char *call, long long rc, uint64_t may)
         p->call = NULL;
     if (rc <= 0 && rc > -CODES)
         world->codes[-rc]++;
-    bool fine = rc > 0 ? (may & MAY_COUNT) != 0 : rc > -63 && (may >> -rc & 1) != 0;
-    if (!fine) {
+    bool allowed = rc > 0 ? (may & MAY_COUNT) != 0 : rc > -63 && (may >> -rc & 1) != 0;
+    if (!allowed) {
         snprintf(text, sizeof text, "%s: %lld, %s (%s)", call, rc,
                  rc < 0 ? zkl_strerror((int)rc) : "no error", zkl_error_detail());
         complain(p, text);

@@ -116,9 +116,9 @@ static void check_child(const char *child, const struct zkl_naming *naming)
 static void check_path(const char *text)
 {
     char longer[LINE_MAX_ + 16], above[LINE_MAX_ + 1];
-    bool fine = zkl_node_path_fault(text) == NULL;
-    must((zkl_path_fault(text) == NULL) == (fine && strlen(text) <= ZKL_PATH_MAX));
-    if (!fine)
+    bool valid = zkl_node_path_fault(text) == NULL;
+    must((zkl_path_fault(text) == NULL) == (valid && strlen(text) <= ZKL_PATH_MAX));
+    if (!valid)
         return;
     must(text[0] == '/' && text[strlen(text) - 1] != '/' && !strstr(text, "//"));
     must(zkl_text_is_printable(text, strlen(text)));

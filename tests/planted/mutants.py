@@ -88,7 +88,7 @@ def do_planted(folder, options):
             planted.try_short(copy, bug, (options.schedules or 100) if built else 0)
         else:
             planted.try_one(copy, bug, options.schedules or 60000)
-        print(f"  {bug.name}: {bug.fault or ', '.join(bug.caught_by()) or 'fine'}", flush=True)
+        print(f"  {bug.name}: {bug.fault or ', '.join(bug.caught_by()) or 'passed'}", flush=True)
 
     # Without optimisation a copy builds in half the time. In this order, what a bug leaves to be built again is
     # often what the next one changes.
@@ -96,10 +96,10 @@ def do_planted(folder, options):
     in_parallel(folder, options.jobs, in_order, attempt, *(["-Doptimization=0"] if options.short else []))
     if options.explore:
         return planted.report_explore(chosen)
-    fine = planted.report(chosen, options.short or bool(options.planted))
+    passed = planted.report(chosen, options.short or bool(options.planted))
     if options.table:
         print(planted.table(chosen))
-    return fine
+    return passed
 
 
 def main():
@@ -111,22 +111,22 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: tree.stop())
     os.nice(10)
-    fine = True
+    passed = True
     try:
         if options.planted is not None or wants_both:
-            fine = do_planted(folder / "planted", options)
+            passed = do_planted(folder / "planted", options)
         if options.random is not None or (wants_both and not options.short):
             mutants = random_mutants.choose(ROOT, options.seed)
             count = 200 if options.random is None else options.random
             results = random_mutants.Results(mutants, count, options.schedules or 2000)
             in_parallel(folder / "random", options.jobs, range(count), results.attempt)
-            fine = results.report(HERE / "survivors.txt") and fine
+            passed = results.report(HERE / "survivors.txt") and passed
     except tree.Stopped:
         print("FAILED: interrupted")
-        fine = False
+        passed = False
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0 if fine else 1
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":
