@@ -103,7 +103,7 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
     m->reconnects = client->links > 0 ? client->links - 1 : 0;
     m->disconnections = client->links_lost;
     m->expiries = client->expiries;
-    m->heartbeats = core->beats;
+    m->heartbeats = core->heartbeats_sent;
     read_requests(core, m->requests);
     m->log_dropped = client->log.dropped_total;
     m->writes = core->writes;

@@ -286,7 +286,7 @@ static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
 }
 
 /* Heartbeats would be sent for it, if its node may be checked. */
-static inline bool zkl_contender_is_beaten_for(const struct zkl_contender_machine *m)
+static inline bool zkl_contender_wants_heartbeats(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
            (m->state == ZKL_WAITING && m->pred_is_next);
@@ -295,13 +295,13 @@ static inline bool zkl_contender_is_beaten_for(const struct zkl_contender_machin
 /* Heartbeats are sent for it. */
 static inline bool zkl_contender_needs_window(const struct zkl_contender_machine *m)
 {
-    return zkl_contender_is_beaten_for(m) && !m->unchecked;
+    return zkl_contender_wants_heartbeats(m) && !m->unchecked;
 }
 
 /* Its node is tried now and then, whether it may be checked again. */
 static inline bool zkl_contender_is_unchecked(const struct zkl_contender_machine *m)
 {
-    return zkl_contender_is_beaten_for(m) && m->unchecked;
+    return zkl_contender_wants_heartbeats(m) && m->unchecked;
 }
 
 /* For something outside. */

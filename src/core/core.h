@@ -187,8 +187,8 @@ struct zkl_contender {
     struct zkl_contender *next, *prev; /* in the core's queue of contenders, oldest first */
     const char *data;                  /* the node's: who we are */
     uint64_t number;                   /* for traces */
-    uint64_t beat;                     /* the heartbeat that checks our node last, and where */
-    size_t beat_index;
+    uint64_t heartbeat_serial;         /* the heartbeat that checks our node last, and where */
+    size_t heartbeat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
     struct zkl_batch *batch;        /* NULL: its requests are its own */
@@ -286,7 +286,7 @@ struct zkl_shared_list {
 #define ZKL_WATCH_BYTES_MAX 1000000
 
 /* One transaction that checks our own nodes. */
-struct zkl_beat {
+struct zkl_heartbeat {
     struct zkl_pending pending;
     uint64_t serial; /* of the last one that was sent */
     uint64_t round;  /* number of the last contender checked, where one can't check all */
@@ -335,8 +335,8 @@ struct zkl_core {
     struct zkl_due *due[ZKL_DUE_KINDS];  /* to be looked at when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be looked at, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
-    struct zkl_beat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
-    struct zkl_beat recheck; /* of the nodes that may not be checked; see heartbeat.h */
+    struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
+    struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;
     struct zkl_pending look; /* a nudge that asks for a watched node, */
     uint64_t looked_at;      /* this watch's, */
@@ -349,7 +349,7 @@ struct zkl_core {
     unsigned heartbeat_failures; /* in a row */
     int64_t heartbeat_hold_off;  /* not before this, after a failed one; CLOCK_MONOTONIC */
     int64_t recheck_mono_ns;     /* when the next one is due, if there is somebody to check */
-    uint64_t beats;
+    uint64_t heartbeats_sent;
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */

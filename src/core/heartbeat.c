@@ -18,44 +18,44 @@
 
 /* --- sending ------------------------------------------------------------ */
 
-static bool beats_for(const struct zkl_contender_machine *m)
+static bool wants_heartbeats(const struct zkl_contender_machine *m)
 {
     return zkl_contender_needs_window(m) && m->on_server;
 }
 
 /* Those whom this one checks: in turn, where there are more than it can carry. */
-static size_t choose_checked(struct zkl_core *core, const struct zkl_beat *beat,
+static size_t choose_checked(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
                              bool (*want)(const struct zkl_contender_machine *m),
                              struct zkl_contender **chosen)
 {
     size_t n = 0, max = ZKL_HEARTBEAT_CHECKS_MAX;
     for (int pass = 0; pass < 2 && n < max; pass++) {
         for (struct zkl_contender *c = core->first; c && n < max; c = c->next) {
-            if ((c->number > beat->round) == (pass == 0) && want(&c->machine))
+            if ((c->number > heartbeat->round) == (pass == 0) && want(&c->machine))
                 chosen[n++] = c;
         }
     }
     return n;
 }
 
-static void send(struct zkl_core *core, struct zkl_beat *beat, struct zkl_contender **chosen,
-                 size_t n)
+static void send(struct zkl_core *core, struct zkl_heartbeat *heartbeat,
+                 struct zkl_contender **chosen, size_t n)
 {
     const char *checks[ZKL_HEARTBEAT_CHECKS_MAX];
     char one[ZKL_NODE_PATH_MAX + 1];
     char *many = n > 1 ? malloc(n * sizeof one) : NULL;
     if (!many)
         n = 1; /* one node proves the session too */
-    beat->serial = ++core->beats;
+    heartbeat->serial = ++core->heartbeats_sent;
     for (size_t i = 0; i < n; i++) {
         char *path = many ? many + i * sizeof one : one;
         zkl_core_node_path(chosen[i], chosen[i]->machine.node, path);
         checks[i] = path;
-        chosen[i]->beat = beat->serial;
-        chosen[i]->beat_index = i;
+        chosen[i]->heartbeat_serial = heartbeat->serial;
+        chosen[i]->heartbeat_index = i;
     }
     struct zkl_request request = {.kind = ZKL_REQ_HEARTBEAT, .checks = checks, .check_count = n};
-    zkl_pending_send(core, &beat->pending, &request);
+    zkl_pending_send(core, &heartbeat->pending, &request);
     free(many);
 }
 
@@ -72,13 +72,14 @@ static size_t share_of(struct zkl_core *core, size_t n)
 static void send_heartbeats(struct zkl_core *core)
 {
     struct zkl_contender *chosen[ZKL_HEARTBEAT_CHECKS_MAX];
-    struct zkl_beat *beat = core->heartbeats;
-    size_t n = choose_checked(core, beat, beats_for, chosen), shared_list = share_of(core, n);
+    struct zkl_heartbeat *heartbeat = core->heartbeats;
+    size_t n = choose_checked(core, heartbeat, wants_heartbeats, chosen),
+           shared_list = share_of(core, n);
     core->heartbeat_wanted = false;
-    beat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
+    heartbeat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
     assert(n > 0); /* who needs the window has a node */
     for (size_t at = 0; at < n; at += shared_list)
-        send(core, beat++, chosen + at, n - at < shared_list ? n - at : shared_list);
+        send(core, heartbeat++, chosen + at, n - at < shared_list ? n - at : shared_list);
 }
 
 static void send_recheck(struct zkl_core *core)
@@ -95,33 +96,35 @@ static void put_recheck_off(struct zkl_core *core)
     core->recheck_mono_ns = core->now.mono_ns + zkl_session_timeout_ns(&core->session) / 8;
 }
 
-static bool is_checked_by(const struct zkl_contender *c, const struct zkl_beat *beat)
+static bool is_checked_by(const struct zkl_contender *c, const struct zkl_heartbeat *heartbeat)
 {
-    return c->beat == beat->serial &&
-           (beats_for(&c->machine) || zkl_contender_is_unchecked(&c->machine));
+    return c->heartbeat_serial == heartbeat->serial &&
+           (wants_heartbeats(&c->machine) || zkl_contender_is_unchecked(&c->machine));
 }
 
 /* The parts before the one to blame were fine, those behind it were not looked at. */
-static void feed_checked(struct zkl_core *core, const struct zkl_beat *beat, size_t failed)
+static void feed_checked(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
+                         size_t failed)
 {
     struct zkl_contender *next;
     for (struct zkl_contender *c = core->first; c; c = next) {
         next = c->next;
-        if (is_checked_by(c, beat) && c->beat_index < failed &&
+        if (is_checked_by(c, heartbeat) && c->heartbeat_index < failed &&
             zkl_contender_is_unchecked(&c->machine))
             zkl_core_feed_type(core, c, ZKL_EV_CHECKED);
     }
 }
 
 /* Whose node the answer names. NULL: it is about the whole request, or about nothing. */
-static struct zkl_contender *find_blamed(struct zkl_core *core, const struct zkl_beat *beat,
+static struct zkl_contender *find_blamed(struct zkl_core *core,
+                                         const struct zkl_heartbeat *heartbeat,
                                          const struct zkl_reply *reply)
 {
     struct zkl_contender *c = core->first;
     if (reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
         reply->answer == ZKL_ANSWER_NOMEM)
         return NULL;
-    while (c && !(is_checked_by(c, beat) && c->beat_index == reply->failed_check))
+    while (c && !(is_checked_by(c, heartbeat) && c->heartbeat_index == reply->failed_check))
         c = c->next;
     return c;
 }
@@ -143,15 +146,15 @@ static void on_recheck(struct zkl_core *core, const struct zkl_reply *reply)
     put_recheck_off(core);
     core->recheck.round = c ? c->number : 0; /* the next one begins behind it */
     if (c || reply->answer == ZKL_ANSWER_OK)
-        feed_checked(core, &core->recheck, c ? c->beat_index : ZKL_HEARTBEAT_CHECKS_MAX);
+        feed_checked(core, &core->recheck, c ? c->heartbeat_index : ZKL_HEARTBEAT_CHECKS_MAX);
     if (c)
         blame(core, c, reply);
 }
 
-static void on_heartbeat(struct zkl_core *core, const struct zkl_beat *beat,
+static void on_heartbeat(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
                          const struct zkl_reply *reply)
 {
-    struct zkl_contender *c = find_blamed(core, beat, reply);
+    struct zkl_contender *c = find_blamed(core, heartbeat, reply);
     if (reply->answer == ZKL_ANSWER_OK)
         return;
     bool again = c || reply->answer == ZKL_ANSWER_NONODE; /* the others are not proved yet */
@@ -165,21 +168,21 @@ static void on_heartbeat(struct zkl_core *core, const struct zkl_beat *beat,
 void zkl_heartbeat_answered(struct zkl_core *core, const struct zkl_pending *slot,
                             const struct zkl_reply *reply)
 {
-    static_assert(offsetof(struct zkl_beat, pending) == 0, "a slot of these is the beat");
-    const struct zkl_beat *beat = (const struct zkl_beat *)slot;
-    if (beat == &core->recheck)
+    static_assert(offsetof(struct zkl_heartbeat, pending) == 0, "a slot of these is the heartbeat");
+    const struct zkl_heartbeat *heartbeat = (const struct zkl_heartbeat *)slot;
+    if (heartbeat == &core->recheck)
         on_recheck(core, reply);
     else
-        on_heartbeat(core, beat, reply);
+        on_heartbeat(core, heartbeat, reply);
 }
 
 /* --- when --------------------------------------------------------------- */
 
 static bool is_out(const struct zkl_core *core)
 {
-    for (const struct zkl_beat *beat = core->heartbeats;
-         beat < core->heartbeats + ZKL_HEARTBEATS_MAX; beat++) {
-        if (beat->pending.id != 0)
+    for (const struct zkl_heartbeat *heartbeat = core->heartbeats;
+         heartbeat < core->heartbeats + ZKL_HEARTBEATS_MAX; heartbeat++) {
+        if (heartbeat->pending.id != 0)
             return true;
     }
     return false;

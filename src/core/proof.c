@@ -112,7 +112,7 @@ bool zkl_proof_answered(struct zkl_proof *proof, int64_t now_boot, struct zkl_st
     remember(proof, now_boot, stamp.sent_boot);
     if (!succeeded || !stamp.writes || stamp.link != proof->link)
         return false;
-    proof->beat_boot = later(proof->beat_boot, stamp.sent_boot);
+    proof->newest_proof_boot = later(proof->newest_proof_boot, stamp.sent_boot);
     proof->touched_boot = later(proof->touched_boot, stamp.proves_boot);
     return true;
 }

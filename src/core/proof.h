@@ -34,9 +34,9 @@ struct zkl_answered {
 struct zkl_proof {
     int64_t tick_ns; /* of the servers that may lead; 0: unknown, but at most half a timeout */
     /* Of the session: */
-    int64_t timeout_ns;   /* T, the smallest that was announced */
-    int64_t touched_boot; /* the leader was surely touched then or later; 0: not known */
-    int64_t beat_boot;    /* when the newest proof was sent that succeeded; 0: none */
+    int64_t timeout_ns;        /* T, the smallest that was announced */
+    int64_t touched_boot;      /* the leader was surely touched then or later; 0: not known */
+    int64_t newest_proof_boot; /* when the newest proof was sent that succeeded; 0: none */
     bool is_known; /* something was answered over the link over which timeout_ns was heard of */
     int64_t
         ended_boot; /* when the newest request was sent that has ended, answered or handed back */
@@ -102,8 +102,9 @@ static inline int64_t zkl_proof_fresh_until(const struct zkl_proof *proof)
 /* When a heartbeat is due that keeps the window open: each T/8, and as soon as a new link counts. */
 static inline int64_t zkl_proof_heartbeat_due(const struct zkl_proof *proof)
 {
-    return proof->beat_boot < proof->settled_boot ? proof->settled_boot
-                                                  : proof->beat_boot + proof->timeout_ns / 8;
+    return proof->newest_proof_boot < proof->settled_boot
+               ? proof->settled_boot
+               : proof->newest_proof_boot + proof->timeout_ns / 8;
 }
 
 #endif

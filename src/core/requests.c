@@ -32,7 +32,7 @@ static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
     zkl_guid_format(random, c->machine.guid);
     if (c->machine.retained)
         zkl_guid_mark_retained(c->machine.guid);
-    c->beat = 0; /* an older heartbeat says nothing of the new node */
+    c->heartbeat_serial = 0; /* an older heartbeat says nothing of the new node */
 }
 
 void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path)

@@ -292,9 +292,10 @@ static void check_contenders(const struct client *c)
 void check_heartbeat(const struct client *c)
 {
     for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
-        for (const struct zkl_beat *beat = c->core.heartbeats;
-             beat < c->core.heartbeats + ZKL_HEARTBEATS_MAX; beat++)
-            must(!o->machine.unchecked || beat->pending.id == 0 || o->beat != beat->serial);
+        for (const struct zkl_heartbeat *heartbeat = c->core.heartbeats;
+             heartbeat < c->core.heartbeats + ZKL_HEARTBEATS_MAX; heartbeat++)
+            must(!o->machine.unchecked || heartbeat->pending.id == 0 ||
+                 o->heartbeat_serial != heartbeat->serial);
     }
 }
 

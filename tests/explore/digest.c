@@ -240,8 +240,8 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(place_number(o));
     machine(&o->machine);
     own(NUMBER, o->number);
-    own(BEAT, o->beat);
-    raw((int64_t)o->beat_index);
+    own(BEAT, o->heartbeat_serial);
+    raw((int64_t)o->heartbeat_index);
     for (int i = 0; i < ZKL_SLOTS; i++)
         pending(&o->slots[i]);
     for (int i = 0; i < ZKL_SUBS; i++)
@@ -261,7 +261,7 @@ static void contender(const struct client *c, const struct zkl_contender *o)
         batch(core, o->batch);
 }
 
-static void beat(const struct zkl_beat *b)
+static void beat(const struct zkl_heartbeat *b)
 {
     pending(&b->pending);
     own(BEAT, b->serial);
@@ -312,7 +312,7 @@ static void proof(const struct zkl_proof *p)
 {
     raw(p->timeout_ns);
     boot(p->touched_boot);
-    boot(p->beat_boot);
+    boot(p->newest_proof_boot);
     raw(p->is_known | p->up << 1);
     boot(p->ended_boot);
     own(PROOF_LINK, p->link);

@@ -45,7 +45,7 @@ static struct zkl_proof any_proof(int64_t now)
     struct zkl_proof p = {.tick_ns = any_between(0, TIMEOUT_MS_MAX * MS),
                           .timeout_ns = any_between(MS, TIMEOUT_MS_MAX * MS),
                           .touched_boot = any_between(0, now),
-                          .beat_boot = any_between(0, now),
+                          .newest_proof_boot = any_between(0, now),
                           .is_known = nondet_bool(),
                           .ended_boot = any_between(0, now),
                           .link = (uint64_t)any_between(1, 1000),
@@ -81,7 +81,7 @@ void an_answer_moves_the_window_forward_only(void)
 
     bool proved = zkl_proof_answered(&p, now, stamp, succeeded);
     prove(p.touched_boot >= before.touched_boot);
-    prove(p.beat_boot >= before.beat_boot && p.ended_boot >= before.ended_boot);
+    prove(p.newest_proof_boot >= before.newest_proof_boot && p.ended_boot >= before.ended_boot);
     prove(p.timeout_ns == before.timeout_ns && p.link == before.link);
     prove(p.touched_boot == before.touched_boot || p.touched_boot == stamp.proves_boot);
     prove(!proved || (succeeded && stamp.writes && before.up && stamp.link == before.link));

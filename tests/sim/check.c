@@ -377,8 +377,8 @@ static void check_counts(const struct proc *p)
         window += zkl_contender_needs_window(&c->machine);
         unchecked += zkl_contender_is_unchecked(&c->machine);
         for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++) {
-            const struct zkl_beat *beat = &p->core.heartbeats[i];
-            if (beat->pending.id != 0 && c->beat == beat->serial)
+            const struct zkl_heartbeat *heartbeat = &p->core.heartbeats[i];
+            if (heartbeat->pending.id != 0 && c->heartbeat_serial == heartbeat->serial)
                 must(!c->machine.unchecked); /* it would fail all others */
         }
         waiting += zkl_contender_waits(&c->machine);
@@ -403,7 +403,7 @@ static void check_proof(struct proc *p)
     if (timeout_ns < FAKE_TIMEOUT_MS * MS)
         timeout_ns = FAKE_TIMEOUT_MS * MS;
     if ((now_ms - p->unproved_ms) * MS > timeout_ns)
-        must(now_of(p).boot_ns - p->core.session.proof.beat_boot < timeout_ns / 2);
+        must(now_of(p).boot_ns - p->core.session.proof.newest_proof_boot < timeout_ns / 2);
 }
 
 void check_process(struct proc *p)

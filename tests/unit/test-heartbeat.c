@@ -180,15 +180,16 @@ static int heartbeats_out(const struct script *s)
 static void answer_heartbeat(struct script *s, int good)
 {
     const struct script_request *request = s->requests;
-    const struct zkl_beat *beat = s->core.heartbeats;
+    const struct zkl_heartbeat *heartbeat = s->core.heartbeats;
     size_t denied = ZKL_HEARTBEAT_CHECKS_MAX;
     while (request->kind != ZKL_REQ_HEARTBEAT)
         request++;
-    while (beat->pending.id != request->id)
-        beat++;
+    while (heartbeat->pending.id != request->id)
+        heartbeat++;
     for (const struct zkl_contender *c = s->core.first; c; c = c->next) {
-        if (c->beat == beat->serial && c != script_contender(s, good) && c->beat_index < denied)
-            denied = c->beat_index;
+        if (c->heartbeat_serial == heartbeat->serial && c != script_contender(s, good) &&
+            c->heartbeat_index < denied)
+            denied = c->heartbeat_index;
     }
     if (denied < ZKL_HEARTBEAT_CHECKS_MAX)
         deny(s, denied);
@@ -204,17 +205,17 @@ static void many_bad_nodes_cost_few_round_trips(void **state)
     (void)state;
     for (int good = 1; good <= HOLDS; good += 20) {
         struct script *s = script_connected();
-        const int64_t *beat = &s->core.session.proof.beat_boot, before = *beat;
+        const int64_t *heartbeat = &s->core.session.proof.newest_proof_boot, before = *heartbeat;
         s->quiet = true;
         for (int i = 0; i < HOLDS; i++)
             script_hold(s, "/r", 7);
         script_at(s, 750);
-        for (int round_trips = 0; *beat < s->core.now.boot_ns; round_trips++) {
+        for (int round_trips = 0; *heartbeat < s->core.now.boot_ns; round_trips++) {
             assert_int_not_equal(round_trips, ROUND_TRIPS);
             for (int out = heartbeats_out(s); out > 0; out--)
                 answer_heartbeat(s, good);
         }
-        assert_true(*beat > before);
+        assert_true(*heartbeat > before);
         end(s, HOLDS);
     }
 }
