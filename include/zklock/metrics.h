@@ -100,7 +100,7 @@ enum zkl_metrics_request {
     ZKL_REQUEST_WATCH = 3,
     ZKL_REQUEST_UNWATCH = 4,
     ZKL_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
-    ZKL_REQUEST_NUDGE = 6,     /* a read: four in a session timeout, sixteen while something is held,
+    ZKL_REQUEST_KEEPALIVE = 6, /* a read: four in a session timeout, sixteen while something is held,
                                   each 300 ms while something is waited for */
     ZKL_REQUEST_PARENT = 7,    /* parents made, and made anew where a counter is used up */
     ZKL_REQUEST_READ = 8,

@@ -208,11 +208,11 @@ static void put_locks(struct text *t, const struct zkl_snapshot *snapshot)
 static void put_requests(const struct source *s, const uint64_t *requests)
 {
     static const char *const names[ZKL_REQUESTS] = {
-        [ZKL_REQUEST_CREATE] = "create",   [ZKL_REQUEST_DELETE] = "delete",
-        [ZKL_REQUEST_LIST] = "list",       [ZKL_REQUEST_WATCH] = "watch",
-        [ZKL_REQUEST_UNWATCH] = "unwatch", [ZKL_REQUEST_HEARTBEAT] = "heartbeat",
-        [ZKL_REQUEST_NUDGE] = "nudge",     [ZKL_REQUEST_PARENT] = "parent",
-        [ZKL_REQUEST_READ] = "read",       [ZKL_REQUEST_WRITE] = "write",
+        [ZKL_REQUEST_CREATE] = "create",       [ZKL_REQUEST_DELETE] = "delete",
+        [ZKL_REQUEST_LIST] = "list",           [ZKL_REQUEST_WATCH] = "watch",
+        [ZKL_REQUEST_UNWATCH] = "unwatch",     [ZKL_REQUEST_HEARTBEAT] = "heartbeat",
+        [ZKL_REQUEST_KEEPALIVE] = "keepalive", [ZKL_REQUEST_PARENT] = "parent",
+        [ZKL_REQUEST_READ] = "read",           [ZKL_REQUEST_WRITE] = "write",
         [ZKL_REQUEST_SYNC] = "sync",
     };
     put_family(s, "requests_total", "counter", "Requests sent, by kind.");

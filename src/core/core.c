@@ -122,7 +122,7 @@ static bool is_held(const struct zkl_contender_machine *m)
 /* These come again by themselves. */
 static bool is_paced(const struct zkl_core *core, const struct zkl_pending *slot)
 {
-    return slot == &core->keepalive || slot == &core->look || zkl_heartbeat_is(slot);
+    return slot == &core->keepalive || slot == &core->watched_read || zkl_heartbeat_is(slot);
 }
 
 /* --- entry points ------------------------------------------------------- */

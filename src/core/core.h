@@ -31,7 +31,7 @@ enum zkl_request_kind {
     ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
     ZKL_REQ_RENEW,      /* path: delete the empty node and make it again with its ACL and data */
     ZKL_REQ_HEARTBEAT,  /* checks: one transaction that checks all these nodes; a quorum write */
-    ZKL_REQ_NUDGE,      /* some read, so that the server gets going */
+    ZKL_REQ_KEEPALIVE,  /* some read, so that the server gets going */
     ZKL_REQUEST_KINDS
 };
 
@@ -133,7 +133,7 @@ struct zkl_local_queue;
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
     /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will
-     * come. While the session is not connected only a NUDGE is sent: it waits for the next link, or
+     * come. While the session is not connected only a KEEPALIVE is sent: it waits for the next link, or
      * for the failure of the next attempt to make one. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
     void (*notification)(struct zkl_port *port, struct zkl_contender *contender,
@@ -338,9 +338,9 @@ struct zkl_core {
     struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;
-    struct zkl_pending look; /* a nudge that asks for a watched node, */
-    uint64_t looked_at;      /* this watch's, */
-    int64_t looked_mono_ns;  /* and when it was sent */
+    struct zkl_pending watched_read; /* a keepalive that asks for a watched node, */
+    uint64_t looked_at;              /* this watch's, */
+    int64_t looked_mono_ns;          /* and when it was sent */
     bool
         first_read_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_FIRST_READ */
     enum zkl_answer first_read_answer;
@@ -363,7 +363,7 @@ struct zkl_core {
 
 /* While somebody waits or an answer is due, some request goes out at least this often: a ZooKeeper
  * server can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
-#define ZKL_NUDGE_MS 300
+#define ZKL_KEEPALIVE_MS 300
 #define ZKL_RETRY_MS 300
 #define ZKL_AGAIN_MAX_MS 5000
 #define ZKL_PUT_OFF_MS 300

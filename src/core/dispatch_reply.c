@@ -337,7 +337,7 @@ void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zk
         zkl_heartbeat_answered(core, slot, reply);
     else if (slot == &core->first_read)
         on_first_read(core, reply);
-    else if (slot == &core->look)
+    else if (slot == &core->watched_read)
         on_look(core, reply);
     else if (slot->batch)
         zkl_batch_answer(core, slot, reply);

@@ -46,7 +46,7 @@ static void end_leases(struct zkl_core *core)
     }
 }
 
-/* --- nudge -------------------------------------------------------------- */
+/* --- keepalive ---------------------------------------------------------- */
 
 static int64_t part_of_timeout(const struct zkl_core *core, int part)
 {
@@ -55,14 +55,14 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
 
 /* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an
  * event, and on those of one client alone. And they can use a watch up in silence, if the right to read its node is
- * taken meanwhile (ZOOKEEPER-4799): so nudges ask for the nodes by which somebody waits, one after the other, and
+ * taken meanwhile (ZOOKEEPER-4799): so keepalives ask for the nodes by which somebody waits, one after the other, and
  * one that is gone, denied or changed without an event is looked at again. */
 static int64_t keepalive_interval(const struct zkl_core *core)
 {
-    size_t own = (core->keepalive.id != 0) + (core->look.id != 0);
+    size_t own = (core->keepalive.id != 0) + (core->watched_read.id != 0);
     bool is_awaiting = core->waiting > 0 || core->pending_count > own;
     int64_t interval = part_of_timeout(core, core->need_window > 0 ? 16 : 4);
-    return is_awaiting ? earlier(interval, ZKL_NUDGE_MS * MS) : interval;
+    return is_awaiting ? earlier(interval, ZKL_KEEPALIVE_MS * MS) : interval;
 }
 
 /* Without a link one is kept under way: it comes back with each attempt that fails, and the link that is
@@ -83,13 +83,13 @@ static int64_t keepalive_at(const struct zkl_core *core)
 /* False: there is none, or the last one is not answered yet. */
 static bool send_look(struct zkl_core *core)
 {
-    bool may = zkl_session_connected(&core->session) && core->look.id == 0;
+    bool may = zkl_session_connected(&core->session) && core->watched_read.id == 0;
     const struct zkl_watch *watch = may ? zkl_watch_next(core, core->looked_at) : NULL;
     if (!watch)
         return false;
     core->looked_at = watch->id;
-    zkl_pending_send(core, &core->look,
-                     &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = watch->path});
+    zkl_pending_send(core, &core->watched_read,
+                     &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = watch->path});
     return true;
 }
 
@@ -97,7 +97,7 @@ static void send_keepalive(struct zkl_core *core)
 {
     if (!send_look(core))
         zkl_pending_send(core, &core->keepalive,
-                         &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = "/"});
+                         &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
     core->looked_mono_ns = core->now.mono_ns;
     core->last_send_mono_ns = core->now.mono_ns; /* sent or refused: not again at once */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a core does by the clock: heartbeats, ends of leases and of the window, the nudge, and second
+ * What a core does by the clock: heartbeats, ends of leases and of the window, the keepalive, and second
  * attempts at what could not be sent. */
 #ifndef ZKL_CORE_TIMERS_H
 #define ZKL_CORE_TIMERS_H

@@ -9,7 +9,7 @@
  * that gave the number n, as one made anew counts from 0: a watch on it, armed over the link that is up
  * since before n was deleted, has not fired, and the server tells of that before it answers the
  * create. (Until n was deleted the path's node had a child, so that nobody could delete it.) A client from which the
- * right to READ that node is taken hears nothing (B22): the nudge finds that out by the ACL's version, a little
+ * right to READ that node is taken hears nothing (B22): the keepalive finds that out by the ACL's version, a little
  * later; guarantees.md excepts it.
  *
  * The watch is asked for after some acquisitions in a row that nobody came between. From then on the

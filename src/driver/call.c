@@ -22,7 +22,7 @@ struct zkl_call *zkl_call_new(struct zkl_handle *h, const struct zkl_request *re
     *call = (struct zkl_call){.handle = h,
                               .id = request->id,
                               .stamp = request->stamp,
-                              .is_awaited = request->kind != ZKL_REQ_NUDGE,
+                              .is_awaited = request->kind != ZKL_REQ_KEEPALIVE,
                               .next = h->calls};
     if (call->next)
         call->next->prev = call;

@@ -199,7 +199,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
 /* With the mutex: where there is no link, go by the newest addresses. h may be NULL. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-/* Accepted by libzookeeper and not completed, but for nudges. */
+/* Accepted by libzookeeper and not completed, but for keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 /* What these threads do, until the driver is closed. */

@@ -447,7 +447,7 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
     free(h->addresses);
     h->addresses = given;
     h->serial = d->resolver.serial;
-    zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_NUDGE, .path = "/"});
+    zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -579,7 +579,7 @@ static int send_one(struct zkl_handle *h, struct zkl_call *call, const struct zk
     case ZKL_REQ_SYNC:
         return zoo_async(h->zh, r->path, on_string, call);
     case ZKL_REQ_STAT:
-    case ZKL_REQ_NUDGE:
+    case ZKL_REQ_KEEPALIVE:
         return zoo_aexists(h->zh, r->path, 0, on_stat, call);
     case ZKL_REQ_GET:
         return zoo_awget(h->zh, r->path, NULL, NULL, on_data, call);

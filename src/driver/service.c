@@ -49,8 +49,8 @@ static int64_t next_wake(struct zkl_driver *d)
     /* While requests come and go, each would set a timer and wake this thread for it: it rather
      * looks up now and then by itself. */
     if (now.mono_ns - d->core.last_send_mono_ns < BUSY_MS * MS &&
-        now.mono_ns + ZKL_NUDGE_MS * MS < at)
-        at = now.mono_ns + ZKL_NUDGE_MS * MS;
+        now.mono_ns + ZKL_KEEPALIVE_MS * MS < at)
+        at = now.mono_ns + ZKL_KEEPALIVE_MS * MS;
     if ((d->open_current || d->open_probe) && d->resolver.addresses && d->open_not_before < at)
         at = d->open_not_before;
     if (zkl_resolver_due(d) < at)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many requests each call costs, counted by the server and, by kind, by a proxy. What goes out
- * beside is accounted for: a nudge, one read every 300 ms while an answer is due or somebody waits,
+ * beside is accounted for: a keepalive, one read every 300 ms while an answer is due or somebody waits,
  * and libzookeeper's ping after a third of the session timeout without a request. */
 #include "inside.h"
 
@@ -17,11 +17,11 @@
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-/* Exactly n, but for the nudges that fit into the time since then. */
+/* Exactly n, but for the keepalives that fit into the time since then. */
 static void check_requests(int64_t counted, int64_t n, int64_t since_ms)
 {
     check_num(counted, >=, n);
-    check_num(counted, <=, n + (net_now_ms() - since_ms) / ZKL_NUDGE_MS);
+    check_num(counted, <=, n + (net_now_ms() - since_ms) / ZKL_KEEPALIVE_MS);
 }
 
 /* A client behind a proxy. */
@@ -38,7 +38,7 @@ static struct counted counted_open(int session_ms)
     return c;
 }
 
-/* All requests but nudges and pings. */
+/* All requests but keepalives and pings. */
 static int64_t counted_requests(struct counted *c)
 {
     return proxy_counts(c->proxy, PROXY_ANY) - proxy_counts(c->proxy, PROXY_EXISTS) -
@@ -55,8 +55,8 @@ static void cycle(struct zkl_mutex *mutex, int n)
     }
 }
 
-/* Without the nudges and lists, which the proxy tells apart, the count is exact; with nudges it is, on a server
- * that answers at all, at most 0.02 more. Beside a nudge that is under way no list is sent. */
+/* Without the keepalives and lists, which the proxy tells apart, the count is exact; with keepalives it is, on a server
+ * that answers at all, at most 0.02 more. Beside a keepalive that is under way no list is sent. */
 static void check_slope(zkl_hold_fn fn, int each)
 {
     const char *path = cluster_path("slope");
@@ -70,15 +70,15 @@ static void check_slope(zkl_hold_fn fn, int each)
     proxy_reset_counts(c.proxy);
     cycle(mutex, CYCLES);
     int64_t requests = inside_received(c.client) - before;
-    int64_t nudges = proxy_counts(c.proxy, PROXY_EXISTS);
+    int64_t keepalives = proxy_counts(c.proxy, PROXY_EXISTS);
     int64_t lists = proxy_counts(c.proxy, PROXY_CHILDREN);
-    print_message("%.3f requests per lock and unlock, nudges included\n",
+    print_message("%.3f requests per lock and unlock, keepalives included\n",
                   (double)requests / CYCLES);
-    check_num(requests - nudges - lists, ==, (each - 1) * CYCLES);
+    check_num(requests - keepalives - lists, ==, (each - 1) * CYCLES);
     check_num(lists, <=, CYCLES);
-    check_num(lists, >=, CYCLES - nudges);
-    check_requests(nudges, 0, start);
-    check_num(nudges, <=, CYCLES / 50);
+    check_num(lists, >=, CYCLES - keepalives);
+    check_requests(keepalives, 0, start);
+    check_num(keepalives, <=, CYCLES / 50);
     cluster_free(c.client, mutex);
     proxy_stop(c.proxy);
 }

@@ -21,7 +21,7 @@ static int do_inspect(void *arg)
 }
 
 /* Goal: two requests for the list and one for each child, all at once: three round trips would do for
- * any queue. (On a slow machine the client nudges its server besides, and pings.) */
+ * any queue. (On a slow machine the client sends keepalives besides, and pings.) */
 static void a_look_is_two_requests_and_one_for_each_child(void **state)
 {
     const char *path = cluster_path("requests");

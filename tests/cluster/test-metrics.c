@@ -729,7 +729,7 @@ static void queues_are_told_from_lists_that_came_anyway(void **state)
     for (size_t i = 0; i < 1000; i++)
         check_num(figures(client).locks.waiting, ==, QUEUE);
     struct zkl_client_metrics after = figures(client);
-    after.requests[ZKL_REQUEST_NUDGE] = before.requests[ZKL_REQUEST_NUDGE];
+    after.requests[ZKL_REQUEST_KEEPALIVE] = before.requests[ZKL_REQUEST_KEEPALIVE];
     after.requests[ZKL_REQUEST_WATCH] = before.requests[ZKL_REQUEST_WATCH]; /* put off till now */
     check_num(all_requests(&after), ==, all_requests(&before));
     check_ok(zkl_mutex_unlock(held));
@@ -768,7 +768,7 @@ static void wait_in_vain(struct zkl_mutex *mutex)
 
 /* Goal: requests are counted as the server counts them, by kind as the proxy sees them, and keeping
  * figures sends none. Method: locks and unlocks with figures: three requests each, as without; then a
- * wait, which has watches and nudges. */
+ * wait, which has watches and keepalives. */
 static void requests_are_those_that_the_server_got(void **state)
 {
     const char *path = cluster_path("requests");
@@ -795,20 +795,22 @@ static void requests_are_those_that_the_server_got(void **state)
     check_num(m.requests[ZKL_REQUEST_CREATE] - before.requests[ZKL_REQUEST_CREATE], ==, CYCLES);
     check_num(m.requests[ZKL_REQUEST_DELETE] - before.requests[ZKL_REQUEST_DELETE], ==, CYCLES);
     uint64_t lists = m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST];
-    uint64_t nudges = m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE];
+    uint64_t keepalives =
+        m.requests[ZKL_REQUEST_KEEPALIVE] - before.requests[ZKL_REQUEST_KEEPALIVE];
     check_num(lists, ==, proxy_counts(proxy, PROXY_CHILDREN));
     check_num(lists, <=, CYCLES);
-    check_num(lists + nudges, >=, CYCLES); /* beside a nudge that is under way none is sent */
-    check_num(nudges, ==, proxy_counts(proxy, PROXY_EXISTS));
+    check_num(lists + keepalives, >=,
+              CYCLES); /* beside a keepalive that is under way none is sent */
+    check_num(keepalives, ==, proxy_counts(proxy, PROXY_EXISTS));
     check_num(all_requests(&m) - all_requests(&before), ==,
-              2 * CYCLES + lists + nudges + 1); /* 1: the path is watched */
+              2 * CYCLES + lists + keepalives + 1); /* 1: the path is watched */
     check_num(m.writes.count - before.writes.count, ==, 2 * CYCLES);
     check_num(m.window_ms, >, 0);
     wait_in_vain(mutex);
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
-    check_num(m.requests[ZKL_REQUEST_NUDGE] - before.requests[ZKL_REQUEST_NUDGE], ==,
+    check_num(m.requests[ZKL_REQUEST_KEEPALIVE] - before.requests[ZKL_REQUEST_KEEPALIVE], ==,
               proxy_counts(proxy, PROXY_EXISTS));
     check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);
     check_num(m.requests[ZKL_REQUEST_WATCH] - before.requests[ZKL_REQUEST_WATCH], ==,

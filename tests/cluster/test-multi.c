@@ -968,7 +968,7 @@ static void requests_are_counted(void **state)
     print_message("4 paths: %.3f transactions and %.3f other requests a cycle\n",
                   (double)multis / CYCLES, (double)(all - multis) / CYCLES);
     check_num(multis, ==, 2 * CYCLES);
-    check_num(all - multis, <=, 5 * CYCLES + 10); /* pings and nudges */
+    check_num(all - multis, <=, 5 * CYCLES + 10); /* pings and keepalives */
     set_end(&s);
     cluster_free(client, NULL);
     proxy_stop(proxy);

@@ -33,7 +33,7 @@ static void cycle(struct zkl_mutex *mutex, int n)
     }
 }
 
-/* All requests but nudges, pings and heartbeats. */
+/* All requests but keepalives, pings and heartbeats. */
 static int64_t requests(struct proxy *proxy)
 {
     return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -

@@ -287,7 +287,7 @@ static void requests_are_counted(void **state)
         print_message("%s%s: %.3f requests a cycle\n", cycles[i].write ? "write " : "",
                       cycles[i].read ? "read" : "", (double)(after - before - 1) / 100);
         check_num(after - before - 1, >=, 100 * cycles[i].requests);
-        check_num(after - before - 1, <=, 100 * cycles[i].requests + 10); /* pings and nudges */
+        check_num(after - before - 1, <=, 100 * cycles[i].requests + 10); /* pings and keepalives */
     }
     user_end(&u);
 }

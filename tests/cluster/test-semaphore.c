@@ -189,7 +189,7 @@ static void requests_are_counted(void **state)
         print_message("%s: %.3f requests a cycle\n", try ? "try" : "acquire",
                       (double)(after - before - 1) / CYCLES);
         check_num(after - before - 1, >=, CYCLES * (try ? 9 : 7));
-        /* Pings, nudges and heartbeats, but less than one for each cycle. */
+        /* Pings, keepalives and heartbeats, but less than one for each cycle. */
         int64_t others = 60 + (net_now_ms() - start) / 100;
         check_num(after - before - 1, <=, CYCLES * (try ? 9 : 7) + others);
     }

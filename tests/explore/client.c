@@ -5,7 +5,7 @@
  * An answer or an event is told as soon as its server has sent it, unless the link is muted or the client deaf.
  * Nothing is lost by that: a link is first in, first out both ways, and a client that is told later does
  * nothing meanwhile that it could not have done before its server took the request (what it sends goes behind
- * what was sent before, and what its server does for others goes on without it). Likewise a nudge and a
+ * what was sent before, and what its server does for others goes on without it). Likewise a keepalive and a
  * heartbeat, which concern nobody but the client, are taken at once. These are partial-order reductions in
  * the sense of Godefroid (Partial-Order Methods for the Verification of Concurrent Systems, 1996): of steps
  * that commute with all others one order is tried. */
@@ -301,7 +301,7 @@ static bool is_read(enum zkl_request_kind kind)
 {
     return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
            kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
-           kind == ZKL_REQ_NUDGE;
+           kind == ZKL_REQ_KEEPALIVE;
 }
 
 bool client_is_served(const struct client *c)
@@ -395,7 +395,7 @@ static bool is_background(const struct client *c)
 {
     enum zkl_request_kind kind = c->current->out.first->request.kind;
     bool first = c->world->bounds->scenario->unlinked && !c->core.session.proof.is_known;
-    return (kind == ZKL_REQ_NUDGE || kind == ZKL_REQ_HEARTBEAT) && !first && !c->behind &&
+    return (kind == ZKL_REQ_KEEPALIVE || kind == ZKL_REQ_HEARTBEAT) && !first && !c->behind &&
            !c->muted && !c->current->isolated;
 }
 

@@ -436,7 +436,7 @@ static void core(const struct client *c)
         beat(&k->heartbeats[i]);
     beat(&k->recheck);
     pending(&k->keepalive);
-    pending(&k->look);
+    pending(&k->watched_read);
     watch_ref(zkl_watch_next((struct zkl_core *)k, k->looked_at));
     group(c);
     turns(&c->turns);

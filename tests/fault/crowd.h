@@ -51,7 +51,7 @@ void crowd_stop_all(struct crowd *crowd);
 
 size_t crowd_waiting(struct crowd *crowd);
 size_t crowd_watches(struct crowd *crowd); /* those to be removed included */
-size_t crowd_calls(struct crowd *crowd);   /* accepted and not completed; nudges too */
+size_t crowd_calls(struct crowd *crowd);   /* accepted and not completed; keepalives too */
 bool crowd_puts_off(struct crowd *crowd);  /* waiters have watches of their own nodes to come */
 int64_t crowd_session(struct crowd *crowd);
 bool crowd_connected(struct crowd *crowd);

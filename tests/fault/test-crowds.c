@@ -271,7 +271,7 @@ static void thousands_wait_for_one_path(void **state)
     int64_t requests = after.received - before.received;
     int64_t events = after.sent - before.sent - requests;
     int64_t beside =
-        CLIENTS * ((drained_ms - queued_ms) / 200 + 10); /* nudges, heartbeats, pings */
+        CLIENTS * ((drained_ms - queued_ms) / 200 + 10); /* keepalives, heartbeats, pings */
     print_message(
         "    %zu waiters: queued in %lld ms, %zu bytes each; drained in %lld ms, with %.3f "
         "requests and %.3f events each\n",

@@ -117,7 +117,7 @@ static void check_kept_or_lost(struct holder *h)
  * the window of a hold through it runs out. When the followers are back the hold goes on, or is
  * lost and told. Method: stop both followers; a raw session at the leader shows that sync and
  * reads are answered, the reads even after the window's end. A second thread of the client
- * waits, so that nudges are answered too: else the link, silent behind the heartbeat, would be
+ * waits, so that keepalives are answered too: else the link, silent behind the heartbeat, would be
  * given up at two thirds of the timeout, before the window's end. */
 static void leader_without_followers_proves_nothing(void **state)
 {

@@ -66,14 +66,15 @@ static struct stream *stream_of(struct zkl_port *port)
 
 static void check_path(const struct zkl_request *r, const char *path)
 {
-    bool whole = strcmp(path, "/") == 0 && (r->kind == ZKL_REQ_NUDGE || r->kind == ZKL_REQ_STAT);
+    bool whole =
+        strcmp(path, "/") == 0 && (r->kind == ZKL_REQ_KEEPALIVE || r->kind == ZKL_REQ_STAT);
     must(whole || !zkl_node_path_fault(path));
 }
 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
     struct stream *s = stream_of(port);
-    must(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_NUDGE);
+    must(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_KEEPALIVE);
     must(r->path || r->check_count > 0);
     if (r->path)
         check_path(r, r->path);

@@ -97,7 +97,7 @@ static const char *const kinds[ZKL_REQUEST_KINDS] = {
     [ZKL_REQ_DELETE_ALL] = "delete-all",
     [ZKL_REQ_RENEW] = "renew",
     [ZKL_REQ_HEARTBEAT] = "heartbeat",
-    [ZKL_REQ_NUDGE] = "nudge",
+    [ZKL_REQ_KEEPALIVE] = "keepalive",
 };
 
 static const char *const answers[] = {

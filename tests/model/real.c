@@ -12,7 +12,7 @@
 #include "snapshot.h"
 
 #define BARRIER (UINT64_C(1) << 62) /* ids of requests that only wait for what is before them */
-#define NUDGE_MS 300                /* as the library: a server may sit on an answer until then */
+#define KEEPALIVE_MS 300            /* as the library: a server may sit on an answer until then */
 
 struct client {
     struct zkl_driver *driver; /* NULL: not open */
@@ -219,7 +219,7 @@ static enum zkl_answer send_request(struct side *side, size_t client,
     return submit(c, request, &c->awaited);
 }
 
-static void nudge(struct client *c, enum zkl_request_kind kind)
+static void keepalive(struct client *c, enum zkl_request_kind kind)
 {
     struct zkl_request request = {.id = BARRIER, .kind = kind, .path = "/"};
 
@@ -232,18 +232,18 @@ static void wait_nudging(struct client *c, bool (*is_met)(const struct client *,
 {
     int64_t end_ms = net_now_ms() + WAIT_MS;
 
-    while (!within(c, is_met, 0, NUDGE_MS)) {
+    while (!within(c, is_met, 0, KEEPALIVE_MS)) {
         check_num(net_now_ms(), <, end_ms);
         if (linked)
-            nudge(c, ZKL_REQ_NUDGE);
+            keepalive(c, ZKL_REQ_KEEPALIVE);
     }
 }
 
 /* Whatever the server had for this client when it took these requests is here. */
 static void pass_barrier(struct client *c)
 {
-    nudge(c, ZKL_REQ_SYNC);
-    nudge(c, ZKL_REQ_STAT);
+    keepalive(c, ZKL_REQ_SYNC);
+    keepalive(c, ZKL_REQ_STAT);
     wait_nudging(c, barriers_passed, true);
 }
 
@@ -333,7 +333,7 @@ static enum proxy_op first_call(const struct zkl_request *r)
         [ZKL_REQ_DELETE_ALL] = PROXY_MULTI,
         [ZKL_REQ_RENEW] = PROXY_GET,
         [ZKL_REQ_HEARTBEAT] = PROXY_MULTI,
-        [ZKL_REQ_NUDGE] = PROXY_EXISTS,
+        [ZKL_REQ_KEEPALIVE] = PROXY_EXISTS,
     };
 
     if (r->kind == ZKL_REQ_LIST && r->flag)

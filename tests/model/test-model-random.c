@@ -105,7 +105,7 @@ static struct zkl_request some_request(struct script *s)
         ZKL_REQ_DELETE_ALL,
         ZKL_REQ_RENEW,
         ZKL_REQ_HEARTBEAT,
-        ZKL_REQ_NUDGE,
+        ZKL_REQ_KEEPALIVE,
     };
     struct zkl_request request = {.kind = kinds[rnd(s, sizeof kinds / sizeof kinds[0])]};
 

@@ -44,7 +44,7 @@ static void failures_are_told_apart(void **state)
     pair_ask(p, 0, ASK(LIST, "/a"), "list /a nonode\n");
     pair_ask(p, 0, ASK(LIST_LOCK_PATH, "/a", .watch_id = 1), "list-root /a nonode\n");
     pair_ask(p, 0, ASK(STAT, "/a"), "stat /a nonode\n");
-    pair_ask(p, 0, ASK(NUDGE, "/a"), "nudge /a nonode\n");
+    pair_ask(p, 0, ASK(KEEPALIVE, "/a"), "keepalive /a nonode\n");
     pair_ask(p, 0, ASK(GET, "/a"), "get /a nonode\n");
     pair_ask(p, 0, ASK(WATCH, "/a", .watch_id = 1), "watch /a nonode\n");
     pair_ask(p, 0, ASK(SET, "/a", .data = "x"), "set /a nonode\n");

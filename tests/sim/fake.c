@@ -681,7 +681,7 @@ static void serve_read(struct fake_handle *h, const struct zkl_request *r, struc
     }
     if (r->kind != ZKL_REQ_LIST || r->flag)
         reply_stat(h, node, h->view, reply);
-    bool tells_changes = r->kind == ZKL_REQ_LIST_LOCK_PATH || r->kind == ZKL_REQ_NUDGE;
+    bool tells_changes = r->kind == ZKL_REQ_LIST_LOCK_PATH || r->kind == ZKL_REQ_KEEPALIVE;
     if (tells_changes || (r->kind == ZKL_REQ_LIST && r->flag))
         reply_changes(h->fake, node, h->view, reply);
     if (r->kind == ZKL_REQ_LIST || r->kind == ZKL_REQ_LIST_LOCK_PATH)
@@ -960,7 +960,7 @@ static void serve_one(struct fake_handle *h, const struct zkl_request *r, struct
     case ZKL_REQ_STAT:
     case ZKL_REQ_GET:
     case ZKL_REQ_WATCH:
-    case ZKL_REQ_NUDGE:
+    case ZKL_REQ_KEEPALIVE:
     case ZKL_REQUEST_KINDS:
         serve_read(h, r, reply);
         break;
@@ -982,7 +982,7 @@ static bool is_read(enum zkl_request_kind kind)
 {
     return kind == ZKL_REQ_LIST || kind == ZKL_REQ_LIST_LOCK_PATH || kind == ZKL_REQ_STAT ||
            kind == ZKL_REQ_GET || kind == ZKL_REQ_WATCH || kind == ZKL_REQ_UNWATCH ||
-           kind == ZKL_REQ_NUDGE;
+           kind == ZKL_REQ_KEEPALIVE;
 }
 
 /* Without the others a server answers reads, whether the session lives or not. What has to go to the
@@ -1042,7 +1042,7 @@ static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
         reply->failed_check = r->check_count;
         return true;
     }
-    if (once_in == 0 || r->kind == ZKL_REQ_NUDGE || !fake_chance(h->fake->prng, once_in))
+    if (once_in == 0 || r->kind == ZKL_REQ_KEEPALIVE || !fake_chance(h->fake->prng, once_in))
         return false;
     reply->answer = answers[fake_random(h->fake->prng, sizeof answers / sizeof *answers)];
     reply->failed_check = fake_random(h->fake->prng, (unsigned)r->check_count + 1);

@@ -21,7 +21,7 @@ static const char *const request_kinds[ZKL_REQUEST_KINDS] = {
     [ZKL_REQ_DELETE_ALL] = "delete all",
     [ZKL_REQ_RENEW] = "renew",
     [ZKL_REQ_HEARTBEAT] = "heartbeat",
-    [ZKL_REQ_NUDGE] = "nudge",
+    [ZKL_REQ_KEEPALIVE] = "keepalive",
 };
 
 #endif

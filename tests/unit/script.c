@@ -123,7 +123,7 @@ static void record_request(struct script *s, const struct zkl_request *r, const 
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *r)
 {
     struct script *s = script_of(port);
-    assert_true(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_NUDGE);
+    assert_true(zkl_session_connected(&s->core.session) || r->kind == ZKL_REQ_KEEPALIVE);
     if (s->refuse[r->kind] != ZKL_ANSWER_OK) {
         assert_true(++s->refusals < 1000); /* a loop */
         record_request(s, r,
@@ -138,7 +138,7 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     request->watch_id = r->watch_id;
     request->stamp = r->stamp;
     snprintf(request->path, sizeof request->path, "%s", r->path ? r->path : "");
-    if (s->nudges || r->kind != ZKL_REQ_NUDGE)
+    if (s->keepalives || r->kind != ZKL_REQ_KEEPALIVE)
         record_request(s, r, "");
     return ZKL_ANSWER_OK;
 }
@@ -473,17 +473,17 @@ void script_hang_up(struct script *s)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* The czxid of a path's node is told by script_rooted; nothing else has one that a nudge may ask for. */
+/* The czxid of a path's node is told by script_rooted; nothing else has one that a keepalive may ask for. */
 static int64_t looked_at(struct script *s)
 {
     const struct zkl_watch *watch = zkl_watch_find(&s->core, s->core.looked_at);
     return watch && watch->type == ZKL_WATCH_CHILD ? s->rooted_czxid : 0;
 }
 
-static void answer_nudges(struct script *s)
+static void answer_keepalives(struct script *s)
 {
     for (size_t i = s->request_count; i-- > 0;) {
-        if (s->requests[i].kind == ZKL_REQ_NUDGE && !s->nudges)
+        if (s->requests[i].kind == ZKL_REQ_KEEPALIVE && !s->keepalives)
             reply_to(s, i, &(struct zkl_reply){.answer = ZKL_ANSWER_OK, .czxid = looked_at(s)});
     }
 }
@@ -500,7 +500,7 @@ void script_at(struct script *s, int64_t ms)
         s->now_ms = due_ms > s->now_ms ? due_ms : s->now_ms;
         zkl_core_timer(&s->core, now_of(s));
         if (zkl_session_connected(&s->core.session))
-            answer_nudges(s);
+            answer_keepalives(s);
     }
     s->now_ms = ms;
 }

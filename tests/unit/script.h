@@ -46,7 +46,8 @@ struct script {
     size_t length;
     bool quiet;           /* record nothing */
     int64_t rooted_czxid; /* script_rooted's last one */
-    bool nudges; /* they are recorded, and answered by the test; else they are answered at once */
+    bool
+        keepalives; /* they are recorded, and answered by the test; else they are answered at once */
     bool was_up;
     struct script_request requests[512];
     size_t request_count;

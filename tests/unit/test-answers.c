@@ -204,7 +204,8 @@ static bool is_over(const struct script *s)
 {
     return s->core.contenders == 0 && !s->core.queries && !s->core.removing &&
            (s->core.watch_count == 0 || s->core.opcodes[ZKL_OPCODE_REMOVE_WATCHES].unknown) &&
-           s->core.pending_count <= (size_t)(s->core.keepalive.id != 0) + (s->core.look.id != 0);
+           s->core.pending_count <=
+               (size_t)(s->core.keepalive.id != 0) + (s->core.watched_read.id != 0);
 }
 
 static bool gets_through(struct script *s)

@@ -143,7 +143,7 @@ static void a_refused_query_says_so_or_goes_out_later(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->nudges = true;
+    s->keepalives = true;
     s->refuse[ZKL_REQ_GET] = ZKL_ANSWER_NOMEM;
     script_ask(s, get("/r"));
     s->refuse[ZKL_REQ_GET] = ZKL_ANSWER_LINK;
@@ -153,9 +153,9 @@ static void a_refused_query_says_so_or_goes_out_later(void **state)
     script_expect(s, "  > get /r (refused: no memory)\n"
                      "  q1: no memory\n"
                      "  > get /q (refused: link)\n"
-                     "  > nudge /\n"
+                     "  > keepalive /\n"
                      "  > get /q (refused: link)\n"
-                     "  > nudge /\n"
+                     "  > keepalive /\n"
                      "  > get /q (refused: link)\n");
     script_at(s, 3 * ZKL_RETRY_MS);
     script_answer(s, ZKL_REQ_GET, ZKL_ANSWER_OK);
@@ -359,13 +359,13 @@ static void a_withdrawn_query_leaves_nothing(void **state)
 }
 
 /* Goal: while a query watches, some request goes out now and then: a server can sit on its event. */
-static void a_watching_query_nudges(void **state)
+static void a_watching_query_sends_keepalives(void **state)
 {
     struct script *s = watching();
     (void)state;
-    s->nudges = true;
-    script_at(s, 2 * ZKL_NUDGE_MS);
-    assert_true(script_has(s, "  > nudge /"));
+    s->keepalives = true;
+    script_at(s, 2 * ZKL_KEEPALIVE_MS);
+    assert_true(script_has(s, "  > keepalive /"));
     script_withdraw(s, 1);
     script_event(s, ZKL_SE_EXPIRED);
     script_free(s);
@@ -445,7 +445,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_watch_is_shared_with_contenders),
         cmocka_unit_test(an_event_reaches_queries_and_contenders),
         cmocka_unit_test(a_withdrawn_query_leaves_nothing),
-        cmocka_unit_test(a_watching_query_nudges),
+        cmocka_unit_test(a_watching_query_sends_keepalives),
         cmocka_unit_test(close_and_a_refused_credential_end_all),
         cmocka_unit_test(the_first_read_is_repeated_until_it_is_answered),
     };

@@ -200,29 +200,29 @@ static void a_late_event_finds_nobody(void **state)
 /* Goal: while something is waited for, some request goes out every 300 ms (a server may sit on
  * an event), for what is watched, and else four in each timeout. Method: a waiter that is not next; then an idle
  * client. */
-static void a_waiting_client_nudges_the_server(void **state)
+static void a_waiting_client_sends_keepalives(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->nudges = true;
+    s->keepalives = true;
     script_wait(s, "/r", 9, "5:7 6:8");
     script_forget(s);
     script_at(s, 950);
     script_expect(s, "  > watch /r/G1-0000000009\n" /* put off till then */
-                     "  > nudge /r/G6-0000000008\n"
-                     "  > nudge /\n"); /* that one is not answered yet */
+                     "  > keepalive /r/G6-0000000008\n"
+                     "  > keepalive /\n"); /* that one is not answered yet */
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
-    script_answer(s, ZKL_REQ_NUDGE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_KEEPALIVE, ZKL_ANSWER_OK);
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_fired(s, "/r/G1-0000000009", ZKL_FIRED_DELETED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_forget(s);
-    s->nudges = false;
-    size_t before = s->core.sent[ZKL_REQ_NUDGE];
+    s->keepalives = false;
+    size_t before = s->core.sent[ZKL_REQ_KEEPALIVE];
     script_at(s, 60000);
     script_expect(s, "");
-    assert_in_range(s->core.sent[ZKL_REQ_NUDGE] - before, 75, 4 * 59050 / SCRIPT_TIMEOUT_MS);
+    assert_in_range(s->core.sent[ZKL_REQ_KEEPALIVE] - before, 75, 4 * 59050 / SCRIPT_TIMEOUT_MS);
     script_free(s);
 }
 
@@ -264,14 +264,14 @@ static void the_next_in_line_keeps_its_window_open(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->nudges = true;
+    s->keepalives = true;
     script_wait(s, "/r", 9, "5:7");
     script_forget(s);
     script_at(s, 600);
     script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
-    script_expect(s, "  > nudge /r/G5-0000000007\n"
+    script_expect(s, "  > keepalive /r/G5-0000000007\n"
                      "  > heartbeat /r/G1-0000000009\n"
-                     "  > nudge /\n");
+                     "  > keepalive /\n");
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -289,13 +289,13 @@ static void answer_look(struct script *s)
         reply.answer = ZKL_ANSWER_NOAUTH;
     else if (strstr(path, "/r/") && strstr(path, "0000000007"))
         reply.version = 1;
-    script_reply(s, ZKL_REQ_NUDGE, reply);
+    script_reply(s, ZKL_REQ_KEEPALIVE, reply);
 }
 
 /* Goal: a watch that a server used up in silence is found out, however busy the client is and however late the answers
  * are, and changes nothing else: nobody is granted by it without a list. Method: of four waiters' predecessors one is
  * gone, one denied and one changed without an event; another thread sends all the time, or nobody does, and an answer
- * takes longer than the time between two nudges. */
+ * takes longer than the time between two keepalives. */
 static void a_watch_that_ended_in_silence_is_found_out(void **state)
 {
     (void)state;
@@ -307,14 +307,14 @@ static void a_watch_that_ended_in_silence_is_found_out(void **state)
         script_wait(s, "/r", 9, "5:7");
         script_wait(s, "/s", 9, "5:7");
         script_forget(s);
-        s->nudges = true;
+        s->keepalives = true;
         for (int i = 0, found = 0; found != 7; i++) {
             assert_true(i < 1000);
             script_at(s, s->now_ms + 100);
             if (busy)
                 script_lock(s, "/busy");
-            while (script_next(s, &kind) && (kind != ZKL_REQ_NUDGE || i % 5 == 0)) {
-                if (kind == ZKL_REQ_NUDGE)
+            while (script_next(s, &kind) && (kind != ZKL_REQ_KEEPALIVE || i % 5 == 0)) {
+                if (kind == ZKL_REQ_KEEPALIVE)
                     answer_look(s);
                 else if (kind == ZKL_REQ_HEARTBEAT)
                     script_answer(s, kind, ZKL_ANSWER_OK);
@@ -334,16 +334,16 @@ static void a_watch_that_ended_in_silence_is_found_out(void **state)
 
 /* Goal: an answer that a server sits on is asked for. Method: the create is not answered for a
  * second. */
-static void an_awaited_answer_is_nudged_too(void **state)
+static void an_awaited_answer_has_keepalives_too(void **state)
 {
     struct script *s = script_connected();
     (void)state;
-    s->nudges = true;
+    s->keepalives = true;
     script_lock(s, "/r");
     script_forget(s);
     script_at(s, 700);
-    script_expect(s, "  > nudge /\n"
-                     "  > nudge /\n");
+    script_expect(s, "  > keepalive /\n"
+                     "  > keepalive /\n");
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 1, ZKL_ECANCELED);
     script_free(s);
@@ -398,11 +398,11 @@ int main(void)
         cmocka_unit_test(a_removal_does_not_wait_for_a_plan),
         cmocka_unit_test(a_removal_outlives_a_watch_that_fails),
         cmocka_unit_test(a_late_event_finds_nobody),
-        cmocka_unit_test(a_waiting_client_nudges_the_server),
+        cmocka_unit_test(a_waiting_client_sends_keepalives),
         cmocka_unit_test(a_waiter_far_back_watches_its_own_node_in_time),
         cmocka_unit_test(the_next_in_line_keeps_its_window_open),
         cmocka_unit_test(a_watch_that_ended_in_silence_is_found_out),
-        cmocka_unit_test(an_awaited_answer_is_nudged_too),
+        cmocka_unit_test(an_awaited_answer_has_keepalives_too),
         cmocka_unit_test(a_watch_too_many_ends_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
