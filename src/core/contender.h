@@ -158,12 +158,12 @@ enum zkl_action_type {
     ZKL_DO_UNWATCH,         /* every watch of this contender */
     ZKL_DO_UNWATCH_OTHERS,  /* but the own node's: its deletion, which follows, clears that */
     ZKL_DO_HEARTBEAT,
-    ZKL_DO_GRANT,     /* the rest tell the owner */
-    ZKL_DO_FAIL,      /* code */
-    ZKL_DO_RELEASED,  /* code */
-    ZKL_DO_CONTENDED, /* others queue for what is held */
-    ZKL_DO_TELL,      /* hold state and reason */
-    ZKL_DO_LOST,      /* reason */
+    ZKL_DO_GRANT,        /* the rest tell the owner */
+    ZKL_DO_FAIL,         /* code */
+    ZKL_DO_RELEASED,     /* code */
+    ZKL_DO_CONTENDED,    /* others queue for what is held */
+    ZKL_DO_NOTIFY_STATE, /* hold state and reason */
+    ZKL_DO_LOST,         /* reason */
     ZKL_DO_END
 };
 

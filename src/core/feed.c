@@ -77,8 +77,8 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 
 /* --- doing what a contender asks ---------------------------------------- */
 
-static void tell(struct zkl_core *core, struct zkl_contender *c, enum zkl_notification_type type,
-                 const struct zkl_action *action)
+static void notify(struct zkl_core *core, struct zkl_contender *c, enum zkl_notification_type type,
+                   const struct zkl_action *action)
 {
     struct zkl_notification notification = {.type = type,
                                             .code = action->code,
@@ -111,7 +111,7 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
     forget_list(core, c);
     zkl_batch_detach(core, c);
     unlink_contender(core, c);
-    tell(core, c, ZKL_NOTIFY_ENDED, action);
+    notify(core, c, ZKL_NOTIFY_ENDED, action);
 }
 
 static void unwatch(struct zkl_core *core, struct zkl_contender *c, bool own_too)
@@ -216,21 +216,21 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         break;
     case ZKL_DO_GRANT:
         zkl_timers_note_lease(core, c);
-        tell(core, c, ZKL_NOTIFY_GRANTED, action);
+        notify(core, c, ZKL_NOTIFY_GRANTED, action);
         break;
     case ZKL_DO_FAIL:
-        tell(core, c, ZKL_NOTIFY_FAILED, action);
+        notify(core, c, ZKL_NOTIFY_FAILED, action);
         break;
     case ZKL_DO_RELEASED:
-        tell(core, c, ZKL_NOTIFY_RELEASED, action);
+        notify(core, c, ZKL_NOTIFY_RELEASED, action);
         break;
     case ZKL_DO_CONTENDED:
         if (c->local_queue)
             zkl_local_queue_touch(core, c->local_queue);
         break;
-    case ZKL_DO_TELL:
+    case ZKL_DO_NOTIFY_STATE:
     case ZKL_DO_LOST:
-        tell(core, c, ZKL_NOTIFY_STATE, action);
+        notify(core, c, ZKL_NOTIFY_STATE, action);
         break;
     case ZKL_DO_END:
         finish(core, c, action);

@@ -43,7 +43,7 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
 static void on_unchecked(struct zkl_step *s)
 {
     if (!s->m->unchecked)
-        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
     s->m->suspect = s->m->unchecked = true;
 }
 
@@ -52,13 +52,13 @@ static void on_proved(struct zkl_step *s)
     if (!s->m->suspect || s->m->unchecked || !zkl_step_window_open(s->ev))
         return;
     s->m->suspect = false;
-    zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_HELD, ZKL_REASON_NONE);
+    zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HELD, ZKL_REASON_NONE);
 }
 
 static void suspect(struct zkl_step *s, int reason)
 {
     if (!s->m->suspect)
-        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_SUSPECT, reason);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_SUSPECT, reason);
     s->m->suspect = true;
 }
 
@@ -208,7 +208,7 @@ void zkl_in_holding(struct zkl_step *s)
         break;
     case ZKL_EV_REVOKED:
         if (!s->m->revoked)
-            zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
+            zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_REVOKED, ZKL_REASON_NONE);
         s->m->revoked = true;
         break;
     case ZKL_EV_STAY:

@@ -143,7 +143,7 @@ void zkl_step_hold(struct zkl_step *s, const char *why)
     zkl_step_move(s, ZKL_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
     if (s->m->revoked)
-        zkl_step_emit_reason(s, ZKL_DO_TELL, ZKL_REVOKED, ZKL_REASON_NONE);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_REVOKED, ZKL_REASON_NONE);
     if (s->m->watch_own)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }

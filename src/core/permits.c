@@ -122,7 +122,7 @@ static void take(struct zkl_core *core, struct zkl_permits *p)
         start_member(core, p, i);
 }
 
-static void tell(struct zkl_permits *p, enum zkl_notification_type type)
+static void notify(struct zkl_permits *p, enum zkl_notification_type type)
 {
     struct zkl_notification notification = {
         .type = type, .code = p->code, .number = p->number, .detail = p->detail};
@@ -133,7 +133,7 @@ static void fail(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_FAILED, "failed");
     leave_all(core, p);
-    tell(p, ZKL_NOTIFY_FAILED);
+    notify(p, ZKL_NOTIFY_FAILED);
 }
 
 static void start_over(struct zkl_core *core, struct zkl_permits *p)
@@ -152,13 +152,13 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
     }
     drop_batch(core, p);
     leave(core, p, &p->gate); /* its answer concerns nobody */
-    tell(p, ZKL_NOTIFY_GRANTED);
+    notify(p, ZKL_NOTIFY_GRANTED);
 }
 
 static void end(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_IDLE, "nothing is left");
-    tell(p, ZKL_NOTIFY_ENDED);
+    notify(p, ZKL_NOTIFY_ENDED);
 }
 
 void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)

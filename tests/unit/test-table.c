@@ -95,7 +95,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_FAIL || (left && a->code < looks && w->grants == 0));
     must(a->type != ZKL_DO_RELEASED || (left && w->grants == 1));
     must(a->type != ZKL_DO_LOST || left || state == ZKL_LOSTHOLD);
-    must(a->type != ZKL_DO_TELL || (w->grants == 1 && w->losses == 0));
+    must(a->type != ZKL_DO_NOTIFY_STATE || (w->grants == 1 && w->losses == 0));
     w->grants += a->type == ZKL_DO_GRANT;
     w->fails += a->type == ZKL_DO_FAIL;
     w->releases += a->type == ZKL_DO_RELEASED;
