@@ -452,7 +452,7 @@ static int release(struct releasing *r, struct zkl_hold *hold)
 }
 
 /* The outcome is known. */
-static int tell(struct releasing *r, int rc)
+static int decide(struct releasing *r, int rc)
 {
     if (!r)
         return rc;
@@ -475,7 +475,7 @@ static int unlock(struct zkl_mutex *mutex, zkl_done_fn fn, void *arg)
     if (rc == ZKL_ENOMEM)
         return zkl_fail(rc, "%s", mutex->lock_path->path);
     rc = mutex->kind->give_up(mutex, &hold); /* of a handle's hold another thread may be faster */
-    return hold ? release(r, hold) : tell(r, rc);
+    return hold ? release(r, hold) : decide(r, rc);
 }
 
 int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,

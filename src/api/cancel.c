@@ -69,7 +69,7 @@ int zkl_cancel_new(struct zkl_cancel **cancel)
     return 0;
 }
 
-static void tell(const struct zkl_cancel *cancel)
+static void make_readable(const struct zkl_cancel *cancel)
 {
     if (cancel->fork_generation != zkl_fork_generation())
         return;
@@ -86,7 +86,7 @@ void zkl_cancel_set(struct zkl_cancel *cancel)
     /* Whoever sees the bit may free the object, before its descriptor was written to. */
     zkl_cancel_ref(cancel);
     if (atomic_exchange(&cancel->set, 1) == 0)
-        tell(cancel);
+        make_readable(cancel);
     if (put(cancel))
         bury(cancel);
     errno = error;

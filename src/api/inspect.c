@@ -307,7 +307,7 @@ static const char *take_number(const char *at, int64_t *number)
 }
 
 /* "host pid thread". */
-static bool notify_owner(struct inspection *all, struct zkl_entry *e)
+static bool parse_owner(struct inspection *all, struct zkl_entry *e)
 {
     size_t length = strcspn(e->owner, " ");
     int64_t pid, thread;
@@ -322,8 +322,8 @@ static bool notify_owner(struct inspection *all, struct zkl_entry *e)
     return e->host != NULL;
 }
 
-static bool tell_data(struct inspection *all, struct zkl_entry *e,
-                      const struct zkl_awaited_query *q)
+static bool fill_owner(struct inspection *all, struct zkl_entry *e,
+                       const struct zkl_awaited_query *q)
 {
     e->owner = "";
     e->revoke_requested = q->data && zkl_is_revocation(q->data, q->data_size);
@@ -331,11 +331,11 @@ static bool tell_data(struct inspection *all, struct zkl_entry *e,
                    zkl_text_is_printable(q->data, q->data_size);
     if (is_text && !e->revoke_requested)
         e->owner = keep_text(all, q->data, q->data_size, "", "");
-    return e->owner && notify_owner(all, e);
+    return e->owner && parse_owner(all, e);
 }
 
-static bool tell(struct inspection *all, const struct zkl_listed *listed, bool denied,
-                 const struct zkl_awaited_query *q, int64_t now_ms)
+static bool fill_entry(struct inspection *all, const struct zkl_listed *listed, bool denied,
+                       const struct zkl_awaited_query *q, int64_t now_ms)
 {
     static const char *const peers[] = {
         [ZKL_PEER_CURATOR] = "curator",
@@ -357,10 +357,10 @@ static bool tell(struct inspection *all, const struct zkl_listed *listed, bool d
                             .waits_for = listed->waits_for};
     bool named = contends && listed->naming.names == ZKL_NAMES_NAMED;
     e->name = named ? keep_text(all, listed->naming.name, strlen(listed->naming.name), "", "") : "";
-    return e->name && tell_data(all, e, q);
+    return e->name && fill_owner(all, e, q);
 }
 
-static int tell_all(struct look *look, struct zkl_listed *listed)
+static int fill_entries(struct look *look, struct zkl_listed *listed)
 {
     struct inspection *all = look->all;
     size_t count = 0;
@@ -381,8 +381,8 @@ static int tell_all(struct look *look, struct zkl_listed *listed)
     int64_t now_ms = zkl_clock_real_ms();
     for (size_t i = 0; i < count; i++) {
         size_t given = listed[i].given;
-        if (!all->entries ||
-            !tell(all, &listed[i], look->children[given].denied, &look->queries[given], now_ms))
+        if (!all->entries || !fill_entry(all, &listed[i], look->children[given].denied,
+                                         &look->queries[given], now_ms))
             return no_memory(look);
     }
     return all->entries ? 0 : no_memory(look);
@@ -396,7 +396,7 @@ static int look_at(struct look *look)
     if (rc != 0)
         return rc;
     struct zkl_listed *listed = calloc(look->count + 1, sizeof *listed);
-    rc = listed ? tell_all(look, listed) : no_memory(look);
+    rc = listed ? fill_entries(look, listed) : no_memory(look);
     free(listed);
     return rc;
 }

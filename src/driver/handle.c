@@ -48,7 +48,7 @@ static const char *last_component(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void tell_stat(struct zkl_reply *reply, const struct Stat *stat)
+static void copy_stat(struct zkl_reply *reply, const struct Stat *stat)
 {
     reply->czxid = stat->czxid;
     reply->node_session = stat->ephemeralOwner;
@@ -79,7 +79,7 @@ static void on_stat(int rc, const struct Stat *stat, const void *data)
 {
     struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK)
-        tell_stat(&reply, stat);
+        copy_stat(&reply, stat);
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
 
@@ -88,7 +88,7 @@ static void on_data(int rc, const char *value, int length, const struct Stat *st
 {
     struct zkl_reply reply = {.answer = zkl_map_rc(rc), .number = rc};
     if (rc == ZOK)
-        tell_stat(&reply, stat);
+        copy_stat(&reply, stat);
     if (rc == ZOK && length > 0) {
         reply.data = value;
         reply.data_size = (size_t)length;
@@ -104,7 +104,7 @@ static void on_children(int rc, const struct String_vector *strings, const struc
         reply.children = (const char *const *)strings->data;
         reply.child_count = (size_t)strings->count;
         if (stat)
-            tell_stat(&reply, stat);
+            copy_stat(&reply, stat);
     }
     zkl_call_leave(zkl_call_enter(data), &reply);
 }
@@ -218,7 +218,7 @@ static bool ask_again(struct zkl_handle *h)
     return zkl_map_refusal(add_credential(h)) != ZKL_ANSWER_NOMEM; /* the end of a link is told */
 }
 
-static void tell_link(struct zkl_handle *h, enum zkl_link_event what)
+static void notify_link(struct zkl_handle *h, enum zkl_link_event what)
 {
     bool was_held = h->up_held;
     int auth = atomic_load(&h->auth);
@@ -241,7 +241,7 @@ static void note_link(struct zkl_handle *h, enum zkl_link_event what)
     if (h->buried)
         return;
     if (h->ready) {
-        tell_link(h, what);
+        notify_link(h, what);
     } else {
         h->was_up = h->was_up || h->linked;
         h->early = what;
@@ -281,7 +281,7 @@ static void credential_is_fine(struct zkl_handle *h)
     zkl_driver_lock(h->driver);
     atomic_store(&h->auth, ZKL_AUTH_FINE);
     if (h->up_held && !h->buried)
-        tell_link(h, ZKL_LINK_UP);
+        notify_link(h, ZKL_LINK_UP);
     zkl_driver_unlock(h->driver);
 }
 
@@ -315,9 +315,9 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
         return ZKL_ESYSTEM;
     h->ready = true;
     if (h->was_up)
-        tell_link(h, ZKL_LINK_UP);
+        notify_link(h, ZKL_LINK_UP);
     if (h->was_up && h->early != ZKL_LINK_UP && !h->buried)
-        tell_link(h, h->early);
+        notify_link(h, h->early);
     return 0;
 }
 

@@ -196,7 +196,7 @@ static bool next_request(bool have_pidfd, pid_t owner, struct request *r)
     }
 }
 
-static void tell(int rc, const struct keeper_state *state)
+static void send_answer(int rc, const struct keeper_state *state)
 {
     struct answer a;
 
@@ -216,17 +216,17 @@ static void serve(const struct keeper_plan *plan, bool have_pidfd, pid_t owner)
 
     memset(states, 0, sizeof states);
     if (mkdir(plan->dir, 0700) != 0) {
-        tell(errno, NULL);
+        send_answer(errno, NULL);
         return;
     }
-    tell(0, NULL);
+    send_answer(0, NULL);
     while (next_request(have_pidfd, owner, &r) && r.op != OP_END) {
         int rc = carry_out(plan, states, &r);
-        tell(rc, r.node < plan->nodes ? &states[r.node] : NULL);
+        send_answer(rc, r.node < plan->nodes ? &states[r.node] : NULL);
     }
     finish(plan, states);
     if (r.op == OP_END)
-        tell(0, NULL);
+        send_answer(0, NULL);
 }
 
 /* Keep nothing open that belongs to the maker: whoever reads its output must see its end. */
