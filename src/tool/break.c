@@ -14,7 +14,7 @@
 #include "look.h"
 #include "plain.h"
 #include "say.h"
-#include "tell.h"
+#include "describe.h"
 
 enum { OPTION_YES = 300, BREAK_MS = 10000 };
 
@@ -58,11 +58,11 @@ static int take(void *arg, int code, const char *value)
 
 static bool agrees(const char *path, const struct zkl_entry *e)
 {
-    char owner[TELL_SIZE], age[TELL_SIZE], *line = NULL;
+    char owner[DESCRIBE_SIZE], age[DESCRIBE_SIZE], *line = NULL;
     size_t size = 0;
-    plain_print(stderr, "%s %s %s, for %s\n", notify_owner(e, owner),
-                e->role == ZKL_ROLE_HOLDER ? "holds" : "waits for", path, tell_age_of(e, age));
-    plain_print(stderr, "delete its node %s? [y/N] ", tell_node(e, path));
+    plain_print(stderr, "%s %s %s, for %s\n", describe_owner(e, owner),
+                e->role == ZKL_ROLE_HOLDER ? "holds" : "waits for", path, describe_age_of(e, age));
+    plain_print(stderr, "delete its node %s? [y/N] ", describe_node(e, path));
     bool yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
     free(line);
     return yes;
@@ -70,7 +70,7 @@ static bool agrees(const char *path, const struct zkl_entry *e)
 
 static int break_entry(const struct breaking *b, const char *path, const struct zkl_entry *e)
 {
-    char owner[TELL_SIZE];
+    char owner[DESCRIBE_SIZE];
     if (e->role == ZKL_ROLE_FOREIGN)
         return fail(EXIT_CONFLICT, "%s is not the node of a contender: zklock status shows those",
                     b->node);
@@ -80,7 +80,7 @@ static int break_entry(const struct breaking *b, const char *path, const struct 
     int code = zkl_break(b->client, b->node, e->czxid, 0, BREAK_MS);
     if (code != 0)
         return fail_code(code);
-    plain_print(stdout, "deleted %s of %s\n", b->node, notify_owner(e, owner));
+    plain_print(stdout, "deleted %s of %s\n", b->node, describe_owner(e, owner));
     return EXIT_DONE;
 }
 

@@ -23,7 +23,7 @@
 #include "raw.h"
 #include "say.h"
 #include "screen.h"
-#include "tell.h"
+#include "describe.h"
 
 /* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
 enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
@@ -94,13 +94,13 @@ static bool process_is_gone(const struct doctor *d, const struct zkl_entry *e)
 
 static void check_node(struct doctor *d, const struct seen *seen, const struct zkl_entry *e)
 {
-    const char *node = tell_node(e, seen->path);
+    const char *node = describe_node(e, seen->path);
     if (e->role == ZKL_ROLE_FOREIGN)
         found(d,
               "%s is no contender, and has no place here: zklock passes it over, others may not; "
               "delete it, or move it elsewhere",
               node);
-    else if (e->session == 0 && !tell_is_unknown(e))
+    else if (e->session == 0 && !describe_is_unknown(e))
         found(d, "%s is not ephemeral and goes only by being deleted: zklock break %s", node,
               e->node_path);
     else if (process_is_gone(d, e))
@@ -122,7 +122,7 @@ static void check_node_acl(struct doctor *d, const struct seen *seen, const stru
         found(d,
               "not all who may queue may read %s: Curator and Kazoo fail when they are to wait for "
               "it",
-              tell_node(e, seen->path));
+              describe_node(e, seen->path));
 }
 
 /* --- each lock ---------------------------------------------------------- */
@@ -189,7 +189,7 @@ static void check_semaphore(struct doctor *d, const struct seen *seen, struct ra
             "  its number of permits is not written down: all clients have to be given the same");
 }
 
-static void tell_peers(struct doctor *d, const struct zkl_inspection *inside)
+static void report_peers(struct doctor *d, const struct zkl_inspection *inside)
 {
     struct peer_view views[PEERS];
     peer_views(views, inside);
@@ -217,13 +217,13 @@ static void check_lock(struct doctor *d, const struct seen *seen)
         check_unknown(d, seen);
         return;
     }
-    sheet_line(&d->sheet, STYLE_TITLE, "%s  %s", seen->path, tell_kind(inside->kind));
+    sheet_line(&d->sheet, STYLE_TITLE, "%s  %s", seen->path, describe_kind(inside->kind));
     if (inside->kind == ZKL_KIND_SEMAPHORE)
         check_semaphore(d, seen, &rights);
     else
         check_root(d, seen->path, &rights);
     if (inside->count > 0)
-        tell_peers(d, inside);
+        report_peers(d, inside);
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = &inside->entries[i];
         check_node(d, seen, e);
@@ -239,7 +239,7 @@ struct servers {
     bool titled;
 };
 
-static void tell_server(void *arg, bool problem, const char *text)
+static void report_server(void *arg, bool problem, const char *text)
 {
     struct servers *s = arg;
     if (!s->titled)
@@ -264,19 +264,19 @@ static void check_servers(struct doctor *d)
     struct servers servers = {.doctor = d};
     ensemble_check(d->settings.text[SETTING_SERVERS],
                    setting_ms(d, SETTING_SESSION_TIMEOUT, SESSION_MS),
-                   setting_ms(d, SETTING_TICK, 0), tell_server, &servers);
+                   setting_ms(d, SETTING_TICK, 0), report_server, &servers);
 }
 
 /* --- all together ------------------------------------------------------- */
 
-static void tell_cycle(void *arg, const struct waiting *steps, size_t count)
+static void report_cycle(void *arg, const struct waiting *steps, size_t count)
 {
     struct doctor *d = arg;
     found(d, "these %zu wait for each other, and for ever: zklock break one of them", count);
     for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
-        char owner[TELL_SIZE];
+        char owner[DESCRIBE_SIZE];
         sheet_line(&d->sheet, STYLE_PLAIN, "    %s waits for %s, node %s",
-                   notify_owner(steps[i].waiter, owner), steps[i].lock->path,
+                   describe_owner(steps[i].waiter, owner), steps[i].lock->path,
                    steps[i].waiter->node_path);
     }
 }
@@ -286,7 +286,7 @@ static int examine(struct doctor *d, const struct screen *screen)
     check_servers(d);
     for (size_t i = 0; i < d->look.count; i++)
         check_lock(d, &d->look.all[i]);
-    if (cycles_find(&d->look, tell_cycle, d) != 0)
+    if (cycles_find(&d->look, report_cycle, d) != 0)
         return fail(EXIT_SYSTEM, "there is no memory left");
     sheet_line(&d->sheet, STYLE_PLAIN, "%zu lock%s, %zu problem%s", d->look.count,
                d->look.count == 1 ? "" : "s", d->problems, d->problems == 1 ? "" : "s");

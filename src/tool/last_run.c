@@ -38,7 +38,7 @@ const char *last_run_end_word(enum run_end end)
     return NULL;
 }
 
-const char *last_run_tell_end(const struct last_run *run, char text[32])
+const char *last_run_describe_end(const struct last_run *run, char text[32])
 {
     const char *word = last_run_end_word(run->end);
     bool has_value = run->end == RUN_EXITED || run->end == RUN_KILLED;
@@ -56,7 +56,7 @@ size_t last_run_write(const struct last_run *run, char text[LAST_RUN_TEXT])
     if (run->end != RUN_UNENDED)
         n += snprintf(text + n, LAST_RUN_TEXT - (size_t)n,
                       "begun=%" PRId64 "\nend=%s\ntook=%" PRId64 "\n", run->begun_ms,
-                      last_run_tell_end(run, end), run->took_ms);
+                      last_run_describe_end(run, end), run->took_ms);
     return (size_t)n;
 }
 

@@ -54,6 +54,6 @@ enum verdict last_run_verdict(const struct last_run *run, int64_t now_ms, int64_
 /* "exit", "signal", "lost", "not-started"; of the others NULL. Static memory. */
 const char *last_run_end_word(enum run_end end);
 /* The same with the value: "exit 0". Of the others "no end". */
-const char *last_run_tell_end(const struct last_run *run, char text[32]);
+const char *last_run_describe_end(const struct last_run *run, char text[32]);
 
 #endif

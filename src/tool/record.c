@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "connect.h"
 #include "say.h"
-#include "tell.h"
+#include "describe.h"
 
 enum { AGAIN_MS = 10, END_MS = 5000 };
 
@@ -120,19 +120,19 @@ enum { AGAIN = -3 }; /* beside what record_begin returns */
 
 static int judge(const struct record *r, const struct last_run *last, int64_t now_ms)
 {
-    char age[TELL_SIZE];
+    char age[DESCRIBE_SIZE];
     int64_t since_ms = now_ms - last->begun_ms;
     switch (last_run_verdict(last, now_ms, r->within_ms, r->retry_failed)) {
     case VERDICT_EARLY:
         if (r->verbose)
             say("too early: the last run, on %s, began %s %s", last->host,
-                tell_age(since_ms < 0 ? -since_ms : since_ms, age),
+                describe_age(since_ms < 0 ? -since_ms : since_ms, age),
                 since_ms < 0 ? "after now, by the clock of the ensemble's leader" : "ago");
         return RECORD_EARLY;
     case VERDICT_RUN_CLOCK_BACK:
         say("the last run, on %s, began %s after now by the clock of the ensemble's leader, which "
             "has gone back: it does not count",
-            last->host, tell_age(-since_ms, age));
+            last->host, describe_age(-since_ms, age));
         return 0;
     case VERDICT_RUN:
     default:

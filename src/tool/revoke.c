@@ -13,7 +13,7 @@
 #include "look.h"
 #include "plain.h"
 #include "say.h"
-#include "tell.h"
+#include "describe.h"
 
 enum { OPTION_WITHIN = 300 };
 
@@ -68,11 +68,11 @@ static int ask(const struct revoke *r, const char *node, int64_t deadline_ns, bo
 /* To ask again does no harm, and so the wait for one does not keep the next from being asked. */
 static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t deadline_ns)
 {
-    char owner[TELL_SIZE];
+    char owner[DESCRIBE_SIZE];
     int code = ask(r, e->node_path, deadline_ns, false);
     if (code == ZKL_ETIMEDOUT)
         return fail(EXIT_CONFLICT, "%s was asked and has not let go: zklock break %s takes it away",
-                    notify_owner(e, owner), e->node_path);
+                    describe_owner(e, owner), e->node_path);
     return code == 0 ? EXIT_DONE : fail_code(code);
 }
 
@@ -80,11 +80,11 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
 {
     int64_t now = zkl_now_ns();
     for (size_t i = 0; i < count; i++) {
-        char owner[TELL_SIZE];
+        char owner[DESCRIBE_SIZE];
         int code = ask(r, asked[i]->node_path, 1, true);
         if (code != 0)
             return fail_code(code);
-        plain_print(stdout, "asked %s to let go of %s\n", notify_owner(asked[i], owner),
+        plain_print(stdout, "asked %s to let go of %s\n", describe_owner(asked[i], owner),
                     asked[i]->node_path);
     }
     fflush(stdout);

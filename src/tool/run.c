@@ -24,7 +24,7 @@
 #include "signals.h"
 
 /* A window is told of so many times in its length; and never oftener or more rarely than this. */
-enum { TELLS_PER_WINDOW = 16, TELL_MS_MIN = 10, TELL_MS_MAX = 500 };
+enum { REPORTS_PER_WINDOW = 16, REPORT_MS_MIN = 10, REPORT_MS_MAX = 500 };
 
 struct run {
     struct run_options options;
@@ -33,8 +33,8 @@ struct run {
     struct claim claim;
     struct zkl_cancel *cancel;
     struct signals signals;
-    int64_t told_ns;
-    bool told_lost, told_revoked, unproved, started;
+    int64_t reported_ns;
+    bool reported_lost, reported_revoked, unproved, started;
     bool overran;       /* the command was not seen to have ended before the window had */
     int command_status; /* as waitpid said it */
     int killed_by;      /* the signal, or 0 */
@@ -60,30 +60,31 @@ static const char *why(enum ending ending)
 }
 
 /* A window that could not be told now is told later. */
-static int tell_window(struct run *run)
+static int report_window(struct run *run)
 {
     struct order order = {.kind = ORDER_WINDOW,
                           .time_ns = claim_window_end_ns(&run->claim),
                           .timeout_ns = claim_timeout_ns(&run->claim)};
     int64_t left_ms = (order.time_ns - boot_ns()) / MS_NS;
-    bool is_earlier = order.time_ns != 0 && order.time_ns + TELL_MS_MIN * MS_NS < run->told_ns;
-    if ((order.time_ns > run->told_ns || is_earlier) && job_order(&run->job, &order))
-        run->told_ns = order.time_ns;
-    int64_t pause_ms = left_ms / TELLS_PER_WINDOW;
-    return (int)(pause_ms < TELL_MS_MIN   ? TELL_MS_MIN
-                 : pause_ms > TELL_MS_MAX ? TELL_MS_MAX
-                                          : pause_ms);
+    bool is_earlier =
+        order.time_ns != 0 && order.time_ns + REPORT_MS_MIN * MS_NS < run->reported_ns;
+    if ((order.time_ns > run->reported_ns || is_earlier) && job_order(&run->job, &order))
+        run->reported_ns = order.time_ns;
+    int64_t pause_ms = left_ms / REPORTS_PER_WINDOW;
+    return (int)(pause_ms < REPORT_MS_MIN   ? REPORT_MS_MIN
+                 : pause_ms > REPORT_MS_MAX ? REPORT_MS_MAX
+                                            : pause_ms);
 }
 
-static void tell_events(struct run *run)
+static void report_events(struct run *run)
 {
     uint64_t count;
     if (read(run->claim.events, &count, sizeof count) < 0 && errno != EAGAIN)
         return;
-    if (atomic_load(&run->claim.lost) && !run->told_lost)
-        run->told_lost = job_order(&run->job, &(struct order){.kind = ORDER_LOST});
-    if (atomic_load(&run->claim.revoked) && !run->told_revoked) {
-        run->told_revoked = true;
+    if (atomic_load(&run->claim.lost) && !run->reported_lost)
+        run->reported_lost = job_order(&run->job, &(struct order){.kind = ORDER_LOST});
+    if (atomic_load(&run->claim.revoked) && !run->reported_revoked) {
+        run->reported_revoked = true;
         say("somebody asks for the lock: the command gets SIGTERM");
         job_signal(&run->job, SIGTERM);
     }
@@ -142,12 +143,12 @@ static int watch(struct run *run)
     bool over = false;
     int rc = 0;
     while (!over) {
-        int timeout_ms = tell_window(run);
+        int timeout_ms = report_window(run);
         struct pollfd from[] = {{.fd = run->job.socket, .events = POLLIN},
                                 {.fd = run->signals.passed_on, .events = POLLIN},
                                 {.fd = run->claim.events, .events = POLLIN}};
         poll(from, 3, timeout_ms);
-        tell_events(run);
+        report_events(run);
         pass_signals(run);
         rc = hear_guard(run, &over);
     }
@@ -204,17 +205,17 @@ static void release(struct run *run)
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
  * behind the grant: then a proof is waited for, no longer than the session lives without one. 0, or the exit
  * status after a sentence. */
-static int tell_first_window(struct run *run)
+static int report_first_window(struct run *run)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(&run->claim);
-    for (tell_window(run); run->told_ns == 0; tell_window(run)) {
+    for (report_window(run); run->reported_ns == 0; report_window(run)) {
         if (atomic_load(&run->claim.lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
         if (signals_catch_now(&run->signals))
             return EXIT_CONFLICT; /* not what is seen: a signal is */
         if (zkl_now_ns() >= until)
             return fail(EXIT_LOST, "no server has confirmed the lock before the command began");
-        poll(NULL, 0, TELL_MS_MIN);
+        poll(NULL, 0, REPORT_MS_MIN);
     }
     return 0;
 }
@@ -231,7 +232,7 @@ static int run_command_under_lock(struct run *run)
     char *variables[LAUNCH_VARIABLES];
     if (run->options.verbose)
         say("the lock is acquired");
-    int rc = tell_first_window(run);
+    int rc = report_first_window(run);
     if (rc != 0)
         return rc;
     if (!claim_describe(&run->claim, variables))

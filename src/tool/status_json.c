@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "status_text.h"
-#include "tell.h"
+#include "describe.h"
 
 static json_t *json_of_session(int64_t session)
 {
@@ -33,10 +33,10 @@ static json_t *json_of_node(const struct zkl_inspection *inside, size_t index)
 /* NULL: no memory. So in all of these: what gets a NULL is NULL itself. */
 static json_t *json_of_entry(const struct zkl_inspection *inside, const struct zkl_entry *e)
 {
-    bool parsed = e->host[0] != '\0', seen = !tell_is_unknown(e);
+    bool parsed = e->host[0] != '\0', seen = !describe_is_unknown(e);
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:b, s:b, s:o}", "node",
-        e->node_path, "access", tell_access(e->access), "name", json_of_text(e->name), "style",
+        e->node_path, "access", describe_access(e->access), "name", json_of_text(e->name), "style",
         json_of_text(e->peer), "owner", json_of_text(e->owner), "host", json_of_text(e->host),
         "pid", json_of_number(parsed, e->pid), "thread", json_of_number(parsed, e->thread),
         "session", json_of_session(e->session), "age_ms", json_of_number(seen, e->age_ms),
@@ -79,7 +79,7 @@ static json_t *json_of_seen(const struct seen *seen)
     if (seen->code == ZKL_EACCES)
         return json_pack("{s:s, s:b}", "path", seen->path, "denied", 1);
     return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0,
-                     "kind", seen->inside ? tell_kind(inside->kind) : "none", "permits",
+                     "kind", seen->inside ? describe_kind(inside->kind) : "none", "permits",
                      inside->permits ? json_integer(inside->permits) : json_null(), "holders",
                      json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
                      json_of_role(inside, ZKL_ROLE_WAITER), "others",

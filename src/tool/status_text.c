@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tell.h"
+#include "describe.h"
 
 static size_t count_holders(const struct zkl_inspection *inside)
 {
@@ -44,7 +44,7 @@ static void head(struct sheet *sheet, const struct seen *seen)
                    inside->kind == ZKL_KIND_SEMAPHORE ? "semaphore, free" : "free");
     else
         sheet_line(sheet, STYLE_TITLE, "%s  %s, %zu%s held, %zu waiting", seen->path,
-                   tell_kind(inside->kind), holders, permits, waiters);
+                   describe_kind(inside->kind), holders, permits, waiters);
 }
 
 static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl_entry *e)
@@ -54,11 +54,11 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
     static const enum style styles[] = {[ZKL_ROLE_HOLDER] = STYLE_HOLDER,
                                         [ZKL_ROLE_WAITER] = STYLE_PLAIN,
                                         [ZKL_ROLE_FOREIGN] = STYLE_WARNING};
-    char owner[TELL_SIZE], age[TELL_SIZE];
+    char owner[DESCRIBE_SIZE], age[DESCRIBE_SIZE];
     sheet_line(sheet, styles[e->role], "  %s  %-6s  %-28s  %8s  %s%s%s", roles[e->role],
-               tell_access(e->access), notify_owner(e, owner), tell_age_of(e, age),
-               tell_node(e, seen->path), e->revoke_requested ? "  (asked to let go)" : "",
-               e->role != ZKL_ROLE_FOREIGN && !e->session && !tell_is_unknown(e)
+               describe_access(e->access), describe_owner(e, owner), describe_age_of(e, age),
+               describe_node(e, seen->path), e->revoke_requested ? "  (asked to let go)" : "",
+               e->role != ZKL_ROLE_FOREIGN && !e->session && !describe_is_unknown(e)
                    ? "  (not ephemeral)"
                    : "");
 }
@@ -77,7 +77,7 @@ static bool goes_on(const struct seen *seen)
 static void last_run(struct sheet *sheet, const struct seen *seen)
 {
     const struct last_run *last = &seen->last;
-    char end[32], took[TELL_SIZE], begun[32];
+    char end[32], took[DESCRIBE_SIZE], begun[32];
     time_t seconds = (time_t)(last->begun_ms / 1000);
     struct tm local;
     if (seen->last_unread)
@@ -91,7 +91,7 @@ static void last_run(struct sheet *sheet, const struct seen *seen)
                    goes_on(seen) ? "goes on" : "no end is known", last->host, last->pid, begun);
     else
         sheet_line(sheet, STYLE_PLAIN, "  last run: %s after %s, on %s pid %" PRId64 ", begun %s",
-                   last_run_tell_end(last, end), tell_age(last->took_ms, took), last->host,
+                   last_run_describe_end(last, end), describe_age(last->took_ms, took), last->host,
                    last->pid, begun);
 }
 

@@ -3,13 +3,13 @@
  * What is seen of a lock, in words: who a contender is, how old it is, what kind of lock stands
  * there. The caller has the room.
  * Pure, any thread. status, doctor, revoke, break and record.c call it. */
-#include "tell.h"
+#include "describe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-const char *tell_kind(enum zkl_lock_kind kind)
+const char *describe_kind(enum zkl_lock_kind kind)
 {
     static const char *const kinds[] = {[ZKL_KIND_NONE] = "free",
                                         [ZKL_KIND_MUTEX] = "mutex",
@@ -18,7 +18,7 @@ const char *tell_kind(enum zkl_lock_kind kind)
     return kinds[kind];
 }
 
-const char *tell_access(enum zkl_entry_access access)
+const char *describe_access(enum zkl_entry_access access)
 {
     static const char *const accesses[] = {
         [ZKL_ACCESS_NONE] = "-",      [ZKL_ACCESS_LOCK] = "lock",     [ZKL_ACCESS_READ] = "read",
@@ -26,48 +26,49 @@ const char *tell_access(enum zkl_entry_access access)
     return accesses[access];
 }
 
-bool tell_is_unknown(const struct zkl_entry *e)
+bool describe_is_unknown(const struct zkl_entry *e)
 {
     return e->denied && e->czxid == 0;
 }
 
-const char *notify_owner(const struct zkl_entry *e, char text[TELL_SIZE])
+const char *describe_owner(const struct zkl_entry *e, char text[DESCRIBE_SIZE])
 {
     if (e->host[0] && e->thread == e->pid) /* a program's first thread */
-        snprintf(text, TELL_SIZE, "%s pid %" PRId64, e->host, e->pid);
+        snprintf(text, DESCRIBE_SIZE, "%s pid %" PRId64, e->host, e->pid);
     else if (e->host[0])
-        snprintf(text, TELL_SIZE, "%s pid %" PRId64 " thread %" PRId64, e->host, e->pid, e->thread);
+        snprintf(text, DESCRIBE_SIZE, "%s pid %" PRId64 " thread %" PRId64, e->host, e->pid,
+                 e->thread);
     else if (e->owner[0])
-        snprintf(text, TELL_SIZE, "%s", e->owner);
+        snprintf(text, DESCRIBE_SIZE, "%s", e->owner);
     else if (e->session)
-        snprintf(text, TELL_SIZE, "session 0x%" PRIx64, (uint64_t)e->session);
-    else if (tell_is_unknown(e))
+        snprintf(text, DESCRIBE_SIZE, "session 0x%" PRIx64, (uint64_t)e->session);
+    else if (describe_is_unknown(e))
         strcpy(text, "not readable");
     else
-        snprintf(text, TELL_SIZE, "no session");
+        snprintf(text, DESCRIBE_SIZE, "no session");
     return text;
 }
 
-const char *tell_age(int64_t age_ms, char text[TELL_SIZE])
+const char *describe_age(int64_t age_ms, char text[DESCRIBE_SIZE])
 {
     double seconds = (double)age_ms / 1000;
     if (seconds < 600)
-        snprintf(text, TELL_SIZE, "%.1f s", seconds);
+        snprintf(text, DESCRIBE_SIZE, "%.1f s", seconds);
     else if (seconds < 100 * 60)
-        snprintf(text, TELL_SIZE, "%.0f min", seconds / 60);
+        snprintf(text, DESCRIBE_SIZE, "%.0f min", seconds / 60);
     else if (seconds < 48 * 3600)
-        snprintf(text, TELL_SIZE, "%.1f h", seconds / 3600);
+        snprintf(text, DESCRIBE_SIZE, "%.1f h", seconds / 3600);
     else
-        snprintf(text, TELL_SIZE, "%.0f d", seconds / 86400);
+        snprintf(text, DESCRIBE_SIZE, "%.0f d", seconds / 86400);
     return text;
 }
 
-const char *tell_age_of(const struct zkl_entry *e, char text[TELL_SIZE])
+const char *describe_age_of(const struct zkl_entry *e, char text[DESCRIBE_SIZE])
 {
-    return tell_is_unknown(e) ? "?" : tell_age(e->age_ms, text);
+    return describe_is_unknown(e) ? "?" : describe_age(e->age_ms, text);
 }
 
-const char *tell_node(const struct zkl_entry *e, const char *path)
+const char *describe_node(const struct zkl_entry *e, const char *path)
 {
     return e->node_path + strlen(path) + 1;
 }
