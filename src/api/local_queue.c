@@ -101,23 +101,23 @@ bool zkl_hold_pass(struct zkl_hold *hold)
 
 void zkl_hold_put_given(struct zkl_hold *hold)
 {
-    struct zkl_hold *it = hold->given;
-    if (!it)
+    struct zkl_hold *got = hold->given;
+    if (!got)
         return;
     hold->given = NULL;
-    if (it->leader == hold)
-        it->leader = NULL;
-    zkl_hold_put(it);
+    if (got->leader == hold)
+        got->leader = NULL;
+    zkl_hold_put(got);
 }
 
 struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
 {
-    struct zkl_hold *it = hold->given;
-    if (!it)
+    struct zkl_hold *got = hold->given;
+    if (!got)
         return hold;
     hold->given = NULL;
     zkl_hold_unref(hold);
-    return it;
+    return got;
 }
 
 /* Without anything in doubt, and for as long as any grant: else it is asked for anew. */

@@ -120,7 +120,7 @@ static size_t hold_count(const struct zkl_hold *hold)
 }
 
 /* Of a hold that waited for its turn: what it got. */
-static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
+static struct zkl_hold *hold_at(struct zkl_hold *hold, size_t i)
 {
     if (hold->request)
         return zkl_permit_request_hold(hold->request, i);
@@ -132,7 +132,7 @@ static struct zkl_hold *nth(struct zkl_hold *hold, size_t i)
 static bool any_lost(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
-        if (zkl_hold_is_lost(nth(hold, i)))
+        if (zkl_hold_is_lost(hold_at(hold, i)))
             return true;
     }
     return false;
@@ -190,22 +190,22 @@ static void leave_list(struct zkl_hold *hold)
 static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
-        struct zkl_hold *it = nth(hold, i);
-        it->fn = it->mutex->fn;
-        it->fn_arg = it->mutex->fn_arg;
-        it->began_ns = now_ns;
-        it->phase = ZKL_PHASE_RELEASED; /* it has not begun */
+        struct zkl_hold *got = hold_at(hold, i);
+        got->fn = got->mutex->fn;
+        got->fn_arg = got->mutex->fn_arg;
+        got->began_ns = now_ns;
+        got->phase = ZKL_PHASE_RELEASED; /* it has not begun */
         if (i > 0 && !hold->group)
             continue;
-        it->mutex->uses++;
-        enter_list(it, i == 0 ? cancel : NULL);
+        got->mutex->uses++;
+        enter_list(got, i == 0 ? cancel : NULL);
     }
 }
 
 static void leave_wait(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < (hold->group ? hold->group->count : 1); i++)
-        leave_list(hold->group ? nth(hold, i) : hold);
+        leave_list(hold->group ? hold_at(hold, i) : hold);
     if (hold->cancel)
         zkl_cancel_unuse(hold->client, hold->cancel);
 }
@@ -258,7 +258,7 @@ static int start_group(const struct zkl_acquisition *a)
     group->lease_ns = a->wait.lease_ms * MS;
     int rc = zkl_group_acquire(core, zkl_clock_now(), group);
     for (size_t i = 0; rc != 0 && i < group->count; i++) {
-        struct zkl_hold *hold = nth(a->hold, i);
+        struct zkl_hold *hold = hold_at(a->hold, i);
         hold->phase = ZKL_PHASE_FAILED;
         hold->ended = true;
         atomic_fetch_sub(&hold->refs, 1); /* the core's, which it does not have */
@@ -343,7 +343,7 @@ enum proof { PROVED, NOT_PROVED, WAITS_FOR_PROOF };
 static bool any_unchecked(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
-        if (nth(hold, i)->contender.machine.unchecked)
+        if (hold_at(hold, i)->contender.machine.unchecked)
             return true;
     }
     return false;
@@ -354,7 +354,7 @@ static bool is_lapsed(struct zkl_hold *hold)
 {
     int64_t soon = zkl_clock_boot_ns() + LAPSED_MS * MS;
     for (size_t i = 0; i < hold_count(hold); i++) {
-        int64_t lease = nth(hold, i)->contender.machine.lease_end_boot;
+        int64_t lease = hold_at(hold, i)->contender.machine.lease_end_boot;
         if (lease != 0 && lease <= soon)
             return true;
     }
@@ -370,7 +370,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
         return NOT_PROVED;
     if (now.boot_ns + MS < zkl_session_window_end(&d->core.session)) {
         for (size_t i = 0; i < hold_count(hold); i++)
-            nth(hold, i)->got_ns = now.mono_ns;
+            hold_at(hold, i)->got_ns = now.mono_ns;
         return PROVED;
     }
     if (now.mono_ns >= deadline || is_canceled(hold))
@@ -378,7 +378,7 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
     /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
     *next_ns = now.mono_ns + 2 * MS;
-    if (nth(hold, 0)->contender.machine.suspect || *next_ns > deadline)
+    if (hold_at(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
     return any_lost(hold) || any_unchecked(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
@@ -412,11 +412,11 @@ bool zkl_hold_begin_release(struct zkl_hold *hold)
         release_group(hold->group, core);
         return true;
     }
-    if (!hold->request && zkl_hold_pass(nth(hold, 0)))
+    if (!hold->request && zkl_hold_pass(hold_at(hold, 0)))
         return false;
     for (size_t i = hold_count(hold); i-- > 0;) {
-        zkl_core_release(core, zkl_clock_now(), &nth(hold, i)->contender);
-        zkl_count_released(nth(hold, i));
+        zkl_core_release(core, zkl_clock_now(), &hold_at(hold, i)->contender);
+        zkl_count_released(hold_at(hold, i));
     }
     return true;
 }
@@ -425,7 +425,7 @@ static bool is_over(struct zkl_hold *hold)
 {
     bool over = !hold->request || zkl_permit_request_is_over(hold->request);
     for (size_t i = 0; i < hold_count(hold); i++)
-        over = over && nth(hold, i)->ended;
+        over = over && hold_at(hold, i)->ended;
     return over;
 }
 
@@ -438,10 +438,10 @@ static int given_up(const struct zkl_hold *hold)
 static int fail_unchecked(struct zkl_acquisition *a)
 {
     size_t i = 0;
-    while (!nth(a->hold, i)->contender.machine.unchecked)
+    while (!hold_at(a->hold, i)->contender.machine.unchecked)
         i++;
     a->culprit = i;
-    strcpy((a->hold->group ? nth(a->hold, i) : a->hold)->detail, "READ on its own node");
+    strcpy((a->hold->group ? hold_at(a->hold, i) : a->hold)->detail, "READ on its own node");
     return ZKL_EACCES;
 }
 
@@ -474,11 +474,11 @@ static int back_out(struct zkl_acquisition *a)
 /* What came from another owner has none. False: it is lost. */
 static bool begin_lease(struct zkl_acquisition *a)
 {
-    struct zkl_hold *it = a->hold->given;
-    if (!it)
+    struct zkl_hold *got = a->hold->given;
+    if (!got)
         return true;
-    it->leader = NULL;
-    return a->wait.lease_ms == 0 || zkl_hold_lease(it, a->wait.lease_ms);
+    got->leader = NULL;
+    return a->wait.lease_ms == 0 || zkl_hold_lease(got, a->wait.lease_ms);
 }
 
 static int confirm(struct zkl_acquisition *a, int64_t *next_ns)
@@ -549,8 +549,8 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
 static void take_roots(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
-        take_lock_path(nth(hold, i));
-        nth(hold, i)->leader = i > 0 ? hold : hold->leader;
+        take_lock_path(hold_at(hold, i));
+        hold_at(hold, i)->leader = i > 0 ? hold : hold->leader;
     }
 }
 
@@ -581,11 +581,11 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
     struct zkl_hold *hold = a->hold;
     leave_wait(hold);
     for (size_t i = 0; rc == 0 && i < a->count; i++)
-        zkl_hold_returned(nth(hold, i));
+        zkl_hold_returned(hold_at(hold, i));
     for (size_t i = a->count; a->group && i-- > 0;) {
-        struct zkl_hold *it = nth(hold, i);
-        it->leader = NULL;
-        it->group = NULL;
+        struct zkl_hold *got = hold_at(hold, i);
+        got->leader = NULL;
+        got->group = NULL;
     }
     if (hold->request)
         zkl_permit_request_returned(hold->request, rc);
@@ -593,8 +593,8 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 {
-    if (!a->group)
-        a->hold->mutex->uses += rc == 0 ? a->count - 1 : (size_t)-1;
+    if (!a->group) /* its own use goes, and each hold is one */
+        a->hold->mutex->uses = a->hold->mutex->uses + (rc == 0 ? a->count : 0) - 1;
     for (size_t i = 0; a->group && rc != 0 && i < a->count; i++)
         ((struct zkl_hold *)a->group->members[i].contender)->mutex->uses--;
 }
@@ -631,7 +631,7 @@ int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms)
     if (any_unchecked(a->hold))
         return fail_unchecked(a);
     for (size_t i = 0; i < a->count; i++) {
-        struct zkl_hold *hold = nth(a->hold, i);
+        struct zkl_hold *hold = hold_at(a->hold, i);
         hold->got_ns = now_ns;
         if (lease_ms > 0 && !zkl_hold_lease(hold, lease_ms))
             return ZKL_ELOST;

@@ -121,10 +121,10 @@ static bool is_quorum_write(enum zkl_request_kind kind)
 void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
 {
     struct zkl_proof *proof = &core->session.proof;
-    bool fine = reply->answer == ZKL_ANSWER_OK;
+    bool is_ok = reply->answer == ZKL_ANSWER_OK;
     if (reply->answer == ZKL_ANSWER_LINK)
         zkl_proof_handed_back(proof, reply->stamp);
-    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, fine) &&
+    else if (zkl_proof_answered(proof, core->now.boot_ns, reply->stamp, is_ok) &&
              core->awaits_proof > 0)
         zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_PROVED},
                           zkl_contender_awaits_proof);
@@ -246,8 +246,8 @@ static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct
 {
     /* With the link the list is lost too; of a server that would not do this one it shows nothing. */
     bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_session_connected(&core->session);
-    bool fine = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
-    if (fine || !c->machine.list_out)
+    bool is_ok = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
+    if (is_ok || !c->machine.list_out)
         return;
     zkl_pending_forget(core, &c->slots[ZKL_SLOT_LIST]);
     zkl_core_feed(core, c,

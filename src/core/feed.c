@@ -275,18 +275,24 @@ static struct zkl_contender *take_heir(struct zkl_contender *c)
 
 /* --- feeding ------------------------------------------------------------- */
 
-/* by: 1 or (size_t)-1. */
-static void count(struct zkl_core *core, struct zkl_contender *c, size_t by)
+static void adjust(size_t *number, bool counts, bool joins)
+{
+    if (counts)
+        *number = joins ? *number + 1 : *number - 1;
+}
+
+/* It joins the numbers that its state counts for, or leaves them. */
+static void count(struct zkl_core *core, struct zkl_contender *c, bool joins)
 {
     const struct zkl_contender_machine *m = &c->machine;
     if (c->unlisted)
-        c->unlisted->live_count += by * zkl_contender_is_here(m);
-    core->need_window += by * zkl_contender_needs_window(m);
-    core->unchecked += by * zkl_contender_is_unchecked(m);
-    core->waiting += by * zkl_contender_waits(m);
-    core->awaits_proof += by * zkl_contender_awaits_proof(m);
-    core->window_limited += by * zkl_contender_is_window_limited(m);
-    core->needs_retry += by * zkl_contender_needs_retry(m);
+        adjust(&c->unlisted->live_count, zkl_contender_is_here(m), joins);
+    adjust(&core->need_window, zkl_contender_needs_window(m), joins);
+    adjust(&core->unchecked, zkl_contender_is_unchecked(m), joins);
+    adjust(&core->waiting, zkl_contender_waits(m), joins);
+    adjust(&core->awaits_proof, zkl_contender_awaits_proof(m), joins);
+    adjust(&core->window_limited, zkl_contender_is_window_limited(m), joins);
+    adjust(&core->needs_retry, zkl_contender_needs_retry(m), joins);
 }
 
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event)
@@ -299,12 +305,12 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     event.fresh_until_boot = zkl_proof_fresh_until(&core->session.proof);
     event.timeout_ns = zkl_session_timeout_ns(&core->session);
     event.again_mono_ns = core->again_mono_ns;
-    count(core, c, (size_t)-1);
+    count(core, c, false);
     bool was_there = c->machine.on_server;
     event.unlisted =
         zkl_unlisted_expects(core, c) || zkl_opcode_is_unknown(core, ZKL_OPCODE_CREATE2);
     zkl_contender_step(&c->machine, &event, &actions, &core->tracer);
-    count(core, c, 1);
+    count(core, c, true);
     if (!was_there && c->machine.on_server)
         zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
     if (c->machine.state != ZKL_WAITING)

@@ -57,7 +57,7 @@ void zkl_proof_link_down(struct zkl_proof *proof)
     proof->first = proof->count = 0;
 }
 
-static const struct zkl_answered *nth(const struct zkl_proof *proof, unsigned i)
+static const struct zkl_answered *answered_at(const struct zkl_proof *proof, unsigned i)
 {
     return &proof->answered[(proof->first + i) % ZKL_ANSWERED_MAX];
 }
@@ -66,8 +66,8 @@ static const struct zkl_answered *nth(const struct zkl_proof *proof, unsigned i)
 static void age(struct zkl_proof *proof, int64_t now_boot)
 {
     int64_t old = now_boot - told_after(proof);
-    while (proof->count > 0 && nth(proof, 0)->at_boot <= old) {
-        proof->old_boot = later(proof->old_boot, nth(proof, 0)->sent_boot);
+    while (proof->count > 0 && answered_at(proof, 0)->at_boot <= old) {
+        proof->old_boot = later(proof->old_boot, answered_at(proof, 0)->sent_boot);
         proof->first = (proof->first + 1) % ZKL_ANSWERED_MAX;
         proof->count--;
     }
@@ -95,7 +95,7 @@ static void remember(struct zkl_proof *proof, int64_t now_boot, int64_t sent_boo
 {
     age(proof, now_boot);
     int64_t apart = told_after(proof) / (ZKL_ANSWERED_MAX - 2);
-    if (proof->count > 0 && now_boot - nth(proof, proof->count - 1)->at_boot < apart)
+    if (proof->count > 0 && now_boot - answered_at(proof, proof->count - 1)->at_boot < apart)
         return;
     assert(proof->count < ZKL_ANSWERED_MAX);
     proof->answered[(proof->first + proof->count++) % ZKL_ANSWERED_MAX] =
@@ -134,8 +134,8 @@ int64_t zkl_proof_enough_at(const struct zkl_proof *proof, int64_t now_boot)
     if (is_enough(proof, settled, proof->start_boot))
         at = settled;
     for (unsigned i = 0; i < proof->count; i++) {
-        int64_t told = later(now_boot, nth(proof, i)->at_boot + told_after(proof));
-        if (told < at && is_enough(proof, told, nth(proof, i)->sent_boot))
+        int64_t told = later(now_boot, answered_at(proof, i)->at_boot + told_after(proof));
+        if (told < at && is_enough(proof, told, answered_at(proof, i)->sent_boot))
             return told;
     }
     return at;
