@@ -3,7 +3,8 @@
  * Reliable Hashing without Collision Detection, CAV 1993; "hash compaction" in Holzmann's SPIN). Pointers count
  * as places, moments as the time from now, and zxids, sessions, numbers of requests, watches, links and GUIDs by
  * their order alone. What is left out here (histograms, counters of requests, numbers of traces, texts of owners)
- * decides nothing: `explore --audit` takes each state that is met again, and its successors have to be the known ones. */
+ * decides nothing: fields.py has the list of it, and `explore --audit` takes each state that is met again: its
+ * successors have to be the known ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static struct {
     const struct world *w;
     int client;
     bool absolute; /* numbers of nodes count, and not their order alone */
+    bool changes;  /* how often children change counts: somebody takes a multi-lock */
 } d;
 
 /* --- words ---------------------------------------------------------------- */
@@ -271,6 +273,7 @@ static void beat(const struct zkl_heartbeat *b)
 static void watch(const struct zkl_core *core, const struct zkl_watch *watch)
 {
     watch_ref(watch);
+    raw(watch->id % ZKL_WATCH_BUCKETS);
     raw(watch->state * 8 + (int)watch->type);
     raw(watch->revoked | watch->fired << 1 | watch->armed << 2);
     own(LINK, watch->link);
@@ -306,6 +309,25 @@ static void watches(const struct zkl_core *core)
     raw(core->removals_due);
     for (const struct zkl_watch *w = core->removing; w; w = w->next)
         watch(core, w);
+}
+
+static bool is_behind(const struct zkl_watch *watch, uint64_t id)
+{
+    return watch->id <= id && watch->id % ZKL_WATCH_BUCKETS == id % ZKL_WATCH_BUCKETS;
+}
+
+/* Where the next one is looked for: in which bucket, and behind how many there. */
+static void looked_at(const struct zkl_core *core)
+{
+    size_t place = core->looked_at % ZKL_WATCH_BUCKETS, behind = 0;
+    for (const struct zkl_watch *w = core->watches[place]; w; w = w->next)
+        behind += is_behind(w, core->looked_at);
+    for (const struct zkl_watch *w = core->removing; w; w = w->next)
+        behind += is_behind(w, core->looked_at);
+    raw(place);
+    raw(behind);
+    if (core->watched_read.id != 0)
+        watch_ref(zkl_watch_find((struct zkl_core *)core, core->looked_at));
 }
 
 static void proof(const struct zkl_proof *p)
@@ -350,8 +372,7 @@ static void times(const struct zkl_core *core)
     if (core->unchecked > 0)
         due_mono(core->recheck_mono_ns);
     mono(core->last_send_mono_ns);
-    if (core->watch_count > 0)
-        mono(core->looked_mono_ns);
+    mono(core->looked_mono_ns); /* whatever is watched: it counts as soon as something is */
     due_mono(core->put_off_mono_ns);
     mono(core->last_retry_mono_ns);
     due_mono(core->again_mono_ns);
@@ -430,14 +451,15 @@ static void core(const struct client *c)
     watches(k);
     for (int i = 0; i < ZKL_OPCODES; i++)
         raw(k->opcodes[i].hung_up * 4 + k->opcodes[i].unknown * 2 + k->opcodes[i].answered);
-    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2);
+    raw(k->is_blamed | k->heartbeat_wanted << 1 | k->heartbeat_failed << 2 |
+        k->knows_transactions << 3);
     raw(k->heartbeat_failures);
     for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++)
         beat(&k->heartbeats[i]);
     beat(&k->recheck);
     pending(&k->keepalive);
     pending(&k->watched_read);
-    watch_ref(zkl_watch_next((struct zkl_core *)k, k->looked_at));
+    looked_at(k);
     group(c);
     turns(&c->turns);
     for (int i = 0; i < ROOTS; i++)
@@ -471,8 +493,10 @@ static void reply(const struct zkl_reply *r)
     session(r->node_session);
     raw(r->version);
     raw(r->node_children);
-    raw(r->cversion);
-    zxid(r->pzxid);
+    if (d.changes) {
+        raw(r->cversion);
+        zxid(r->pzxid);
+    }
     raw(r->data ? (int64_t)bytes_hash(r->data, r->data_size) : 0);
     raw((int64_t)r->child_count);
     for (size_t i = 0; i < r->child_count; i++)
@@ -571,12 +595,23 @@ static void place(const struct place *p)
         guid(p->contender.machine.guid);
 }
 
+/* Who waits for a turn, by who asked first. */
+static int asked_before(const struct owner *o)
+{
+    int before = 0;
+    for (int i = 0; i < d.w->owner_count; i++) {
+        const struct owner *other = &d.w->owners[i];
+        before += other->client == o->client && other->turn.waits && other->tickets < o->tickets;
+    }
+    return before;
+}
+
 static void owner(const struct owner *o)
 {
     raw(o->phase);
     raw(o->cycles);
     raw(o->over);
-    raw(o->turn.waits);
+    raw(o->turn.waits ? 1 + asked_before(o) : 0);
     raw(place_number(o->place));
     if (o->part->kind != PART_PERMITS || o->phase == IDLE)
         return;
@@ -632,7 +667,7 @@ static void ensemble(const struct fake *fake)
             changes++;
             pzxid = c->zxid;
         }
-        if (d.w->clients[0].group.count > 0) {
+        if (d.changes) {
             raw(changes);
             zxid(pzxid);
         }
@@ -679,8 +714,11 @@ static void collect(const struct world *w)
     memset(d.ranks, 0, sizeof d.ranks);
     d.w = w;
     d.absolute = w->bounds->scenario->counter != 0;
-    for (int i = 0; i < w->owner_count; i++)
+    d.changes = false;
+    for (int i = 0; i < w->owner_count; i++) {
         d.absolute = d.absolute || w->owners[i].part->alone;
+        d.changes = d.changes || w->owners[i].part->kind == PART_MULTI;
+    }
     raw(w->faults);
     raw(w->delays);
     raw(w->delays >= 0 ? w->last : 0);

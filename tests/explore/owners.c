@@ -11,6 +11,18 @@
 
 struct zkl_batch *__real_zkl_batch_new(size_t size);
 struct zkl_batch *__wrap_zkl_batch_new(size_t size);
+uint32_t __wrap_zkl_text_hash(const char *text);
+
+/* Of what comes before a GUID. The core looks at watches in the order of their buckets: by the whole path that
+ * would be another order for each GUID, and no state would be like any other. */
+uint32_t __wrap_zkl_text_hash(const char *text)
+{
+    const char *guid = strstr(text, "_c_");
+    uint32_t hash = 0;
+    for (const char *at = text; *at && at != guid; at++)
+        hash = 31 * hash + (unsigned char)*at;
+    return hash;
+}
 
 struct zkl_batch *__wrap_zkl_batch_new(size_t size)
 {

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fields.py ROOT: what a client's state is made of, digest.c knows.
+
+Goal: two states that go on in different ways are never taken for one because a field came and nobody told
+tests/explore/digest.c. Method: each field of the structs of src/core and tests/sim/fake.h that make up a state
+is read there by a variable of that struct, or stands below with the reason why it need not be."""
+import pathlib
+import re
+import sys
+
+CONSTANT = 'the same all the time, or as the scenario says'
+DERIVED = 'counts or links what is written down elsewhere; check.c counts some of it'
+COUNTER = 'only grows; what was numbered by it is ranked'
+PASSING = 'empty, or says nothing, between two events'
+FIGURES = 'for figures and messages only'
+PLACES = 'the order in which things are written down'
+UNUSED = 'no schedule of this suite sets it'
+
+# Struct: how its variables are called in digest.c, and what is left out there.
+STRUCTS = {
+    'zkl_core': ('k core k->opcodes[i]', {
+        'port': CONSTANT, 'tracer': CONSTANT, 'now': PASSING, 'last_id': COUNTER, 'last_watch': COUNTER,
+        'last_number': COUNTER, 'need_window': DERIVED, 'waiting': DERIVED, 'awaits_proof': DERIVED,
+        'window_limited': DERIVED, 'needs_retry': DERIVED, 'last': PLACES, 'parked': DERIVED, 'pending': DERIVED,
+        'pending_count': DERIVED, 'refused': PASSING, 'watch_bytes': DERIVED, 'watch_bytes_max': CONSTANT,
+        'sharing': PASSING, 'share_round': PASSING, 'shares': DERIVED, 'share_from': CONSTANT,
+        'unlisted_from': CONSTANT, 'chroot_length': CONSTANT, 'due': PASSING, 'timed_turns': DERIVED,
+        'first_read': UNUSED, 'first_read_wanted': UNUSED, 'first_read_answer': UNUSED, 'heartbeats_sent': COUNTER,
+        'sent': FIGURES, 'writes': FIGURES}),
+    'zkl_session': ('s', {'asked_ms': CONSTANT}),
+    'zkl_session_event': ('s->probe', {'type': CONSTANT, 'now': FIGURES}),
+    'zkl_proof': ('p', {'tick_ns': CONSTANT}),
+    'zkl_answered': ('a', {}),
+    'zkl_stamp': ('s', {}),
+    'zkl_pending': ('slot', {'next': PLACES, 'contender': CONSTANT, 'watch': CONSTANT, 'batch': CONSTANT,
+                             'query': CONSTANT, 'refusal': PASSING, 'sent_boot_ns': FIGURES}),
+    'zkl_subscription': ('sub', {'watch': PLACES, 'prev': PLACES}),
+    'zkl_watch': ('watch w', {'armed_version': 'what the server has, as it would have fired', 'owner': FIGURES}),
+    'zkl_shared_list': ('o->shared_list', {'leader': PASSING, 'round': PASSING, 'out': DERIVED}),
+    'zkl_heartbeat': ('b', {}),
+    'zkl_contender': ('o s', {'prev': PLACES, 'data': CONSTANT}),
+    'zkl_contender_machine': ('m', {'lease_ns': CONSTANT}),
+    'zkl_naming': ('m->naming', {'names': CONSTANT, 'name': CONSTANT}),
+    'zkl_quota': ('m->quota', {}),
+    'zkl_semaphore_view': ('c->view', {}),
+    'zkl_children_view': ('c->views[i]', {}),
+    'zkl_unlisted_grant': ('a', {}),
+    'zkl_query': ('q', {'kind': CONSTANT, 'path': CONSTANT, 'data': CONSTANT, 'flag': CONSTANT, 'version': CONSTANT,
+                        'czxid': CONSTANT, 'once': CONSTANT, 'answered': CONSTANT, 'prev': PLACES}),
+    'zkl_batch': ('b', {}),
+    'zkl_group': ('g', {'number': FIGURES, 'detail': FIGURES, 'lease_ns': CONSTANT, 'members': CONSTANT}),
+    'zkl_group_member': ('c->members[i]', {'lock_request': CONSTANT}),
+    'zkl_permits': ('o->permits', {'gate_lock_path': CONSTANT, 'lock_request': CONSTANT, 'members': CONSTANT,
+                                   'count': CONSTANT, 'view': CONSTANT, 'told': CONSTANT, 'number': FIGURES,
+                                   'detail': FIGURES}),
+    'zkl_local_queue': ('t', {'handoffs_max': CONSTANT, 'retain_ns': CONSTANT, 'asks': CONSTANT, 'dropped': CONSTANT,
+                              'last': PLACES, 'next_timed': PLACES}),
+    'zkl_local_waiter': ('turn o->turn', {'contender': CONSTANT, 'lock_request': CONSTANT, 'given': PASSING,
+                                          'prev': PLACES}),
+    'zkl_request': ('r', {'texts': CONSTANT}),
+    'zkl_reply': ('r', {'number': FIGURES, 'otherwise': PASSING, 'ctime_ms': UNUSED, 'aversion': UNUSED}),
+    'fake_node': ('n', {'old_changes': UNUSED, 'old_pzxid': UNUSED, 'shown_czxid': UNUSED}),
+    'fake_message': ('m', {}),
+    'fake_handle': ('h', {
+        'fake': CONSTANT, 'serves_no_more': PASSING, 'too_busy': PASSING, 'stuck': PASSING, 'stuck_ms': UNUSED,
+        'stalled': UNUSED, 'may_lower': UNUSED, 'comes_behind': PASSING, 'attempted': UNUSED, 'down_ms': UNUSED,
+        'learner': UNUSED, 'held': UNUSED, 'late': UNUSED, 'claimed': UNUSED, 'outdated': UNUSED}),
+    'fake_watch': ('h->known.list[i] h->armed.list[i]', {}),
+    'fake_change': ('c', {}),
+    'client': ('c', {'port': CONSTANT, 'world': CONSTANT, 'tickets': COUNTER, 'guids': COUNTER, 'open_current': PASSING,
+                     'open_probe': PASSING}),
+    'place': ('p', {'client': CONSTANT, 'root': CONSTANT, 'permit': CONSTANT}),
+    'owner': ('o', {'query': PLACES, 'members': PASSING}),
+    'touches': ('t', {}),
+    'world': ('w d.w', {'prng': UNUSED}),
+}
+HEADERS = ('src/core', 'tests/sim', 'tests/explore')
+COMMENT = re.compile(r'/\*.*?\*/', re.S)
+NAME = re.compile(r'\(\s*\*\s*(\w+)\s*\)\s*\(|(\w+)\s*(?:\[[^\]]*\]\s*)*$')
+
+
+def body(text, start):
+    """From behind the brace at start to its end."""
+    depth = 1
+    at = start
+    while depth:
+        depth += {'{': 1, '}': -1}.get(text[at], 0)
+        at += 1
+    return text[start:at - 1]
+
+
+def fields(text):
+    """Names of the members; of a nameless struct inside its own and that of the member."""
+    found = []
+    inner = re.search(r'(?:struct|enum)\s*\{', text)
+    while inner:
+        inside = body(text, inner.end())
+        if inner.group().startswith('struct'):
+            found += fields(inside)
+        text = text[:inner.start()] + 'int ' + text[inner.end() + len(inside) + 1:]
+        inner = re.search(r'(?:struct|enum)\s*\{', text)
+    for member in filter(None, (part.strip() for part in text.split(';'))):
+        if re.search(r'\(\s*\*', member):
+            found.append(re.search(r'\(\s*\*\s*(?:const\s*)?(\w+)', member).group(1))
+            continue
+        for one in member.split(','):
+            found.append(NAME.search(one).group(2))
+    return found
+
+
+def structs(root):
+    found = {}
+    for folder in HEADERS:
+        for path in sorted((root / folder).glob('*.h')):
+            text = re.sub(r'^\s*#.*$', '', COMMENT.sub(' ', path.read_text(encoding='utf-8')), flags=re.M)
+            for match in re.finditer(r'\bstruct (\w+) \{', text):
+                found[match.group(1)] = fields(body(text, match.end()))
+    return found
+
+
+def is_read(digest, variables, field):
+    return any(re.search(rf'(?<![\w>.]){re.escape(variable)}(?:->|\.){field}\b', digest)
+               for variable in variables.split())
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    digest = COMMENT.sub(' ', (root / 'tests/explore/digest.c').read_text(encoding='utf-8'))
+    there = structs(root)
+    faults, count = [], 0
+    for name, (variables, left_out) in STRUCTS.items():
+        if name not in there:
+            faults.append(f'struct {name} is not there any more')
+            continue
+        for field in there[name]:
+            count += 1
+            read = is_read(digest, variables, field)
+            if read == (field in left_out):
+                faults.append(f'{field} of struct {name} is ' + ('read by digest.c after all' if read else
+                              'neither read by digest.c nor left out here with a reason'))
+        faults += [f'struct {name} has no {field}' for field in left_out if field not in there[name]]
+    for fault in faults:
+        print(f'fields.py: {fault}')
+    print(f'{len(STRUCTS)} structs, {count} fields')
+    return 1 if faults or count == 0 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
