@@ -18,7 +18,8 @@ What becomes of a hold. It is whole if the last unlock said 0 (the node stood un
 (the window was open as unlock began; the node goes at some moment after that). Otherwise - unlock said ELOST or EDOUBT,
 or the process was killed - it ends by an operation of its own, LOSE: at any moment from the last one at which it was
 proved, but not after unlock began, or never. The first is the library's promise: while a window is open nobody
-else is granted. What happened inside a lost hold counts for nothing: entering again asks nobody.
+else is granted. What happened inside a lost hold counts for nothing: entering again asks nobody. But who was told ELOST by an unlock
+that was not the last is to hear it at each one that follows, and not to enter again.
 
 A call without an answer is left out if it asked for a lock: it may have been granted, which only keeps others out, and
 no answer of another call depends on that but "busy", which it excuses. One that gave a lock back may end the hold from
@@ -53,6 +54,7 @@ class Hold:
         self.begun = begun
         self.proved = None  # until when, by the last look
         self.depth = 1  # as its thread counts
+        self.told_lost = False  # by an unlock that was not the last one: from then on it is
         self.inside = []  # operations other than the first grant and what ends it
 
 
@@ -86,10 +88,11 @@ class Path:
     def __init__(self, name):
         self.name = name
         self.operations = []
-        self.busy = []  # (worker, call, return, sync)
+        self.busy = []  # (worker, item, call, return, sync)
         self.present = []  # (call, end, worker): somebody's node may be there, other than that of a holder
         self.holding = []  # (call, end, worker): or that one
         self.grants = self.lost = 0
+        self.tokenless = 0  # grants whose token is not known
 
 
 class Worker:
@@ -160,7 +163,7 @@ class Reader:
         for item in items:
             path = self.path(item.path)
             if code == EBUSY and len(items) == 1:
-                path.busy.append((name, call, ret, "sync" in flags))
+                path.busy.append((name, item, call, ret, "sync" in flags))
             path.present.append((call, ret + LINGER_NS, name))
         if code == EDEADLK and len(items) == 1:
             hold = Hold(name, items[0], 0, call)
@@ -172,17 +175,28 @@ class Reader:
             token, _, count = word.partition(":")
             path, held = self.path(item.path), self.workers[name].holds[item.path, item.half]
             path.grants += 1
+            path.tokenless += int(token, 16) == 0
             path.present.append((call, ret, name))
+            hold = Hold(name, item, int(token, 16), call)
             if held and int(count) > 1:
                 self.entered(held[-1], path, call, ret, int(token, 16), int(count))
                 continue
-            hold = Hold(name, item, int(token, 16), call)
             held.append(hold)
+            if int(count) > 1:  # nobody has entered what it is said to enter again
+                self.impossible(ENTER, hold, path, call, ret)
             together[item.path].append(hold)
         for where, holds in together.items():
             self.path(where).operations.append(Operation(GRANT, name, call, ret, holds=tuple(holds)))
 
+    @staticmethod
+    def impossible(kind, hold, path, call, ret):
+        """What no lock may have answered, whatever else was the case."""
+        never = Hold(hold.worker, Item(hold.half, hold.limit, hold.shared, path.name), hold.token, call)
+        path.operations.append(Operation(kind, hold.worker, call, ret, never, depth=1))
+
     def entered(self, hold, path, call, ret, token, count):
+        if hold.told_lost:
+            self.impossible(ENTER, hold, path, call, ret)
         operation = Operation(ENTER, hold.worker, call, ret, hold, depth=count - 1, token=token)
         hold.depth += 1
         hold.inside.append(operation)
@@ -198,10 +212,13 @@ class Reader:
             if not held:
                 raise Bad(f"{name} unlocks {where} and has nothing")
             hold, code, path = held[-1], int(word), self.path(where)
+            if hold.told_lost and code != ELOST:
+                self.impossible(RELEASE, hold, path, call, ret)
             if hold.depth > 1:
                 operation = Operation(RELEASE, name, call, ret, hold, depth=hold.depth)
                 hold.depth -= 1
                 hold.inside.append(operation)
+                hold.told_lost |= code == ELOST
                 path.operations.append(operation)
             else:
                 held.pop()
@@ -278,10 +295,10 @@ def add_busy(path):
     if not path.busy:
         return
     present, holding = Intervals(path.present), Intervals(path.holding)
-    for worker, call, ret, sync in path.busy:
+    for worker, item, call, ret, sync in path.busy:
         since = call if sync else call - LAG_NS
         if not present.meets(since, ret, worker) and (sync or not holding.meets(since, ret, worker)):
-            path.operations.append(Operation(BUSY, worker, call, ret))
+            path.operations.append(Operation(BUSY, worker, call, ret, Hold(worker, item, 0, call)))
 
 
 def read(lines):

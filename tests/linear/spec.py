@@ -10,21 +10,22 @@ given it again.
   of the last grant comes again, in the same process, if that hold was given back whole and nobody had one in between.
 - enter again: its thread is inside so deep, the token is the hold's, the count one more. Not with "once".
 - release: one less, and at the last one it is not inside any more. lose: likewise, at once.
-- busy: somebody else is inside. refused (EDEADLK): a reader that asks to write.
+- busy: somebody else is inside, and in its way: a reader is in no reader's, and permits while there are enough. refused (EDEADLK): a reader that asks to write.
 - wipe: nobody is inside; tokens begin anew."""
 import calls
 
 START = (frozenset(), 0, None)
+NO_TOKEN = float("inf")  # none of them is known
 
 
 def of_thread(inside, worker):
     return [hold for hold, _ in inside if hold.worker == worker]
 
 
-def why_not_inside(inside, operation):
-    hold = operation.holds[0]
+def why_not_inside(inside, holds):
+    hold = holds[0]
     if hold.half == "permit":
-        return "no permit is left" if len(inside) + len(operation.holds) > hold.limit else None
+        return "no permit is left" if len(inside) + len(holds) > hold.limit else None
     for other, _ in inside:
         if hold.half != "read":
             return "somebody is inside"
@@ -47,8 +48,8 @@ def why_no_token(state, operation):
     writer = under(inside, hold) if hold.half == "read" else None
     if writer:
         return None if 0 in (hold.token, writer.token) or hold.token == writer.token else "not its write lock's token"
-    least = min(each.token for each in operation.holds)
-    if least > last or hold.token == 0:
+    least = min((each.token for each in operation.holds if each.token), default=NO_TOKEN)
+    if least > last:
         return None
     if hold.shared and least == last and process == hold.process:
         return None
@@ -60,7 +61,7 @@ def why_not(state, operation):
     inside = state[0]
     kind = operation.kind
     if kind == calls.GRANT:
-        return why_not_inside(inside, operation) or why_no_token(state, operation)
+        return why_not_inside(inside, operation.holds) or why_no_token(state, operation)
     if kind in (calls.RELEASE, calls.ENTER):
         if kind == calls.ENTER and (operation.hold.half not in ("alone", "read") or
                                     operation.token not in (0, operation.hold.token)):
@@ -69,7 +70,9 @@ def why_not(state, operation):
     if kind == calls.LOSE:
         return None if (operation.hold, 1) in inside else "it is not inside"
     if kind == calls.BUSY:
-        return None if any(hold.worker != operation.worker for hold, _ in inside) else "nobody is inside"
+        if all(hold.worker == operation.worker for hold, _ in inside):
+            return "nobody is inside"
+        return None if why_not_inside(inside, (operation.hold,)) else "nobody is in its way"
     if kind == calls.REFUSED:
         halves = [hold.half for hold in of_thread(inside, operation.worker)]
         return None if operation.hold.half == "alone" and halves == ["read"] else "it may wait"

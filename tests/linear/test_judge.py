@@ -147,6 +147,15 @@ class Mutex(Judge):
             ? 5 1.0 release alone
             ! 6 1.0 0""", "somebody is inside")
 
+    def test_entered_again_by_who_is_not_inside(self):
+        begun = """
+            ? 1 1.0 acquire alone
+            ! 2 1.0 0 a:{}
+            ? 3 1.0 release alone
+            ! 4 1.0 0"""
+        self.good(begun.format(1))
+        self.bad(begun.format(3), "not so deep")
+
     def test_one_that_is_not_reentrant(self):
         begun = """
             ? 1 1.0 acquire {0}
@@ -199,6 +208,19 @@ class Tokens(Judge):
 
     def test_of_permits_too(self):
         self.bad(self.after("a", ("2.0", "9"), ("permit2", "permit2")), "the token is not larger")
+
+    def test_of_each_permit_that_has_one(self):
+        second = """
+            ? 1 1.0 acquire permit2
+            ! 2 1.0 0 9:0
+            ? 3 1.0 release permit2
+            ! 4 1.0 0
+            ? 5 2.0 acquire permit2 permit2
+            ! 6 2.0 0 {}:0 {}:0"""
+        for tokens in (("a", "a"), ("a", "0"), ("0", "a"), ("0", "0")):
+            self.good(second.format(*tokens))
+        for tokens in (("a", "5"), ("5", "a"), ("0", "5"), ("5", "0")):
+            self.bad(second.format(*tokens), "the token is not larger")
 
     def test_one_node_in_turn(self):
         both = ("shared", "shared")
@@ -363,6 +385,36 @@ class Losses(Judge):
             ? 9 1.0 release alone
             ! 10 1.0 -16""")
 
+    def test_who_was_told_so_inside_hears_nothing_else(self):
+        inside = """
+            ? 1 1.0 acquire alone
+            ! 2 1.0 0 a:1
+            ? 3 1.0 acquire alone
+            ! 4 1.0 0 a:2
+            ? 5 1.0 release alone
+            ! 6 1.0 {}
+            ? 9 1.0 release alone
+            ! 10 1.0 {}"""
+        for first, then in ((0, 0), (0, -16), (-28, 0), (-15, -28), (-16, -16)):
+            self.good(inside.format(first, then))
+        for then in (0, -15, -28):
+            self.bad(inside.format(-16, then), "not so deep")
+
+    def test_who_was_told_so_inside_does_not_enter_again(self):
+        self.bad("""
+            ? 1 1.0 acquire alone
+            ! 2 1.0 0 a:1
+            ? 3 1.0 acquire alone
+            ! 4 1.0 0 a:2
+            ? 5 1.0 release alone
+            ! 6 1.0 -16
+            ? 7 1.0 acquire alone
+            ! 8 1.0 0 a:2
+            ? 9 1.0 release alone
+            ! 10 1.0 -16
+            ? 11 1.0 release alone
+            ! 12 1.0 -16""", "not so deep")
+
     def test_a_wipe_ends_what_nobody_holds(self):
         begun = """
             ? 1 1.0 acquire alone
@@ -505,6 +557,31 @@ class Tries(Judge):
             self.bad(f"""
                 ? 1 1.0 acquire {flags} alone
                 ! 2 1.0 -11""", "nobody is inside")
+
+    BESIDE = """
+            ? 1 1.0 acquire {0}
+            ! 2 1.0 0 a:1
+            ? 3 2.0 acquire try sync {1}
+            ! 4 2.0 -11
+            ? 5 1.0 release {0}
+            ! 6 1.0 0"""
+
+    def test_busy_where_who_is_inside_is_not_in_the_way(self):
+        for inside, asks in (("read", "read"), ("permit2", "permit2")):
+            self.bad(self.BESIDE.format(inside, asks), "nobody is in its way")
+        for inside, asks in (("read", "alone"), ("alone", "read"), ("alone", "alone"), ("permit1", "permit1")):
+            self.good(self.BESIDE.format(inside, asks))
+
+    def test_busy_by_readers_behind_whom_a_writer_queues(self):
+        self.good("""
+            ? 1 1.0 acquire read
+            ! 2 1.0 0 a:1
+            ? 2 3.0 acquire alone
+            ? 3 2.0 acquire try sync read
+            ! 4 2.0 -11
+            ? 5 1.0 release read
+            ! 6 1.0 0
+            ! 7 3.0 0 b:1""")
 
     def test_busy_by_a_server_that_lags(self):
         text = """
