@@ -88,7 +88,7 @@ def do_planted(folder, options):
             planted.try_short(copy, bug, (options.schedules or 100) if built else 0)
         else:
             planted.try_one(copy, bug, options.schedules or 60000)
-        print(f"  {bug.name}: {bug.fault or ', '.join(bug.caught_by()) or 'passed'}", flush=True)
+        print(f"  {bug.name}: {bug.fault or ', '.join(bug.caught_by()) or 'applies'}", flush=True)
 
     # Without optimisation a copy builds in half the time. In this order, what a bug leaves to be built again is
     # often what the next one changes.
