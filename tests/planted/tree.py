@@ -16,7 +16,7 @@ SIM_SECONDS = 300
 EXPLORE_SECONDS = 1800
 SERVER_SECONDS = 300
 
-BUSY_UNIT = ("test-contender", "test-held", "test-group", "test-permits", "test-query")
+BUSY_UNIT = ("test-contender", "test-holding", "test-group", "test-permits", "test-query")
 
 servers = threading.Lock()  # one private ZooKeeper at a time
 live = set()  # processes

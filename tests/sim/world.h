@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One schedule: some processes, each the real core with its owners, on one ensemble in memory. The
- * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c, turns.c
+ * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c, local_queue.c
  * (what owners do), faults.c (what happens to them), check.c (what must be true all the time), schedule.c
  * (one seed from begin to end), tally.c (what was tried how often), main.c. */
 #ifndef ZKL_SIM_WORLD_H
