@@ -3,8 +3,19 @@
  * inspect.h - who holds a lock and who waits for it, asking a holder to let go, and taking a lock
  * away. For tools and for programs that watch locks; nothing here acquires one.
  *
- * All calls wait for the server, at most timeout_ms (or until wait's deadline or cancel), and may be
- * made from any thread but not from a library callback. */
+ *     const struct zkl_inspection *seen;
+ *     if (zkl_inspect(client, "/locks/report", 5000, &seen) == 0) {
+ *         for (size_t i = 0; i < seen->count; i++)
+ *             if (seen->entries[i].role == ZKL_ROLE_HOLDER)
+ *                 printf("held by %s\n", seen->entries[i].owner);
+ *         zkl_inspection_free(seen);
+ *     }
+ *
+ * All calls wait for the server, at most timeout_ms (or until wait's deadline or cancel), and may
+ * be made from any thread.
+ * Illegal: these calls in a callback of the library (ZKL_EINCALLBACK); text of an inspection that
+ * was freed.
+ */
 #ifndef ZKLOCK_INSPECT_H
 #define ZKLOCK_INSPECT_H
 
@@ -49,18 +60,22 @@ struct zkl_entry {
     const char *peer;      /* who names its nodes so: "curator", "kazoo", "zookeeper", or "" */
     int32_t sequence;      /* place in the queue; 0 for a foreign child */
     uint64_t czxid;        /* the token, of a holder */
-    /* Its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a czxid of 0. */
+    /* Its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a czxid of
+     * 0. */
     int64_t session;
-    int64_t age_ms;       /* by the server's clock against this machine's: as good as those are */
-    const char *owner;    /* the node's data if it is printable text of at most 512 bytes, else "";
-                               also "" if it may not be read */
+    int64_t age_ms; /* by the server's clock against this machine's: as good as those are */
+    /* the node's data if it is printable text of at most 512 bytes, else ""; also "" if it may not
+     * be read */
+    const char *owner;
     const char *host;     /* from an owner text "host pid thread", else "" */
     int64_t pid, thread;  /* likewise, else 0 */
     int revoke_requested; /* its data is a request to let go, which replaced the owner text */
-    int denied;       /* READ is: no owner text; and where the server tells nothing else either, as
-                              from 3.8.4 and 3.9.2 on, czxid, session and age_ms are 0, for not known */
-    size_t waits_for; /* index of the entry whose end it waits for, or ZKL_NO_ENTRY: a holder,
-                               a foreign child, or who waits for any permit */
+    /* READ is: no owner text; and where the server tells nothing else either, as from 3.8.4 and
+     * 3.9.2 on, czxid, session and age_ms are 0, for not known */
+    int denied;
+    /* index of the entry whose end it waits for, or ZKL_NO_ENTRY: a holder, a foreign child, or who
+     * waits for any permit */
+    size_t waits_for;
 };
 
 /* What one look saw: holders first, then waiters in the order of the queue, then foreign children.
@@ -75,8 +90,8 @@ struct zkl_inspection {
 
 /* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. EINVAL,
  * EBADPATH, EBADTIMEOUT, ETIMEDOUT, EDISCONNECTED, ECLOSED, EACCES (no READ on the path, or a
- * semaphore's parts), EAUTH, EPROTO, ENOMEM, EFORK, EINCALLBACK. A path that does not exist is 0 with
- * ZKL_KIND_NONE; a child that may not be read is told by its name. */
+ * semaphore's parts), EAUTH, EPROTO, ENOMEM, EFORK, EINCALLBACK. A path that does not exist is 0
+ * with ZKL_KIND_NONE; a child that may not be read is told by its name. */
 ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                         const struct zkl_inspection **inspection);
 /* NULL is ignored. */
@@ -89,8 +104,8 @@ ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
 /* Ask the contender at node_path (of an entry, or zkl_mutex_node_path) to let go, by writing
  * "__REVOKE__" to it as Curator's Revoker does, and wait until the node is gone, as long as wait
  * says (NULL: for ever; its flags and lease_ms are to be 0). A deadline that has passed: ask only,
- * and wait for nothing but the server's answer, one session timeout at most. With ZKL_FORCE in flags
- * the node is deleted when the deadline passes, which takes one session timeout more at most.
+ * and wait for nothing but the server's answer, one session timeout at most. With ZKL_FORCE in
+ * flags the node is deleted when the deadline passes, which takes one session timeout more at most.
  * 0: the node is gone. ETIMEDOUT: asked, still there; EDISCONNECTED: it is not known whether the
  * request came through. ECANCELED. ENONODE: there was none (0, if the link broke before that was
  * told). EFOREIGN: not the name of a contender, and no ZKL_FORCE; or it has children, which no
@@ -102,7 +117,8 @@ ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
 /* Delete the node of a contender, holder or waiter, at once: its owner hears that the hold is lost
  * (a waiter queues again), but may go on working until then; only the token protects what it
  * writes. czxid: of the entry meant, compared just before (EACCES where that takes READ, and it is
- * denied); 0: whatever has that path, which is enough for a contender's: no other node gets its name.
+ * denied); 0: whatever has that path, which is enough for a contender's: no other node gets its
+ * name.
  * 0: deleted. ENONODE: there is no such node, or another one took its place. ETIMEDOUT,
  * EDISCONNECTED: it is not known whether it was deleted. EFOREIGN as zkl_revoke. EINVAL, EBADPATH,
  * EBADTIMEOUT, ECLOSED, EACCES (DELETE on the node above), EAUTH, EPROTO, ENOMEM, EFORK,

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics.h - what a client and its locks have done so far: counters and histograms, by a call and as
- * text for Prometheus. All is counted in this process, of this client; nothing is asked of a server.
+ * metrics.h - what a client and its locks have done so far: counters and histograms, by a call and
+ * as text for Prometheus. All is counted in this process, of this client; nothing is asked of a
+ * server.
  *
- * The figures of a client are always kept; those of a lock where zkl_lock_options.metrics is set, by
- * its path: all handles of the client that name the path together.
+ * The figures of a client are always kept; those of a lock where zkl_lock_options.metrics is set,
+ * by its path: all handles of the client that name the path together.
  *
  *     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
  *     if (zkl_client_metrics(client, &m) == 0)
  *         printf("99 of 100 waited at most %lld ns\n",
  *                (long long)zkl_histogram_percentile_ns(&m.locks.wait, 99));
  *
- * These calls may be made from any thread, callbacks included, and never wait for a server. */
+ * These calls may be made from any thread, callbacks included, and never wait for a server.
+ * Illegal: a struct without its initializer, or the figures of a lock whose options did not ask for
+ * them (ZKL_EINVAL); an inherited client in a forked child (ZKL_EFORK).
+ */
 #ifndef ZKLOCK_METRICS_H
 #define ZKLOCK_METRICS_H
 
@@ -25,21 +29,21 @@ extern "C" {
 
 #define ZKL_HISTOGRAM_BUCKETS 72
 
-/* How often something took how long. Two buckets for each doubling: 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12 ...
- * microseconds up to 7 hours, and one for what took longer. */
+/* How often something took how long. Two buckets for each doubling: 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12
+ * ... microseconds up to 7 hours, and one for what took longer. */
 struct zkl_histogram {
     uint64_t count;
     uint64_t sum_ns;
     uint64_t max_ns;
-    uint64_t buckets[ZKL_HISTOGRAM_BUCKETS]; /* how many took less than its bound, and not less than
-                                                the bound of the bucket before it */
+    /* how many took less than its bound, and not less than the bound of the bucket before it */
+    uint64_t buckets[ZKL_HISTOGRAM_BUCKETS];
 };
 
 /* The bound of a bucket, 0 to ZKL_HISTOGRAM_BUCKETS - 1; INT64_MAX for the last one. */
 ZKL_API int64_t zkl_histogram_bound_ns(size_t bucket);
 /* So many percent (0 to 100) took at most as long as what is returned. It is at most 20 % away from
- * the true value, or 0.5 microseconds where that is more; 0 if nothing was counted. Above 7 hours it
- * is the longest of all. */
+ * the true value, or 0.5 microseconds where that is more; 0 if nothing was counted. Above 7 hours
+ * it is the longest of all. */
 ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogram, double percent);
 
 /* --- locks -------------------------------------------------------------- */
@@ -54,11 +58,10 @@ struct zkl_lock_metrics {
     /* Since the client was opened; of a path, since its first handle with the option was made. */
     uint64_t acquisitions; /* holds that a caller got; a re-entry is none */
     uint64_t reentries;    /* of holds that have ended: they are added with the last unlock */
-    uint64_t failures[ZKL_METRICS_CODES]; /* calls that acquired nothing, by their code:
-                                             failures[-ZKL_ETIMEDOUT] timed out, ... Not those
-                                             refused for an argument, a closed client, a fork or a
-                                             callback. A multi-lock's count at the path that its
-                                             detail names */
+    /* calls that acquired nothing, by their code: failures[-ZKL_ETIMEDOUT] timed out, ... Not those
+     * refused for an argument, a closed client, a fork or a callback. A multi-lock's count at the
+     * path that its detail names */
+    uint64_t failures[ZKL_METRICS_CODES];
     uint64_t releases;                    /* holds given back, whatever that returned */
     uint64_t unconfirmed;                 /* of these: EUNCONFIRMED, EDOUBT */
     uint64_t passed;                      /* of these: handed on in this process, or retained */
@@ -69,9 +72,10 @@ struct zkl_lock_metrics {
     struct zkl_histogram hold;            /* from there to the last unlock, or the loss */
     /* Now. */
     uint64_t held;
-    uint64_t waiting;      /* calls */
-    uint64_t queue_before; /* contenders of any client before the last of these calls, as the list
-                              said that it saw last; 0: none, or it has seen no list yet */
+    uint64_t waiting; /* calls */
+    /* contenders of any client before the last of these calls, as the list said that it saw last;
+     * 0: none, or it has seen no list yet */
+    uint64_t queue_before;
 };
 
 static inline struct zkl_lock_metrics zkl_lock_metrics_init(void)
@@ -100,9 +104,10 @@ enum zkl_metrics_request {
     ZKL_REQUEST_WATCH = 3,
     ZKL_REQUEST_UNWATCH = 4,
     ZKL_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
-    ZKL_REQUEST_KEEPALIVE = 6, /* a read: four in a session timeout, sixteen while something is held,
-                                  each 300 ms while something is waited for */
-    ZKL_REQUEST_PARENT = 7,    /* parents made, and made anew where a counter is used up */
+    /* a read: four in a session timeout, sixteen while something is held, each 300 ms while
+     * something is waited for */
+    ZKL_REQUEST_KEEPALIVE = 6,
+    ZKL_REQUEST_PARENT = 7, /* parents made, and made anew where a counter is used up */
     ZKL_REQUEST_READ = 8,
     ZKL_REQUEST_WRITE = 9,
     ZKL_REQUEST_SYNC = 10,
@@ -120,16 +125,17 @@ struct zkl_client_metrics {
     uint64_t heartbeats;
     uint64_t requests[ZKL_REQUESTS]; /* sent, by enum zkl_metrics_request */
     uint64_t log_dropped;            /* log events that a slow callback missed */
-    struct zkl_histogram writes;     /* how long the ensemble took to answer a write, heartbeats
-                                        included */
+    /* how long the ensemble took to answer a write, heartbeats included */
+    struct zkl_histogram writes;
     /* Now. */
-    int state;                /* enum zkl_client_state */
-    int session_timeout_ms;   /* negotiated, the smallest that was announced for this session; before
-                                 the first connection what was asked for */
-    int64_t window_ms;        /* for so long the session is proved */
-    uint64_t outstanding;     /* requests without an answer yet */
-    uint64_t janitor_backlog; /* contenders whose owner has its answer, and whose node is not known
-                                 to be gone yet */
+    int state; /* enum zkl_client_state */
+    /* negotiated, the smallest that was announced for this session; before the first connection
+     * what was asked for */
+    int session_timeout_ms;
+    int64_t window_ms;    /* for so long the session is proved */
+    uint64_t outstanding; /* requests without an answer yet */
+    /* contenders whose owner has its answer, and whose node is not known to be gone yet */
+    uint64_t janitor_backlog;
     uint64_t watches;
     uint64_t watch_bytes; /* of paths; at most 1,000,000 */
 };

@@ -5,22 +5,33 @@ import re
 import shutil
 import subprocess
 
-# Statements stand in a function, which has what they may use.
+# Statements stand in a function, which has what they may use; what they can't have in there, above a line "...".
 FRAGMENT = '''#include <stdio.h>
 #include <stdlib.h>
-#include <zklock/inspect.h>
-#include <zklock/zklock.h>
+{includes}
+void begin_work(void *job);
+int more_rows(void);
+void stop_writing(void);
+void try_again_later(void);
 void work(void);
-void fragment(struct zkl_client *client, struct zkl_mutex *mutex);
-void fragment(struct zkl_client *client, struct zkl_mutex *mutex)
+void write_report(uint64_t token);
+void write_row(uint64_t token);
+{declarations}
+{above}
+void fragment({arguments});
+void fragment({arguments})
 {{
-    (void)client;
-    (void)mutex;
+    {used}
     {{
 #line {line} "{page}"
 {text}    }}
 }}
 '''
+INCLUDES = ['zklock/inspect.h', 'zklock/zklock.h']
+ARGUMENTS = {'client': 'struct zkl_client', 'mutex': 'struct zkl_mutex'}
+# Of the examples in the public headers, each of which has its own header besides.
+HEADERS_ARGUMENTS = {**ARGUMENTS, 'rwlock': 'struct zkl_rwlock', 'semaphore': 'struct zkl_semaphore',
+                     'cancel': 'struct zkl_cancel', 'owner': 'struct zkl_owner', 'zh': 'struct _zhandle', 'job': 'void'}
 JAVA_FRAGMENT = '''import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.locks.*;
@@ -38,11 +49,28 @@ def failed(command, **options):
     return done.stdout if done.returncode != 0 else ''
 
 
+def fragment(block):
+    """A program around statements, and what stands above them."""
+    in_header = block.page.startswith('include/')
+    includes = [block.page.removeprefix('include/'), 'zklock/zklock.h'] if in_header else INCLUDES
+    has = HEADERS_ARGUMENTS if in_header else ARGUMENTS
+    above, divided, text = block.text.partition('\n...\n')
+    if not divided:
+        above, text = '', block.text
+    line = block.line + (above.count('\n') + 2 if divided else 0)
+    return FRAGMENT.format(page=block.page, line=line, text=text,
+                           above=f'#line {block.line} "{block.page}"\n{above}',
+                           declarations=' '.join(f'{kind};' for kind in has.values() if kind != 'void'),
+                           includes='\n'.join(f'#include <{name}>' for name in includes),
+                           arguments=', '.join(f'{kind} *{name}' for name, kind in has.items()),
+                           used=' '.join(f'(void){name};' for name in has))
+
+
 def compile_c(block, compiler, include, library, folder):
     """A block with an #include is a file, a program if it has a main; any other is some statements."""
     head = f'#line {block.line} "{block.page}"\n'
     is_file = '#include' in block.text
-    source = head + block.text if is_file else FRAGMENT.format(**vars(block))
+    source = head + block.text if is_file else fragment(block)
     command = [compiler, '-std=c11', '-D_DEFAULT_SOURCE', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-I', include,
                '-DTHREADED']  # as pkg-config says for guard.h
     if not re.search(r'\bmain\(', source):

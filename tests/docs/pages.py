@@ -73,6 +73,18 @@ def display(page, line, lines, command):
     yield Block(page, line, language, text, '')
 
 
+def header(page, text):
+    """What stands behind an empty line, indented by four blanks, in the comments of a public header."""
+    lines, at = text.splitlines(), 0
+    while at < len(lines):
+        begin = at
+        if lines[at].startswith(' *     ') and lines[at - 1] == ' *':
+            while lines[at + 1].startswith(' *     ') or (lines[at + 1] == ' *' and lines[at + 2].startswith(' *     ')):
+                at += 1
+            yield Block(page, begin + 1, 'c', ''.join(line[7:] + '\n' for line in lines[begin:at + 1]), '')
+        at += 1
+
+
 def collect(root):
     """All blocks, page by page."""
     blocks = []
@@ -80,4 +92,6 @@ def collect(root):
         blocks += markdown(str(path.relative_to(root)), path.read_text(encoding='utf-8'))
     for path in sorted((root / 'docs/man').glob('*.[137]')):
         blocks += mdoc(str(path.relative_to(root)), path.read_text(encoding='utf-8'))
+    for path in sorted((root / 'include/zklock').glob('*.h')):
+        blocks += header(str(path.relative_to(root)), path.read_text(encoding='utf-8'))
     return blocks

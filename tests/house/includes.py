@@ -33,22 +33,24 @@ def main():
                 return file
         return None
 
-    def way_to_zookeeper(path, seen):
+    ways = {}  # by file, once it was looked at
+
+    def way_to_zookeeper(path):
         """How a file comes to ZooKeeper's header, as a list of steps; empty if it does not."""
-        for target in includes[path]:
-            if target.startswith('zookeeper'):
-                return [target]
-            file = ours(path, target)
-            if file and file not in seen:
-                way = way_to_zookeeper(file, seen | {file})
-                if way:
-                    return [target] + way
-        return []
+        if path not in ways:
+            ways[path] = []
+            for target in includes[path]:
+                file = ours(path, target)
+                way = [] if target.startswith('zookeeper') else way_to_zookeeper(file) if file else None
+                if way or target.startswith('zookeeper'):
+                    ways[path] = [target] + way
+                    break
+        return ways[path]
 
     problems = []
     for path in files:
         name, layer = path.relative_to(root).as_posix(), path.parent.name
-        way = way_to_zookeeper(path, {path})
+        way = way_to_zookeeper(path)
         if way and layer != 'driver' and name not in PUBLIC_WITH_ZOOKEEPER | TOOL_WITH_ZOOKEEPER:
             problems.append(f'{name} includes {", which includes ".join(way)}: only src/driver may')
         for target in includes[path]:

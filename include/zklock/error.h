@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * error.h - what calls return, and the version of the library.
+ *
+ * Every call returns 0 or one negative enum zkl_error unless its comment says otherwise; never
+ * errno and never a ZooKeeper number. zkl_error_detail() has the sentence with the particulars:
+ *
+ *     int rc = zkl_mutex_lock_for(mutex, 5000);
+ *     if (rc != 0) {
+ *         fprintf(stderr, "report: %s\n", zkl_error_detail());
+ *         if (zkl_error_is_retryable(rc))
+ *             try_again_later();
+ *     }
+ *
+ * Illegal: to keep zkl_error_detail's pointer over the thread's next zklock call.
+ */
+#ifndef ZKLOCK_ERROR_H
+#define ZKLOCK_ERROR_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define ZKL_API __attribute__((visibility("default")))
+#else
+#define ZKL_API
+#endif
+
+/* --- version ------------------------------------------------------------ */
+
+#define ZKL_VERSION_MAJOR 0
+#define ZKL_VERSION_MINOR 1
+#define ZKL_VERSION_PATCH 0
+/* One number that grows with every release: 1.2.3 is 10203. */
+#define ZKL_VERSION_NUMBER (ZKL_VERSION_MAJOR * 10000 + ZKL_VERSION_MINOR * 100 + ZKL_VERSION_PATCH)
+
+/* The version of the library that runs, as text ("0.1.0") and, through number if not NULL, as
+ * ZKL_VERSION_NUMBER was when it was built. */
+ZKL_API const char *zkl_version(int *number);
+
+/* --- errors ------------------------------------------------------------- */
+
+enum zkl_error {
+    ZKL_OK = 0,
+    /* Programming errors: fix the caller. */
+
+    ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
+    ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
+    ZKL_EBADTIMEOUT = -3, /* a negative timeout, one above ZKL_TIMEOUT_MAX_MS, too short a lease */
+    ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
+    ZKL_ECLOSED = -5,     /* the client is closed */
+    ZKL_EFORK = -6,       /* the client was opened by the parent process */
+    ZKL_EINCALLBACK = -7, /* a call that waits, made from a library callback */
+    /* this thread holds the same path through another handle, or has the read lock and asks for the
+     * write lock, or a multi-lock names a path twice */
+    ZKL_EDEADLK = -8,
+    ZKL_ENOTOWNER = -9,  /* the calling thread does not hold the lock */
+    ZKL_EOVERFLOW = -10, /* locked again more than ZKL_HOLD_COUNT_MAX times */
+
+    /* Not held, and nothing is wrong: what the caller does next is its own choice. */
+
+    ZKL_EBUSY = -11,     /* trylock: somebody else has it; free: held or waited on */
+    ZKL_ETIMEDOUT = -12, /* the deadline passed */
+    ZKL_ECANCELED = -13, /* the wait's cancel object was set */
+
+    /* The service: may pass. */
+
+    ZKL_EDISCONNECTED = -14, /* no server could be reached within the bound of this call */
+    /* unlock: not held any more, but unanswered; the library goes on deleting the node by itself */
+    ZKL_EUNCONFIRMED = -15,
+    ZKL_ELOST = -16,   /* the hold was lost; unlock once for each lock, then lock again */
+    ZKL_ENOMEM = -17,  /* no memory */
+    ZKL_ESYSTEM = -18, /* a thread, a descriptor or one more watch could not be had */
+
+    /* The service: will not pass by itself, but where it is said. */
+
+    /* an ACL denies what the call needs: CREATE, READ, DELETE; WRITE for a semaphore's number and
+     * for zkl_revoke */
+    ZKL_EACCES = -19,
+    ZKL_EAUTH = -20,     /* the credential was refused */
+    ZKL_ENOCHROOT = -21, /* the chroot of the server list does not exist */
+    /* the path's sequence counter is used up and a child that is no contender keeps the path from
+     * being renewed */
+    ZKL_EEXHAUSTED = -22,
+    ZKL_EPROTO = -23,    /* an answer the library does not understand; the detail has the number */
+    ZKL_EMISMATCH = -24, /* the semaphore at the path has another number of permits */
+    ZKL_ENONODE = -25,   /* inspect.h: there is no such node */
+    ZKL_EFOREIGN = -26,  /* inspect.h: the node is not one of a lock; force is needed */
+    /* trylock: nobody else has it, but too little of the session is proved for a grant, as after a
+     * new link or a pause; soon it will be */
+    ZKL_EUNPROVED = -27,
+    /* unlock: not held any more, and in doubt: the window had run empty before, and nothing proved
+     * the hold afterwards: somebody else may have held the lock */
+    ZKL_EDOUBT = -28,
+    ZKL_EQUOTA = -29,    /* a quota on the path, or above it, is used up */
+    ZKL_EREADONLY = -30, /* the server has lost the others and only answers reads; may pass */
+    /* the server does not do what the call needs; the detail has what it said */
+    ZKL_EUNIMPLEMENTED = -31
+};
+
+/* A sentence for a code: what happened and what to do. Never NULL; static memory.
+ * Async-signal-safe. */
+ZKL_API const char *zkl_strerror(int code);
+
+/* The last failure on the calling thread in full, with path and cause. Never NULL; valid until the
+ * thread's next zklock call. Empty if no call of this thread has failed. */
+ZKL_API const char *zkl_error_detail(void);
+
+/* 1 if the same call may succeed later without any change: EBUSY, ETIMEDOUT, EDISCONNECTED, ENOMEM,
+ * ESYSTEM, EUNPROVED, EREADONLY. 0 otherwise. */
+ZKL_API int zkl_error_is_retryable(int code);
+
+/* 1 if the code says that a hold existed and may be, or have been, somebody else's: stop writing.
+ * ELOST, EDOUBT. */
+ZKL_API int zkl_error_is_lost(int code);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

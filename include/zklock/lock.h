@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lock.h - what all locks have: options, and a callback for what happens to a hold.
+ *
+ * A hold can be lost while its holder works. The window tells that in time
+ * (zkl_mutex_still_held); a callback tells it too, and why:
+ *
+ *     static void changed(const struct zkl_hold_event *event, void *arg)
+ *     {
+ *         (void)arg;
+ *         if (event->state == ZKL_LOST)
+ *             stop_writing();
+ *     }
+ *     ...
+ *     struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+ *     struct zkl_mutex *report;
+ *     options.owner = "the nightly report";
+ *     if (zkl_mutex_new(&report, client, "/locks/report", &options) == 0)
+ *         zkl_mutex_set_callback(report, changed, NULL);
+ *
+ * Illegal: options without their initializer (ZKL_EINVAL); in the callback calls that wait
+ * (ZKL_EINCALLBACK), and to keep the event.
+ */
+#ifndef ZKLOCK_LOCK_H
+#define ZKLOCK_LOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <zklock/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How contenders name themselves on the wire; docs/wire-format.md has who excludes whom. All
+ * processes that use one path are to use names that see each other. */
+enum zkl_names {
+    ZKL_NAMES_CURATOR = 0, /* "_c_<uuid>-lock-<n>", "..-__READ__<n>", "..-__WRIT__<n>" */
+    ZKL_NAMES_KAZOO = 1,   /* "<hex32>__lock__<n>", "<hex32>__rlock__<n>" */
+    /* "_c_<uuid>-<name>_lock_<n>": several mutexes under one path, each of its own name, that know
+     * nothing of each other; for mutexes only */
+    ZKL_NAMES_NAMED = 2
+};
+
+#define ZKL_LOCK_NAME_MAX 64 /* bytes of a lock's name */
+
+/* Fill with ZKL_LOCK_OPTIONS_INIT. A NULL instead of options means just that. All text is
+ * copied. */
+struct zkl_lock_options {
+    size_t size;
+    enum zkl_names names;
+    /* with ZKL_NAMES_NAMED: at most ZKL_LOCK_NAME_MAX bytes, without "/" and "_lock_" */
+    const char *name;
+    const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
+    /* 1: ask the server to tell of requests to let go (see zkl_mutex_revoke_requested); a lock with
+     * a callback always does */
+    int revocable;
+    int posted_unlock; /* 1: unlock does not wait for the server's answer (see zkl_mutex_unlock) */
+    int metrics;       /* 1: figures are kept of this path, in some 1.5 kB (see metrics.h) */
+
+    /* The last two, for mutexes only, change what "first come, first served" means: see
+     * docs/guarantees.md. */
+
+    /* > 0: the threads that lock this handle queue with one node, and have it in turn, first come
+     * first served among them: unlock hands it on to the next one without a request, so often in a
+     * row while others are known to queue. The node, and so the token, is one for all of them. A
+     * hold that is suspect, revoked, or has a lease is not handed on. A try is busy while another
+     * thread of this handle has the lock or queues */
+    int local_handoffs_max;
+    /* > 0, at most 3,600,000: the last unlock leaves the node on the server with nobody in it; this
+     * handle takes it again without a request, on the same node with the same token. It goes when
+     * this time is over, when anybody else queues or asks it to let go, and when the link breaks. A
+     * hold that had to be waited for, or has a lease, is not kept. Two requests more for each
+     * node */
+    int64_t retain_ms;
+};
+
+static inline struct zkl_lock_options zkl_lock_options_init(void)
+{
+    struct zkl_lock_options o;
+    memset(&o, 0, sizeof o);
+    o.size = sizeof o;
+    return o;
+}
+#define ZKL_LOCK_OPTIONS_INIT zkl_lock_options_init()
+
+struct zkl_mutex;
+struct zkl_permit;
+
+enum zkl_hold_state {
+    ZKL_HELD = 1, /* a suspect hold is proved again */
+    /* the link is down, the window ended, or the node can't be checked; may turn to HELD or LOST */
+    ZKL_SUSPECT = 2,
+    ZKL_LOST = 3,   /* for good; exactly once for each hold that is lost */
+    ZKL_REVOKED = 4 /* somebody asks for the lock: finish and unlock soon; once for each hold */
+};
+
+enum zkl_reason {
+    ZKL_REASON_NONE = 0,
+    ZKL_REASON_LINK = 1,    /* SUSPECT: the connection broke */
+    ZKL_REASON_WINDOW = 2,  /* SUSPECT: no quorum write was answered for too long */
+    ZKL_REASON_EXPIRED = 3, /* LOST: the session ended */
+    /* LOST: somebody deleted the node, or the server did as the session ended and this was heard of
+     * first */
+    ZKL_REASON_NODE_DELETED = 4,
+    ZKL_REASON_LEASE_ENDED = 5,  /* LOST: the lease ended without renewal */
+    ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
+    ZKL_REASON_OWNER_EXITED = 7, /* LOST: the holding thread ended without unlock */
+    /* SUSPECT: the server does not let this client check the node any more (its ACL was replaced);
+     * the window is 0 until it does */
+    ZKL_REASON_UNCHECKED = 8
+};
+
+/* What happened to one hold. Valid during the callback only. */
+struct zkl_hold_event {
+    size_t size;
+    struct zkl_mutex *mutex;   /* or NULL */
+    struct zkl_permit *permit; /* or NULL */
+    enum zkl_hold_state state;
+    enum zkl_reason reason;
+    uint64_t token;        /* of the hold in question */
+    const char *node_path; /* its node, without the chroot */
+};
+
+/* Runs on the client's dispatch thread with no library lock held. It is not called for a grant or
+ * an unlock. */
+typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * log.h - what a client does and why, as events for the program's own log.
+ *
+ *     static void print_line(const struct zkl_log_event *event, void *file)
+ *     {
+ *         fprintf(file, "%s\n", event->message);
+ *     }
+ *     ...
+ *     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+ *     options.log_fn = print_line;
+ *     options.log_arg = stderr;
+ *     options.log_level = ZKL_LOG_DEBUG;
+ *     options.servers = "127.0.0.1:2181";
+ *     if (zkl_client_open(&client, &options) != 0)
+ *         exit(EXIT_FAILURE);
+ *
+ * Without a log_fn the library is silent: it prints nothing by itself.
+ * Illegal in the callback: calls that wait (ZKL_EINCALLBACK); to keep the event, or its text,
+ * longer than the callback.
+ */
+#ifndef ZKLOCK_LOG_H
+#define ZKLOCK_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum zkl_log_level {
+    ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
+    ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
+    ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to let go */
+    ZKL_LOG_DEBUG = 4    /* every decision, grant and unlock */
+};
+
+enum zkl_log_kind {
+    ZKL_LOG_SESSION = 1,   /* the session's state changed: from, to */
+    ZKL_LOG_CONTENDER = 2, /* that of one place in one queue: likewise */
+    ZKL_LOG_PERMITS = 3,   /* that of a request for permits: likewise */
+    ZKL_LOG_GRANTED = 4,   /* token */
+    ZKL_LOG_FAILED = 5,    /* code: there will be no grant */
+    ZKL_LOG_RELEASED = 6,  /* code, of the unlock */
+    ZKL_LOG_HOLD = 7,      /* state and reason, of a caller's hold */
+    ZKL_LOG_DROPPED = 8,   /* dropped */
+    ZKL_LOG_RESOLVER = 9   /* node: a server's name that has no address, and why; "": now it has */
+};
+
+/* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback
+ * only, but for from, to and why, which are static text; there is no credential in it. */
+struct zkl_log_event {
+    size_t size;
+    enum zkl_log_level level;
+    enum zkl_log_kind kind;
+    int64_t time_ns;       /* zkl_now_ns's clock */
+    int64_t session;       /* ZooKeeper's id; 0: none yet */
+    const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
+    const char *node;      /* name of the contender's child there; of RESOLVER: the server's */
+    uint64_t contender;    /* its number in this client */
+    const char *from, *to; /* names of states, in docs/design.md */
+    const char *why;       /* in some words */
+    int code;              /* enum zkl_error */
+    int state;             /* enum zkl_hold_state */
+    int reason;            /* enum zkl_reason */
+    uint64_t token;
+    uint64_t dropped;    /* so many events are missing here: the callback is slow */
+    const char *message; /* all of it as one line of text, without a newline */
+};
+
+/* Runs on the same thread, by the same rules, as zkl_client_state_fn. */
+typedef void (*zkl_log_fn)(const struct zkl_log_event *event, void *arg);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * multi.h - several locks as one: all or none.
+ *
+ * Whatever order they are named in, they are taken in the order of their paths, so two multi-locks
+ * can't wait for each other; a lock that is taken by itself while another one is held, in another
+ * order, still can (docs/guarantees.md).
+ *
+ *     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 2)};
+ *     struct zkl_multi *both;
+ *     if (zkl_multi_new(&both, client, members, 2) != 0)
+ *         exit(EXIT_FAILURE);
+ *     if (zkl_multi_lock_for(both, 5000) == 0) {
+ *         if (zkl_multi_still_held(both, 500))
+ *             work();
+ *         zkl_multi_unlock(both, NULL);
+ *     }
+ *     zkl_multi_free(both);
+ *
+ * Illegal: members of several clients (ZKL_EINVAL), or two with one path (ZKL_EDEADLK); to unlock
+ * in another thread than the one that locked (ZKL_ENOTOWNER); to free a member before the
+ * multi-lock.
+ */
+#ifndef ZKLOCK_MULTI_H
+#define ZKLOCK_MULTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <zklock/mutex.h>
+#include <zklock/semaphore.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct zkl_multi;
+
+enum zkl_member_type {
+    ZKL_MEMBER_MUTEX = 1,    /* of any kind: also half of a read-write lock */
+    ZKL_MEMBER_SEMAPHORE = 2 /* count permits of it */
+};
+
+struct zkl_member {
+    enum zkl_member_type type;
+    struct zkl_mutex *mutex;
+    struct zkl_semaphore *semaphore;
+    int count; /* of permits */
+};
+
+static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
+{
+    struct zkl_member m;
+    memset(&m, 0, sizeof m);
+    m.type = ZKL_MEMBER_MUTEX;
+    m.mutex = mutex;
+    return m;
+}
+
+static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semaphore, int count)
+{
+    struct zkl_member m;
+    memset(&m, 0, sizeof m);
+    m.type = ZKL_MEMBER_SEMAPHORE;
+    m.semaphore = semaphore;
+    m.count = count;
+    return m;
+}
+
+#define ZKL_MULTI_MEMBERS_MAX 64
+
+/* A handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client; they stay the
+ * caller's and are to outlive the multi-lock. No request is sent.
+ * 0, EINVAL, ECLOSED, EFORK, ENOMEM; EDEADLK: two members have the same path. */
+ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
+                          const struct zkl_member *members, size_t count);
+/* Give the handle up; the members are not freed. 0; EBUSY: held or waited on; EFORK. NULL is
+ * ignored. */
+ZKL_API int zkl_multi_free(struct zkl_multi *multi);
+
+/* Acquire all members for the calling thread, as if zkl_mutex_acquire had been called for each
+ * mutex and zkl_semaphore_acquire for each semaphore, within one deadline; a mutex that the thread
+ * holds already is entered again. In a re-entry of the whole what belongs to no thread (permits,
+ * and mutexes of zkl_semaphore_mutex_new) stays as it is. A lease begins when all are held. grants:
+ * one for each member in the order of zkl_multi_new, each filled with ZKL_GRANT_INIT, or NULL.
+ * 0: all are held. Anything else: none is held that was not held before; codes as zkl_mutex_acquire
+ * and zkl_semaphore_acquire, the detail names the member. EDEADLK, before any request: a member's
+ * path is held by this thread through another handle, or as a reader while the member writes.
+ * ELOST: what the thread held before was lost, and is still to be unlocked. */
+ZKL_API int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
+                              struct zkl_grant *grants);
+/* As the zkl_mutex calls of these names. */
+ZKL_API int zkl_multi_lock(struct zkl_multi *multi);
+ZKL_API int zkl_multi_trylock(struct zkl_multi *multi);
+ZKL_API int zkl_multi_lock_for(struct zkl_multi *multi, int64_t timeout_ms);
+ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
+                                 struct zkl_cancel *cancel);
+/* Give all members back, the last path first; whatever goes wrong with one, the others are given
+ * back. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst of
+ * them: ELOST, then EDOUBT, EACCES, EUNCONFIRMED, ENOTOWNER (of a member that was unlocked by
+ * itself before), else 0. Nothing changed: ENOTOWNER, the calling thread does not hold the
+ * multi-lock; EINVAL, EFORK, EINCALLBACK. */
+ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
+/* 1 if all members are held with at least need_ms of the window left. */
+ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
+/* As zkl_mutex_check, for all members; ELOST: one is lost. */
+ZKL_API int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms);
+/* The shortest of the members' windows. */
+ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
+/* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is
+ * not held, is lost, or does not exist. There is no token for the whole. */
+ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
+/* As zkl_mutex_node_path, for member index; of several permits the first one's. EINVAL too if there
+ * is no such member. */
+ZKL_API int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scope.h - a mutex for the length of a block, in C with gcc or clang, and in C++.
+ *
+ *     {
+ *         ZKL_MUTEX_SCOPE(scope, mutex);
+ *         if (scope.rc == 0)
+ *             write_report(zkl_mutex_token(mutex));
+ *     }
+ *
+ * It waits without a deadline, and what the unlock at the end of the block returns is not seen:
+ * call zkl_mutex_scope_end where that matters.
+ * Illegal: to use the scope's mutex for another unlock than its own.
+ */
+#ifndef ZKLOCK_SCOPE_H
+#define ZKLOCK_SCOPE_H
+
+#include <zklock/mutex.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct zkl_mutex_scope {
+    struct zkl_mutex *mutex;
+    int rc; /* of zkl_mutex_lock; 0: held until the end of the block */
+};
+
+static inline struct zkl_mutex_scope zkl_mutex_scope_begin(struct zkl_mutex *mutex)
+{
+    struct zkl_mutex_scope s;
+    s.mutex = mutex;
+    s.rc = zkl_mutex_lock(mutex);
+    return s;
+}
+
+/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was
+ * no hold. */
+static inline int zkl_mutex_scope_end(struct zkl_mutex_scope *scope)
+{
+    struct zkl_mutex *mutex = scope->rc == 0 ? scope->mutex : NULL;
+    scope->mutex = NULL;
+    return mutex ? zkl_mutex_unlock(mutex) : 0;
+}
+
+static inline void zkl_mutex_scope_cleanup(struct zkl_mutex_scope *scope)
+{
+    (void)zkl_mutex_scope_end(scope);
+}
+
+#if defined(__GNUC__)
+#define ZKL_MUTEX_SCOPE(name, m)                                                                   \
+    __attribute__((cleanup(zkl_mutex_scope_cleanup))) struct zkl_mutex_scope name =                \
+        zkl_mutex_scope_begin(m)
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+namespace zkl
+{
+/* The same for C++: zkl::mutex_scope scope(mutex); if (scope.rc() == 0) ... */
+class mutex_scope
+{
+  public:
+    explicit mutex_scope(struct zkl_mutex *mutex) : scope_(zkl_mutex_scope_begin(mutex)) {}
+    ~mutex_scope() { zkl_mutex_scope_cleanup(&scope_); }
+    int rc() const { return scope_.rc; }
+    int unlock() { return zkl_mutex_scope_end(&scope_); }
+
+  private:
+    mutex_scope(const mutex_scope &);
+    mutex_scope &operator=(const mutex_scope &);
+    struct zkl_mutex_scope scope_;
+};
+} /* namespace zkl */
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * semaphore.h - at most a number of permits are out at a time, over all clients of the path.
+ *
+ * A permit is a handle of its own: it belongs to no thread, any thread may give it back, and it
+ * does not end with the thread that got it.
+ *
+ *     struct zkl_semaphore *licences;
+ *     struct zkl_wait wait = ZKL_WAIT_INIT;
+ *     struct zkl_permit *permit;
+ *     wait.deadline_ns = zkl_now_ns() + 5000 * INT64_C(1000000);
+ *     if (zkl_semaphore_new(&licences, client, "/licences", 10, NULL) != 0)
+ *         exit(EXIT_FAILURE);
+ *     if (zkl_semaphore_acquire(licences, 1, &wait, &permit) == 0) {
+ *         work();
+ *         zkl_permit_release(permit);
+ *     }
+ *     zkl_semaphore_free(licences);
+ *
+ * The layout is that of Curator's InterProcessSemaphoreV2; its clients can take part. The number
+ * stands in the data of <path>/leases while somebody uses the semaphore. The first client writes
+ * it; one that names another number is refused (ZKL_EMISMATCH), and zkl_semaphore_set_permits
+ * changes it for all. Clients of Curator neither read nor write it.
+ * Illegal: a permit after its release; any handle in a forked child (ZKL_EFORK); to wait in a
+ * callback of the library (ZKL_EINCALLBACK).
+ */
+#ifndef ZKLOCK_SEMAPHORE_H
+#define ZKLOCK_SEMAPHORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <zklock/mutex.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct zkl_semaphore;
+
+#define ZKL_PERMITS_MAX 100000
+#define ZKL_PERMITS_AT_ONCE_MAX 64
+
+/* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
+ * stands there (an acquire returns EMISMATCH if none does). After the first acquire the handle
+ * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO,
+ * ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused. No request is sent. 0,
+ * EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
+                              const char *path, int permits,
+                              const struct zkl_lock_options *options);
+/* Give the handle up. EBUSY: permits are out or threads wait; EFORK, EINCALLBACK as
+ * zkl_mutex_free. */
+ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
+
+/* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
+ * none; requests are served in the order they come, big ones too. wait as for zkl_mutex_acquire; a
+ * try waits, for one second at most, for somebody who is just acquiring, and otherwise not at all.
+ * 0: permits[0] to permits[count - 1] are each to be given to zkl_permit_release.
+ * Not acquired, permits untouched: EMISMATCH, and what zkl_mutex_acquire returns but for EDEADLK,
+ * EOVERFLOW and ELOST. */
+ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
+                                  const struct zkl_wait *wait, struct zkl_permit **permits);
+/* The number of permits as this handle knows it; 0: not yet, or a wrong call. */
+ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
+/* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
+ * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, EINVAL,
+ * ETIMEDOUT, ECANCELED, EDISCONNECTED, ECLOSED, EACCES, EAUTH, ENOCHROOT, EPROTO, ENOMEM, ESYSTEM,
+ * EFORK, EINCALLBACK. */
+ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
+                                      const struct zkl_wait *wait);
+/* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
+ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
+
+/* Give a permit back and free the handle, whatever is returned but for EINVAL, EFORK and
+ * EINCALLBACK. Codes as zkl_mutex_unlock. */
+ZKL_API int zkl_permit_release(struct zkl_permit *permit);
+/* As the zkl_mutex calls of these names, for one permit. */
+ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);
+ZKL_API int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms);
+ZKL_API uint64_t zkl_permit_token(struct zkl_permit *permit);
+ZKL_API int64_t zkl_permit_window_ms(struct zkl_permit *permit);
+ZKL_API int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size);
+ZKL_API int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms);
+ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
+
+/* A mutex that is not reentrant and that any thread may unlock: a semaphore with one permit, as
+ * Curator's InterProcessSemaphoreMutex. *mutex is for all zkl_mutex calls, with these differences:
+ * the hold belongs to the handle, so all threads that use one handle see one and the same hold; a
+ * second lock waits, in the same thread too; nothing is given up when a thread ends. Codes as
+ * zkl_semaphore_new. */
+ZKL_API int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client,
+                                    const char *path, const struct zkl_lock_options *options);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

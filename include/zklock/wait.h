@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wait.h - how long a call waits, how it is stopped, and what an acquire gives.
+ *
+ * Deadlines are absolute, so that one deadline serves a whole chain of calls; their clock is
+ * CLOCK_MONOTONIC (zkl_now_ns). A cancel object stops waits from outside, from a signal handler
+ * too:
+ *
+ *     struct zkl_wait wait = ZKL_WAIT_INIT;
+ *     struct zkl_grant grant = ZKL_GRANT_INIT;
+ *     wait.deadline_ns = zkl_now_ns() + 5000 * INT64_C(1000000);
+ *     wait.cancel = cancel;
+ *     wait.lease_ms = 60000;
+ *     if (zkl_mutex_acquire(mutex, &wait, &grant) == 0) {
+ *         printf("token %llu, proved for %lld ms\n", (unsigned long long)grant.token,
+ *                (long long)grant.window_ms);
+ *         zkl_mutex_unlock(mutex);
+ *     }
+ *
+ * Illegal: a struct that was not filled with its initializer (ZKL_EINVAL); a cancel object in a
+ * forked child (ZKL_EFORK), or after zkl_cancel_free.
+ */
+#ifndef ZKLOCK_WAIT_H
+#define ZKLOCK_WAIT_H
+
+#include <stdint.h>
+#include <string.h>
+#include <zklock/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ZKL_NO_DEADLINE INT64_MAX
+#define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
+#define ZKL_LEASE_MIN_MS 10                      /* of a grant; a renewal can be shorter */
+
+/* CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
+ZKL_API int64_t zkl_now_ns(void);
+
+/* A cancel object is one bit that goes from 0 to 1 at most once. Several waits, in several threads
+ * and on several clients, may share one; when it is set they all end with ZKL_ECANCELED.
+ * Like a client it belongs to the process that made it (ZKL_EFORK in a forked child). */
+struct zkl_cancel;
+
+/* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
+ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
+/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. As soon as the bit can be seen,
+ * by zkl_cancel_is_set or by a wait that says ECANCELED, the object may be freed, also while this
+ * call goes on in another thread. */
+ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
+/* 1 if set. Async-signal-safe. */
+ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
+/* Requires: no later call with this object. Waits that still use it keep what they need. NULL is
+ * ignored. */
+ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
+
+#define ZKL_WAIT_TRY 1u /* do not queue: ZKL_EBUSY if anybody is before us */
+/* With TRY: read behind a sync, so that the answer is as of the call's start and not as old as the
+ * server's replication lag; one more request. */
+#define ZKL_WAIT_SYNC 2u
+
+/* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A
+ * lease begins with the grant; if less than 2 ms of it are left when the caller gets the processor,
+ * the call asks for the lock again, and a try ends with ETIMEDOUT. */
+struct zkl_wait {
+    size_t size;
+    int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
+    struct zkl_cancel *cancel; /* borrowed until the call returns; may be NULL */
+    unsigned flags;            /* ZKL_WAIT_* */
+    /* ZKL_LEASE_MIN_MS or more: the hold is lost so long after its grant, unless renewed; 0: none
+     * */
+    int64_t lease_ms;
+};
+
+static inline struct zkl_wait zkl_wait_init(void)
+{
+    struct zkl_wait w;
+    memset(&w, 0, sizeof w);
+    w.size = sizeof w;
+    w.deadline_ns = ZKL_NO_DEADLINE;
+    return w;
+}
+#define ZKL_WAIT_INIT zkl_wait_init()
+
+/* What a successful acquire gives. */
+struct zkl_grant {
+    size_t size;
+    uint64_t token;    /* fencing token: grows with every later grant of this path */
+    int64_t window_ms; /* for so long, from now, the hold is proved; can be 0 in a re-entry */
+    int hold_count;    /* 1 for a first grant, more for a re-entry */
+};
+
+static inline struct zkl_grant zkl_grant_init(void)
+{
+    struct zkl_grant g;
+    memset(&g, 0, sizeof g);
+    g.size = sizeof g;
+    return g;
+}
+#define ZKL_GRANT_INIT zkl_grant_init()
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif
