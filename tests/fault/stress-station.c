@@ -127,12 +127,13 @@ static void make_multis(struct player *p, struct station *s)
         zkl_member_mutex(s->seats[0].mutex), zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
         zkl_member_semaphore(s->four, 1), zkl_member_mutex(s->seats[8].mutex)};
     struct zkl_member second[] = {zkl_member_mutex(s->one), zkl_member_semaphore(s->four, 2),
-                                  zkl_member_mutex(s->seats[5].mutex)};
+                                  zkl_member_mutex(s->seats[5].mutex),
+                                  zkl_member_mutex(s->seats[4].mutex)};
 
     s->members[0] = 4;
-    s->members[1] = 3;
+    s->members[1] = 4;
     CALL(p, zkl_multi_new(&s->multi[0], s->client, first, 4), MAY_0);
-    CALL(p, zkl_multi_new(&s->multi[1], s->client, second, 3), MAY_0);
+    CALL(p, zkl_multi_new(&s->multi[1], s->client, second, 4), MAY_0);
     s->member[0][0] = s->seats[0];
     s->member[0][1] = s->seats[12];
     s->member[0][2] = (struct seat){.at = AT_FOUR};
@@ -140,6 +141,7 @@ static void make_multis(struct player *p, struct station *s)
     s->member[1][0] = s->seats[10];
     s->member[1][1] = (struct seat){.at = AT_FOUR};
     s->member[1][2] = s->seats[5];
+    s->member[1][3] = s->seats[4]; /* by its path between two that belong to no thread */
 }
 
 void station_open(struct player *p, struct station *s)
