@@ -128,6 +128,10 @@ ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, vo
  * or of one that can't be canceled, is ignored. May be called in callbacks. 0, EINVAL, EFORK. */
 ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
+/* As zkl_mutex_waiting, of one operation (of a multi-lock: of the member that it waits for now): 1
+ * if it waits for its lock, 0 if not, or not any more. */
+ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_standing *standing);
+
 /* --- event loops -------------------------------------------------------- */
 
 /* The client's descriptor for poll, epoll and the like, the same at each call: readable while a

@@ -112,6 +112,15 @@ ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_
  * lock. */
 ZKL_API int zkl_client_state(struct zkl_client *client);
 
+/* The number of the session that the client has now, by which the servers' logs and the nodes know
+ * it; it stays while the link is down. 0: there is none yet, or not again after an expiry; or a
+ * wrong call, and zkl_error_detail says why: NULL, a closed client, a forked child. */
+ZKL_API int64_t zkl_client_session_id(struct zkl_client *client);
+/* Copy the address of the server that the link is to now, "address:port" as options.servers has it,
+ * into buf with a final NUL. Returns its length as snprintf does (cut if >= size); EDISCONNECTED:
+ * there is no link; EINVAL, ECLOSED, EFORK. No name is looked up. */
+ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size);
+
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED,
  * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks.
  * Later calls that make or acquire a lock return ZKL_ECLOSED, unlock returns ZKL_ELOST, and the

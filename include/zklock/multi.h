@@ -113,6 +113,9 @@ ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
 /* As zkl_mutex_node_path, for member index; of several permits the first one's. EINVAL too if there
  * is no such member. */
 ZKL_API int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size);
+/* As zkl_mutex_hold_state, of the member that is worst off: LOST, then SUSPECT; 0 also if one was
+ * unlocked by itself. Where its wait stands the members' handles tell (zkl_mutex_waiting). */
+ZKL_API int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -119,6 +119,19 @@ ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
  * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
 ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size);
 
+/* How the hold is: ZKL_HELD, ZKL_SUSPECT or ZKL_LOST, and of the last two the reason in *reason,
+ * which may be NULL: what a callback would have been told. 0: not held. */
+ZKL_API int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason);
+
+/* How many calls and operations wait for the lock through this handle now, those of a multi-lock
+ * included; and, unless standing is NULL, where the one stands that has waited longest. To be asked
+ * on another thread than one that waits, or in a callback. Nothing is sent, and it does not wait.
+ * With local_handoffs_max, who waits for a turn within the handle counts those before it there, and
+ * has no predecessor's node.
+ * 0: nobody waits; or the call is wrong, and zkl_error_detail says why: NULL, a standing without
+ * its size, a closed client, a forked child. standing is not written then. */
+ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *standing);
+
 /* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire (for
  * which a node that retain_ms keeps, or that would be handed on, is not used any more). With a
  * callback each acquire arms a watch on its own node: one more request per lock, and a deletion

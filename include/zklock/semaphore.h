@@ -62,6 +62,9 @@ ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
                                   const struct zkl_wait *wait, struct zkl_permit **permits);
 /* The number of permits as this handle knows it; 0: not yet, or a wrong call. */
 ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
+/* As zkl_mutex_waiting, for requests for permits. They queue one behind the other; the first waits,
+ * with nobody before it, until enough permits are free. */
+ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
 /* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
  * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, EINVAL,
  * ETIMEDOUT, ECANCELED, EDISCONNECTED, ECLOSED, EACCES, EAUTH, ENOCHROOT, EPROTO, ENOMEM, ESYSTEM,
@@ -80,6 +83,7 @@ ZKL_API int zkl_permit_check(struct zkl_permit *permit, int64_t need_ms);
 ZKL_API uint64_t zkl_permit_token(struct zkl_permit *permit);
 ZKL_API int64_t zkl_permit_window_ms(struct zkl_permit *permit);
 ZKL_API int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size);
+ZKL_API int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason);
 ZKL_API int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms);
 ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wait.h - how long a call waits, how it is stopped, and what an acquire gives.
+ * wait.h - how long a call waits, how it is stopped, where it stands, and what an acquire gives.
  *
  * Deadlines are absolute, so that one deadline serves a whole chain of calls; their clock is
  * CLOCK_MONOTONIC (zkl_now_ns). A cancel object stops waits from outside, from a signal handler
@@ -99,6 +99,28 @@ static inline struct zkl_grant zkl_grant_init(void)
     return g;
 }
 #define ZKL_GRANT_INIT zkl_grant_init()
+
+/* Where a call or an operation that waits for a lock stands, by what its client knows already: see
+ * zkl_mutex_waiting. Fill with ZKL_STANDING_INIT. */
+struct zkl_standing {
+    size_t size;
+    int64_t since_ns; /* it has waited since then, zkl_now_ns()'s clock */
+    /* It waits for so many, as its last list said (a reader: for writers); only fewer since, as who
+     * comes queues behind it. 0: for nobody, or its place is not known yet. */
+    uint64_t before;
+    char predecessor[128]; /* the nearest of them: the name of its node; "": not known */
+    /* And that one's owner text; "": not known, none, or replaced by a request to let go. */
+    char owner[520];
+};
+
+static inline struct zkl_standing zkl_standing_init(void)
+{
+    struct zkl_standing s;
+    memset(&s, 0, sizeof s);
+    s.size = sizeof s;
+    return s;
+}
+#define ZKL_STANDING_INIT zkl_standing_init()
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -340,6 +340,45 @@ int zkl_client_state(struct zkl_client *client)
     return rc;
 }
 
+int64_t zkl_client_session_id(struct zkl_client *client)
+{
+    static const char call[] = "zkl_client_session_id";
+    if (!client)
+        zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
+    if (!client || zkl_client_check(client, true, call) != 0)
+        return 0;
+    int shield = zkl_shield();
+    zkl_driver_lock(client->driver);
+    int64_t id = client->driver->core.session.id;
+    zkl_driver_unlock(client->driver);
+    zkl_shield_end(shield);
+    zkl_fail_none();
+    return id;
+}
+
+static int do_client_server(struct zkl_client *client, char *buf, size_t size)
+{
+    static const char call[] = "zkl_client_server";
+    char server[ZKL_SERVER_TEXT_SIZE];
+    if (!client || (!buf && size > 0))
+        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "buf" : "client");
+    int rc = zkl_client_check(client, true, call);
+    if (rc != 0)
+        return rc;
+    zkl_driver_lock(client->driver);
+    bool linked = zkl_handle_server(client->driver->current, server);
+    zkl_driver_unlock(client->driver);
+    return linked ? snprintf(buf, size, "%s", server) : zkl_fail(ZKL_EDISCONNECTED, "%s", call);
+}
+
+int zkl_client_server(struct zkl_client *client, char *buf, size_t size)
+{
+    int shield = zkl_shield();
+    int rc = do_client_server(client, buf, size);
+    zkl_shield_end(shield);
+    return rc;
+}
+
 /* --- close -------------------------------------------------------------- */
 
 static int check_close(struct zkl_client *client, const char *call)

@@ -301,6 +301,8 @@ static void on_state(struct zkl_hold *hold, const struct zkl_notification *notif
         if (atomic_exchange(&hold->lost, true))
             return; /* told before */
     }
+    if (notification->state != ZKL_REVOKED)
+        hold->reason = notification->reason;
     note_unchecked(hold);
     post_state(hold, notification->state, notification->reason);
     zkl_hold_wake(hold); /* a call that waits for the window, if any */
@@ -365,6 +367,29 @@ bool zkl_hold_is_lost(const struct zkl_hold *hold)
            (lease != 0 && zkl_clock_boot_ns() >= lease);
 }
 
+static int told(enum zkl_reason *out, int state, int reason)
+{
+    *out = (enum zkl_reason)reason;
+    return state;
+}
+
+/* What nobody has noticed yet counts. */
+int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
+{
+    assert(zkl_driver_is_locked(hold->client->driver));
+    if (atomic_load(&hold->lost))
+        return told(reason, ZKL_LOST, hold->reason);
+    if (zkl_hold_is_lost(hold))
+        return told(reason, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+    if (atomic_load(&hold->unchecked))
+        return told(reason, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+    if (hold->contender.machine.suspect)
+        return told(reason, ZKL_SUSPECT, hold->reason ? hold->reason : ZKL_REASON_LINK);
+    if (window_ns(hold) == 0)
+        return told(reason, ZKL_SUSPECT, ZKL_REASON_WINDOW);
+    return told(reason, ZKL_HELD, ZKL_REASON_NONE);
+}
+
 int zkl_hold_leave_again(struct zkl_hold *hold)
 {
     hold->count--;
@@ -409,5 +434,6 @@ void zkl_hold_begin(struct zkl_hold *hold)
     hold->ended = false;
     atomic_store(&hold->lost, false);
     atomic_store(&hold->revoked, false);
+    hold->reason = ZKL_REASON_NONE;
     atomic_fetch_add(&hold->refs, 1);
 }

@@ -26,6 +26,7 @@ struct zkl_hold {
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
+    int reason;              /* why it is suspect or lost, as was told last */
     bool canceled;           /* the operation was */
     struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
     struct zkl_group *group; /* that it waits with, and is confirmed with; NULL: alone */
@@ -104,6 +105,8 @@ bool zkl_hold_is_lost(const struct zkl_hold *hold);
 /* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted as the
  * failure: ELOST; EDOUBT: its window is empty. Without the mutex. */
 int zkl_hold_leave_again(struct zkl_hold *hold);
+/* enum zkl_hold_state, and why: LOST, SUSPECT or HELD. With the mutex. */
+int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason);
 /* It ends lease_ms from now; false: it is lost. With the mutex. */
 bool zkl_hold_lease(struct zkl_hold *hold, int64_t lease_ms);
 /* 0 or ZKL_ELOST. Without the mutex. */
@@ -127,6 +130,13 @@ void zkl_mutex_fini(struct zkl_mutex *mutex);
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
 int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
                    const char *call);
+/* 0 and NONE until it is known: reason may be NULL. */
+static inline void zkl_hold_no_reason(enum zkl_reason *reason)
+{
+    if (reason)
+        *reason = ZKL_REASON_NONE;
+}
+int zkl_hold_ask_state(const struct zkl_hold *hold, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
 /* This thread's hold can be entered once more; or ELOST, EOVERFLOW. */

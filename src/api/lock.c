@@ -251,6 +251,20 @@ int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, con
     return 0;
 }
 
+int zkl_hold_ask_state(const struct zkl_hold *hold, enum zkl_reason *reason)
+{
+    enum zkl_reason none, *out = reason ? reason : &none;
+    int shield = zkl_shield(), state = 0;
+    if (hold) {
+        zkl_driver_lock(hold->client->driver);
+        state = zkl_hold_state_now(hold, out);
+        zkl_driver_unlock(hold->client->driver);
+    }
+    zkl_shield_end(shield);
+    zkl_fail_none();
+    return state;
+}
+
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call)
 {
     if (!buf && size > 0)

@@ -15,15 +15,10 @@
 
 /* --- what is so now ----------------------------------------------------- */
 
-static const struct zkl_contender_machine *machine_in_queue(const struct zkl_hold *hold)
-{
-    return hold->request ? &hold->request->permits.gate.machine : &hold->contender.machine;
-}
-
 /* A call that waits at this path; the list has the last one first, but of each path any may. */
 static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics *m)
 {
-    const struct zkl_contender_machine *machine = machine_in_queue(hold);
+    const struct zkl_contender_machine *machine = &zkl_contender_in_queue(hold)->machine;
     m->waiting++;
     if (machine->state == ZKL_WAITING && machine->before > m->queue_before)
         m->queue_before = machine->before;

@@ -462,6 +462,62 @@ int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
                           zkl_member_path(zkl_multi_member_at(multi, 0)), "zkl_multi_check");
 }
 
+/* Of the nth member, the worst state of what the thread has of it; 0: nothing, as it was unlocked by itself. */
+static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held,
+                        enum zkl_reason *reason)
+{
+    int worst = 0;
+    struct zkl_hold *hold;
+    for (int n = 0; (hold = nth_hold(multi, i, n, held)) != NULL; n++) {
+        enum zkl_reason why;
+        int state = zkl_hold_state_now(hold, &why);
+        if (state > worst)
+            *reason = why;
+        worst = state > worst ? state : worst;
+    }
+    return worst;
+}
+
+/* LOST counts more than SUSPECT, and that more than HELD. */
+static int worst_state(const struct zkl_multi *multi, struct zkl_multi_hold *held,
+                       enum zkl_reason *reason)
+{
+    int worst = ZKL_HELD;
+    for (size_t i = 0; i < multi->count; i++) {
+        enum zkl_reason why = ZKL_REASON_NONE;
+        int state = member_state(multi, i, held, &why);
+        if (state == 0) {
+            *reason = ZKL_REASON_NONE;
+            return 0;
+        }
+        if (state > worst)
+            *reason = why;
+        worst = state > worst ? state : worst;
+    }
+    return worst;
+}
+
+int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason)
+{
+    struct zkl_multi_hold *held;
+    enum zkl_reason why = ZKL_REASON_NONE;
+    int state = 0;
+    zkl_hold_no_reason(reason);
+    if (check_held(multi, "zkl_multi_hold_state", &held) != 0)
+        return 0;
+    int shield = zkl_shield();
+    if (held) {
+        zkl_driver_lock(multi->client->driver);
+        state = worst_state(multi, held, &why);
+        zkl_driver_unlock(multi->client->driver);
+    }
+    zkl_shield_end(shield);
+    if (reason)
+        *reason = why;
+    zkl_fail_none();
+    return state;
+}
+
 uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index)
 {
     struct zkl_multi_hold *held;

@@ -366,6 +366,17 @@ int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex)
     return window;
 }
 
+int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason)
+{
+    struct zkl_hold *hold;
+    zkl_hold_no_reason(reason);
+    if (find_own(mutex, "zkl_mutex_hold_state", &hold) != 0)
+        return 0;
+    int state = zkl_hold_ask_state(hold, reason);
+    put_own(mutex, hold);
+    return state;
+}
+
 int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size)
 {
     struct zkl_hold *hold;

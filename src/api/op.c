@@ -109,8 +109,9 @@ static bool add(struct zkl_ops *ops, struct zkl_op *op)
     return true;
 }
 
-static struct zkl_op *find(const struct zkl_ops *ops, uint64_t id)
+struct zkl_op *zkl_op_find(const struct zkl_client *client, uint64_t id)
 {
+    const struct zkl_ops *ops = &client->ops;
     size_t slot = id & (((uint64_t)1 << SLOT_BITS) - 1);
     struct zkl_op *op = slot < ops->room ? ops->slots[slot] : NULL;
     return op && op->id == id ? op : NULL;
@@ -244,7 +245,7 @@ static int do_cancel(struct zkl_client *client, uint64_t id)
     if (rc != 0)
         return rc;
     zkl_driver_lock(client->driver);
-    struct zkl_op *op = find(&client->ops, id);
+    struct zkl_op *op = zkl_op_find(client, id);
     if (op && op->kind->cancel)
         op->kind->cancel(op);
     zkl_driver_unlock(client->driver);

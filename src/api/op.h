@@ -58,6 +58,8 @@ void zkl_op_withdraw(struct zkl_op *op);
 void zkl_op_step(struct zkl_op *op);
 /* It takes a step before the mutex is given back. */
 void zkl_op_wake(struct zkl_op *op);
+/* By its number; NULL: it is no operation, or is decided. */
+struct zkl_op *zkl_op_find(const struct zkl_client *client, uint64_t id);
 /* It is decided. */
 void zkl_op_decide(struct zkl_op *op, int rc);
 /* What the driver calls. */

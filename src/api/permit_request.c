@@ -131,6 +131,7 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
         hold->ended = false;
         atomic_store(&hold->lost, false);
         atomic_store(&hold->revoked, false);
+        hold->reason = ZKL_REASON_NONE;
     }
     if (wait->flags & ZKL_WAIT_TRY)
         request->busy_at = now.mono_ns + MIDWAY_MS * MS;

@@ -31,6 +31,12 @@ int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct 
 /* Note the failure with what the request knows of it; the code. */
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 
+/* Of a call that waits, with the mutex: by what it queues. */
+static inline const struct zkl_contender *zkl_contender_in_queue(const struct zkl_hold *hold)
+{
+    return hold->request ? &hold->request->permits.gate : &hold->contender;
+}
+
 /* --- for wait.c, with the mutex ----------------------------------------- */
 
 void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait);

@@ -388,6 +388,13 @@ int64_t zkl_permit_window_ms(struct zkl_permit *permit)
     return zkl_hold_window_ms(hold);
 }
 
+int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *reason)
+{
+    struct zkl_hold *hold;
+    zkl_hold_no_reason(reason);
+    return find(permit, "zkl_permit_hold_state", &hold) == 0 ? zkl_hold_ask_state(hold, reason) : 0;
+}
+
 int zkl_permit_node_path(struct zkl_permit *permit, char *buf, size_t size)
 {
     struct zkl_hold *hold;

@@ -201,6 +201,10 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Accepted by libzookeeper and not completed, but for keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
+/* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is no link. h may be
+ * NULL. */
+#define ZKL_SERVER_TEXT_SIZE 80
+bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE]);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 /* What these threads do, until the driver is closed. */
 void zkl_dispatch_run(struct zkl_driver *d);

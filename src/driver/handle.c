@@ -9,9 +9,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <zklock/zklock.h>
 
@@ -448,6 +453,24 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
     h->addresses = given;
     h->serial = d->resolver.serial;
     zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
+}
+
+/* By the socket: zoo_get_current_server has one buffer for all threads (ZOOKEEPER-4810), and a lock that libzookeeper
+ * keeps while it looks addresses up. Numbers: nobody is asked for names. */
+bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE])
+{
+    char address[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8];
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    if (!h || !h->ready || !h->linked ||
+        !zookeeper_get_connected_host(h->zh, (struct sockaddr *)&peer, &length) ||
+        getnameinfo((struct sockaddr *)&peer, length, address, sizeof address, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return false;
+    bool in_brackets = peer.ss_family == AF_INET6;
+    snprintf(out, ZKL_SERVER_TEXT_SIZE, "%s%s%s:%s", in_brackets ? "[" : "", address,
+             in_brackets ? "]" : "", port);
+    return true;
 }
 
 /* --- sending ------------------------------------------------------------ */

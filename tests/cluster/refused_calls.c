@@ -52,8 +52,11 @@ static void compare(struct refused_calls *e, const char *call, long long said, l
 static void call_on_client(struct refused_calls *e, enum refusal where)
 {
     const struct zkl_inspection *inspection = NULL;
+    char address[80];
 
     LOCAL(sign(zkl_client_state(e->client)), 1);
+    RETURNS(zkl_client_session_id(e->client) != 0, 1, 0);
+    LOCAL(sign(zkl_client_server(e->client, address, sizeof address)), 1);
     REFUSED(zkl_client_close(e->client, 5000));
     REFUSED(zkl_client_free(e->client));
     REFUSED(zkl_inspect(e->client, "/every", 5000, &inspection));
@@ -85,6 +88,8 @@ static void call_on_mutex(struct refused_calls *e, enum refusal where)
     FREE(zkl_mutex_token(e->mutex), 0);
     RETURNS(zkl_mutex_window_ms(e->mutex), 0, 0);
     LOCAL(zkl_mutex_node_path(e->mutex, node, sizeof node), ZKL_ENOTOWNER);
+    RETURNS(zkl_mutex_hold_state(e->mutex, NULL), 0, 0);
+    RETURNS(zkl_mutex_waiting(e->mutex, NULL), 0, 0);
     LOCAL(zkl_mutex_set_callback(e->mutex, NULL, NULL), 0);
     LOCAL(zkl_mutex_renew(e->mutex, 60000), ZKL_ENOTOWNER);
     RETURNS(zkl_mutex_revoke_requested(e->mutex), 0, 0);
@@ -113,6 +118,7 @@ static void call_on_semaphore(struct refused_calls *e, enum refusal where)
     LOCAL(zkl_semaphore_free(e->semaphore), ZKL_EBUSY);
     REFUSED(zkl_semaphore_acquire(e->semaphore, 1, NULL, &permit));
     RETURNS(zkl_semaphore_permits(e->semaphore), 2, 0);
+    RETURNS(zkl_semaphore_waiting(e->semaphore, NULL), 0, 0);
     REFUSED(zkl_semaphore_set_permits(e->semaphore, 3, NULL));
     LOCAL(zkl_semaphore_set_callback(e->semaphore, NULL, NULL), 0);
     REFUSED(zkl_permit_release(e->permit));
@@ -121,6 +127,7 @@ static void call_on_semaphore(struct refused_calls *e, enum refusal where)
     RETURNS(zkl_permit_token(e->permit) > 0, 1, 0);
     RETURNS(sign(zkl_permit_window_ms(e->permit)), 1, 0);
     LOCAL(sign(zkl_permit_node_path(e->permit, node, sizeof node)), 1);
+    RETURNS(zkl_permit_hold_state(e->permit, NULL), ZKL_HELD, 0);
     LOCAL(zkl_permit_renew(e->permit, 600000), 0);
     RETURNS(zkl_permit_revoke_requested(e->permit), 0, 0);
 }
@@ -144,6 +151,7 @@ static void call_on_multi(struct refused_calls *e, enum refusal where)
     LOCAL(zkl_multi_check(e->multi, 0), ZKL_ENOTOWNER);
     RETURNS(zkl_multi_window_ms(e->multi), 0, 0);
     FREE(zkl_multi_token(e->multi, 0), 0);
+    RETURNS(zkl_multi_hold_state(e->multi, NULL), 0, 0);
     LOCAL(zkl_multi_node_path(e->multi, 0, node, sizeof node), ZKL_ENOTOWNER);
 }
 
@@ -176,6 +184,7 @@ static void call_asynchronously(struct refused_calls *e, enum refusal where)
     RETURNS(zkl_client_close_async(e->client, where == REFUSED_IN_CALLBACK ? NULL : ignore, NULL),
             ZKL_EINVAL, ZKL_EFORK);
     LOCAL(zkl_op_cancel(e->client, 0), 0);
+    RETURNS(zkl_op_waiting(e->client, 0, NULL), 0, 0);
     REFUSED(zkl_client_event_fd(e->client));
     REFUSED(zkl_client_dispatch(e->client, 1));
 }

@@ -49,6 +49,8 @@ static void try_clients(void)
     try(zkl_cancel_is_set, (NULL), 0);
     try(zkl_client_open, (NULL, NULL), ZKL_EINVAL);
     try(zkl_client_state, (NULL), ZKL_EINVAL);
+    none(zkl_client_session_id, (NULL));
+    try(zkl_client_server, (NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_client_close, (NULL, 0), ZKL_EINVAL);
     try(zkl_client_free, (NULL), ZKL_EINVAL);
 }
@@ -69,6 +71,8 @@ static void try_mutexes(void)
     none(zkl_mutex_token, (NULL));
     none(zkl_mutex_window_ms, (NULL));
     try(zkl_mutex_node_path, (NULL, NULL, 0), ZKL_EINVAL);
+    none(zkl_mutex_hold_state, (NULL, NULL));
+    none(zkl_mutex_waiting, (NULL, NULL));
     try(zkl_mutex_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_mutex_renew, (NULL, 1), ZKL_EINVAL);
     none(zkl_mutex_revoke_requested, (NULL));
@@ -85,6 +89,7 @@ static void try_semaphores(void)
     try(zkl_semaphore_free, (NULL), 0);
     try(zkl_semaphore_acquire, (NULL, 1, NULL, NULL), ZKL_EINVAL);
     none(zkl_semaphore_permits, (NULL));
+    none(zkl_semaphore_waiting, (NULL, NULL));
     try(zkl_semaphore_set_permits, (NULL, 1, NULL), ZKL_EINVAL);
     try(zkl_semaphore_set_callback, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_permit_release, (NULL), ZKL_EINVAL);
@@ -93,6 +98,7 @@ static void try_semaphores(void)
     none(zkl_permit_token, (NULL));
     none(zkl_permit_window_ms, (NULL));
     try(zkl_permit_node_path, (NULL, NULL, 0), ZKL_EINVAL);
+    none(zkl_permit_hold_state, (NULL, NULL));
     try(zkl_permit_renew, (NULL, 1), ZKL_EINVAL);
     none(zkl_permit_revoke_requested, (NULL));
     try(zkl_multi_new, (NULL, NULL, NULL, 0), ZKL_EINVAL);
@@ -108,6 +114,7 @@ static void try_semaphores(void)
     none(zkl_multi_window_ms, (NULL));
     none(zkl_multi_token, (NULL, 0));
     try(zkl_multi_node_path, (NULL, 0, NULL, 0), ZKL_EINVAL);
+    none(zkl_multi_hold_state, (NULL, NULL));
 }
 
 static void try_inspections(void)
@@ -131,6 +138,7 @@ static void try_operations(void)
     try(zkl_multi_acquire_async, (NULL, NULL, NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_multi_unlock_async, (NULL, NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_op_cancel, (NULL, 0), ZKL_EINVAL);
+    none(zkl_op_waiting, (NULL, 0, NULL));
     try(zkl_client_close_async, (NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_client_event_fd, (NULL), ZKL_EINVAL);
     try(zkl_client_dispatch, (NULL, 1), ZKL_EINVAL);

@@ -40,6 +40,8 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
 {
     struct zkl_guard guard;
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+    enum zkl_reason why;
     struct zoo_op op;
     char node[700];
 
@@ -47,6 +49,8 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
     CALL(p, zkl_mutex_check(mutex, chance_between(&p->chance, 0, 3000)), MAY_CHECK);
     CALL(p, zkl_mutex_hold_count(mutex), MAY_COUNT);
     CALL(p, zkl_mutex_window_ms(mutex), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_mutex_hold_state(mutex, &why), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_mutex_waiting(mutex, &standing), MAY_0 | MAY_COUNT);
     CALL(p, zkl_mutex_node_path(mutex, node, sizeof node), MAY_COUNT);
     CALL(p, zkl_mutex_revoke_requested(mutex), MAY_0 | MAY_COUNT);
     CALL(p, zkl_guard_mutex_path(mutex, 1, NULL, &guard), MAY_0 | MAY(ZKL_ELOST));
@@ -68,6 +72,7 @@ void ask_permit(struct player *p, struct zkl_permit *permit)
     CALL(p, zkl_permit_still_held(permit, chance_between(&p->chance, 0, 3000)), MAY_0 | MAY_COUNT);
     CALL(p, zkl_permit_check(permit, chance_between(&p->chance, 0, 3000)), MAY_CHECK);
     CALL(p, zkl_permit_window_ms(permit), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_permit_hold_state(permit, NULL), MAY_COUNT);
     CALL(p, zkl_permit_node_path(permit, node, sizeof node), MAY_COUNT);
     CALL(p, zkl_permit_revoke_requested(permit), MAY_0 | MAY_COUNT);
     CALL(p, zkl_guard_permit_path(permit, 1, NULL, &guard), MAY_0 | MAY(ZKL_ELOST));
@@ -309,6 +314,7 @@ static void change_number(struct player *p, struct station *s)
     wait.deadline_ns = soon_ns(p);
     CALL(p, zkl_semaphore_set_permits(s->many, chance_between(&p->chance, 2, 3), &wait), MAY_ASK);
     CALL(p, zkl_semaphore_permits(s->many), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_semaphore_waiting(s->many, NULL), MAY_0 | MAY_COUNT);
 }
 
 static void permit_free(struct player *p, struct zkl_semaphore *semaphore)
@@ -388,6 +394,7 @@ static void ask_multi(struct player *p, struct zkl_multi *multi)
     CALL(p, zkl_multi_still_held(multi, 1), MAY_0 | MAY_COUNT);
     CALL(p, zkl_multi_check(multi, 1), MAY_CHECK);
     CALL(p, zkl_multi_window_ms(multi), MAY_0 | MAY_COUNT);
+    CALL(p, zkl_multi_hold_state(multi, NULL), MAY_0 | MAY_COUNT);
     CALL(p, zkl_multi_node_path(multi, 0, node, sizeof node), MAY_COUNT | MAY(ZKL_ENOTOWNER));
     CALL(p, zkl_guard_multi_paths(multi, 1, NULL, guards, 8), MAY_COUNT | MAY(ZKL_ELOST));
     CALL(p, zkl_guard_multi(guards, 8, multi, 1, NULL, ops), MAY_COUNT | MAY(ZKL_ELOST));

@@ -98,6 +98,9 @@ void act_figures(struct player *p, struct station *s, int variant)
 
     (void)variant;
     CALL(p, zkl_client_state(s->client), MAY_COUNT);
+    CALL(p, zkl_client_session_id(s->client) != 0, MAY_0 | MAY_COUNT);
+    CALL(p, zkl_client_server(s->client, text, sizeof text),
+         MAY_COUNT | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
     CALL(p, zkl_client_metrics(s->client, &of_client), MAY_0);
     check_figures(p, &of_client.locks);
     CALL(p, zkl_mutex_metrics(s->seats[0].mutex, &of_lock), MAY_0);
@@ -115,6 +118,7 @@ void act_figures(struct player *p, struct station *s, int variant)
 void act_wrong(struct player *p, struct station *s, int variant)
 {
     struct zkl_mutex *mutex = any_seat(p, s)->mutex;
+    struct zkl_standing standing = ZKL_STANDING_INIT;
     int number = 0;
     char node[100];
 
@@ -134,6 +138,7 @@ void act_wrong(struct player *p, struct station *s, int variant)
     CALL(p, zkl_mutex_free(zkl_rwlock_read(s->rwlock)), MAY(ZKL_EINVAL));
     CALL(p, zkl_multi_unlock(s->multi[0], NULL), MAY(ZKL_ENOTOWNER) | MAY(ZKL_ELOST));
     CALL(p, zkl_op_cancel(s->client, chance_next(&p->chance)), MAY_0);
+    CALL(p, zkl_op_waiting(s->client, p->old_op, &standing), MAY_0 | MAY_COUNT);
 }
 
 /* --- children --------------------------------------------------------------------------------- */
@@ -167,6 +172,8 @@ static void child_mutex(struct player *p, struct station *s, struct zkl_mutex *m
     CALL(p, zkl_mutex_hold_count(m), MAY_0);
     CALL(p, zkl_mutex_token(m), MAY_0);
     CALL(p, zkl_mutex_window_ms(m), MAY_0);
+    CALL(p, zkl_mutex_hold_state(m, NULL), MAY_0);
+    CALL(p, zkl_mutex_waiting(m, NULL), MAY_0);
     REFUSED(zkl_mutex_node_path(m, node, sizeof node));
     REFUSED(zkl_mutex_set_callback(m, NULL, NULL));
     REFUSED(zkl_mutex_renew(m, 1000));
@@ -191,6 +198,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     REFUSED(zkl_semaphore_free(s->four));
     REFUSED(zkl_semaphore_acquire(s->four, 1, NULL, &got));
     CALL(p, zkl_semaphore_permits(s->four), MAY_0);
+    CALL(p, zkl_semaphore_waiting(s->four, NULL), MAY_0);
     REFUSED(zkl_semaphore_set_permits(s->many, 2, NULL));
     REFUSED(zkl_semaphore_set_callback(s->four, NULL, NULL));
     REFUSED(zkl_semaphore_metrics(s->four, &figures));
@@ -204,6 +212,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     CALL(p, zkl_multi_still_held(s->multi[0], 0), MAY_0);
     REFUSED(zkl_multi_check(s->multi[0], 0));
     CALL(p, zkl_multi_window_ms(s->multi[0]), MAY_0);
+    CALL(p, zkl_multi_hold_state(s->multi[0], NULL), MAY_0);
     CALL(p, zkl_multi_token(s->multi[0], 0), MAY_0);
     if (permit == NULL)
         return;
@@ -213,6 +222,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     REFUSED(zkl_permit_check(permit, 0));
     CALL(p, zkl_permit_token(permit), MAY_0);
     CALL(p, zkl_permit_window_ms(permit), MAY_0);
+    CALL(p, zkl_permit_hold_state(permit, NULL), MAY_0);
     REFUSED(zkl_permit_renew(permit, 1000));
     CALL(p, zkl_permit_revoke_requested(permit), MAY_0);
 }
@@ -225,6 +235,8 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     struct zkl_mutex *m = s->seats[0].mutex;
 
     REFUSED(zkl_client_state(s->client));
+    CALL(p, zkl_client_session_id(s->client), MAY_0);
+    REFUSED(zkl_client_server(s->client, NULL, 0));
     REFUSED(zkl_client_close(s->client, 1000));
     REFUSED(zkl_client_free(s->client));
     REFUSED(zkl_client_metrics(s->client, &figures));
@@ -233,6 +245,7 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     REFUSED(zkl_client_dispatch(s->client, 1));
     REFUSED(zkl_client_close_async(s->client, ignore, NULL));
     REFUSED(zkl_op_cancel(s->client, 1));
+    CALL(p, zkl_op_waiting(s->client, 1, NULL), MAY_0);
     REFUSED(zkl_inspect(s->client, STRESS_TOP, 1000, &seen));
     REFUSED(zkl_mutex_acquire_async(owner, m, NULL, NULL, ignore, NULL, NULL));
     REFUSED(zkl_mutex_unlock_async(owner, m, ignore, NULL));

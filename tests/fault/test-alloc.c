@@ -47,6 +47,8 @@ static void ask_mutex(struct zkl_mutex *mutex)
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_num(zkl_mutex_token(mutex), >, 0);
     check_num(zkl_mutex_window_ms(mutex), >, 0);
+    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HELD);
+    check_ok(zkl_mutex_waiting(mutex, NULL));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
     check_ok(zkl_mutex_renew(mutex, QUIET_MS));
@@ -61,6 +63,7 @@ static void ask_permit(struct zkl_permit *permit)
     check_ok(zkl_permit_check(permit, 1));
     check_num(zkl_permit_token(permit), >, 0);
     check_num(zkl_permit_window_ms(permit), >, 0);
+    check_num(zkl_permit_hold_state(permit, NULL), ==, ZKL_HELD);
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
     check_ok(zkl_permit_renew(permit, QUIET_MS));
     check_ok(zkl_permit_revoke_requested(permit));
@@ -94,14 +97,19 @@ static void ask_all(struct fixture *s, const struct held *h)
     check_num(zkl_cancel_is_set(h->cancel), ==, 0);
     zkl_cancel_set(h->cancel);
     check_num(zkl_client_state(s->client), ==, ZKL_CLIENT_CONNECTED);
+    check_num(zkl_client_session_id(s->client), !=, 0);
+    check_num(zkl_client_server(s->client, node, sizeof node), >, 0);
+    check_ok(zkl_op_waiting(s->client, 1, NULL));
     ask_mutex(s->mutex);
     check_true(zkl_rwlock_read(h->rwlock) != zkl_rwlock_write(h->rwlock));
     check_num(zkl_semaphore_permits(h->semaphore), ==, 2);
+    check_ok(zkl_semaphore_waiting(h->semaphore, NULL));
     check_ok(zkl_semaphore_set_callback(h->semaphore, NULL, NULL));
     ask_permit(h->permit);
     check_num(zkl_multi_still_held(h->multi, 1), ==, 1);
     check_ok(zkl_multi_check(h->multi, 1));
     check_num(zkl_multi_window_ms(h->multi), >, 0);
+    check_num(zkl_multi_hold_state(h->multi, NULL), ==, ZKL_HELD);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
     check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
     struct zkl_guard guards[2];

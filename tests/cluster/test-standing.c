@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers ask next: where a waiter stands, how a hold is and why, and which session and server a client has. */
+#include "cluster.h"
+
+#include <zklock/async.h>
+
+#include "completion.h"
+#include "nodes.h"
+#include "proxy.h"
+#include "check_error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A client whose nodes say that. */
+static struct zkl_client *client_called(const char *owner)
+{
+    struct zkl_client_options options = cluster_options();
+
+    options.owner = owner;
+    return cluster_client_with(&options);
+}
+
+static struct zkl_standing standing_of(struct zkl_mutex *mutex)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    check_num(zkl_mutex_waiting(mutex, &standing), >, 0);
+    return standing;
+}
+
+/* It has asked its client where it stands, and is told so. */
+static bool stands(struct zkl_mutex *mutex, uint64_t before, const char *owner)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    return zkl_mutex_waiting(mutex, &standing) > 0 && standing.before == before &&
+           strcmp(standing.owner, owner) == 0;
+}
+
+static void check_predecessor(struct zkl_mutex *mutex, const char *path, size_t nth)
+{
+    char node[400];
+
+    cluster_child(path, nth, node, sizeof node);
+    check_text(standing_of(mutex).predecessor, strrchr(node, '/') + 1);
+}
+
+/* A plain no. */
+static void check_nobody(int said)
+{
+    check_num(said, ==, 0);
+    check_text(zkl_error_detail(), "");
+}
+
+/* A wrong call. */
+static void check_wrong(int64_t said, const char *word)
+{
+    check_num(said, ==, 0);
+    if (!strstr(zkl_error_detail(), word))
+        fail_msg("\"%s\" has no \"%s\" in it", zkl_error_detail(), word);
+}
+
+/* --- where a waiter stands --------------------------------------------------------------------- */
+
+/* One of several clients that lock one path. */
+struct one {
+    struct zkl_client *client;
+    struct zkl_mutex *mutex;
+    struct zkl_cancel *cancel;
+    struct take take;
+    struct actor *actor;
+};
+
+static void one_begins(struct one *o, const char *owner, const char *path)
+{
+    o->client = client_called(owner);
+    o->mutex = cluster_mutex(o->client, path);
+    check_ok(zkl_cancel_new(&o->cancel));
+    o->take = take_of(o->mutex);
+    o->take.wait.cancel = o->cancel;
+    o->actor = actor_new();
+    actor_begin(o->actor, do_acquire, &o->take);
+}
+
+static void one_ends(struct one *o)
+{
+    actor_end(o->actor);
+    zkl_cancel_free(o->cancel);
+    cluster_free(o->client, o->mutex);
+}
+
+/* Goal: who is third in line sees two before it and the second one's node and owner text, and one and the first one's
+ * once the second has given up; one that only lists when it has to is not told of the first one's end: it sees so
+ * many at most. Method: four clients of different owners, one path. */
+static void the_third_in_line_sees_who_is_before_it(void **state)
+{
+    const char *path = cluster_path("third");
+    struct one first, second, third, fourth;
+    int64_t start_ns = zkl_now_ns();
+
+    (void)state;
+    one_begins(&first, "the first", path);
+    check_ok(actor_result(first.actor));
+    check_nobody(zkl_mutex_waiting(first.mutex, NULL));
+    one_begins(&second, "the second", path);
+    check_wait(stands(second.mutex, 1, "the first"), WAIT_MS);
+    check_predecessor(second.mutex, path, 0);
+    one_begins(&third, "the third", path);
+    check_wait(stands(third.mutex, 2, "the second"), WAIT_MS);
+    check_predecessor(third.mutex, path, 1);
+    check_num(standing_of(third.mutex).since_ns, >=, start_ns);
+    check_num(standing_of(third.mutex).since_ns, <=, zkl_now_ns());
+    check_num(zkl_mutex_waiting(third.mutex, NULL), ==, 1);
+    one_begins(&fourth, "the fourth", path);
+    check_wait(stands(fourth.mutex, 3, "the third"), WAIT_MS);
+
+    zkl_cancel_set(second.cancel);
+    check_num(actor_result(second.actor), ==, ZKL_ECANCELED);
+    check_nobody(zkl_mutex_waiting(second.mutex, NULL));
+    check_wait(stands(third.mutex, 1, "the first"), WAIT_MS);
+    check_predecessor(third.mutex, path, 0);
+    check_true(stands(fourth.mutex, 3, "the third")); /* its own predecessor has not changed */
+
+    check_ok(actor_do(first.actor, do_unlock, first.mutex));
+    check_ok(actor_result(third.actor));
+    check_nobody(zkl_mutex_waiting(third.mutex, NULL));
+    zkl_cancel_set(fourth.cancel);
+    check_num(actor_result(fourth.actor), ==, ZKL_ECANCELED);
+    check_ok(actor_do(third.actor, do_unlock, third.mutex));
+    one_ends(&first);
+    one_ends(&second);
+    one_ends(&third);
+    one_ends(&fourth);
+}
+
+/* Goal: a reader waits for writers only, a writer for everybody before it. Method: a writer holds; two readers and a
+ * writer come. */
+static void a_reader_stands_behind_writers_only(void **state)
+{
+    const char *path = cluster_path("readers");
+    struct zkl_client *clients[4];
+    struct zkl_rwlock *locks[4];
+    struct actor *actors[4];
+    static const char *const owners[] = {"writer 1", "reader 1", "reader 2", "writer 2"};
+    static const int before[] = {0, 1, 1, 3};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        clients[i] = client_called(owners[i]);
+        check_ok(zkl_rwlock_new(&locks[i], clients[i], path, NULL));
+        actors[i] = actor_new();
+        bool reads = i == 1 || i == 2;
+        struct zkl_mutex *half = reads ? zkl_rwlock_read(locks[i]) : zkl_rwlock_write(locks[i]);
+        actor_begin(actors[i], do_lock, half);
+        if (i == 0)
+            check_ok(actor_result(actors[i]));
+        else
+            check_wait(stands(half, (uint64_t)before[i], i == 3 ? "reader 2" : "writer 1"),
+                       WAIT_MS);
+    }
+    check_nobody(zkl_mutex_waiting(zkl_rwlock_write(locks[1]), NULL)); /* its other half */
+    check_ok(actor_do(actors[0], do_unlock, zkl_rwlock_write(locks[0])));
+    for (int i = 1; i < 3; i++) {
+        check_ok(actor_result(actors[i]));
+        check_ok(actor_do(actors[i], do_unlock, zkl_rwlock_read(locks[i])));
+    }
+    check_ok(actor_result(actors[3]));
+    check_ok(actor_do(actors[3], do_unlock, zkl_rwlock_write(locks[3])));
+    for (int i = 0; i < 4; i++) {
+        actor_end(actors[i]);
+        check_ok(zkl_rwlock_free(locks[i]));
+        check_ok(zkl_client_free(clients[i]));
+    }
+}
+
+/* Goal: of several that wait through one handle the one is told of that has waited longest, and how many they are;
+ * owners of the same client are known by their text as others are. Method: three threads of one client; with turns
+ * within the handle, too, where only one queues. */
+static void look_at_one_handle(int handoffs_max)
+{
+    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_client *client = client_called("all of us");
+    struct actor *actors[3];
+    struct zkl_mutex *mutex;
+    struct take takes[3];
+
+    options.local_handoffs_max = handoffs_max;
+    check_ok(zkl_mutex_new(&mutex, client, cluster_path("handle"), &options));
+    for (int i = 0; i < 3; i++) {
+        takes[i] = take_of(mutex);
+        actors[i] = actor_new();
+        actor_begin(actors[i], do_acquire, &takes[i]);
+        if (i == 0)
+            check_ok(actor_result(actors[i]));
+        else
+            check_wait(zkl_mutex_waiting(mutex, NULL) == i, WAIT_MS);
+        if (i == 1)
+            check_wait(stands(mutex, 1, handoffs_max > 0 ? "" : "all of us"), WAIT_MS);
+    }
+    check_true(stands(mutex, 1, handoffs_max > 0 ? "" : "all of us"));
+    check_ok(actor_do(actors[0], do_unlock, mutex));
+    check_ok(actor_result(actors[1]));
+    /* Who queues by himself has no news of his predecessor, which has the lock now. */
+    check_wait(zkl_mutex_waiting(mutex, NULL) == 1, WAIT_MS);
+    check_wait(standing_of(mutex).before == (handoffs_max > 0 ? 1 : 2), WAIT_MS);
+    for (int i = 1; i < 3; i++) {
+        check_ok(actor_result(actors[i]));
+        check_ok(actor_do(actors[i], do_unlock, mutex));
+    }
+    check_nobody(zkl_mutex_waiting(mutex, NULL));
+    for (int i = 0; i < 3; i++)
+        actor_end(actors[i]);
+    cluster_free(client, mutex);
+}
+
+static void of_a_handle_the_longest_wait_is_told(void **state)
+{
+    (void)state;
+    look_at_one_handle(0);
+    look_at_one_handle(1000);
+}
+
+/* --- operations, permits and several locks ------------------------------------------------------ */
+
+static bool op_stands(struct zkl_client *client, uint64_t op, uint64_t before, const char *owner)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    return zkl_op_waiting(client, op, &standing) == 1 && standing.before == before &&
+           strcmp(standing.owner, owner) == 0;
+}
+
+/* Goal: an operation is asked by its number. Method: two of different owners, which wait for one lock; and one of a
+ * multi-lock whose second member is held. */
+static void an_operation_is_asked_by_its_number(void **state)
+{
+    const char *path = cluster_path("op");
+    struct zkl_client *holder = client_called("the holder"), *client = client_called("loop");
+    struct zkl_mutex *held = cluster_mutex(holder, path), *mutex = cluster_mutex(client, path);
+    struct zkl_mutex *free_one = cluster_mutex(client, cluster_path("a"));
+    struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_mutex(free_one)};
+    struct zkl_owner *owners[3] = {new_owner(), new_owner(), new_owner()};
+    struct zkl_multi *multi;
+    struct completion done[3] = {0};
+    uint64_t ops[3];
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_ok(zkl_mutex_lock(held));
+    for (int i = 0; i < 2; i++) {
+        check_ok(zkl_mutex_acquire_async(owners[i], mutex, NULL, NULL, note_completion, &done[i],
+                                         &ops[i]));
+        check_wait(op_stands(client, ops[i], (uint64_t)i + 1, i == 0 ? "the holder" : "loop"),
+                   WAIT_MS);
+    }
+    check_ok(
+        zkl_multi_acquire_async(owners[2], multi, NULL, NULL, note_completion, &done[2], &ops[2]));
+    check_wait(op_stands(client, ops[2], 3, "loop"), WAIT_MS);
+    check_num(zkl_mutex_waiting(mutex, NULL), ==, 3);
+    check_nobody(zkl_op_waiting(client, ops[2] + 1, NULL));
+    check_ok(zkl_mutex_unlock(held));
+    for (int i = 0; i < 3; i++) {
+        check_ok(completion_code(&done[i]));
+        check_nobody(zkl_op_waiting(client, ops[i], NULL));
+        if (i < 2)
+            check_ok(async_unlock(owners[i], mutex));
+    }
+    check_ok(zkl_multi_unlock_async(owners[2], multi, NULL, note_completion, &done[2]));
+    check_ok(completion_code(&done[2]));
+    for (int i = 0; i < 3; i++)
+        check_ok(zkl_owner_free(owners[i]));
+    check_ok(zkl_multi_free(multi));
+    cluster_free(client, mutex, free_one);
+    cluster_free(holder, held);
+}
+
+static struct zkl_semaphore *one_permit(struct zkl_client *client, const char *path)
+{
+    struct zkl_semaphore *semaphore;
+
+    check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
+    return semaphore;
+}
+
+static bool permit_stands(struct zkl_semaphore *semaphore, uint64_t before, const char *owner)
+{
+    struct zkl_standing standing = ZKL_STANDING_INIT;
+
+    return zkl_semaphore_waiting(semaphore, &standing) == 1 && standing.before == before &&
+           strcmp(standing.owner, owner) == 0;
+}
+
+/* Goal: requests for permits stand in their own queue; the first has nobody before it. Method: the one permit is out,
+ * two clients want it. */
+static void requests_for_permits_stand_in_line(void **state)
+{
+    const char *path = cluster_path("permits");
+    struct zkl_client *clients[3] = {client_called("has it"), client_called("next"),
+                                     client_called("behind")};
+    struct zkl_semaphore *semaphores[3];
+    struct zkl_permit *permits[3];
+    struct completion done[3] = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        semaphores[i] = one_permit(clients[i], path);
+        check_nobody(zkl_semaphore_waiting(semaphores[i], NULL));
+        check_ok(zkl_semaphore_acquire_async(semaphores[i], 1, NULL, &permits[i], note_completion,
+                                             &done[i], NULL));
+        if (i == 0)
+            check_ok(completion_code(&done[i]));
+        else
+            check_wait(permit_stands(semaphores[i], (uint64_t)i - 1, i == 1 ? "" : "next"),
+                       WAIT_MS);
+        check_wait(cluster_children(below(path, "leases")) == (i == 0 ? 1 : 2), WAIT_MS);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            check_ok(completion_code(&done[i]));
+        check_ok(zkl_permit_release(permits[i]));
+        check_ok(zkl_semaphore_free(semaphores[i]));
+        check_ok(zkl_client_free(clients[i]));
+    }
+}
+
+/* --- wrong calls -------------------------------------------------------------------------------- */
+
+/* Goal: nobody to tell of is 0 without a reason, a wrong call 0 with one, and neither writes. */
+static void a_wrong_question_is_answered_by_0(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("wrong"));
+    struct zkl_standing standing = ZKL_STANDING_INIT, bad = {.size = 3};
+
+    (void)state;
+    standing.before = 77;
+    check_nobody(zkl_mutex_waiting(mutex, &standing));
+    check_nobody(zkl_op_waiting(client, 12345, &standing));
+    check_num(standing.before, ==, 77);
+    check_wrong(zkl_mutex_waiting(NULL, &standing), "NULL");
+    check_wrong(zkl_semaphore_waiting(NULL, &standing), "NULL");
+    check_wrong(zkl_op_waiting(NULL, 1, &standing), "NULL");
+    check_wrong(zkl_mutex_waiting(mutex, &bad), "ZKL_STANDING_INIT");
+    check_wrong(zkl_op_waiting(client, 1, &bad), "ZKL_STANDING_INIT");
+    check_wrong(zkl_client_session_id(NULL), "NULL");
+    check_fails(zkl_client_server(client, NULL, 8), ZKL_EINVAL, "buf");
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_wrong(zkl_mutex_waiting(mutex, &standing), "zkl_mutex_waiting");
+    check_wrong(zkl_op_waiting(client, 1, &standing), "zkl_op_waiting");
+    check_wrong(zkl_client_session_id(client), "zkl_client_session_id");
+    check_num(zkl_client_server(client, NULL, 0), ==, ZKL_ECLOSED);
+    check_num(standing.before, ==, 77);
+    cluster_free(client, mutex);
+}
+
+/* --- how a hold is ------------------------------------------------------------------------------ */
+
+static bool is(struct zkl_mutex *mutex, int state, enum zkl_reason reason)
+{
+    enum zkl_reason why = ZKL_REASON_OWNER_EXITED;
+
+    return zkl_mutex_hold_state(mutex, &why) == state && why == reason;
+}
+
+/* Goal: a hold that is suspect says why, is well again, and its loss says why. Method: no link for a while, a node
+ * deleted by somebody, a lease, a session's end, and the client's. */
+static void a_hold_says_how_it_is_and_why(void **state)
+{
+    const char *path = cluster_path("why");
+    struct proxy *proxy;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    char node[400];
+
+    (void)state;
+    check_true(is(mutex, 0, ZKL_REASON_NONE));
+    check_text(zkl_error_detail(), "");
+    check_wrong(zkl_mutex_hold_state(NULL, NULL), "NULL");
+    check_ok(zkl_mutex_lock(mutex));
+    check_true(is(mutex, ZKL_HELD, ZKL_REASON_NONE));
+    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HELD);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(is(mutex, ZKL_SUSPECT, ZKL_REASON_LINK), WAIT_MS);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(is(mutex, ZKL_HELD, ZKL_REASON_NONE), WAIT_MS);
+
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_NODE_DELETED), WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    check_true(is(mutex, 0, ZKL_REASON_NONE));
+
+    wait.lease_ms = ZKL_LEASE_MIN_MS;
+    check_ok(zkl_mutex_acquire(mutex, &wait, NULL));
+    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_LEASE_ENDED), WAIT_MS);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_true(is(mutex, ZKL_LOST, ZKL_REASON_CLOSED));
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: a window that ended unnoticed, with the link up, counts, and a session's end is its own reason. Method: the
+ * server's answers stay away; then the session is ended. */
+static void a_hold_is_suspect_without_answers(void **state)
+{
+    const char *path = cluster_path("window");
+    struct proxy *proxy;
+    struct zkl_client *client = client_through(&proxy, 2000);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    enum zkl_reason why;
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    int64_t session = zkl_client_session_id(client);
+    check_num(session, !=, 0);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_hole(proxy, PROXY_BOTH);
+    check_wait(zkl_mutex_hold_state(mutex, &why) == ZKL_SUSPECT, WAIT_MS);
+    check_true(why == ZKL_REASON_WINDOW || why == ZKL_REASON_LINK);
+    proxy_cut(proxy);
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    proxy_heal(proxy);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_EXPIRED), WAIT_MS);
+    check_wait(zkl_client_session_id(client) != 0, WAIT_MS);
+    check_num(zkl_client_session_id(client), !=, session);
+    check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+/* Goal: a multi-lock is as the member that is worst off, a permit as its own node. Method: one of two nodes is
+ * deleted by somebody, which a callback tells at once. */
+static void of_several_the_worst_counts(void **state)
+{
+    const char *path = cluster_path("worst");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *good = cluster_mutex(client, cluster_path("good"));
+    struct zkl_semaphore *semaphore = one_permit(client, path);
+    struct zkl_member members[] = {zkl_member_mutex(good), zkl_member_semaphore(semaphore, 1)};
+    enum zkl_reason why = ZKL_REASON_NONE;
+    struct zkl_permit *permit;
+    struct zkl_multi *multi;
+    char node[400];
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    check_nobody(zkl_multi_hold_state(multi, &why));
+    check_wrong(zkl_multi_hold_state(NULL, &why), "NULL");
+    check_wrong(zkl_permit_hold_state(NULL, &why), "NULL");
+    check_ok(zkl_multi_lock(multi));
+    check_num(zkl_multi_hold_state(multi, &why), ==, ZKL_HELD);
+    check_num(zkl_multi_node_path(multi, 1, node, sizeof node), >, 0);
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_wait(zkl_multi_hold_state(multi, &why) == ZKL_LOST, WAIT_MS);
+    check_num(why, ==, ZKL_REASON_NODE_DELETED);
+    check_true(is(good, ZKL_HELD, ZKL_REASON_NONE));
+    check_num(zkl_multi_unlock(multi, NULL), ==, ZKL_ELOST);
+    check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
+    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HELD);
+    check_ok(zkl_client_close(client, WAIT_MS));
+    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_LOST);
+    check_num(why, ==, ZKL_REASON_CLOSED);
+    check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, good);
+}
+
+/* --- the client --------------------------------------------------------------------------------- */
+
+/* Goal: the session is the one that the server has the node by, the server the one that the link is to. Method: what
+ * the server says of a lock's node; a proxy with an address of its own, which goes and comes back. */
+static void session_and_server_are_told(void **state)
+{
+    const char *path = cluster_path("session");
+    struct proxy *proxy;
+    struct zkl_client *client = client_through(&proxy, BRIEF_MS);
+    struct zkl_mutex *mutex = cluster_mutex(client, path);
+    struct wire_stat stat;
+    char node[400], to[80], cut[6];
+
+    (void)state;
+    check_ok(zkl_mutex_lock(mutex));
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_exists(raw, node, &stat));
+    check_num(zkl_client_session_id(client), ==, stat.ephemeral_owner);
+    check_text(zkl_error_detail(), "");
+    check_num(zkl_client_server(client, to, sizeof to), ==, strlen(proxy_address(proxy)));
+    check_text(to, proxy_address(proxy));
+    check_num(zkl_client_server(client, cut, sizeof cut), ==, strlen(proxy_address(proxy)));
+    check_num(strlen(cut), ==, sizeof cut - 1);
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(zkl_client_server(client, to, sizeof to) == ZKL_EDISCONNECTED, WAIT_MS);
+    check_num(zkl_client_session_id(client), ==, stat.ephemeral_owner);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(zkl_client_server(client, to, sizeof to) > 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+    proxy_stop(proxy);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(the_third_in_line_sees_who_is_before_it),
+    cluster_test(a_reader_stands_behind_writers_only),
+    cluster_test(of_a_handle_the_longest_wait_is_told),
+    cluster_test(an_operation_is_asked_by_its_number),
+    cluster_test(requests_for_permits_stand_in_line),
+    cluster_test(a_wrong_question_is_answered_by_0),
+    cluster_test(a_hold_says_how_it_is_and_why),
+    cluster_test(a_hold_is_suspect_without_answers),
+    cluster_test(of_several_the_worst_counts),
+    cluster_test(session_and_server_are_told),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "standing", tests);
+}
