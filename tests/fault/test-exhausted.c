@@ -41,7 +41,8 @@ enum {
     BLOCKED = KEPT + 2,
     WAITS = BLOCKED + 3,
     CURATOR = WAITS + 2,
-    ROOTS
+    MEMBERS,
+    ROOTS = MEMBERS + 2
 };
 static const struct root roots[ROOTS] = {
     {.path = "/edge0", .next = NEAR_HARD},
@@ -55,6 +56,8 @@ static const struct root roots[ROOTS] = {
     [WAITS] = {.path = "/waits0", .next = NEAR_END},
     {.path = "/waits1", .next = ZKL_SEQUENCE_HARD},
     [CURATOR] = {.path = "/curator", .next = ZKL_SEQUENCE_HARD + 7},
+    [MEMBERS] = {.path = "/member0", .next = NEAR_END},
+    {.path = "/member1", .next = ZKL_SEQUENCE_HARD},
 };
 
 static void guard_path(const char *root, char *out, size_t size)
@@ -483,6 +486,65 @@ static void strangers_number_is_waited_for(void **state)
     wire_close(w);
 }
 
+static int act_multi_lock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock(multi);
+}
+
+static int act_multi_unlock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_unlock(multi, NULL);
+}
+
+static void check_all(struct wire *w, const char *exhausted, int before, int there, int behind)
+{
+    check_wait(fault_children(w, "/alpha") == before && fault_children(w, exhausted) == there &&
+                   fault_children(w, "/zeta") == behind,
+               WAIT_MS);
+}
+
+/* Goal: a multi-lock waits for an exhausted root as for a member that somebody holds: what is before it is held,
+ * nothing is queued behind it, a try and a deadline leave nothing, and all are had once the root is a new one.
+ * Method: a guard in the second of three paths. */
+static void a_multi_lock_waits_at_an_exhausted_root(void **state)
+{
+    struct wire *w = prepared();
+    struct actor *a = actor_new();
+
+    (void)state;
+    struct zkl_client *client = fault_open(zks_connect_string(server), SESSION_MS);
+    struct zkl_mutex *before = fault_mutex(client, "/alpha"),
+                     *behind = fault_mutex(client, "/zeta");
+    for (int i = MEMBERS; i < MEMBERS + 2; i++) {
+        const char *path = roots[i].path;
+        struct zkl_mutex *mutex = fault_mutex(client, path);
+        const struct zkl_member members[] = {zkl_member_mutex(behind), zkl_member_mutex(mutex),
+                                             zkl_member_mutex(before)};
+        struct zkl_multi *multi;
+        check_ok(zkl_multi_new(&multi, client, members, 3));
+        check_num(zkl_multi_trylock(multi), ==, ZKL_EBUSY);
+        check_num(zkl_multi_lock_for(multi, 100), ==, ZKL_ETIMEDOUT);
+        check_withdrawn(client, w, path, 1);
+        check_all(w, path, 0, 1, 0);
+        actor_begin(a, act_multi_lock, NULL, multi);
+        check_all(w, path, 1, 1, 0);
+        let_guard_go(w, path);
+        check_ok(actor_end(a, WAIT_MS));
+        check_all(w, path, 1, 1, 1);
+        check_ok(actor_do(a, act_multi_unlock, NULL, multi));
+        check_all(w, path, 0, 0, 0);
+        check_ok(zkl_multi_free(multi));
+        check_ok(zkl_mutex_free(mutex));
+    }
+    check_ok(zkl_mutex_free(before));
+    check_ok(zkl_mutex_free(behind));
+    actor_free(a);
+    zkl_client_free(client);
+    wire_close(w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +555,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_blocks_the_renewal_is_named),
         cmocka_unit_test(waits_at_an_exhausted_root_leave_nothing),
         cmocka_unit_test(strangers_number_is_waited_for),
+        cmocka_unit_test(a_multi_lock_waits_at_an_exhausted_root),
     };
     struct zks_options options = fault_options();
 
