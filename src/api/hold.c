@@ -308,12 +308,12 @@ static void on_state(struct zkl_hold *hold, const struct zkl_notification *notif
     zkl_hold_wake(hold); /* a call that waits for the window, if any */
 }
 
-void zkl_hold_notification(void *client, struct zkl_contender *contender,
+void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contender,
                            const struct zkl_notification *notification)
 {
     assert(zkl_driver_is_locked(((struct zkl_hold *)contender)->client->driver));
     struct zkl_hold *hold = (struct zkl_hold *)contender;
-    (void)client;
+    (void)port;
     if (zkl_log_is_on(&hold->client->log))
         zkl_log_notification(hold, notification);
     switch (notification->type) {

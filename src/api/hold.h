@@ -75,8 +75,8 @@ struct zkl_hold {
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
 void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
-/* What the core says; with the mutex. */
-void zkl_hold_notification(void *client, struct zkl_contender *contender,
+/* What the core says: the port's; with the mutex. */
+void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contender,
                            const struct zkl_notification *notification);
 /* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);

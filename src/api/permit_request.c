@@ -102,7 +102,7 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *not
     for (size_t i = 0; i < request->count; i++) {
         if (notification->type == ZKL_NOTIFY_GRANTED) /* from here on it is the core's by itself */
             atomic_fetch_add(&zkl_permit_request_hold(request, i)->refs, 1);
-        zkl_hold_notification(request->client, request->members[i], notification);
+        zkl_hold_notification(&request->client->driver->port, request->members[i], notification);
     }
 }
 

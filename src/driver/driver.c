@@ -16,27 +16,9 @@
 
 /* --- the core's port ---------------------------------------------------- */
 
-static struct zkl_driver *driver_of(struct zkl_port *port)
-{
-    return (struct zkl_driver *)((char *)port - offsetof(struct zkl_driver, port));
-}
-
-static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
-{
-    struct zkl_driver *d = driver_of(port);
-    return d->current ? zkl_handle_send(d->current, request) : ZKL_ANSWER_LINK;
-}
-
-static void port_notification(struct zkl_port *port, struct zkl_contender *contender,
-                              const struct zkl_notification *notification)
-{
-    struct zkl_driver *d = driver_of(port);
-    d->config.notification(d->config.arg, contender, notification);
-}
-
 static void port_session(struct zkl_port *port, unsigned actions)
 {
-    struct zkl_driver *d = driver_of(port);
+    struct zkl_driver *d = zkl_driver_of(port);
     if (actions & ZKL_SA_REPLACE_HANDLE) {
         zkl_handle_bury(d, &d->current);
         d->open_current = true;
@@ -69,13 +51,13 @@ static void port_random(struct zkl_port *port, unsigned char bytes[16])
         return;
     /* Forbidden in this process: time, thread and address are at least not another contender's. */
     uint64_t parts[2] = {(uint64_t)zkl_clock_boot_ns(), (uint64_t)gettid() << 40 ^ (uintptr_t)port ^
-                                                            driver_of(port)->core.last_id};
+                                                            zkl_driver_of(port)->core.last_id};
     memcpy(bytes, parts, 16);
 }
 
 static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
 {
-    struct zkl_driver *d = driver_of(port);
+    struct zkl_driver *d = zkl_driver_of(port);
     d->config.log(d->config.arg, trace);
 }
 
@@ -150,8 +132,8 @@ static struct zkl_driver *allocate(struct zkl_driver_config *config)
         return NULL;
     }
     d->config = *config;
-    d->port = (struct zkl_port){.send = port_send,
-                                .notification = port_notification,
+    d->port = (struct zkl_port){.send = zkl_handle_port_send,
+                                .notification = config->notification,
                                 .session = port_session,
                                 .random = port_random,
                                 .trace = config->log ? port_trace : NULL};

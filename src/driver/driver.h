@@ -60,7 +60,7 @@ struct zkl_driver_config {
     bool creator_acl;
     bool first_read; /* one read at the first link: zkl_core's first_read_answer */
     /* All with the mutex held. */
-    void (*notification)(void *arg, struct zkl_contender *contender,
+    void (*notification)(struct zkl_port *port, struct zkl_contender *contender,
                          const struct zkl_notification *notification);
     void (*session)(void *arg, unsigned actions);
     void (*log)(void *arg, const struct zkl_trace *trace); /* may be NULL */
@@ -118,6 +118,12 @@ struct zkl_driver {
     atomic_int refs;
     atomic_llong window_end_boot; /* the session's, for readers without the mutex */
 };
+/* Whose port it is, through which the core calls. */
+static inline struct zkl_driver *zkl_driver_of(struct zkl_port *port)
+{
+    return (struct zkl_driver *)((char *)port - offsetof(struct zkl_driver, port));
+}
+
 
 /* 0, ZKL_EBADSERVERS, ZKL_ENOMEM, ZKL_ESYSTEM (*driver is NULL then). *driver is set before the
  * first callback. config's text is taken over in any case. */
@@ -206,6 +212,8 @@ size_t zkl_handle_calls(const struct zkl_handle *h);
 #define ZKL_SERVER_TEXT_SIZE 80
 bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE]);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
+/* The port's: by the current one. */
+enum zkl_answer zkl_handle_port_send(struct zkl_port *port, const struct zkl_request *request);
 /* What these threads do, until the driver is closed. */
 void zkl_dispatch_run(struct zkl_driver *d);
 void zkl_service_run(struct zkl_driver *d);

@@ -654,3 +654,9 @@ enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *
         zkl_call_free(call);
     return zkl_handle_refusal(h, rc);
 }
+
+enum zkl_answer zkl_handle_port_send(struct zkl_port *port, const struct zkl_request *request)
+{
+    struct zkl_handle *h = zkl_driver_of(port)->current;
+    return h ? zkl_handle_send(h, request) : ZKL_ANSWER_LINK;
+}

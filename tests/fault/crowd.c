@@ -49,10 +49,10 @@ struct crowd_place *crowd_queue_at(struct crowd_queue *queue, size_t i)
 
 /* --- what the driver tells -------------------------------------------------------------------- */
 
-static void on_notification(void *arg, struct zkl_contender *contender,
+static void on_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *news)
 {
-    struct crowd *crowd = arg;
+    struct crowd *crowd = zkl_driver_of(port)->config.arg;
     struct crowd_place *place = (struct crowd_place *)contender;
 
     if (news->type == ZKL_NOTIFY_GRANTED) {

@@ -363,10 +363,10 @@ static void lose(struct side *side, size_t client, const struct zkl_request *req
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-static void no_notification(void *arg, struct zkl_contender *contender,
+static void no_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *news)
 {
-    (void)arg;
+    (void)port;
     (void)contender;
     (void)news;
 }
