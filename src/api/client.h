@@ -109,11 +109,10 @@ struct zkl_rwlock {
     struct zkl_mutex read, write;
 };
 
-/* Or a mutex made of one, whose handle is base. */
+/* Or a mutex made of one, whose handle is base: that has a kind then. */
 struct zkl_semaphore {
     struct zkl_mutex base;             /* its root is <path>/leases, its holds are permits */
     struct zkl_lock_path *path, *gate; /* the gate's is <path>/locks */
-    bool is_mutex;
     /* under the driver's mutex */
     struct zkl_semaphore_view view;
     struct zkl_hold *hold; /* a mutex's, for all threads; with a reference */

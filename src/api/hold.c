@@ -211,7 +211,7 @@ static void run_note(struct zkl_note *note)
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s/%s", hold->lock_path->path, hold->node);
     const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
-    bool permit = semaphore && !semaphore->is_mutex;
+    bool permit = semaphore && !hold->mutex->kind;
     struct zkl_hold_event event = {.size = sizeof event,
                                    .mutex = permit ? NULL : hold->mutex,
                                    .permit = permit ? (struct zkl_permit *)hold : NULL,

@@ -88,9 +88,6 @@ static void look_at_members(struct zkl_multi *multi)
     multi->as_one = true;
     for (size_t i = 0; i < multi->count; i++) {
         multi->as_one = multi->as_one && !zkl_member_is_held_once(&multi->members[i]);
-        multi->has_local_queue =
-            multi->has_local_queue || (!zkl_member_is_semaphore(&multi->members[i]) &&
-                                       multi->members[i].mutex->has_local_queue);
         multi->permit_at[i] = multi->permit_count;
         if (zkl_member_is_held_once(&multi->members[i]))
             multi->permit_count +=

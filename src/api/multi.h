@@ -10,9 +10,8 @@
 
 struct zkl_multi {
     struct zkl_client *client;
-    atomic_int uses;      /* owners that hold or wait */
-    bool as_one;          /* all members can be taken in one transaction */
-    bool has_local_queue; /* some member does */
+    atomic_int uses; /* owners that hold or wait */
+    bool as_one;     /* all members can be taken in one transaction */
     size_t count, permit_count;
     size_t *order;     /* of the members, by their paths */
     size_t *permit_at; /* of the members that are held once: where their permits are */

@@ -75,15 +75,17 @@ static bool take_idle(struct zkl_attempt *a)
     struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
     struct zkl_hold *holds[ZKL_MULTI_MEMBERS_MAX];
     size_t which[ZKL_MULTI_MEMBERS_MAX], count = 0;
-    if (!a->multi->as_one || !a->multi->has_local_queue)
+    bool may_be_idle = false;
+    if (!a->multi->as_one)
         return false;
     for (size_t i = 0; i < a->multi->count; i++) {
         struct zkl_mutex *mutex = member_at(a, i)->mutex;
+        may_be_idle = may_be_idle || mutex->has_local_queue;
         which[count] = i;
         if (!zkl_owner_find(mutex->lock_path, mutex))
             wanted[count++] = mutex;
     }
-    if (count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
+    if (!may_be_idle || count == 0 || !zkl_local_queue_take_all(wanted, count, &a->wait, holds))
         return false;
     for (size_t i = 0; i < count; i++)
         a->shares[which[i]].hold = holds[i];

@@ -165,7 +165,7 @@ int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, i
 
 void zkl_permit_request_returned(struct zkl_permit_request *request, int rc)
 {
-    if (rc == 0 && request->semaphore->is_mutex)
+    if (rc == 0 && request->semaphore->base.kind)
         request->semaphore->hold =
             zkl_permit_request_hold(request, 0); /* with the owner's reference */
     request->semaphore = NULL;

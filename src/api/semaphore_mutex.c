@@ -111,7 +111,6 @@ static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
         free(s);
         return rc;
     }
-    s->is_mutex = true;
     s->base.kind = &handle_kind;
     *mutex = &s->base;
     return 0;
