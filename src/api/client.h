@@ -55,7 +55,6 @@ struct zkl_client {
     char self[96]; /* "host pid " */
     /* Memory for the next ones, or NULL. */
     _Atomic(struct zkl_hold *) spare_holds[ZKL_SPARE_HOLDS];
-    int connect_timeout_ms;
 
     /* All below: under the driver's mutex. */
     struct zkl_lock_path *lock_paths[ZKL_ROOT_BUCKETS];

@@ -28,7 +28,6 @@ struct zkl_call *zkl_call_new(struct zkl_handle *h, const struct zkl_request *re
         call->next->prev = call;
     h->calls = call;
     h->awaited += call->is_awaited;
-    h->driver->calls_live++;
     return call;
 }
 
@@ -57,7 +56,6 @@ void zkl_call_free(struct zkl_call *call)
     if (call->next)
         call->next->prev = call->prev;
     h->awaited -= call->is_awaited;
-    h->driver->calls_live--;
     if (call->renewal)
         free_renewal(call->renewal);
     free(call->results);

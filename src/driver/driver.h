@@ -88,7 +88,6 @@ struct zkl_driver {
     struct zkl_handle *graveyard;       /* to be closed */
     bool open_current, open_probe;
     int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
-    size_t calls_live;       /* call records, for tests: must not grow */
     struct zkl_resolver resolver;
 
     pthread_t service, undertaker;
@@ -123,7 +122,6 @@ static inline struct zkl_driver *zkl_driver_of(struct zkl_port *port)
 {
     return (struct zkl_driver *)((char *)port - offsetof(struct zkl_driver, port));
 }
-
 
 /* 0, ZKL_EBADSERVERS, ZKL_ENOMEM, ZKL_ESYSTEM (*driver is NULL then). *driver is set before the
  * first callback. config's text is taken over in any case. */

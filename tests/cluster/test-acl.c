@@ -59,7 +59,7 @@ static void check_refused(struct zkl_client *client, const char *path, const cha
 static bool is_at_rest(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    bool rest = client->driver->core.contenders == 0 && client->driver->core.pending_count == 0;
+    bool rest = !client->driver->core.first && client->driver->core.pending_count == 0;
     zkl_driver_unlock(client->driver);
     return rest;
 }

@@ -4,6 +4,7 @@
 #include "cluster.h"
 
 #include "api/client.h"
+#include "under_way.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -124,10 +125,10 @@ static struct look look(struct scene *s)
     struct look look;
 
     zkl_driver_lock(d);
-    look.contenders = d->core.contenders;
+    look.contenders = contenders_of(&d->core);
     look.watches = d->core.watch_count;
     look.pending = d->core.pending_count;
-    look.calls = d->calls_live;
+    look.calls = calls_of(d);
     look.bytes = mallinfo2().uordblks;
     zkl_driver_unlock(d);
     look.server_watches = flw_watch_count(zks_host(), zks_port(server, 0), NULL);

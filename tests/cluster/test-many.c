@@ -3,7 +3,7 @@
  * be given up, and that nothing of any is left. Multi-locks likewise. */
 #include "api/client.h"
 #include "completion.h"
-#include "driver/handle.h"
+#include "under_way.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -88,7 +88,8 @@ static bool is_clean(struct crowd *c)
 {
     struct zkl_driver *d = c->client->driver;
     zkl_driver_lock(d);
-    size_t left = d->core.contenders + d->core.watch_count + d->calls_live + d->core.pending_count;
+    size_t left =
+        contenders_of(&d->core) + d->core.watch_count + calls_of(d) + d->core.pending_count;
     zkl_driver_unlock(d);
     return left == 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/watch.h"
+#include "under_way.h"
 
 /* --- the order of the grants ------------------------------------------------------------------ */
 
@@ -203,7 +204,7 @@ int64_t crowd_session(struct crowd *crowd)
 size_t crowd_calls(struct crowd *crowd)
 {
     zkl_driver_lock(crowd->driver);
-    size_t n = crowd->driver->calls_live;
+    size_t n = calls_of(crowd->driver);
     zkl_driver_unlock(crowd->driver);
     return n;
 }

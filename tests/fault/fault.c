@@ -9,6 +9,7 @@
 #include "api/client.h"
 #include "core/watch.h"
 #include "driver/handle.h"
+#include "under_way.h"
 
 struct zks *server;
 
@@ -158,7 +159,7 @@ void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64
 size_t fault_calls(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    size_t n = client->driver->calls_live;
+    size_t n = calls_of(client->driver);
     zkl_driver_unlock(client->driver);
     return n;
 }
@@ -166,7 +167,7 @@ size_t fault_calls(struct zkl_client *client)
 size_t fault_contenders(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
-    size_t n = client->driver->core.contenders;
+    size_t n = contenders_of(&client->driver->core);
     zkl_driver_unlock(client->driver);
     return n;
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a client has inside, counted: for tests that see to it that nothing stays. With the driver's mutex. */
+#ifndef TESTS_LIB_UNDER_WAY_H
+#define TESTS_LIB_UNDER_WAY_H
+
+#include "driver/handle.h"
+
+static inline size_t contenders_of(const struct zkl_core *core)
+{
+    size_t n = 0;
+    for (const struct zkl_contender *c = core->first; c; c = c->next)
+        n++;
+    return n;
+}
+
+static inline size_t calls_of_handle(const struct zkl_handle *h)
+{
+    size_t n = 0;
+    for (const struct zkl_call *call = h ? h->calls : NULL; call; call = call->next)
+        n++;
+    return n;
+}
+
+/* Calls that libzookeeper has accepted, also of handles that are yet to be closed. */
+static inline size_t calls_of(const struct zkl_driver *d)
+{
+    size_t n = calls_of_handle(d->current) + calls_of_handle(d->probe);
+    for (const struct zkl_handle *h = d->graveyard; h; h = h->next)
+        n += calls_of_handle(h);
+    return n;
+}
+
+#endif
