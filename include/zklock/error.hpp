@@ -22,7 +22,7 @@
 #ifndef ZKLOCK_ERROR_HPP
 #define ZKLOCK_ERROR_HPP
 
-#include <zklock/zklock.h>
+#include <zklock/error.h>
 
 #include <stdexcept>
 #include <string>

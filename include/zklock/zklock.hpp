@@ -50,8 +50,8 @@
  * - To move, assign to or destroy a lock that is held, waited for, or named by a guard. (A mutex that is
  *   destroyed while it is held is not freed, and stays locked until its client is closed.)
  * - std::condition_variable_any with these locks: nobody in another process can notify it, and where the lock
- *   can't be taken again after a wait (the session ended) it ends the program. std::condition_variable does
- *   not compile.
+ *   can't be taken again behind a wait, the standard has the program end. std::condition_variable does not
+ *   compile with them.
  * - std::scoped_lock and std::lock of several of these locks are legal, but they lock, try and give back in
  *   turns over the network, and last_unlock() then tells of one of them: take a zkl::multi_lock.
  *
@@ -66,6 +66,7 @@
 #define ZKLOCK_ZKLOCK_HPP
 
 #include <zklock/error.hpp>
+#include <zklock/zklock.h>
 
 #include <chrono>
 #include <cstddef>
@@ -119,12 +120,18 @@ inline int c_ms(milliseconds time)
     return time.count() < 0 ? -1 : static_cast<int>(time.count());
 }
 
+inline zkl_wait wait_for_ever() noexcept
+{
+    zkl_wait wait = ZKL_WAIT_INIT;
+    return wait;
+}
+
 using nanoseconds = std::chrono::duration<double, std::nano>;
 
 /* 31 years and more are for ever; what is not positive is a try. */
-inline zkl_wait wait_for(nanoseconds time)
+inline zkl_wait wait_for(nanoseconds time) noexcept
 {
-    zkl_wait wait = ZKL_WAIT_INIT;
+    zkl_wait wait = wait_for_ever();
     if (!(time.count() > 0))
         wait.flags = ZKL_WAIT_TRY;
     else if (time.count() < 1e18)
@@ -177,7 +184,7 @@ template <class Native, auto free_native> class handle
 template <class Lock> class timed_lockable
 {
   public:
-    void lock() { check(self().acquire_code(ZKL_WAIT_INIT)); }
+    void lock() { check(self().acquire_code(wait_for_ever())); }
     [[nodiscard]] bool try_lock() { return try_wait(wait_for(nanoseconds::zero())); }
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
@@ -313,7 +320,7 @@ class mutex_ref : public detail::timed_lockable<mutex_ref>
 
     /* lock() and its sisters come from timed_lockable. This is zkl_mutex_acquire, for cancel objects and
      * leases: it throws whatever it is that kept it from acquiring, ZKL_ETIMEDOUT and ZKL_ECANCELED too. */
-    grant acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    grant acquire(const zkl_wait &wait = detail::wait_for_ever())
     {
         zkl_grant given = ZKL_GRANT_INIT;
         detail::check(zkl_mutex_acquire(native_, &wait, &given));
@@ -434,9 +441,10 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>,
 
 namespace detail
 {
-inline int release(zkl_permit *native) noexcept
+inline void release(zkl_permit *native) noexcept
 {
-    return native ? unlock_code() = zkl_permit_release(native) : 0;
+    if (native)
+        unlock_code() = zkl_permit_release(native);
 }
 } // namespace detail
 
@@ -450,7 +458,7 @@ class permit : public detail::handle<zkl_permit, detail::release>
     /* Give it back now; what comes of it is in last_unlock(), too. */
     std::error_code release() noexcept
     {
-        const int rc = detail::release(native_);
+        const int rc = detail::unlock_code() = zkl_permit_release(native_);
         if (rc != ZKL_EFORK && rc != ZKL_EINCALLBACK)
             native_ = nullptr;
         return detail::code_of(rc);
@@ -485,14 +493,15 @@ class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
     }
 
     /* With a wait: throws also ZKL_EBUSY, ZKL_ETIMEDOUT and so on. Never an empty permit. */
-    [[nodiscard]] permit acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    [[nodiscard]] permit acquire(const zkl_wait &wait = detail::wait_for_ever())
     {
         zkl_permit *one = nullptr;
         detail::check(zkl_semaphore_acquire(native_, 1, &wait, &one));
         return permit(one);
     }
     /* All or none. */
-    [[nodiscard]] std::vector<permit> acquire_many(int count, const zkl_wait &wait = ZKL_WAIT_INIT)
+    [[nodiscard]] std::vector<permit> acquire_many(int count,
+                                                   const zkl_wait &wait = detail::wait_for_ever())
     {
         zkl_permit *natives[ZKL_PERMITS_AT_ONCE_MAX];
         std::vector<permit> permits(
@@ -517,7 +526,7 @@ class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
     /* The number of permits, as far as it is known here; 0: not yet. */
     int permits() const noexcept { return zkl_semaphore_permits(native_); }
     /* For all clients. */
-    void set_permits(int permits, const zkl_wait &wait = ZKL_WAIT_INIT)
+    void set_permits(int permits, const zkl_wait &wait = detail::wait_for_ever())
     {
         detail::check(zkl_semaphore_set_permits(native_, permits, &wait));
     }
@@ -573,9 +582,10 @@ class multi_lock : public detail::timed_lockable<multi_lock>,
     }
 
     /* One grant for each member, in their order; as mutex_ref::acquire. */
-    std::vector<grant> acquire(const zkl_wait &wait = ZKL_WAIT_INIT)
+    std::vector<grant> acquire(const zkl_wait &wait = detail::wait_for_ever())
     {
-        std::vector<zkl_grant> given(count_, ZKL_GRANT_INIT);
+        const zkl_grant none = ZKL_GRANT_INIT;
+        std::vector<zkl_grant> given(count_, none);
         std::vector<grant> grants;
         grants.reserve(count_);
         detail::check(zkl_multi_acquire(native_, &wait, given.data()));

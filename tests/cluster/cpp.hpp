@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the C++ tests share, with the suite's own parts of C. */
+#ifndef ZKTEST_CPP_HPP
+#define ZKTEST_CPP_HPP
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <type_traits>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zklock/zklock.hpp>
+
+extern "C" {
+#include "cluster.h"
+#include "sanitizer.h"
+}
+
+using namespace std::chrono_literals;
+
+template <class T>
+inline constexpr bool is_handle =
+    !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
+    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
+    std::is_nothrow_destructible_v<T>;
+
+inline zkl::client_options options()
+{
+    const struct zkl_client_options c = cluster_options();
+    zkl::client_options out;
+
+    out.servers = c.servers;
+    out.session_timeout = std::chrono::milliseconds(c.session_timeout_ms);
+    out.connect_timeout = std::chrono::milliseconds(c.connect_timeout_ms);
+    return out;
+}
+
+/* What is thrown: its code; 0 if nothing is, and 1 if it is something else, or does not say why. */
+template <class F> int thrown_by(F f)
+{
+    try {
+        f();
+    } catch (const zkl::error &e) {
+        return std::strlen(e.what()) > 0 && e.code().category() == zkl::category()
+                   ? e.code().value()
+                   : 1;
+    } catch (...) {
+        return 1;
+    }
+    return 0;
+}
+
+/* In a thread of its own, which is another owner. */
+template <class F> auto elsewhere(F f)
+{
+    decltype(f()) result{};
+    std::thread([&] { result = f(); }).join();
+    return result;
+}
+
+/* Another thread has a guard on the lock for as long as this lives. */
+template <class Guard> class other_holder
+{
+  public:
+    explicit other_holder(typename Guard::mutex_type &lock)
+    {
+        std::atomic<bool> held{false};
+        thread_ = std::thread([&] {
+            Guard guard(lock);
+            std::unique_lock<std::mutex> wait(mutex_);
+            held = true;
+            wake_.wait(wait, [this] { return done_; });
+        });
+        while (!held)
+            std::this_thread::yield();
+    }
+    ~other_holder()
+    {
+        {
+            std::lock_guard guard(mutex_);
+            done_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+
+  private:
+    std::thread thread_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    bool done_ = false;
+};
+
+/* Deletes the node that a hold of the mutex is. */
+inline void lose(const zkl::mutex_ref &mutex)
+{
+    check_ok(wire_delete(raw, cluster_at(mutex.node_path().c_str()), -1));
+    check_wait(mutex.check(0ms) == ZKL_ELOST, WAIT_MS);
+}
+
+/* What fn gives, as the exit status of a child, or 100 and the signal that ended it. */
+template <class F> int in_child(F fn)
+{
+    int status = 0;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        alarm(60);
+        _exit(fn());
+    }
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+}
+
+#endif

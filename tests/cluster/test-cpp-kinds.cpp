@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zklock.hpp: read-write locks, permits and multi-locks, as the standard's guards and their own holders use them. */
+#include "cpp.hpp"
+
+#include <cstdio>
+#include <vector>
+
+#include <sys/resource.h>
+
+static_assert(is_handle<zkl::shared_mutex> && is_handle<zkl::semaphore> && is_handle<zkl::permit> &&
+              is_handle<zkl::multi_lock>);
+static_assert(noexcept(std::declval<zkl::shared_mutex &>().unlock()) &&noexcept(
+    std::declval<zkl::shared_mutex &>().unlock_shared())
+                  &&noexcept(std::declval<zkl::multi_lock &>().unlock()) &&noexcept(
+                      std::declval<zkl::permit &>().release()));
+static_assert(std::is_default_constructible_v<zkl::permit> &&
+              !std::is_convertible_v<zkl::permit, bool>);
+
+using other_mutex = other_holder<std::unique_lock<zkl::mutex>>;
+using other_reader = other_holder<std::shared_lock<zkl::shared_mutex>>;
+using other_writer = other_holder<std::unique_lock<zkl::shared_mutex>>;
+
+/* --- read-write locks --------------------------------------------------------------------------- */
+
+/* Goal: std::shared_lock in each of its ways shares, and keeps writers out. */
+static void shared_lock_takes_a_shared_mutex_in_each_way(void **)
+{
+    zkl::client client(options());
+    zkl::shared_mutex shared(client, cluster_path("cpp-shared"));
+    other_reader other(shared);
+    const auto soon = std::chrono::system_clock::now() + WAIT_MS * 1ms;
+
+    {
+        std::shared_lock lock(shared);
+        check_true(shared.reader().still_held(0ms) && !shared.writer().still_held(0ms));
+        check_num(shared.reader().token(), >, 0);
+    }
+    check_true(!zkl::last_unlock() && !shared.reader().still_held(0ms));
+    check_true(std::shared_lock(shared, std::try_to_lock).owns_lock());
+    check_true(std::shared_lock(shared, WAIT_MS * 1ms).owns_lock());
+    check_true(std::shared_lock(shared, soon).owns_lock());
+    shared.lock_shared();
+    check_true(std::shared_lock(shared, std::adopt_lock).owns_lock());
+    check_num(shared.reader().hold_count(), ==, 0);
+    std::shared_lock lock(shared, std::defer_lock);
+    check_true(lock.try_lock());
+    check_true(elsewhere([&] {
+        return !std::unique_lock(shared, std::try_to_lock).owns_lock() &&
+               !std::unique_lock(shared, 5ms).owns_lock() &&
+               !shared.try_lock_until(std::chrono::steady_clock::now() + 5ms);
+    }));
+}
+
+/* Goal: a writer is alone, by each guard. */
+static void a_writer_of_a_shared_mutex_is_alone(void **)
+{
+    zkl::client client(options());
+    zkl::shared_mutex shared(client, cluster_path("cpp-writer"));
+
+    {
+        std::scoped_lock lock(shared);
+        check_true(shared.writer().still_held(0ms));
+        check_true(elsewhere([&] { return !shared.try_lock() && !shared.try_lock_shared(); }));
+    }
+    check_true(std::unique_lock(shared, std::chrono::hours::max()).owns_lock());
+    other_writer other(shared);
+    check_true(!std::shared_lock(shared, std::try_to_lock).owns_lock());
+    check_true(!std::shared_lock(shared, 5ms).owns_lock());
+    check_true(!std::shared_lock(shared, std::chrono::system_clock::now() + 5ms).owns_lock());
+    check_true(!std::unique_lock(shared, std::chrono::system_clock::now() + 5ms).owns_lock());
+}
+
+/* Goal: who writes may go on as a reader; who reads and wants to write is told that it would wait for itself. */
+static void a_shared_mutex_is_downgraded_and_not_upgraded(void **)
+{
+    zkl::client client(options());
+    zkl::shared_mutex shared(client, cluster_path("cpp-downgrade"));
+    std::shared_lock reader(shared, std::defer_lock);
+
+    {
+        std::unique_lock writer(shared);
+        reader.lock();
+    }
+    check_true(shared.reader().still_held(0ms) && !shared.writer().still_held(0ms));
+    try {
+        shared.lock();
+        fail();
+    } catch (const std::system_error &e) {
+        check_true(e.code() == ZKL_EDEADLK && e.code() == std::errc::resource_deadlock_would_occur);
+    }
+    lose(shared.reader());
+    check_true(reader.owns_lock() && !shared.reader().still_held(0ms));
+    reader.unlock();
+    check_true(zkl::last_unlock() == ZKL_ELOST);
+    zkl::shared_mutex moved(std::move(shared));
+    check_num(thrown_by([&] { shared.lock_shared(); }), ==, ZKL_EINVAL);
+    check_true(std::shared_lock(moved).owns_lock());
+}
+
+/* --- semaphores ---------------------------------------------------------------------------------- */
+
+static void permits_are_objects(void **)
+{
+    zkl::client client(options());
+    zkl::semaphore semaphore(client, cluster_path("cpp-permits"), 2);
+    zkl::permit one = semaphore.acquire(), none;
+
+    check_true(one && !none && one.still_held(0ms) && one.token() > 0 && one.window() > 0ms);
+    check_num(semaphore.permits(), ==, 2);
+    {
+        const zkl::permit two = semaphore.try_acquire_for(std::chrono::hours::max());
+        check_true(two && two.node_path() != one.node_path());
+        check_true(!semaphore.try_acquire());
+        check_true(!semaphore.try_acquire_for(5ms));
+        check_true(!semaphore.try_acquire_until(std::chrono::system_clock::now() + 5ms));
+    }
+    check_true(!zkl::last_unlock());
+    none = std::move(one);
+    check_true(none && !one && !one.still_held(0ms));
+    check_true(one.release() == ZKL_EINVAL && zkl::last_unlock() == ZKL_EINVAL);
+    check_true(elsewhere([&] { return !none.release() && !none; }));
+    one = semaphore.acquire();
+    one = semaphore.acquire(); /* the one before is given back behind it */
+    check_true(one && semaphore.try_acquire());
+}
+
+static void permits_are_taken_together_or_not_at_all(void **)
+{
+    zkl::client client(options());
+    const std::string path = cluster_path("cpp-many");
+    zkl::semaphore semaphore(client, path, 3);
+    zkl_wait once = ZKL_WAIT_INIT;
+    std::vector<zkl::permit> all = semaphore.acquire_many(3);
+
+    once.flags = ZKL_WAIT_TRY;
+    check_num(all.size(), ==, 3);
+    all.pop_back();
+    check_num(thrown_by([&] { (void)semaphore.acquire_many(2, once); }), ==, ZKL_EBUSY);
+    check_num(thrown_by([&] { (void)semaphore.acquire(); }), ==, 0);
+    check_num(thrown_by([&] { (void)semaphore.acquire_many(0); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { (void)semaphore.acquire_many(-1); }), ==, ZKL_EINVAL);
+    check_num(thrown_by([&] { (void)semaphore.acquire_many(1 << 30); }), ==, ZKL_EINVAL);
+    semaphore.set_permits(4);
+    check_num(semaphore.acquire_many(2, once).size(), ==, 2);
+
+    zkl::semaphore other(client, path, 5);
+    check_num(thrown_by([&] { (void)other.try_acquire(); }), ==, ZKL_EMISMATCH);
+}
+
+/* Goal: a lost permit says so, and its destructor leaves that in last_unlock(). */
+static void a_permit_outlives_its_hold(void **)
+{
+    zkl::client client(options());
+    zkl::semaphore semaphore(client, cluster_path("cpp-permit-lost"), 1);
+
+    {
+        zkl::permit permit = semaphore.acquire();
+        check_ok(wire_delete(raw, cluster_at(permit.node_path().c_str()), -1));
+        check_wait(permit.check(0ms) == ZKL_ELOST, WAIT_MS);
+        check_true(permit && !permit.still_held(0ms));
+        check_num(thrown_by([&] { permit.renew(1s); }), ==, ZKL_ELOST);
+    }
+    check_true(zkl::last_unlock() == ZKL_ELOST);
+    zkl::permit permit = semaphore.acquire();
+    check_true(!client.close(WAIT_MS * 1ms));
+    check_true(permit.release() == ZKL_ELOST && !permit);
+    check_num(thrown_by([&] { (void)semaphore.try_acquire(); }), ==, ZKL_ECLOSED);
+}
+
+/* Goal: a mutex of one permit is locked by one thread and unlocked by another; a second lock waits. */
+static void a_semaphore_mutex_belongs_to_no_thread(void **)
+{
+    zkl::client client(options());
+    zkl::semaphore_mutex mutex(client, cluster_path("cpp-any"));
+
+    mutex.lock();
+    check_true(!mutex.try_lock());
+    check_true(elsewhere([&] {
+        mutex.unlock();
+        return !zkl::last_unlock();
+    }));
+    check_true(std::unique_lock(mutex, std::try_to_lock).owns_lock());
+}
+
+/* --- multi-locks ---------------------------------------------------------------------------------- */
+
+static void a_multi_lock_is_a_lock(void **)
+{
+    zkl::client client(options());
+    zkl::mutex a(client, cluster_path("cpp-multi")), b(client, cluster_path("cpp-multi"));
+    zkl::shared_mutex shared(client, cluster_path("cpp-multi"));
+    zkl::semaphore semaphore(client, cluster_path("cpp-multi"), 2);
+    zkl::multi_lock all(client, {b, shared.reader(), a, {semaphore, 2}});
+
+    {
+        std::lock_guard guard(all);
+        check_true(all.still_held(0ms) && a.still_held(0ms) && shared.reader().still_held(0ms));
+        check_num(all.token(2), ==, a.token());
+        check_num(all.token(4), ==, 0);
+        check_true(all.node_path(0) == b.node_path() && all.window() > 0ms);
+    }
+    check_true(!zkl::last_unlock() && !a.still_held(0ms) && !all.still_held(0ms));
+    const std::vector<zkl::grant> grants = all.acquire();
+    check_num(grants.size(), ==, 4);
+    check_num(grants[0].token, ==, b.token());
+    lose(a);
+    check_true(all.check(0ms) == ZKL_ELOST && b.still_held(0ms));
+    all.unlock();
+    check_true(zkl::last_unlock() == ZKL_ELOST && !b.still_held(0ms));
+    other_mutex other(a);
+    check_true(!all.try_lock() && !all.try_lock_for(5ms) &&
+               !std::unique_lock(all, std::chrono::system_clock::now()).owns_lock());
+    check_num(b.hold_count(), ==, 0);
+    check_num(thrown_by([&] { zkl::multi_lock(client, {a, a}); }), ==, ZKL_EDEADLK);
+    check_num(thrown_by([&] { zkl::multi_lock(client, {}); }), ==, ZKL_EINVAL);
+    zkl::multi_lock moved(std::move(all));
+    check_num(thrown_by([&] { all.lock(); }), ==, ZKL_EINVAL);
+}
+
+/* Goal: two threads that name the same locks in opposite orders both get them, and std::lock of a multi-lock and
+ * another lock ends. */
+static void multi_locks_do_not_wait_for_each_other(void **)
+{
+    zkl::client client(options());
+    zkl::mutex a(client, cluster_path("cpp-orders")), b(client, cluster_path("cpp-orders")),
+        c(client, cluster_path("cpp-orders"));
+    const auto take = [&](const std::vector<zkl::member> &members, bool behind) {
+        zkl::multi_lock both(client, members);
+        int held = 0;
+        for (int i = 0; i < 10; i++) {
+            if (behind) {
+                std::scoped_lock guard(both, c);
+                held += both.still_held(0ms);
+            } else {
+                std::scoped_lock guard(c, both);
+                held += both.still_held(0ms);
+            }
+        }
+        return held;
+    };
+    int there = 0;
+    std::thread other([&] { there = take({a, b}, true); });
+    const int here = take({b, a}, false);
+
+    other.join();
+    check_num(here + there, ==, 20);
+}
+
+/* --- what is not supported ------------------------------------------------------------------------- */
+
+template <class Lock, class = void> inline constexpr bool takes = false;
+template <class Lock>
+inline constexpr bool takes<
+    Lock,
+    std::void_t<decltype(std::declval<std::condition_variable &>().wait(std::declval<Lock &>()))>> =
+    true;
+static_assert(takes<std::unique_lock<std::mutex>> && !takes<std::unique_lock<zkl::mutex>>);
+
+enum { THROWN = 3 };
+
+/* A wait on a condition, during which the client is closed. */
+static int wait_for_a_condition(const zkl::client_options &options)
+{
+    zkl::client client(options);
+    zkl::mutex mutex(client, "/cpp-condition");
+    std::condition_variable_any condition;
+    std::unique_lock lock(mutex);
+    std::thread closer([&] {
+        const std::lock_guard guard(mutex); /* it waits */
+        (void)client.close(WAIT_MS * 1ms);
+        condition.notify_all();
+    });
+
+    int thrown = thrown_by([&] { condition.wait(lock); });
+    closer.join();
+    if (thrown == ZKL_ECLOSED)
+        _exit(THROWN); /* what the standard does not allow for, but libstdc++ does */
+    return 0;
+}
+
+/* Goal: why zklock.hpp calls std::condition_variable_any illegal: where the mutex can't be locked again, wait does
+ * not return. */
+static void a_condition_variable_can_not_go_on(void **)
+{
+    if (UNDER_ASAN || UNDER_TSAN)
+        skip(); /* they take the signal */
+
+    const zkl::client_options own = options();
+    const int status = in_child([&] {
+        const rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        (void)!std::freopen("/dev/null", "w", stderr);
+        return wait_for_a_condition(own);
+    });
+    check_true(status == THROWN || status == 100 + SIGABRT);
+}
+
+static const struct CMUnitTest tests[] = {
+    cluster_test(shared_lock_takes_a_shared_mutex_in_each_way),
+    cluster_test(a_writer_of_a_shared_mutex_is_alone),
+    cluster_test(a_shared_mutex_is_downgraded_and_not_upgraded),
+    cluster_test(permits_are_objects),
+    cluster_test(permits_are_taken_together_or_not_at_all),
+    cluster_test(a_permit_outlives_its_hold),
+    cluster_test(a_semaphore_mutex_belongs_to_no_thread),
+    cluster_test(a_multi_lock_is_a_lock),
+    cluster_test(multi_locks_do_not_wait_for_each_other),
+    cluster_test(a_condition_variable_can_not_go_on),
+};
+
+int main(int argc, char **argv)
+{
+    return CLUSTER_MAIN(argc, argv, "cpp-kinds", tests);
+}
