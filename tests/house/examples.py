@@ -18,7 +18,8 @@ def main():
     version_map = (root / 'src/libzklock.map').read_text(encoding='utf-8')
     calls = set(re.findall(r'\b(zkl_\w+)\s*;', re.sub(r'/\*.*?\*/', '', version_map, flags=re.DOTALL)))
     calls = {name for name in calls if not BEHIND_INLINE.fullmatch(name)}
-    sources = {path: path.read_text(encoding='utf-8') for path in sorted((root / 'examples').rglob('*.c'))}
+    sources = {path: path.read_text(encoding='utf-8') for suffix in ('c', 'cpp')
+               for path in sorted((root / 'examples').rglob(f'*.{suffix}'))}
     shown = set()
     for text in sources.values():
         shown |= set(re.findall(r'\b(zkl_\w+)\s*\(', re.sub(r'/\*.*?\*/', '', text, flags=re.DOTALL)))
