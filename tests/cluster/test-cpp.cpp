@@ -269,6 +269,12 @@ static void a_closed_client_refuses_and_unlocks(void **)
     check_num(thrown_by([&] { zkl::mutex(client, "/late"); }), ==, ZKL_ECLOSED);
     mutex.unlock();
     check_true(zkl::last_unlock() == ZKL_ENOTOWNER);
+    std::unique_ptr<zkl::mutex> last;
+    {
+        zkl::client gone(options());
+        last = std::make_unique<zkl::mutex>(gone, cluster_path("cpp-gone"));
+    }
+    last.reset();
 }
 
 /* Goal: what was moved from is refused, what was moved to works, and what an assignment replaces is freed. */
