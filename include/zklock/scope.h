@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scope.h - a mutex for the length of a block, in C with gcc or clang, and in C++.
+ * scope.h - a mutex for the length of a block, in C with gcc or clang. C++ has zklock.hpp.
  *
  *     {
  *         ZKL_MUTEX_SCOPE(scope, mutex);
@@ -56,24 +56,6 @@ static inline void zkl_mutex_scope_cleanup(struct zkl_mutex_scope *scope)
 
 #ifdef __cplusplus
 } /* extern "C" */
-
-namespace zkl
-{
-/* The same for C++: zkl::mutex_scope scope(mutex); if (scope.rc() == 0) ... */
-class mutex_scope
-{
-  public:
-    explicit mutex_scope(struct zkl_mutex *mutex) : scope_(zkl_mutex_scope_begin(mutex)) {}
-    ~mutex_scope() { zkl_mutex_scope_cleanup(&scope_); }
-    int rc() const { return scope_.rc; }
-    int unlock() { return zkl_mutex_scope_end(&scope_); }
-
-  private:
-    mutex_scope(const mutex_scope &);
-    mutex_scope &operator=(const mutex_scope &);
-    struct zkl_mutex_scope scope_;
-};
-} /* namespace zkl */
 #endif
 
 #endif

@@ -4,7 +4,7 @@
 blocks.py run ROOT MESON BUILD         their commands do what is said, with what the build installs, on the servers in
                                        ZKL_SERVERS
 
-Goal: nothing on a page that does not work. Method: the blocks are taken from the pages. C, Java and Python are
+Goal: nothing on a page that does not work. Method: the blocks are taken from the pages. C, C++, Java and Python are
 compiled; commands are run, page by page, and a block "text" behind one is what it prints, but for numbers; a crontab's at once, a
 configuration file is read by zklock. What is
 neither stands in EXCUSED, with the reason, or fails. Of commands inside sentences their options are looked up."""
@@ -23,7 +23,7 @@ import ran
 WHAT, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
 README_LINES_MAX = 20  # of a program there
 
-COMPILED = {'c', 'java', 'python'}
+COMPILED = {'c', 'cpp', 'java', 'python'}
 RUN = {'sh', 'crontab', 'conf'}
 OTHER = {'text', 'mermaid', 'diff'}  # tests/house compares the last two with the code
 
@@ -85,6 +85,7 @@ def check_code(blocks, compiler, library):
                 continue
             count += 1
             wrong = {'c': lambda b: compiled.compile_c(b, compiler, ROOT / 'include', library, folder),
+                     'cpp': lambda b: compiled.compile_cpp(b, ROOT / 'include'),
                      'java': lambda b: compiled.compile_java(b, folder),
                      'python': compiled.compile_python}[block.language](block)
             if wrong:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles blocks of C, Java and Python. Each function returns what was wrong, or ''."""
+"""Compiles blocks of C, C++, Java and Python. Each function returns what was wrong, or ''."""
 import pathlib
 import re
 import shutil
@@ -76,6 +76,15 @@ def compile_c(block, compiler, include, library, folder):
     if not re.search(r'\bmain\(', source):
         return failed([*command, '-Wno-unused-function', '-fsyntax-only', '-x', 'c', '-'], input=source)
     return failed([*command, '-o', folder / 'a.out', '-x', 'c', '-', '-x', 'none', library], input=source)
+
+
+def compile_cpp(block, include):
+    """Whole files only."""
+    if not shutil.which('c++'):
+        print(f'{block.where()}: c++ is not installed, this block was left out')
+        return ''
+    return failed(['c++', '-std=c++17', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-I', include, '-fsyntax-only', '-x',
+                   'c++', '-'], input=f'#line {block.line} "{block.page}"\n{block.text}')
 
 
 def compile_java(block, folder):
