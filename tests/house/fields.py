@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each field of a struct of src/core, src/api and src/driver is read somewhere in the library, and not only written, or
+looked at by tests. By clang's syntax tree, so that fields of one name in several structs are told apart.
+
+An address that is taken counts as a read, and so does a part of the field that is used.
+
+fields.py ROOT CLANG"""
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+FOLDERS = ('core', 'api', 'driver')
+NODE = re.compile(r'^([| `-]*)(\w+) (0x\w+)(.*)$')
+MEMBER = re.compile(r'(?:->|\.)(\w*) (0x\w+)(?: \w+)?$')
+STATEMENTS = ('CompoundStmt', 'IfStmt', 'ForStmt', 'WhileStmt', 'DoStmt', 'CaseStmt', 'DefaultStmt')
+
+# Read by nobody who names them, and why that is right.
+EXEMPT = {
+    ('zkl_core', 'contenders'): 'tests count what is left',
+    ('zkl_look', 'foreign'): 'tests and proofs ask whether all children were taken for what they are',
+}
+
+
+class Looked:
+    """What one source says: its fields by their address in the tree, and which of them are read."""
+
+    def __init__(self, structs):
+        self.structs, self.names, self.read = structs, {}, set()
+        self.stack = []  # of the line: [kind, rest, children so far, struct]
+
+    def is_read(self, nth):
+        """Of a MemberExpr that is the nth child of the node above it."""
+        above = self.stack[::-1]
+        kind, rest = above[0][0], above[0][1]
+        if kind == 'BinaryOperator' and rest.endswith("'='"):
+            return nth > 0
+        changes = kind == 'CompoundAssignOperator' and nth == 0
+        changes = changes or (kind == 'UnaryOperator' and ("'++'" in rest or "'--'" in rest))
+        return not changes or above[1][0] not in STATEMENTS
+
+    def take(self, line):
+        match = NODE.match(line)
+        if not match:
+            return
+        prefix, kind, address, rest = match.groups()
+        del self.stack[len(prefix) // 2:]
+        above = self.stack[-1] if self.stack else ['', '', 0, None]
+        nth, struct = above[2], above[3]
+        above[2] += 1
+        if kind == 'RecordDecl':
+            named = re.search(r' struct (\w+) definition$', rest)
+            struct = named[1] if named else struct
+        elif kind == 'FieldDecl' and struct in self.structs:
+            name = re.search(r" (\w+) '", rest)
+            if name and 'implicit' not in rest:
+                self.names[address] = (struct, name[1])
+        elif kind == 'MemberExpr':
+            member = MEMBER.search(rest)
+            if member and self.is_read(nth):
+                self.read.add(member[2])
+        self.stack.append([kind, rest, 0, struct])
+
+
+def look(root, clang, structs, source):
+    run = subprocess.run([clang, '-std=gnu17', '-D_GNU_SOURCE', '-DTHREADED', '-fsyntax-only', '-fno-color-diagnostics',
+                          '-Xclang', '-ast-dump', '-I', root / 'src', '-I', root / 'include', source],
+                         capture_output=True, text=True, check=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
+    looked = Looked(structs)
+    for line in run.stdout.splitlines():
+        looked.take(line)
+    return set(looked.names.values()), {looked.names[a] for a in looked.read if a in looked.names}
+
+
+def main(root, clang):
+    root = pathlib.Path(root)
+    files = [f for folder in FOLDERS for f in sorted((root / 'src' / folder).glob('*.[ch]'))]
+    structs = {name for f in files for name in re.findall(r'^struct (\w+) \{', f.read_text(), re.M)}
+    sources = [f for f in files if f.suffix == '.c']
+    fields, read = collections.Counter(), set()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for named, used in pool.map(lambda source: look(root, clang, structs, source), sources):
+            fields.update(named)
+            read |= used
+    unread = sorted(set(fields) - read - set(EXEMPT))
+    stale = sorted(set(EXEMPT) - (set(fields) - read))
+    for struct, name in unread:
+        print(f'struct {struct}: {name} is never read')
+    for struct, name in stale:
+        print(f'struct {struct}: {name} is excused, and there is no need')
+    print(f'{len(fields)} fields of {len(structs)} structs, {len(unread)} of them never read')
+    return 1 if unread or stale or len(fields) < 500 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
