@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/design.md lists each option of the public structs that users fill, and who uses it: every field has a row, every
+row has a field, and each file that a row names sets it.
+
+options.py ROOT"""
+import pathlib
+import re
+import sys
+
+STRUCTS = ('zkl_client_options', 'zkl_lock_options', 'zkl_wait')
+
+
+def fields(headers, struct):
+    body = re.search(rf'^struct {struct} \{{\n(.*?)^\}};', headers, re.M | re.S)[1]
+    declarations = re.sub(r'/\*.*?\*/', '', body, flags=re.S).split(';')
+    return [re.search(r'(\w+)$', d.strip())[1] for d in declarations if d.strip()]
+
+
+def main(root):
+    root = pathlib.Path(root)
+    headers = '\n'.join(f.read_text() for f in sorted((root / 'include/zklock').glob('*.h')))
+    section = (root / 'docs/design.md').read_text().split('\n## Options and their users\n')[1].split('\n## ')[0]
+    problems, seen = [], 0
+    for struct in STRUCTS:
+        rows = re.findall(rf'^\| `{struct}` \| (.*?) \| .*? \| (.*?) \|$', section, re.M)
+        wanted, listed = set(fields(headers, struct)) - {'size'}, []
+        for names, users in rows:
+            names, paths = re.findall(r'`(\w+)`', names), re.findall(r'`([\w./-]+)`', users)
+            listed += names
+            texts = [(p, (root / p).read_text() if (root / p).exists() else '') for p in paths]
+            problems += [f'{struct}: {p} does not set {name}' for p, text in texts for name in names
+                         if not re.search(rf'[.>]{name}\b', text)]
+            if not any(p.startswith('tests/') for p in paths):
+                problems.append(f'{struct}: no test is named for {", ".join(names)}')
+        problems += [f'{struct}: {name} has no row' for name in sorted(wanted - set(listed))]
+        problems += [f'{struct}: {name} is no field' for name in sorted(set(listed) - wanted)]
+        seen += len(listed)
+    print('\n'.join(problems) or f'{seen} options have users')
+    return 1 if problems or seen < 20 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
