@@ -55,8 +55,9 @@ static void call_on_client(struct refused_calls *e, enum refusal where)
     char address[80];
 
     LOCAL(sign(zkl_client_state(e->client)), 1);
-    RETURNS(zkl_client_session_id(e->client) != 0, 1, 0);
-    LOCAL(sign(zkl_client_server(e->client, address, sizeof address)), 1);
+    /* In a callback it may have none just then. */
+    RETURNS(zkl_client_session_id(e->client) != 0 && where != REFUSED_IN_CALLBACK, 0, 0);
+    RETURNS(zkl_client_server(e->client, address, sizeof address) == ZKL_EFORK, 0, 1);
     REFUSED(zkl_client_close(e->client, 5000));
     REFUSED(zkl_client_free(e->client));
     REFUSED(zkl_inspect(e->client, "/every", 5000, &inspection));
@@ -127,7 +128,7 @@ static void call_on_semaphore(struct refused_calls *e, enum refusal where)
     RETURNS(zkl_permit_token(e->permit) > 0, 1, 0);
     RETURNS(sign(zkl_permit_window_ms(e->permit)), 1, 0);
     LOCAL(sign(zkl_permit_node_path(e->permit, node, sizeof node)), 1);
-    RETURNS(zkl_permit_hold_state(e->permit, NULL), ZKL_HELD, 0);
+    RETURNS(sign(zkl_permit_hold_state(e->permit, NULL)), 1, 0); /* held, or suspect just then */
     LOCAL(zkl_permit_renew(e->permit, 600000), 0);
     RETURNS(zkl_permit_revoke_requested(e->permit), 0, 0);
 }
