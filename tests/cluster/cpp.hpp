@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <shared_mutex>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +27,39 @@ extern "C" {
 }
 
 using namespace std::chrono_literals;
+
+/* cmocka jumps out of a test that fails, over the destructors that would end its threads. Here a failure is thrown,
+ * and cmocka hears of it behind them. */
+struct failure {
+    const char *file;
+    int line;
+};
+[[noreturn]] inline void throw_failure(const char *file, int line)
+{
+    throw failure{file, line};
+}
+#undef fail
+#define fail() throw_failure(__FILE__, __LINE__)
+
+template <auto test> void catch_failure(void **state)
+{
+    failure at = {__FILE__, __LINE__};
+
+    try {
+        return test(state);
+    } catch (const failure &thrown) {
+        at = thrown;
+    } catch (const std::exception &e) {
+        print_error("ERROR: %s\n", e.what());
+    }
+    _fail(at.file, at.line);
+}
+
+template <auto test> CMUnitTest cpp_test_of(const char *name)
+{
+    return {name, catch_failure<test>, cluster_raw_open, cluster_raw_close, nullptr};
+}
+#define cpp_test(f) cpp_test_of<f>(#f)
 
 template <class T>
 inline constexpr bool is_handle =

@@ -2,9 +2,6 @@
 /* zklock.hpp: read-write locks, permits and multi-locks, as the standard's guards and their own holders use them. */
 #include "cpp.hpp"
 
-#include <cstdio>
-#include <vector>
-
 #include <sys/resource.h>
 
 static_assert(is_handle<zkl::shared_mutex> && is_handle<zkl::semaphore> && is_handle<zkl::permit> &&
@@ -296,16 +293,16 @@ static void a_condition_variable_can_not_go_on(void **)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(shared_lock_takes_a_shared_mutex_in_each_way),
-    cluster_test(a_writer_of_a_shared_mutex_is_alone),
-    cluster_test(a_shared_mutex_is_downgraded_and_not_upgraded),
-    cluster_test(permits_are_objects),
-    cluster_test(permits_are_taken_together_or_not_at_all),
-    cluster_test(a_permit_outlives_its_hold),
-    cluster_test(a_semaphore_mutex_belongs_to_no_thread),
-    cluster_test(a_multi_lock_is_a_lock),
-    cluster_test(multi_locks_do_not_wait_for_each_other),
-    cluster_test(a_condition_variable_can_not_go_on),
+    cpp_test(shared_lock_takes_a_shared_mutex_in_each_way),
+    cpp_test(a_writer_of_a_shared_mutex_is_alone),
+    cpp_test(a_shared_mutex_is_downgraded_and_not_upgraded),
+    cpp_test(permits_are_objects),
+    cpp_test(permits_are_taken_together_or_not_at_all),
+    cpp_test(a_permit_outlives_its_hold),
+    cpp_test(a_semaphore_mutex_belongs_to_no_thread),
+    cpp_test(a_multi_lock_is_a_lock),
+    cpp_test(multi_locks_do_not_wait_for_each_other),
+    cpp_test(a_condition_variable_can_not_go_on),
 };
 
 int main(int argc, char **argv)

@@ -322,16 +322,16 @@ static void a_forked_child_is_refused(void **)
 }
 
 static const struct CMUnitTest tests[] = {
-    cluster_test(unique_lock_takes_a_mutex_in_each_way),
-    cluster_test(lock_guard_and_scoped_lock_take_a_mutex),
-    cluster_test(locks_of_two_end),
-    cluster_test(times_may_be_of_any_size_and_clock),
-    cluster_test(acquire_gives_grants_and_says_why_not),
-    cluster_test(exceptions_carry_codes),
-    cluster_test(a_guard_outlives_its_hold),
-    cluster_test(a_closed_client_refuses_and_unlocks),
-    cluster_test(moved_from_objects_are_refused),
-    cluster_test(a_forked_child_is_refused),
+    cpp_test(unique_lock_takes_a_mutex_in_each_way),
+    cpp_test(lock_guard_and_scoped_lock_take_a_mutex),
+    cpp_test(locks_of_two_end),
+    cpp_test(times_may_be_of_any_size_and_clock),
+    cpp_test(acquire_gives_grants_and_says_why_not),
+    cpp_test(exceptions_carry_codes),
+    cpp_test(a_guard_outlives_its_hold),
+    cpp_test(a_closed_client_refuses_and_unlocks),
+    cpp_test(moved_from_objects_are_refused),
+    cpp_test(a_forked_child_is_refused),
 };
 
 int main(int argc, char **argv)
