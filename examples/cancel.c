@@ -53,7 +53,7 @@ static int run(struct zkl_client *somebody, struct zkl_client *client)
     if (zkl_mutex_trylock(ours) != ZKL_EBUSY) /* asks, and does not wait */
         return failed("nobody is there");
     printf("somebody has the lock; connected: %s; waiting\n",
-           zkl_client_state(client) == ZKL_CLIENT_CONNECTED ? "yes" : "no");
+           zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED ? "yes" : "no");
     alarm(1);
     int rc = wait_for(ours);
     return zkl_mutex_unlock(theirs) || zkl_mutex_free(theirs) || zkl_mutex_free(ours) || rc;

@@ -29,8 +29,9 @@ static void show(const struct zkl_inspection *seen)
     for (size_t i = 0; i < seen->count; i++) {
         const struct zkl_entry *e = &seen->entries[i];
         printf("%s, since %lld ms: %s (%s)\n",
-               e->role == ZKL_ROLE_HOLDER ? "holds"
-                                          : (e->role == ZKL_ROLE_WAITER ? "waits" : "else"),
+               e->role == ZKL_ENTRY_ROLE_HOLDER
+                   ? "holds"
+                   : (e->role == ZKL_ENTRY_ROLE_WAITER ? "waits" : "else"),
                (long long)e->age_ms, e->owner, e->node_path);
         if (e->waits_for != ZKL_NO_ENTRY)
             printf("    for %s\n", seen->entries[e->waits_for].node_path);

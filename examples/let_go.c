@@ -23,7 +23,7 @@ static int failed(const char *what)
 static void told(const struct zkl_hold_event *event, void *arg)
 {
     (void)arg;
-    if (event->state == ZKL_REVOKED)
+    if (event->state == ZKL_HOLD_REVOKE_REQUESTED)
         printf("holder: somebody asks for %s\n", event->node_path);
 }
 
@@ -46,7 +46,8 @@ static int ask(struct zkl_client *client)
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.deadline_ns = zkl_now_ns() + 10 * INT64_C(1000000000);
     printf("asker: please let go\n");
-    int rc = zkl_revoke(client, node, &wait, 0); /* with ZKL_FORCE: deleted at the deadline */
+    /* With ZKL_INSPECT_FORCE: deleted at the deadline. */
+    int rc = zkl_revoke(client, node, &wait, 0);
     printf("asker: %s\n", rc ? zkl_error_detail() : "it is free");
     return rc;
 }

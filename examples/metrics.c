@@ -37,8 +37,8 @@ static int in_words(struct zkl_client *client, struct zkl_mutex *mutex, struct z
 {
     struct zkl_client_metrics all = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics reports = ZKL_LOCK_METRICS_INIT, permits = ZKL_LOCK_METRICS_INIT;
-    if (zkl_client_metrics(client, &all) || zkl_mutex_metrics(mutex, &reports) ||
-        zkl_semaphore_metrics(sem, &permits))
+    if (zkl_client_get_metrics(client, &all) || zkl_mutex_get_metrics(mutex, &reports) ||
+        zkl_semaphore_get_metrics(sem, &permits))
         return failed("no figures");
     tell("waits for the report lock", &reports.wait);
     tell("writes to the ensemble", &all.writes);

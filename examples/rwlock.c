@@ -20,7 +20,7 @@ static int failed(const char *what)
 
 static void *reader(void *unused)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(prices);
+    struct zkl_mutex *read = zkl_rwlock_reader(prices);
     if (zkl_mutex_lock(read)) {
         failed("no read lock");
         exit(1); /* the others wait at the barrier */
@@ -47,7 +47,7 @@ static int read_together(void)
 
 static int write_then_read(void)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(prices), *write = zkl_rwlock_write(prices);
+    struct zkl_mutex *read = zkl_rwlock_reader(prices), *write = zkl_rwlock_writer(prices);
     if (zkl_mutex_lock(write))
         return failed("no write lock");
     printf("a writer is inside, alone\n");

@@ -54,7 +54,7 @@ static int show_holds(struct zkl_permit *seat)
     if (zkl_client_server(client, server, sizeof server) < 0 || zkl_multi_lock(both))
         return 1;
     printf("session 0x%llx at %s\n", (long long)zkl_client_session_id(client), server);
-    if (zkl_mutex_hold_state(mutex, &reason) != ZKL_HELD)
+    if (zkl_mutex_hold_state(mutex, &reason) != ZKL_HOLD_HELD)
         printf("not sure any more, reason %d\n", (int)reason);
     printf("both are in state %d, a seat of its own in %d\n", zkl_multi_hold_state(both, NULL),
            zkl_permit_hold_state(seat, NULL));

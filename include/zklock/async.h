@@ -15,12 +15,13 @@
  *
  * An operation has the arguments of the call it is the twin of, what they mean, and its codes; what
  * that call would return is the callback's code. If the starting call returns anything but 0
- * nothing was begun and there is no callback: so come the codes of a wrong call (EINVAL to
- * EOVERFLOW in error.h, EDEADLK and ENOTOWNER among them), and ENOMEM, ESYSTEM and EBUSY where one
- * says so. If it returns 0 the callback runs exactly once, whatever happens: also for what was
- * known at once, and at the latest when the client is closed (ECLOSED). It does not run within the
- * starting call. What the caller hands in for results (a grant, permits, codes) is to stay until
- * the callback and is written just before it; all other arguments are copied.
+ * nothing was begun and there is no callback: so come the codes of a wrong call (ZKL_EINVAL to
+ * ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER among them), and ZKL_ENOMEM, ZKL_ESYSTEM
+ * and ZKL_EBUSY where one says so. If it returns 0 the callback runs exactly once, whatever
+ * happens: also for what was known at once, and at the latest when the client is closed
+ * (ZKL_ECLOSED). It does not run within the starting call. What the caller hands in for results (a
+ * grant, permits, codes) is to stay until the callback and is written just before it; all other
+ * arguments are copied.
  *
  * Callbacks of one client run one after the other, with no library lock held: on a thread of the
  * client's, perhaps at the very moment in which the starting call returns on another; or, for an
@@ -52,14 +53,14 @@ extern "C" {
  * bound to no thread and no client, and to the process that made it. Any thread may use it, but not
  * two at a time (nor while the operation of a multi-lock has it). An owner can have many
  * acquisitions under way, but one for a path: another one that would wait for the first is refused
- * (EDEADLK). */
+ * (ZKL_EDEADLK). */
 struct zkl_owner;
 
-/* 0, EINVAL, ENOMEM. */
+/* 0, ZKL_EINVAL, ZKL_ENOMEM. */
 ZKL_API int zkl_owner_new(struct zkl_owner **owner);
-/* 0; EBUSY: it holds something (lost holds count until they are unlocked), an acquisition is under
- * way, or the calling thread uses it; EFORK. Requires: no other thread uses it, and nobody is to
- * put it back. NULL is ignored. */
+/* 0; ZKL_EBUSY: it holds something (lost holds count until they are unlocked), an acquisition is
+ * under way, or the calling thread uses it; ZKL_EFORK. Requires: no other thread uses it, and
+ * nobody is to put it back. NULL is ignored. */
 ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
 /* From now on all calls of zklock.h that the calling thread makes, those that wait too, are made as
@@ -79,32 +80,33 @@ typedef void (*zkl_done_fn)(int code, void *arg);
 
 /* zkl_mutex_acquire for that owner. op, if not NULL, gets the operation's number, for
  * zkl_op_cancel.
- * At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK, EDEADLK, EOVERFLOW, ENOMEM, ESYSTEM; EBUSY: the
- * operation of a multi-lock has the owner. */
+ * At once: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW,
+ * ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of a multi-lock has the owner. */
 ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
                                     const struct zkl_wait *wait, struct zkl_grant *grant,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_mutex_unlock for that owner: from here on it does not hold, or once less; the callback tells
  * what zkl_mutex_unlock returns. It can't be canceled.
- * At once: EINVAL, EFORK, ENOTOWNER, ENOMEM, EBUSY as above: nothing changed. After close ELOST:
- * given back, and there is no callback. */
+ * At once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM, ZKL_EBUSY as above: nothing changed.
+ * After close ZKL_ELOST: given back, and there is no callback. */
 ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
                                    void *arg);
 
-/* zkl_semaphore_acquire: permits belong to no owner. At once: EINVAL, EBADTIMEOUT, ECLOSED, EFORK,
- * ENOMEM, ESYSTEM. */
+/* zkl_semaphore_acquire: permits belong to no owner. At once: ZKL_EINVAL, ZKL_EBADTIMEOUT,
+ * ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM, ZKL_ESYSTEM. */
 ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                         const struct zkl_wait *wait, struct zkl_permit **permits,
                                         zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_permit_release: the handle is freed at the callback, and may not be used from here on. At
- * once: EINVAL, EFORK, ENOMEM: nothing changed. After close ELOST: released, and there is no
- * callback. */
+ * once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing changed. After close ZKL_ELOST: released, and
+ * there is no callback. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner is this operation's: another
- * one that names it is refused (EBUSY), and no thread may use it. At once: EINVAL, EBADTIMEOUT,
- * ECLOSED, EFORK, EDEADLK, EOVERFLOW, EBUSY, ENOMEM, ESYSTEM; to unlock ENOTOWNER, and after close
- * ELOST: given back, and there is no callback. */
+ * one that names it is refused (ZKL_EBUSY), and no thread may use it. At once: ZKL_EINVAL,
+ * ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EBUSY, ZKL_ENOMEM,
+ * ZKL_ESYSTEM; to unlock ZKL_ENOTOWNER, and after close ZKL_ELOST: given back, and there is no
+ * callback. */
 ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                                     const struct zkl_wait *wait, struct zkl_grant *grants,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
@@ -114,18 +116,20 @@ ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *mu
 /* --- the client's end --------------------------------------------------- */
 
 /* zkl_client_close, which at once is as if it had been called: holds are lost, operations end with
- * ECLOSED, before this one or after it. The callback comes when a server has confirmed the
- * session's end (0), or when none is waited for any more, after some seconds (ETIMEDOUT: the nodes
- * go when the session times out at the latest), and at the latest in zkl_client_free. May be called
- * several times while it goes on.
- * At once: EINVAL, EFORK, ENOMEM: nothing was done; ECLOSED: the client is closed. */
+ * ZKL_ECLOSED, before this one or after it. The callback comes when a server has confirmed the
+ * session's end (0), or when none is waited for any more, after some seconds (ZKL_ETIMEDOUT: the
+ * nodes go when the session times out at the latest), and at the latest in zkl_client_free. May be
+ * called several times while it goes on.
+ * At once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing was done; ZKL_ECLOSED: the client is
+ * closed. */
 ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
 
 /* --- any operation ------------------------------------------------------ */
 
-/* End an operation's wait, unless it is decided already: its callback then gets ECANCELED. Cheaper
- * than a cancel object where there are many. A number that is no operation of this client any more,
- * or of one that can't be canceled, is ignored. May be called in callbacks. 0, EINVAL, EFORK. */
+/* End an operation's wait, unless it is decided already: its callback then gets ZKL_ECANCELED.
+ * Cheaper than a cancel object where there are many. A number that is no operation of this client
+ * any more, or of one that can't be canceled, is ignored. May be called in callbacks. 0,
+ * ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
 /* As zkl_mutex_waiting, of one operation (of a multi-lock: of the member that it waits for now): 1
@@ -138,14 +142,15 @@ ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_st
  * callback is due. From the first call on all callbacks of this client, those of its states, its
  * log and its holds too, run in zkl_client_dispatch and nowhere else; what runs on the client's
  * thread just then is waited for. The descriptor is the client's: only look whether it is readable.
- * Returns it (>= 0), or EINVAL, EFORK, EINCALLBACK, ECLOSED, ESYSTEM (no descriptor). */
+ * Returns it (>= 0), or ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM (no
+ * descriptor). */
 ZKL_API int zkl_client_event_fd(struct zkl_client *client);
 /* Run callbacks that are due, in their order, on the calling thread, at most max (what has gathered
  * of one hold's states, of the client's, or of its log counts as one); never waits for one to come.
  * What is left after zkl_client_close is run so too, or by zkl_client_free, on the thread that
  * calls it.
- * Returns how many it ran, or EINVAL (max < 1, or zkl_client_event_fd was not called), EFORK,
- * EINCALLBACK, EBUSY (another thread is running them). */
+ * Returns how many it ran, or ZKL_EINVAL (max < 1, or zkl_client_event_fd was not called),
+ * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EBUSY (another thread is running them). */
 ZKL_API int zkl_client_dispatch(struct zkl_client *client, int max);
 
 #ifdef __cplusplus

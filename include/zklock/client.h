@@ -97,45 +97,46 @@ static inline struct zkl_client_options zkl_client_options_init(void)
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's
  * two, and a third where a server is a name; all have every signal blocked. (libzookeeper aborts
- * the process where its own can't be made: ESYSTEM comes before that, unless somebody takes the
+ * the process where its own can't be made: ZKL_ESYSTEM comes before that, unless somebody takes the
  * last ones at that very moment.)
  * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
- * why: EINVAL, EBADSERVERS, EBADTIMEOUT (connect_timeout_ms), ENOMEM, ESYSTEM; with
- * connect_timeout_ms also EDISCONNECTED, EAUTH, ENOCHROOT, EINCALLBACK. Names are looked up in the
- * background, again while no server answers: no call waits for the resolver, and a name that has no
- * address is as a server that does not answer (EDISCONNECTED, with connect_timeout_ms; errbuf names
- * it). Callbacks may run before this returns; once it has failed none does any more: those that are
- * due are waited for, however long they take, and the client they were given is gone. */
+ * why: ZKL_EINVAL, ZKL_EBADSERVERS, ZKL_EBADTIMEOUT (connect_timeout_ms), ZKL_ENOMEM, ZKL_ESYSTEM;
+ * with connect_timeout_ms also ZKL_EDISCONNECTED, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EINCALLBACK. Names
+ * are looked up in the background, again while no server answers: no call waits for the resolver,
+ * and a name that has no address is as a server that does not answer (ZKL_EDISCONNECTED, with
+ * connect_timeout_ms; errbuf names it). Callbacks may run before this returns; once it has failed
+ * none does any more: those that are due are waited for, however long they take, and the client
+ * they were given is gone. */
 ZKL_API int zkl_client_open(struct zkl_client **client, const struct zkl_client_options *options);
 
 /* The state now, or ZKL_EINVAL, ZKL_EFORK. Information only: a connected client may hold a lost
  * lock. */
-ZKL_API int zkl_client_state(struct zkl_client *client);
+ZKL_API int zkl_client_get_state(struct zkl_client *client);
 
 /* The number of the session that the client has now, by which the servers' logs and the nodes know
  * it; it stays while the link is down. 0: there is none yet, or not again after an expiry; or a
  * wrong call, and zkl_error_detail says why: NULL, a closed client, a forked child. */
 ZKL_API int64_t zkl_client_session_id(struct zkl_client *client);
 /* Copy the address of the server that the link is to now, "address:port" as options.servers has it,
- * into buf with a final NUL. Returns its length as snprintf does (cut if >= size); EDISCONNECTED:
- * there is no link; EINVAL, ECLOSED, EFORK. No name is looked up. */
+ * into buf with a final NUL. Returns its length as snprintf does (cut if >= size);
+ * ZKL_EDISCONNECTED: there is no link; ZKL_EINVAL, ZKL_ECLOSED, ZKL_EFORK. No name is looked up. */
 ZKL_API int zkl_client_server(struct zkl_client *client, char *buf, size_t size);
 
 /* End the session: every hold is lost (reason CLOSED), every waiting call returns ZKL_ECLOSED,
  * every node goes. Waits at most timeout_ms for the server's answer and for running callbacks.
  * Later calls that make or acquire a lock return ZKL_ECLOSED, unlock returns ZKL_ELOST, and the
  * questions answer as for a lost hold; the free calls remain.
- * 0: the server confirmed that the session ended, or it had ended before. ETIMEDOUT: closed on
+ * 0: the server confirmed that the session ended, or it had ended before. ZKL_ETIMEDOUT: closed on
  * this side, but the time was up or no server answered; what is left of the work goes on in the
- * background, and the nodes go when the session times out at the latest. EBADTIMEOUT, EINVAL,
- * EFORK, EINCALLBACK. */
+ * background, and the nodes go when the session times out at the latest. ZKL_EBADTIMEOUT,
+ * ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
 /* Close if still open (waiting at most 10 s), then give the handle up. A callback that takes longer
  * than that is not waited for: it, and those behind it, run on after this has returned, and what
  * they use is to outlive them. Mutexes of this client may be freed before or after. In a forked
  * child: the inherited client is left alone, memory included.
- * 0, EINVAL, EFORK, EINCALLBACK (nothing done). */
+ * 0, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK (nothing done). */
 ZKL_API int zkl_client_free(struct zkl_client *client);
 
 #ifdef __cplusplus

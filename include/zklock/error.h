@@ -109,12 +109,12 @@ ZKL_API const char *zkl_strerror(int code);
  * thread's next zklock call. Empty if no call of this thread has failed. */
 ZKL_API const char *zkl_error_detail(void);
 
-/* 1 if the same call may succeed later without any change: EBUSY, ETIMEDOUT, EDISCONNECTED, ENOMEM,
- * ESYSTEM, EUNPROVED, EREADONLY. 0 otherwise. */
+/* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,
+ * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and may be, or have been, somebody else's: stop writing.
- * ELOST, EDOUBT. */
+ * ZKL_ELOST, ZKL_EDOUBT. */
 ZKL_API int zkl_error_is_lost(int code);
 
 #ifdef __cplusplus

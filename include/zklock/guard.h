@@ -60,9 +60,10 @@ ZKL_API int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, cons
  * through this mutex handle of any kind. chroot is that of the handle which makes the transaction:
  * NULL or "" if its server list has none; the lock's own client may have another one. Sends nothing
  * and never waits; may be made in callbacks.
- * 0: the hold is proved for need_ms (>= 0) at least. Else *op is untouched: ENOTOWNER; ELOST: lost,
- * or its window is shorter, so that it may be lost any moment; EINVAL: a NULL, or the node is not
- * below that chroot, or has a path of more than ZKL_GUARD_PATH_SIZE bytes; EBADTIMEOUT, EFORK. */
+ * 0: the hold is proved for need_ms (>= 0) at least. Else *op is untouched: ZKL_ENOTOWNER;
+ * ZKL_ELOST: lost, or its window is shorter, so that it may be lost any moment; ZKL_EINVAL: a NULL,
+ * or the node is not below that chroot, or has a path of more than ZKL_GUARD_PATH_SIZE bytes;
+ * ZKL_EBADTIMEOUT, ZKL_EFORK. */
 static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mutex, int64_t need_ms,
                                   const char *chroot, struct zoo_op *op)
 {
@@ -72,7 +73,7 @@ static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mut
     return rc;
 }
 
-/* The same of a permit; but for ENOTOWNER, as a permit belongs to nobody. */
+/* The same of a permit; but for ZKL_ENOTOWNER, as a permit belongs to nobody. */
 static inline int zkl_guard_permit(struct zkl_guard *guard, struct zkl_permit *permit,
                                    int64_t need_ms, const char *chroot, struct zoo_op *op)
 {
@@ -83,7 +84,7 @@ static inline int zkl_guard_permit(struct zkl_guard *guard, struct zkl_permit *p
 }
 
 /* The same of a multi-lock: a check for each node, in the order of its members, one for each permit
- * of a semaphore. guards and ops have room for count. Returns how many there are; EINVAL too if
+ * of a semaphore. guards and ops have room for count. Returns how many there are; ZKL_EINVAL too if
  * count is less. */
 static inline int zkl_guard_multi(struct zkl_guard *guards, size_t count, struct zkl_multi *multi,
                                   int64_t need_ms, const char *chroot, struct zoo_op *ops)

@@ -6,7 +6,7 @@
  *     const struct zkl_inspection *seen;
  *     if (zkl_inspect(client, "/locks/report", 5000, &seen) == 0) {
  *         for (size_t i = 0; i < seen->count; i++)
- *             if (seen->entries[i].role == ZKL_ROLE_HOLDER)
+ *             if (seen->entries[i].role == ZKL_ENTRY_ROLE_HOLDER)
  *                 printf("held by %s\n", seen->entries[i].owner);
  *         zkl_inspection_free(seen);
  *     }
@@ -28,25 +28,25 @@ extern "C" {
 /* --- inspect ------------------------------------------------------------ */
 
 enum zkl_lock_kind {
-    ZKL_KIND_NONE = 0, /* nobody is there: no path, or no contender */
-    ZKL_KIND_MUTEX = 1,
-    ZKL_KIND_RWLOCK = 2,
-    ZKL_KIND_SEMAPHORE = 3 /* Curator's layout: the path has children "locks" and "leases" */
+    ZKL_LOCK_KIND_NONE = 0, /* nobody is there: no path, or no contender */
+    ZKL_LOCK_KIND_MUTEX = 1,
+    ZKL_LOCK_KIND_RWLOCK = 2,
+    ZKL_LOCK_KIND_SEMAPHORE = 3 /* Curator's layout: the path has children "locks" and "leases" */
 };
 
 enum zkl_entry_role {
-    ZKL_ROLE_HOLDER = 1,
-    ZKL_ROLE_WAITER = 2,
-    ZKL_ROLE_FOREIGN = 3 /* no contender: a child that this library does not count */
+    ZKL_ENTRY_ROLE_HOLDER = 1,
+    ZKL_ENTRY_ROLE_WAITER = 2,
+    ZKL_ENTRY_ROLE_FOREIGN = 3 /* no contender: a child that this library does not count */
 };
 
 enum zkl_entry_access {
-    ZKL_ACCESS_NONE = 0, /* of a foreign child */
-    ZKL_ACCESS_LOCK = 1,
-    ZKL_ACCESS_READ = 2,
-    ZKL_ACCESS_WRITE = 3,
-    ZKL_ACCESS_PERMIT = 4,
-    ZKL_ACCESS_ENTRY = 5 /* in a semaphore's inner queue: about to ask for a permit */
+    ZKL_ENTRY_ACCESS_NONE = 0, /* of a foreign child */
+    ZKL_ENTRY_ACCESS_LOCK = 1,
+    ZKL_ENTRY_ACCESS_READ = 2,
+    ZKL_ENTRY_ACCESS_WRITE = 3,
+    ZKL_ENTRY_ACCESS_PERMIT = 4,
+    ZKL_ENTRY_ACCESS_ENTRY = 5 /* in a semaphore's inner queue: about to ask for a permit */
 };
 
 #define ZKL_NO_ENTRY ((size_t)-1)
@@ -88,10 +88,11 @@ struct zkl_inspection {
     const struct zkl_entry *entries;
 };
 
-/* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. EINVAL,
- * EBADPATH, EBADTIMEOUT, ETIMEDOUT, EDISCONNECTED, ECLOSED, EACCES (no READ on the path, or a
- * semaphore's parts), EAUTH, EPROTO, ENOMEM, EFORK, EINCALLBACK. A path that does not exist is 0
- * with ZKL_KIND_NONE; a child that may not be read is told by its name. */
+/* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. ZKL_EINVAL,
+ * ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES (no READ
+ * on the path, or a semaphore's parts), ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM, ZKL_EFORK,
+ * ZKL_EINCALLBACK. A path that does not exist is 0 with ZKL_LOCK_KIND_NONE; a child that may not be
+ * read is told by its name. */
 ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                         const struct zkl_inspection **inspection);
 /* NULL is ignored. */
@@ -99,30 +100,32 @@ ZKL_API void zkl_inspection_free(const struct zkl_inspection *inspection);
 
 /* --- revoke and break --------------------------------------------------- */
 
-#define ZKL_FORCE 1u
+#define ZKL_INSPECT_FORCE 1u
 
 /* Ask the contender at node_path (of an entry, or zkl_mutex_node_path) to let go, by writing
  * "__REVOKE__" to it as Curator's Revoker does, and wait until the node is gone, as long as wait
  * says (NULL: for ever; its flags and lease_ms are to be 0). A deadline that has passed: ask only,
- * and wait for nothing but the server's answer, one session timeout at most. With ZKL_FORCE in
- * flags the node is deleted when the deadline passes, which takes one session timeout more at most.
- * 0: the node is gone. ETIMEDOUT: asked, still there; EDISCONNECTED: it is not known whether the
- * request came through. ECANCELED. ENONODE: there was none (0, if the link broke before that was
- * told). EFOREIGN: not the name of a contender, and no ZKL_FORCE; or it has children, which no
- * force deletes. EINVAL, EBADPATH, EBADTIMEOUT (negative), ECLOSED, EACCES, EAUTH, EPROTO, ENOMEM,
- * ESYSTEM, EFORK, EINCALLBACK. */
+ * and wait for nothing but the server's answer, one session timeout at most. With ZKL_INSPECT_FORCE
+ * in flags the node is deleted when the deadline passes, which takes one session timeout more at
+ * most.
+ * 0: the node is gone. ZKL_ETIMEDOUT: asked, still there; ZKL_EDISCONNECTED: it is not known
+ * whether the request came through. ZKL_ECANCELED. ZKL_ENONODE: there was none (0, if the link
+ * broke before that was told). ZKL_EFOREIGN: not the name of a contender, and no ZKL_INSPECT_FORCE;
+ * or it has children, which no force deletes. ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (negative),
+ * ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK,
+ * ZKL_EINCALLBACK. */
 ZKL_API int zkl_revoke(struct zkl_client *client, const char *node_path,
                        const struct zkl_wait *wait, unsigned flags);
 
 /* Delete the node of a contender, holder or waiter, at once: its owner hears that the hold is lost
  * (a waiter queues again), but may go on working until then; only the token protects what it
- * writes. czxid: of the entry meant, compared just before (EACCES where that takes READ, and it is
- * denied); 0: whatever has that path, which is enough for a contender's: no other node gets its
+ * writes. czxid: of the entry meant, compared just before (ZKL_EACCES where that takes READ, and it
+ * is denied); 0: whatever has that path, which is enough for a contender's: no other node gets its
  * name.
- * 0: deleted. ENONODE: there is no such node, or another one took its place. ETIMEDOUT,
- * EDISCONNECTED: it is not known whether it was deleted. EFOREIGN as zkl_revoke. EINVAL, EBADPATH,
- * EBADTIMEOUT, ECLOSED, EACCES (DELETE on the node above), EAUTH, EPROTO, ENOMEM, EFORK,
- * EINCALLBACK. */
+ * 0: deleted. ZKL_ENONODE: there is no such node, or another one took its place. ZKL_ETIMEDOUT,
+ * ZKL_EDISCONNECTED: it is not known whether it was deleted. ZKL_EFOREIGN as zkl_revoke.
+ * ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EACCES (DELETE on the node above),
+ * ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid,
                       unsigned flags, int64_t timeout_ms);
 

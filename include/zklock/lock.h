@@ -8,7 +8,7 @@
  *     static void changed(const struct zkl_hold_event *event, void *arg)
  *     {
  *         (void)arg;
- *         if (event->state == ZKL_LOST)
+ *         if (event->state == ZKL_HOLD_LOST)
  *             stop_writing();
  *     }
  *     ...
@@ -89,11 +89,12 @@ struct zkl_mutex;
 struct zkl_permit;
 
 enum zkl_hold_state {
-    ZKL_HELD = 1, /* a suspect hold is proved again */
+    ZKL_HOLD_HELD = 1, /* a suspect hold is proved again */
     /* the link is down, the window ended, or the node can't be checked; may turn to HELD or LOST */
-    ZKL_SUSPECT = 2,
-    ZKL_LOST = 3,   /* for good; exactly once for each hold that is lost */
-    ZKL_REVOKED = 4 /* somebody asks for the lock: finish and unlock soon; once for each hold */
+    ZKL_HOLD_SUSPECT = 2,
+    ZKL_HOLD_LOST = 3, /* for good; exactly once for each hold that is lost */
+    /* somebody asks for the lock: finish and unlock soon; once for each hold */
+    ZKL_HOLD_REVOKE_REQUESTED = 4
 };
 
 enum zkl_reason {

@@ -37,15 +37,16 @@ enum zkl_log_level {
 };
 
 enum zkl_log_kind {
-    ZKL_LOG_SESSION = 1,   /* the session's state changed: from, to */
-    ZKL_LOG_CONTENDER = 2, /* that of one place in one queue: likewise */
-    ZKL_LOG_PERMITS = 3,   /* that of a request for permits: likewise */
-    ZKL_LOG_GRANTED = 4,   /* token */
-    ZKL_LOG_FAILED = 5,    /* code: there will be no grant */
-    ZKL_LOG_RELEASED = 6,  /* code, of the unlock */
-    ZKL_LOG_HOLD = 7,      /* state and reason, of a caller's hold */
-    ZKL_LOG_DROPPED = 8,   /* dropped */
-    ZKL_LOG_RESOLVER = 9   /* node: a server's name that has no address, and why; "": now it has */
+    ZKL_LOG_KIND_SESSION = 1,   /* the session's state changed: from, to */
+    ZKL_LOG_KIND_CONTENDER = 2, /* that of one place in one queue: likewise */
+    ZKL_LOG_KIND_PERMITS = 3,   /* that of a request for permits: likewise */
+    ZKL_LOG_KIND_GRANTED = 4,   /* token */
+    ZKL_LOG_KIND_FAILED = 5,    /* code: there will be no grant */
+    ZKL_LOG_KIND_RELEASED = 6,  /* code, of the unlock */
+    ZKL_LOG_KIND_HOLD = 7,      /* state and reason, of a caller's hold */
+    ZKL_LOG_KIND_DROPPED = 8,   /* dropped */
+    /* node: a server's name that has no address, and why; "": now it has */
+    ZKL_LOG_KIND_RESOLVER = 9
 };
 
 /* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback

@@ -8,7 +8,7 @@
  * by its path: all handles of the client that name the path together.
  *
  *     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
- *     if (zkl_client_metrics(client, &m) == 0)
+ *     if (zkl_client_get_metrics(client, &m) == 0)
  *         printf("99 of 100 waited at most %lld ns\n",
  *                (long long)zkl_histogram_percentile_ns(&m.locks.wait, 99));
  *
@@ -63,7 +63,7 @@ struct zkl_lock_metrics {
      * path that its detail names */
     uint64_t failures[ZKL_METRICS_CODES];
     uint64_t releases;                    /* holds given back, whatever that returned */
-    uint64_t unconfirmed;                 /* of these: EUNCONFIRMED, EDOUBT */
+    uint64_t unconfirmed;                 /* of these: ZKL_EUNCONFIRMED, ZKL_EDOUBT */
     uint64_t passed;                      /* of these: handed on in this process, or retained */
     uint64_t losses[ZKL_METRICS_REASONS]; /* by enum zkl_reason; what a callback hears as LOST */
     uint64_t suspects;                    /* how often a hold was SUSPECT */
@@ -87,31 +87,31 @@ static inline struct zkl_lock_metrics zkl_lock_metrics_init(void)
 }
 #define ZKL_LOCK_METRICS_INIT zkl_lock_metrics_init()
 
-/* The figures of the mutex's path. 0; EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no handle of the
- * path was made with zkl_lock_options.metrics; EFORK. */
-ZKL_API int zkl_mutex_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics);
+/* The figures of the mutex's path. 0; ZKL_EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no handle of
+ * the path was made with zkl_lock_options.metrics; ZKL_EFORK. */
+ZKL_API int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics);
 /* Likewise. */
-ZKL_API int zkl_semaphore_metrics(struct zkl_semaphore *semaphore,
-                                  struct zkl_lock_metrics *metrics);
+ZKL_API int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore,
+                                      struct zkl_lock_metrics *metrics);
 
 /* --- client ------------------------------------------------------------- */
 
 /* Kinds of requests to the server. */
 enum zkl_metrics_request {
-    ZKL_REQUEST_CREATE = 0, /* a contender's node, or several in one transaction */
-    ZKL_REQUEST_DELETE = 1, /* likewise */
-    ZKL_REQUEST_LIST = 2,
-    ZKL_REQUEST_WATCH = 3,
-    ZKL_REQUEST_UNWATCH = 4,
-    ZKL_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
+    ZKL_METRICS_REQUEST_CREATE = 0, /* a contender's node, or several in one transaction */
+    ZKL_METRICS_REQUEST_DELETE = 1, /* likewise */
+    ZKL_METRICS_REQUEST_LIST = 2,
+    ZKL_METRICS_REQUEST_WATCH = 3,
+    ZKL_METRICS_REQUEST_UNWATCH = 4,
+    ZKL_METRICS_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
     /* a read: four in a session timeout, sixteen while something is held, each 300 ms while
      * something is waited for */
-    ZKL_REQUEST_KEEPALIVE = 6,
-    ZKL_REQUEST_PARENT = 7, /* parents made, and made anew where a counter is used up */
-    ZKL_REQUEST_READ = 8,
-    ZKL_REQUEST_WRITE = 9,
-    ZKL_REQUEST_SYNC = 10,
-    ZKL_REQUESTS = 11
+    ZKL_METRICS_REQUEST_KEEPALIVE = 6,
+    ZKL_METRICS_REQUEST_PARENT = 7, /* parents made, and made anew where a counter is used up */
+    ZKL_METRICS_REQUEST_READ = 8,
+    ZKL_METRICS_REQUEST_WRITE = 9,
+    ZKL_METRICS_REQUEST_SYNC = 10,
+    ZKL_METRICS_REQUESTS = 11
 };
 
 struct zkl_client_metrics {
@@ -123,8 +123,8 @@ struct zkl_client_metrics {
     uint64_t disconnections; /* times that a link was lost */
     uint64_t expiries;       /* sessions that ended with what they held */
     uint64_t heartbeats;
-    uint64_t requests[ZKL_REQUESTS]; /* sent, by enum zkl_metrics_request */
-    uint64_t log_dropped;            /* log events that a slow callback missed */
+    uint64_t requests[ZKL_METRICS_REQUESTS]; /* sent, by enum zkl_metrics_request */
+    uint64_t log_dropped;                    /* log events that a slow callback missed */
     /* how long the ensemble took to answer a write, heartbeats included */
     struct zkl_histogram writes;
     /* Now. */
@@ -149,12 +149,13 @@ static inline struct zkl_client_metrics zkl_client_metrics_init(void)
 }
 #define ZKL_CLIENT_METRICS_INIT zkl_client_metrics_init()
 
-/* 0; EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; EFORK. Also after zkl_client_close. */
-ZKL_API int zkl_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics);
+/* 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. Also after zkl_client_close. */
+ZKL_API int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics);
 
 /* The client's figures, and those of each path that keeps them (label "lock"), in Prometheus' text
  * format, into buf with a final NUL. Returns the text's length as snprintf does (cut if >= size);
- * buf may be NULL if size is 0. EINVAL, EFORK, ENOMEM. The names are in docs/metrics.md. */
+ * buf may be NULL if size is 0. ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM. The names are in
+ * docs/metrics.md. */
 ZKL_API int zkl_metrics_prometheus(struct zkl_client *client, char *buf, size_t size);
 
 #ifdef __cplusplus

@@ -71,11 +71,12 @@ static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semap
 
 /* A handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client; they stay the
  * caller's and are to outlive the multi-lock. No request is sent.
- * 0, EINVAL, ECLOSED, EFORK, ENOMEM; EDEADLK: two members have the same path. */
+ * 0, ZKL_EINVAL, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM; ZKL_EDEADLK: two members have the same
+ * path. */
 ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
                           const struct zkl_member *members, size_t count);
-/* Give the handle up; the members are not freed. 0; EBUSY: held or waited on; EFORK. NULL is
- * ignored. */
+/* Give the handle up; the members are not freed. 0; ZKL_EBUSY: held or waited on; ZKL_EFORK. NULL
+ * is ignored. */
 ZKL_API int zkl_multi_free(struct zkl_multi *multi);
 
 /* Acquire all members for the calling thread, as if zkl_mutex_acquire had been called for each
@@ -84,9 +85,9 @@ ZKL_API int zkl_multi_free(struct zkl_multi *multi);
  * and mutexes of zkl_semaphore_mutex_new) stays as it is. A lease begins when all are held. grants:
  * one for each member in the order of zkl_multi_new, each filled with ZKL_GRANT_INIT, or NULL.
  * 0: all are held. Anything else: none is held that was not held before; codes as zkl_mutex_acquire
- * and zkl_semaphore_acquire, the detail names the member. EDEADLK, before any request: a member's
- * path is held by this thread through another handle, or as a reader while the member writes.
- * ELOST: what the thread held before was lost, and is still to be unlocked. */
+ * and zkl_semaphore_acquire, the detail names the member. ZKL_EDEADLK, before any request: a
+ * member's path is held by this thread through another handle, or as a reader while the member
+ * writes. ZKL_ELOST: what the thread held before was lost, and is still to be unlocked. */
 ZKL_API int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                               struct zkl_grant *grants);
 /* As the zkl_mutex calls of these names. */
@@ -97,21 +98,21 @@ ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
 /* Give all members back, the last path first; whatever goes wrong with one, the others are given
  * back. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst of
- * them: ELOST, then EDOUBT, EACCES, EUNCONFIRMED, ENOTOWNER (of a member that was unlocked by
- * itself before), else 0. Nothing changed: ENOTOWNER, the calling thread does not hold the
- * multi-lock; EINVAL, EFORK, EINCALLBACK. */
+ * them: ZKL_ELOST, then ZKL_EDOUBT, ZKL_EACCES, ZKL_EUNCONFIRMED, ZKL_ENOTOWNER (of a member that
+ * was unlocked by itself before), else 0. Nothing changed: ZKL_ENOTOWNER, the calling thread does
+ * not hold the multi-lock; ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
 /* 1 if all members are held with at least need_ms of the window left. */
 ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
-/* As zkl_mutex_check, for all members; ELOST: one is lost. */
+/* As zkl_mutex_check, for all members; ZKL_ELOST: one is lost. */
 ZKL_API int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms);
 /* The shortest of the members' windows. */
 ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
 /* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is
  * not held, is lost, or does not exist. There is no token for the whole. */
 ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
-/* As zkl_mutex_node_path, for member index; of several permits the first one's. EINVAL too if there
- * is no such member. */
+/* As zkl_mutex_node_path, for member index; of several permits the first one's. ZKL_EINVAL too if
+ * there is no such member. */
 ZKL_API int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size);
 /* As zkl_mutex_hold_state, of the member that is worst off: LOST, then SUSPECT; 0 also if one was
  * unlocked by itself. Where its wait stands the members' handles tell (zkl_mutex_waiting). */

@@ -38,16 +38,16 @@ extern "C" {
  * NULL. No request is sent.
  * Several handles may name one path; but one thread must use one of them at a time (ZKL_EDEADLK),
  * unless they are named locks of different names.
- * 0, EINVAL, EBADPATH, EBADTIMEOUT (retain_ms), ECLOSED, EFORK, ENOMEM. */
+ * 0, ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (retain_ms), ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
                           const struct zkl_lock_options *options);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
  * callback: none after it). A node that retain_ms keeps is deleted in the background. NULL is
  * ignored.
- * Nothing is freed: EBUSY, some thread holds or waits; EFORK; EINVAL, it is half of a read-write
- * lock; EINCALLBACK, called in a callback of another client while this mutex's own callback runs.
- * Otherwise allowed in callbacks. */
+ * Nothing is freed: ZKL_EBUSY, some thread holds or waits; ZKL_EFORK; ZKL_EINVAL, it is half of a
+ * read-write lock; ZKL_EINCALLBACK, called in a callback of another client while this mutex's own
+ * callback runs. Otherwise allowed in callbacks. */
 ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
 
 /* Acquire the mutex: the call that all others are defined by. wait NULL means ZKL_WAIT_INIT; grant
@@ -60,13 +60,14 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * after 200 ms. The link may be lost and come back during the wait: the place in the queue is kept.
  * If the session expires the thread queues again, at the end, within its deadline.
  * 0: held by the calling thread, until it has called unlock as often as lock.
- * Not held: ETIMEDOUT, ECANCELED; EBUSY, EDISCONNECTED and EUNPROVED (tries only); ECLOSED, EACCES,
- * EAUTH, ENOCHROOT, EEXHAUSTED, EQUOTA, EREADONLY, EUNIMPLEMENTED, EPROTO, ENOMEM, ESYSTEM, EINVAL,
- * EBADTIMEOUT (a negative deadline, a lease out of range), EFORK, EINCALLBACK, EDEADLK, EOVERFLOW,
- * EMISMATCH (of a semaphore's mutex); and ELOST: this thread's hold, or for a read lock its write
- * lock, was lost and is still to be unlocked.
- * ESYSTEM also where this client watches so many nodes for waiters, some 12,000, that it could not
- * restore one more after a reconnect (docs/guarantees.md).
+ * Not held: ZKL_ETIMEDOUT, ZKL_ECANCELED; ZKL_EBUSY, ZKL_EDISCONNECTED and ZKL_EUNPROVED (tries
+ * only); ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EEXHAUSTED, ZKL_EQUOTA,
+ * ZKL_EREADONLY, ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EINVAL,
+ * ZKL_EBADTIMEOUT (a negative deadline, a lease out of range), ZKL_EFORK, ZKL_EINCALLBACK,
+ * ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EMISMATCH (of a semaphore's mutex); and ZKL_ELOST: this thread's
+ * hold, or for a read lock its write lock, was lost and is still to be unlocked.
+ * ZKL_ESYSTEM also where this client watches so many nodes for waiters, some 12,000, that it could
+ * not restore one more after a reconnect (docs/guarantees.md).
  * Whatever was put on the server by a call that failed is deleted in the background, after a lost
  * link once it is back; the session's end removes it in any case. */
 ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,
@@ -76,7 +77,7 @@ ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wa
 ZKL_API int zkl_mutex_lock(struct zkl_mutex *mutex);
 /* zkl_mutex_acquire with ZKL_WAIT_TRY. */
 ZKL_API int zkl_mutex_trylock(struct zkl_mutex *mutex);
-/* zkl_mutex_acquire with a deadline timeout_ms from now. EBADTIMEOUT besides. 0 ms: only a
+/* zkl_mutex_acquire with a deadline timeout_ms from now. ZKL_EBADTIMEOUT besides. 0 ms: only a
  * re-entry succeeds. */
 ZKL_API int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms);
 /* zkl_mutex_acquire with deadline_ns (absolute, zkl_now_ns()'s clock) and cancel (may be NULL). */
@@ -87,14 +88,15 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * server's answer, at most until the link breaks or the window ends. With the option posted_unlock
  * it sends the delete and does not wait: 0 says that the hold was good when it was given back, and
  * a deletion by somebody else, or a denied one, may go unnoticed.
- * 0: given back, and nobody else held the lock before. EUNCONFIRMED: not held any more, but no
+ * 0: given back, and nobody else held the lock before. ZKL_EUNCONFIRMED: not held any more, but no
  * answer came: the library deletes the node as soon as it can; the window was open when unlock was
- * called, so nobody else held before. EDOUBT: likewise without an answer, or a denied one, but the
- * window was empty by then, and nothing proved the hold afterwards: somebody else may have held the
- * lock; also from an unlock that is not the last one, whose window is empty. ELOST: the hold had
- * been lost before; it counts as given back. EACCES: not held any more, but the ACL denies DELETE:
- * the node blocks the path until this client's session ends.
- * Nothing changed: ENOTOWNER, EINVAL, EFORK, EINCALLBACK. After close: ELOST. */
+ * called, so nobody else held before. ZKL_EDOUBT: likewise without an answer, or a denied one, but
+ * the window was empty by then, and nothing proved the hold afterwards: somebody else may have held
+ * the lock; also from an unlock that is not the last one, whose window is empty. ZKL_ELOST: the
+ * hold had been lost before; it counts as given back. ZKL_EACCES: not held any more, but the ACL
+ * denies DELETE: the node blocks the path until this client's session ends.
+ * Nothing changed: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. After close:
+ * ZKL_ELOST. */
 ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 
 /* The calls below speak of the calling thread's own hold, send nothing and never wait. Each that
@@ -105,7 +107,8 @@ ZKL_API int zkl_mutex_unlock(struct zkl_mutex *mutex);
 /* 1 if held with at least need_ms (>= 0) of the window left, else 0. */
 ZKL_API int zkl_mutex_still_held(struct zkl_mutex *mutex, int64_t need_ms);
 /* The same, with a reason: 0 if so; ZKL_ENOTOWNER: not held; ZKL_ELOST: the hold is lost;
- * ZKL_EUNPROVED: less than need_ms is proved, which may come back; EINVAL, EBADTIMEOUT, EFORK. */
+ * ZKL_EUNPROVED: less than need_ms is proved, which may come back; ZKL_EINVAL, ZKL_EBADTIMEOUT,
+ * ZKL_EFORK. */
 ZKL_API int zkl_mutex_check(struct zkl_mutex *mutex, int64_t need_ms);
 /* How often unlock is due, lost holds included; 0 if not held. */
 ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
@@ -116,11 +119,11 @@ ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
  * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
 /* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
- * length as snprintf does (cut if >= size); ENOTOWNER if not held; EINVAL, EFORK. */
+ * length as snprintf does (cut if >= size); ZKL_ENOTOWNER if not held; ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_node_path(struct zkl_mutex *mutex, char *buf, size_t size);
 
-/* How the hold is: ZKL_HELD, ZKL_SUSPECT or ZKL_LOST, and of the last two the reason in *reason,
- * which may be NULL: what a callback would have been told. 0: not held. */
+/* How the hold is: ZKL_HOLD_HELD, ZKL_HOLD_SUSPECT or ZKL_HOLD_LOST, and of the last two the reason
+ * in *reason, which may be NULL: what a callback would have been told. 0: not held. */
 ZKL_API int zkl_mutex_hold_state(struct zkl_mutex *mutex, enum zkl_reason *reason);
 
 /* How many calls and operations wait for the lock through this handle now, those of a multi-lock
@@ -135,13 +138,13 @@ ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *stan
 /* Set, replace or (fn NULL) remove the callback; takes effect for the next first-time acquire (for
  * which a node that retain_ms keeps, or that would be handed on, is not used any more). With a
  * callback each acquire arms a watch on its own node: one more request per lock, and a deletion
- * from outside is reported at once instead of with the next heartbeat. 0, EINVAL, EFORK. */
+ * from outside is reported at once instead of with the next heartbeat. 0, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 
 /* Let the calling thread's hold end lease_ms (> 0) from now, earlier or later than it would have,
  * whether it had a lease or not. No request is sent.
- * 0; ELOST: the lease had ended, or the hold was lost otherwise; ENOTOWNER, EBADTIMEOUT, EINVAL,
- * EFORK. */
+ * 0; ZKL_ELOST: the lease had ended, or the hold was lost otherwise; ZKL_ENOTOWNER,
+ * ZKL_EBADTIMEOUT, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_renew(struct zkl_mutex *mutex, int64_t lease_ms);
 
 /* 1 if somebody has asked the calling thread's hold to let go (zkl_revoke in inspect.h, zklock

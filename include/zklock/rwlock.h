@@ -6,7 +6,7 @@
  * everybody before it. The two halves are mutex handles, so every zkl_mutex call is for them too,
  * each with its own hold, count and token:
  *
- *     struct zkl_mutex *reader = zkl_rwlock_read(rwlock);
+ *     struct zkl_mutex *reader = zkl_rwlock_reader(rwlock);
  *     if (zkl_mutex_lock_for(reader, 5000) == 0) {
  *         work();
  *         zkl_mutex_unlock(reader);
@@ -28,15 +28,15 @@ extern "C" {
 
 struct zkl_rwlock;
 
-/* As zkl_mutex_new. ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused (EINVAL). */
+/* As zkl_mutex_new. ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused (ZKL_EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
 /* As zkl_mutex_free, for both halves. */
 ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
-/* The halves: borrowed, gone with the rwlock; zkl_mutex_free refuses them (EINVAL). NULL if rwlock
- * is NULL. */
-ZKL_API struct zkl_mutex *zkl_rwlock_read(struct zkl_rwlock *rwlock);
-ZKL_API struct zkl_mutex *zkl_rwlock_write(struct zkl_rwlock *rwlock);
+/* The halves: borrowed, gone with the rwlock; zkl_mutex_free refuses them (ZKL_EINVAL). NULL if
+ * rwlock is NULL. */
+ZKL_API struct zkl_mutex *zkl_rwlock_reader(struct zkl_rwlock *rwlock);
+ZKL_API struct zkl_mutex *zkl_rwlock_writer(struct zkl_rwlock *rwlock);
 
 #ifdef __cplusplus
 } /* extern "C" */

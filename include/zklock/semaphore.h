@@ -41,14 +41,14 @@ struct zkl_semaphore;
 #define ZKL_PERMITS_AT_ONCE_MAX 64
 
 /* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
- * stands there (an acquire returns EMISMATCH if none does). After the first acquire the handle
+ * stands there (an acquire returns ZKL_EMISMATCH if none does). After the first acquire the handle
  * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO,
  * ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused. No request is sent. 0,
- * EINVAL, EBADPATH, ECLOSED, EFORK, ENOMEM. */
+ * ZKL_EINVAL, ZKL_EBADPATH, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,
                               const struct zkl_lock_options *options);
-/* Give the handle up. EBUSY: permits are out or threads wait; EFORK, EINCALLBACK as
+/* Give the handle up. ZKL_EBUSY: permits are out or threads wait; ZKL_EFORK, ZKL_EINCALLBACK as
  * zkl_mutex_free. */
 ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
 
@@ -56,8 +56,8 @@ ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
  * none; requests are served in the order they come, big ones too. wait as for zkl_mutex_acquire; a
  * try waits, for one second at most, for somebody who is just acquiring, and otherwise not at all.
  * 0: permits[0] to permits[count - 1] are each to be given to zkl_permit_release.
- * Not acquired, permits untouched: EMISMATCH, and what zkl_mutex_acquire returns but for EDEADLK,
- * EOVERFLOW and ELOST. */
+ * Not acquired, permits untouched: ZKL_EMISMATCH, and what zkl_mutex_acquire returns but for
+ * ZKL_EDEADLK, ZKL_EOVERFLOW and ZKL_ELOST. */
 ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
                                   const struct zkl_wait *wait, struct zkl_permit **permits);
 /* The number of permits as this handle knows it; 0: not yet, or a wrong call. */
@@ -66,16 +66,16 @@ ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
  * with nobody before it, until enough permits are free. */
 ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
 /* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
- * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, EINVAL,
- * ETIMEDOUT, ECANCELED, EDISCONNECTED, ECLOSED, EACCES, EAUTH, ENOCHROOT, EPROTO, ENOMEM, ESYSTEM,
- * EFORK, EINCALLBACK. */
+ * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, ZKL_EINVAL,
+ * ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH,
+ * ZKL_ENOCHROOT, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
                                       const struct zkl_wait *wait);
 /* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
 ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
 
-/* Give a permit back and free the handle, whatever is returned but for EINVAL, EFORK and
- * EINCALLBACK. Codes as zkl_mutex_unlock. */
+/* Give a permit back and free the handle, whatever is returned but for ZKL_EINVAL, ZKL_EFORK and
+ * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock. */
 ZKL_API int zkl_permit_release(struct zkl_permit *permit);
 /* As the zkl_mutex calls of these names, for one permit. */
 ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);

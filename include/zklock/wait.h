@@ -43,11 +43,11 @@ ZKL_API int64_t zkl_now_ns(void);
  * Like a client it belongs to the process that made it (ZKL_EFORK in a forked child). */
 struct zkl_cancel;
 
-/* 0, EINVAL, ENOMEM, ESYSTEM (no descriptor: each object has one). */
+/* 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM (no descriptor: each object has one). */
 ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
 /* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. As soon as the bit can be seen,
- * by zkl_cancel_is_set or by a wait that says ECANCELED, the object may be freed, also while this
- * call goes on in another thread. */
+ * by zkl_cancel_is_set or by a wait that says ZKL_ECANCELED, the object may be freed, also while
+ * this call goes on in another thread. */
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
@@ -62,7 +62,7 @@ ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
 /* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A
  * lease begins with the grant; if less than 2 ms of it are left when the caller gets the processor,
- * the call asks for the lock again, and a try ends with ETIMEDOUT. */
+ * the call asks for the lock again, and a try ends with ZKL_ETIMEDOUT. */
 struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */

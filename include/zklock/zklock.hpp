@@ -146,7 +146,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
     }
     enum zkl_client_state state() const
     {
-        int state = zkl_client_state(native_);
+        int state = zkl_client_get_state(native_);
         detail::check(state);
         return static_cast<enum zkl_client_state>(state);
     }
@@ -304,8 +304,8 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>,
     void unlock_shared() noexcept { reader().unlock(); }
 
     /* The halves; they are gone with this object. */
-    mutex_ref reader() const noexcept { return mutex_ref(zkl_rwlock_read(native_)); }
-    mutex_ref writer() const noexcept { return mutex_ref(zkl_rwlock_write(native_)); }
+    mutex_ref reader() const noexcept { return mutex_ref(zkl_rwlock_reader(native_)); }
+    mutex_ref writer() const noexcept { return mutex_ref(zkl_rwlock_writer(native_)); }
 
     int acquire_code(const zkl_wait &wait) noexcept { return writer().acquire_code(wait); }
 };

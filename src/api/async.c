@@ -418,7 +418,7 @@ static const struct zkl_op_kind releasing_kind = {
     .finish = finish_releasing,
 };
 
-/* 0; ENOMEM: nothing was begun; ECLOSED: there will be no callback, and nothing to wait for either. */
+/* 0; ZKL_ENOMEM: nothing was begun; ZKL_ECLOSED: there will be no callback, and nothing to wait for either. */
 static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
                            struct releasing **releasing)
 {

@@ -17,7 +17,7 @@ struct zkl_cancel {
 /* To be given to zkl_cancel_free. A call that is made of several waits has a reference for all of them, as the
  * object may be freed once it is set. NULL is fine. */
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);
-/* 0, or EFORK, said for who: it was made by the parent process. NULL is fine. */
+/* 0, or ZKL_EFORK, said for who: it was made by the parent process. NULL is fine. */
 int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who);
 
 #endif

@@ -322,8 +322,8 @@ int zkl_client_state_now(const struct zkl_client *client)
 static int do_client_state(struct zkl_client *client)
 {
     if (!client)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_state: client is NULL");
-    int rc = zkl_client_check(client, false, "zkl_client_state");
+        return zkl_fail(ZKL_EINVAL, "zkl_client_get_state: client is NULL");
+    int rc = zkl_client_check(client, false, "zkl_client_get_state");
     if (rc != 0)
         return rc;
     zkl_driver_lock(client->driver);
@@ -332,7 +332,7 @@ static int do_client_state(struct zkl_client *client)
     return rc;
 }
 
-int zkl_client_state(struct zkl_client *client)
+int zkl_client_get_state(struct zkl_client *client)
 {
     int shield = zkl_shield();
     int rc = do_client_state(client);

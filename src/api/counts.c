@@ -87,9 +87,9 @@ void zkl_count_state(struct zkl_hold *hold, int state, int reason)
 {
     if (!hold->counts)
         return;
-    hold->counts->suspects += state == ZKL_SUSPECT;
-    hold->counts->revocations += state == ZKL_REVOKED;
-    if (state == ZKL_LOST) {
+    hold->counts->suspects += state == ZKL_HOLD_SUSPECT;
+    hold->counts->revocations += state == ZKL_HOLD_REVOKE_REQUESTED;
+    if (state == ZKL_HOLD_LOST) {
         hold->counts->losses[reason]++;
         end_time(hold);
     }

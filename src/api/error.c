@@ -53,7 +53,7 @@
     X(ZKL_EMISMATCH,                                                                               \
       "the semaphore has another number of permits: name that one, or 0, or set it for all")       \
     X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
-    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_FORCE")             \
+    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_INSPECT_FORCE")     \
     X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
                      "enough yet, as after a new link or a pause: try again, or wait")             \
     X(ZKL_EDOUBT, "not held any more, and for a while nothing proved the hold: somebody else may " \

@@ -15,7 +15,7 @@ int zkl_fail(int code, const char *what, ...) __attribute__((format(printf, 2, 3
 void zkl_fail_none(void);
 void zkl_fail_again(const char *detail);
 
-/* 0, or EBADTIMEOUT of that call: ms is not from 0 to ZKL_TIMEOUT_MAX_MS. */
+/* 0, or ZKL_EBADTIMEOUT of that call: ms is not from 0 to ZKL_TIMEOUT_MAX_MS. */
 int zkl_check_ms(int64_t ms, const char *call);
 /* Is it what became of an answer of the server, whose number is known? */
 bool zkl_error_is_answer(int code);

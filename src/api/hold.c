@@ -236,11 +236,11 @@ void zkl_hold_returned(struct zkl_hold *hold)
     zkl_count_acquired(hold);
     note_unchecked(hold);
     if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
-        post_state(hold, ZKL_SUSPECT,
+        post_state(hold, ZKL_HOLD_SUSPECT,
                    hold->contender.machine.unchecked ? ZKL_REASON_UNCHECKED : ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
         atomic_store(&hold->revoked, true); /* a member of several may not have been told */
-        post_state(hold, ZKL_REVOKED, ZKL_REASON_NONE);
+        post_state(hold, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     }
 }
 
@@ -250,7 +250,8 @@ static void drop_pair(struct zkl_hold *hold)
 {
     size_t kept = 0, dropped = 0;
     for (size_t i = 0; i < hold->event_count; i++) {
-        bool flaps = hold->events[i].state == ZKL_SUSPECT || hold->events[i].state == ZKL_HELD;
+        bool flaps =
+            hold->events[i].state == ZKL_HOLD_SUSPECT || hold->events[i].state == ZKL_HOLD_HELD;
         if (flaps && dropped < 2)
             dropped++;
         else
@@ -295,13 +296,13 @@ static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase,
 
 static void on_state(struct zkl_hold *hold, const struct zkl_notification *notification)
 {
-    if (notification->state == ZKL_REVOKED)
+    if (notification->state == ZKL_HOLD_REVOKE_REQUESTED)
         atomic_store(&hold->revoked, true);
-    if (notification->state == ZKL_LOST) {
+    if (notification->state == ZKL_HOLD_LOST) {
         if (atomic_exchange(&hold->lost, true))
             return; /* told before */
     }
-    if (notification->state != ZKL_REVOKED)
+    if (notification->state != ZKL_HOLD_REVOKE_REQUESTED)
         hold->reason = notification->reason;
     note_unchecked(hold);
     post_state(hold, notification->state, notification->reason);
@@ -378,16 +379,16 @@ int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
 {
     assert(zkl_driver_is_locked(hold->client->driver));
     if (atomic_load(&hold->lost))
-        return told(reason, ZKL_LOST, hold->reason);
+        return told(reason, ZKL_HOLD_LOST, hold->reason);
     if (zkl_hold_is_lost(hold))
-        return told(reason, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+        return told(reason, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED);
     if (atomic_load(&hold->unchecked))
-        return told(reason, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+        return told(reason, ZKL_HOLD_SUSPECT, ZKL_REASON_UNCHECKED);
     if (hold->contender.machine.suspect)
-        return told(reason, ZKL_SUSPECT, hold->reason ? hold->reason : ZKL_REASON_LINK);
+        return told(reason, ZKL_HOLD_SUSPECT, hold->reason ? hold->reason : ZKL_REASON_LINK);
     if (window_ns(hold) == 0)
-        return told(reason, ZKL_SUSPECT, ZKL_REASON_WINDOW);
-    return told(reason, ZKL_HELD, ZKL_REASON_NONE);
+        return told(reason, ZKL_HOLD_SUSPECT, ZKL_REASON_WINDOW);
+    return told(reason, ZKL_HOLD_HELD, ZKL_REASON_NONE);
 }
 
 int zkl_hold_leave_again(struct zkl_hold *hold)

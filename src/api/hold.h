@@ -103,7 +103,7 @@ int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 /* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
 /* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted as the
- * failure: ELOST; EDOUBT: its window is empty. Without the mutex. */
+ * failure: ZKL_ELOST; ZKL_EDOUBT: its window is empty. Without the mutex. */
 int zkl_hold_leave_again(struct zkl_hold *hold);
 /* enum zkl_hold_state, and why: LOST, SUSPECT or HELD. With the mutex. */
 int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason);
@@ -119,7 +119,7 @@ extern const struct zkl_mutex_kind zkl_own_mutex_kind;
 /* 0, or what is wrong with the arguments of call, which is to make a lock. */
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
                        const struct zkl_lock_options *options, const char *call);
-/* 0, or EINVAL: an option that only mutexes have. */
+/* 0, or ZKL_EINVAL: an option that only mutexes have. */
 int zkl_lock_check_no_mutex(const struct zkl_lock_options *options, const char *call);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
@@ -139,13 +139,13 @@ static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 int zkl_hold_ask_state(const struct zkl_hold *hold, enum zkl_reason *reason);
 int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, const char *call);
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
-/* This thread's hold can be entered once more; or ELOST, EOVERFLOW. */
+/* This thread's hold can be entered once more; or ZKL_ELOST, ZKL_EOVERFLOW. */
 int zkl_mutex_check_again(const struct zkl_hold *hold);
 /* 0 if this mutex may be acquired by a thread that has another hold of its path: the read lock of
- * who has the write lock; or EDEADLK, ELOST. */
+ * who has the write lock; or ZKL_EDEADLK, ZKL_ELOST. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
-/* EDEADLK: an operation of the same owner is to acquire that path. */
+/* ZKL_EDEADLK: an operation of the same owner is to acquire that path. */
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
@@ -155,8 +155,8 @@ int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client,
                    bool blocks);
 /* 0, or how the wait is over before it begins. */
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
-/* Nobody uses the handles from here on, and none of their callbacks runs; or why not: EBUSY,
- * EFORK, EINCALLBACK. */
+/* Nobody uses the handles from here on, and none of their callbacks runs; or why not: ZKL_EBUSY,
+ * ZKL_EFORK, ZKL_EINCALLBACK. */
 int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call);
 
 /* --- semaphore.c -------------------------------------------------------- */
@@ -169,7 +169,7 @@ void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
 int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
                                 const struct zkl_wait *wait, struct zkl_permit **permits,
                                 const char *call, bool blocks);
-/* 0, or EINVAL: so many can't be had at once. */
+/* 0, or ZKL_EINVAL: so many can't be had at once. */
 int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
@@ -202,7 +202,7 @@ void zkl_local_queue_retire(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place where a lock call blocks --------------------- */
 
-/* From here on what waits with that object ends when it is set. 0, ENOMEM, ESYSTEM. With the mutex. */
+/* From here on what waits with that object ends when it is set. 0, ZKL_ENOMEM, ZKL_ESYSTEM. With the mutex. */
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
@@ -220,7 +220,7 @@ struct zkl_acquisition {
 };
 #define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
 
-/* All with the mutex. 0, ENOMEM or ESYSTEM: it has not begun. */
+/* All with the mutex. 0, ZKL_ENOMEM or ZKL_ESYSTEM: it has not begun. */
 int zkl_acquisition_begin(struct zkl_acquisition *a, struct zkl_hold *hold,
                           const struct zkl_wait *wait);
 /* A code, or ZKL_GOES_ON with the latest time of the next step. */
@@ -236,7 +236,7 @@ void zkl_acquisition_cancel(struct zkl_acquisition *a);
 void zkl_acquisition_back_out(struct zkl_acquisition *a);
 /* After a step has returned 0, while others are waited for. */
 bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
-/* All of them are held, and the window is proved: 0, EACCES, or ELOST. */
+/* All of them are held, and the window is proved: 0, ZKL_EACCES, or ZKL_ELOST. */
 int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);

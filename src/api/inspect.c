@@ -178,7 +178,7 @@ static int take_semaphore(struct look *look, const struct zkl_awaited_query *loc
     }
     if (!is_semaphore(q))
         return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
-    look->all->seen.kind = ZKL_KIND_SEMAPHORE;
+    look->all->seen.kind = ZKL_LOCK_KIND_SEMAPHORE;
     if (q[GET_LEASES].data && q[GET_LEASES].data_size <= ZKL_ANSWER_DATA_MAX)
         look->permits = zkl_permits_parse(q[GET_LEASES].data, q[GET_LEASES].data_size);
     int rc = add_children(look, lock_path, ZKL_IN_LOCK_PATH, LEASES, LOCKS);
@@ -343,7 +343,7 @@ static bool fill_entry(struct inspection *all, const struct zkl_listed *listed, 
         [ZKL_PEER_ZOOKEEPER] = "zookeeper",
     };
     struct zkl_entry *e = &all->entries[all->seen.count++];
-    bool contends = listed->role != ZKL_ROLE_FOREIGN;
+    bool contends = listed->role != ZKL_ENTRY_ROLE_FOREIGN;
     int64_t age_ms = q->czxid != 0 ? now_ms - q->ctime_ms : 0;
     *e = (struct zkl_entry){.role = listed->role,
                             .access = listed->access,
@@ -373,7 +373,7 @@ static int fill_entries(struct look *look, struct zkl_listed *listed)
                                                   .given = i};
     }
     enum zkl_lock_kind kind = zkl_listing_judge(listed, count, look->permits);
-    if (all->seen.kind == ZKL_KIND_NONE) /* else it is told by what is around the contenders */
+    if (all->seen.kind == ZKL_LOCK_KIND_NONE) /* else it is told by what is around the contenders */
         all->seen.kind = kind;
     all->seen.permits = look->permits;
     all->entries = calloc(count + 1, sizeof *all->entries);

@@ -52,9 +52,9 @@ static enum zkl_log_level level_of_code(int code)
 
 static enum zkl_log_level level_of_hold(int state)
 {
-    if (state == ZKL_LOST)
+    if (state == ZKL_HOLD_LOST)
         return ZKL_LOG_ERROR;
-    return state == ZKL_SUSPECT ? ZKL_LOG_WARNING : ZKL_LOG_INFO;
+    return state == ZKL_HOLD_SUSPECT ? ZKL_LOG_WARNING : ZKL_LOG_INFO;
 }
 
 /* --- the queue ---------------------------------------------------------- */
@@ -106,9 +106,9 @@ static struct zkl_log_event new_event(enum zkl_log_kind kind, enum zkl_log_level
 
 void zkl_log_trace(void *arg, const struct zkl_trace *trace)
 {
-    static const enum zkl_log_kind kinds[] = {[ZKL_TRACE_SESSION] = ZKL_LOG_SESSION,
-                                              [ZKL_TRACE_CONTENDER] = ZKL_LOG_CONTENDER,
-                                              [ZKL_TRACE_PERMITS] = ZKL_LOG_PERMITS};
+    static const enum zkl_log_kind kinds[] = {[ZKL_TRACE_SESSION] = ZKL_LOG_KIND_SESSION,
+                                              [ZKL_TRACE_CONTENDER] = ZKL_LOG_KIND_CONTENDER,
+                                              [ZKL_TRACE_PERMITS] = ZKL_LOG_KIND_PERMITS};
     struct zkl_client *client = arg;
     if (trace->kind == ZKL_TRACE_TURNS)
         return; /* as many as there are locks, where there are no requests */
@@ -130,7 +130,8 @@ void zkl_log_trace(void *arg, const struct zkl_trace *trace)
 
 void zkl_log_resolver(void *arg, const char *host, const char *why)
 {
-    struct zkl_log_event event = new_event(ZKL_LOG_RESOLVER, why ? ZKL_LOG_WARNING : ZKL_LOG_INFO);
+    struct zkl_log_event event =
+        new_event(ZKL_LOG_KIND_RESOLVER, why ? ZKL_LOG_WARNING : ZKL_LOG_INFO);
     event.node = host;
     event.why = why ? why : "";
     enqueue(arg, event, NULL);
@@ -148,9 +149,9 @@ static struct zkl_log_event hold_event(const struct zkl_hold *hold, enum zkl_log
 
 void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification)
 {
-    static const enum zkl_log_kind kinds[] = {[ZKL_NOTIFY_GRANTED] = ZKL_LOG_GRANTED,
-                                              [ZKL_NOTIFY_FAILED] = ZKL_LOG_FAILED,
-                                              [ZKL_NOTIFY_RELEASED] = ZKL_LOG_RELEASED};
+    static const enum zkl_log_kind kinds[] = {[ZKL_NOTIFY_GRANTED] = ZKL_LOG_KIND_GRANTED,
+                                              [ZKL_NOTIFY_FAILED] = ZKL_LOG_KIND_FAILED,
+                                              [ZKL_NOTIFY_RELEASED] = ZKL_LOG_KIND_RELEASED};
     if (notification->type == ZKL_NOTIFY_STATE || notification->type == ZKL_NOTIFY_ENDED)
         return; /* a state is told with the caller's eyes, below */
     struct zkl_log_event event =
@@ -164,10 +165,10 @@ void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notifica
 
 void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
 {
-    static const char *const names[] = {[ZKL_HELD] = "HELD",
-                                        [ZKL_SUSPECT] = "SUSPECT",
-                                        [ZKL_LOST] = "LOST",
-                                        [ZKL_REVOKED] = "REVOKED"};
+    static const char *const names[] = {[ZKL_HOLD_HELD] = "HELD",
+                                        [ZKL_HOLD_SUSPECT] = "SUSPECT",
+                                        [ZKL_HOLD_LOST] = "LOST",
+                                        [ZKL_HOLD_REVOKE_REQUESTED] = "REVOKED"};
     static const char *const reasons[] = {[ZKL_REASON_NONE] = "",
                                           [ZKL_REASON_LINK] = "the connection broke",
                                           [ZKL_REASON_WINDOW] =
@@ -178,7 +179,7 @@ void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
                                           [ZKL_REASON_CLOSED] = "the client was closed",
                                           [ZKL_REASON_OWNER_EXITED] = "its thread ended",
                                           [ZKL_REASON_UNCHECKED] = "the node can't be checked"};
-    struct zkl_log_event event = hold_event(hold, ZKL_LOG_HOLD, level_of_hold(state));
+    struct zkl_log_event event = hold_event(hold, ZKL_LOG_KIND_HOLD, level_of_hold(state));
     event.node = hold->node;
     event.to = names[state];
     event.why = reasons[reason];
@@ -192,10 +193,10 @@ void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
 
 static void format_hold(const struct zkl_log_event *e, char *line, size_t size)
 {
-    static const char *const verbs[] = {[ZKL_LOG_GRANTED] = "granted",
-                                        [ZKL_LOG_FAILED] = "failed",
-                                        [ZKL_LOG_RELEASED] = "released"};
-    bool is_state = e->kind == ZKL_LOG_HOLD;
+    static const char *const verbs[] = {[ZKL_LOG_KIND_GRANTED] = "granted",
+                                        [ZKL_LOG_KIND_FAILED] = "failed",
+                                        [ZKL_LOG_KIND_RELEASED] = "released"};
+    bool is_state = e->kind == ZKL_LOG_KIND_HOLD;
     snprintf(line, size, "[%6lld] #%llu %s: %s%s%s%s%s", (long long)(e->time_ns / MS),
              (unsigned long long)e->contender, is_state ? e->to : verbs[e->kind], e->path,
              *e->node ? "/" : "", e->node, *e->why && (is_state || e->code != 0) ? ": " : "",
@@ -204,14 +205,14 @@ static void format_hold(const struct zkl_log_event *e, char *line, size_t size)
 
 static void format(const struct zkl_log_record *record, char *line, size_t size)
 {
-    if (record->event.kind == ZKL_LOG_DROPPED)
+    if (record->event.kind == ZKL_LOG_KIND_DROPPED)
         snprintf(line, size, "%llu lines were dropped: the log callback is slow",
                  (unsigned long long)record->event.dropped);
-    else if (record->event.kind == ZKL_LOG_RESOLVER)
+    else if (record->event.kind == ZKL_LOG_KIND_RESOLVER)
         snprintf(line, size, "[%6lld] %s address for %s%s%s",
                  (long long)(record->event.time_ns / MS), *record->event.why ? "no" : "again an",
                  record->event.node, *record->event.why ? ": " : "", record->event.why);
-    else if (record->event.kind <= ZKL_LOG_PERMITS)
+    else if (record->event.kind <= ZKL_LOG_KIND_PERMITS)
         zkl_trace_format(&record->trace, line);
     else
         format_hold(&record->event, line, size);
@@ -230,7 +231,7 @@ static void deliver_dropped(const struct zkl_log *log, uint64_t dropped)
 {
     if (log->level < ZKL_LOG_WARNING)
         return;
-    struct zkl_log_record record = {.event = new_event(ZKL_LOG_DROPPED, ZKL_LOG_WARNING)};
+    struct zkl_log_record record = {.event = new_event(ZKL_LOG_KIND_DROPPED, ZKL_LOG_WARNING)};
     record.event.size = sizeof record.event;
     record.event.time_ns = zkl_clock_mono_ns();
     record.event.dropped = dropped;

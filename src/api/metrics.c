@@ -20,7 +20,7 @@ static void look_at_waiter(const struct zkl_hold *hold, struct zkl_lock_metrics 
 {
     const struct zkl_contender_machine *machine = &zkl_contender_in_queue(hold)->machine;
     m->waiting++;
-    if (machine->state == ZKL_WAITING && machine->before > m->queue_before)
+    if (machine->state == ZKL_CONTENDER_WAITING && machine->before > m->queue_before)
         m->queue_before = machine->before;
 }
 
@@ -47,7 +47,7 @@ static uint64_t count_leaving(const struct zkl_core *core)
 {
     uint64_t leaving = 0;
     for (const struct zkl_contender *c = core->first; c; c = c->next)
-        leaving += c->machine.state == ZKL_LEAVING;
+        leaving += c->machine.state == ZKL_CONTENDER_LEAVING;
     return leaving;
 }
 
@@ -71,14 +71,22 @@ static void read_locks(struct zkl_client *client, struct zkl_lock_metrics *m)
 static void read_requests(const struct zkl_core *core, uint64_t *requests)
 {
     static const int request_of[ZKL_REQUEST_KINDS] = {
-        [ZKL_REQ_CREATE] = ZKL_REQUEST_CREATE,       [ZKL_REQ_CREATE_ALL] = ZKL_REQUEST_CREATE,
-        [ZKL_REQ_DELETE] = ZKL_REQUEST_DELETE,       [ZKL_REQ_DELETE_ALL] = ZKL_REQUEST_DELETE,
-        [ZKL_REQ_LIST] = ZKL_REQUEST_LIST,           [ZKL_REQ_LIST_LOCK_PATH] = ZKL_REQUEST_LIST,
-        [ZKL_REQ_WATCH] = ZKL_REQUEST_WATCH,         [ZKL_REQ_UNWATCH] = ZKL_REQUEST_UNWATCH,
-        [ZKL_REQ_HEARTBEAT] = ZKL_REQUEST_HEARTBEAT, [ZKL_REQ_KEEPALIVE] = ZKL_REQUEST_KEEPALIVE,
-        [ZKL_REQ_MAKE] = ZKL_REQUEST_PARENT,         [ZKL_REQ_RENEW] = ZKL_REQUEST_PARENT,
-        [ZKL_REQ_STAT] = ZKL_REQUEST_READ,           [ZKL_REQ_GET] = ZKL_REQUEST_READ,
-        [ZKL_REQ_SET] = ZKL_REQUEST_WRITE,           [ZKL_REQ_SYNC] = ZKL_REQUEST_SYNC,
+        [ZKL_REQ_CREATE] = ZKL_METRICS_REQUEST_CREATE,
+        [ZKL_REQ_CREATE_ALL] = ZKL_METRICS_REQUEST_CREATE,
+        [ZKL_REQ_DELETE] = ZKL_METRICS_REQUEST_DELETE,
+        [ZKL_REQ_DELETE_ALL] = ZKL_METRICS_REQUEST_DELETE,
+        [ZKL_REQ_LIST] = ZKL_METRICS_REQUEST_LIST,
+        [ZKL_REQ_LIST_LOCK_PATH] = ZKL_METRICS_REQUEST_LIST,
+        [ZKL_REQ_WATCH] = ZKL_METRICS_REQUEST_WATCH,
+        [ZKL_REQ_UNWATCH] = ZKL_METRICS_REQUEST_UNWATCH,
+        [ZKL_REQ_HEARTBEAT] = ZKL_METRICS_REQUEST_HEARTBEAT,
+        [ZKL_REQ_KEEPALIVE] = ZKL_METRICS_REQUEST_KEEPALIVE,
+        [ZKL_REQ_MAKE] = ZKL_METRICS_REQUEST_PARENT,
+        [ZKL_REQ_RENEW] = ZKL_METRICS_REQUEST_PARENT,
+        [ZKL_REQ_STAT] = ZKL_METRICS_REQUEST_READ,
+        [ZKL_REQ_GET] = ZKL_METRICS_REQUEST_READ,
+        [ZKL_REQ_SET] = ZKL_METRICS_REQUEST_WRITE,
+        [ZKL_REQ_SYNC] = ZKL_METRICS_REQUEST_SYNC,
     };
     for (size_t i = 0; i < ZKL_REQUEST_KINDS; i++)
         requests[request_of[i]] += core->sent[i];
@@ -164,7 +172,7 @@ void zkl_snapshot_drop(struct zkl_client *client, struct zkl_snapshot *snapshot)
 
 static int do_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
 {
-    static const char call[] = "zkl_client_metrics";
+    static const char call[] = "zkl_client_get_metrics";
     if (!client || !metrics)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "metrics" : "client");
     if (metrics->size != sizeof *metrics)
@@ -179,7 +187,7 @@ static int do_client_metrics(struct zkl_client *client, struct zkl_client_metric
     return 0;
 }
 
-int zkl_client_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
+int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics)
 {
     int shield = zkl_shield();
     int rc = do_client_metrics(client, metrics);
@@ -216,16 +224,16 @@ static int lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metric
     return rc;
 }
 
-int zkl_mutex_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics)
+int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics)
 {
     if (!mutex)
-        return zkl_fail(ZKL_EINVAL, "zkl_mutex_metrics: mutex is NULL");
-    return lock_metrics(mutex, metrics, "zkl_mutex_metrics");
+        return zkl_fail(ZKL_EINVAL, "zkl_mutex_get_metrics: mutex is NULL");
+    return lock_metrics(mutex, metrics, "zkl_mutex_get_metrics");
 }
 
-int zkl_semaphore_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_metrics *metrics)
+int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_metrics *metrics)
 {
     if (!semaphore)
-        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_metrics: semaphore is NULL");
-    return lock_metrics(&semaphore->base, metrics, "zkl_semaphore_metrics");
+        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_get_metrics: semaphore is NULL");
+    return lock_metrics(&semaphore->base, metrics, "zkl_semaphore_get_metrics");
 }

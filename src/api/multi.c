@@ -479,7 +479,7 @@ static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_mult
 static int worst_state(const struct zkl_multi *multi, struct zkl_multi_hold *held,
                        enum zkl_reason *reason)
 {
-    int worst = ZKL_HELD;
+    int worst = ZKL_HOLD_HELD;
     for (size_t i = 0; i < multi->count; i++) {
         enum zkl_reason why = ZKL_REASON_NONE;
         int state = member_state(multi, i, held, &why);

@@ -70,12 +70,12 @@ struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wa
 /* What is needed to acquire. 0, or a failure in words: then it is to be finished with it. */
 int zkl_attempt_prepare(struct zkl_attempt *a);
 /* With the mutex: once, then steps. op: is woken to take the next one; NULL: a thread waits with
- * zkl_attempt_wait. 0, ENOMEM, ESYSTEM: there is nothing to end. */
+ * zkl_attempt_wait. 0, ZKL_ENOMEM, ZKL_ESYSTEM: there is nothing to end. */
 int zkl_attempt_begin(struct zkl_attempt *a, struct zkl_op *op);
 /* ZKL_GOES_ON until next_ns at the latest, or the code. */
 int zkl_attempt_step(struct zkl_attempt *a, int64_t *next_ns);
 void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns);
-/* Its step after this one says ECANCELED, unless it is decided. */
+/* Its step after this one says ZKL_ECANCELED, unless it is decided. */
 void zkl_attempt_cancel(struct zkl_attempt *a);
 void zkl_attempt_end(struct zkl_attempt *a, int rc);
 /* As the owner, without the mutex. said: the failure is in words already. rc; the attempt is gone, and all
@@ -109,7 +109,7 @@ int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait
 /* 0, or why the calling owner can't have all, noted and counted: its own holds are in the way, or lost, or
  * (if something is to be acquired) the wait is over. */
 int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait);
-/* ENOTOWNER too. */
+/* ZKL_ENOTOWNER too. */
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);
 /* The calling owner has it. */
 void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *grants);

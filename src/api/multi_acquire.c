@@ -274,7 +274,7 @@ static int fail_part(struct zkl_attempt *a, const struct zkl_acquisition *part, 
     return rc == ZKL_ETIMEDOUT && bounded ? ZKL_EDISCONNECTED : rc;
 }
 
-/* All parts are held, the last one since a moment ago. ELOST: one is not. */
+/* All parts are held, the last one since a moment ago. ZKL_ELOST: one is not. */
 static int confirm(struct zkl_attempt *a)
 {
     for (size_t i = 0; i < a->multi->count; i++) {

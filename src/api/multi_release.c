@@ -27,7 +27,7 @@ static void give_up_permits(struct zkl_unlocking *u, size_t i, struct zkl_multi_
         zkl_release_add(&u->release, (struct zkl_hold *)permits[n], i);
 }
 
-/* ENOTOWNER: it was unlocked singly, before. */
+/* ZKL_ENOTOWNER: it was unlocked singly, before. */
 static int give_up_handle(struct zkl_unlocking *u, size_t i, struct zkl_multi_hold *held)
 {
     struct zkl_hold *hold = zkl_multi_take_handle(u->multi, i, held);

@@ -49,8 +49,8 @@ void zkl_op_know(struct zkl_op *op, int rc);
 
 /* --- with the mutex ----------------------------------------------------- */
 
-/* From here on there will be a callback. ECLOSED (which one that closes gets only once that is done),
- * ENOMEM: there will not. */
+/* From here on there will be a callback. ZKL_ECLOSED (which one that closes gets only once that is done),
+ * ZKL_ENOMEM: there will not. */
 int zkl_op_begin(struct zkl_op *op, uint64_t *id);
 /* There will not be one after all. */
 void zkl_op_withdraw(struct zkl_op *op);

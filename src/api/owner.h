@@ -35,12 +35,12 @@ struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);
 void zkl_owner_remove_multi(struct zkl_multi_hold *held);
 /* multi.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are no more. Or
- * ENOTOWNER, EFORK. Without the mutex. */
+ * ZKL_ENOTOWNER, ZKL_EFORK. Without the mutex. */
 int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold);
 /* multi_hold.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
-/* 0, or why this owner is of no use to call: EINVAL, EFORK; and (idle) EBUSY. */
+/* 0, or why this owner is of no use to call: ZKL_EINVAL, ZKL_EFORK; and (idle) ZKL_EBUSY. */
 int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call);
 int zkl_owner_check(const struct zkl_owner *owner, const char *call);
 /* A multi-lock's operation has an owner for itself: false: another one has. */

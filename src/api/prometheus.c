@@ -207,16 +207,21 @@ static void put_locks(struct text *t, const struct zkl_snapshot *snapshot)
 
 static void put_requests(const struct source *s, const uint64_t *requests)
 {
-    static const char *const names[ZKL_REQUESTS] = {
-        [ZKL_REQUEST_CREATE] = "create",       [ZKL_REQUEST_DELETE] = "delete",
-        [ZKL_REQUEST_LIST] = "list",           [ZKL_REQUEST_WATCH] = "watch",
-        [ZKL_REQUEST_UNWATCH] = "unwatch",     [ZKL_REQUEST_HEARTBEAT] = "heartbeat",
-        [ZKL_REQUEST_KEEPALIVE] = "keepalive", [ZKL_REQUEST_PARENT] = "parent",
-        [ZKL_REQUEST_READ] = "read",           [ZKL_REQUEST_WRITE] = "write",
-        [ZKL_REQUEST_SYNC] = "sync",
+    static const char *const names[ZKL_METRICS_REQUESTS] = {
+        [ZKL_METRICS_REQUEST_CREATE] = "create",
+        [ZKL_METRICS_REQUEST_DELETE] = "delete",
+        [ZKL_METRICS_REQUEST_LIST] = "list",
+        [ZKL_METRICS_REQUEST_WATCH] = "watch",
+        [ZKL_METRICS_REQUEST_UNWATCH] = "unwatch",
+        [ZKL_METRICS_REQUEST_HEARTBEAT] = "heartbeat",
+        [ZKL_METRICS_REQUEST_KEEPALIVE] = "keepalive",
+        [ZKL_METRICS_REQUEST_PARENT] = "parent",
+        [ZKL_METRICS_REQUEST_READ] = "read",
+        [ZKL_METRICS_REQUEST_WRITE] = "write",
+        [ZKL_METRICS_REQUEST_SYNC] = "sync",
     };
     put_family(s, "requests_total", "counter", "Requests sent, by kind.");
-    for (size_t i = 0; i < ZKL_REQUESTS; i++)
+    for (size_t i = 0; i < ZKL_METRICS_REQUESTS; i++)
         put_count(s, "requests_total", "kind", names[i], requests[i]);
 }
 

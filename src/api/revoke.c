@@ -39,7 +39,7 @@ static int check(const struct attempt *a)
 {
     if (!a->client || !a->path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", a->call, a->client ? "node_path" : "client");
-    if (a->flags & ~ZKL_FORCE)
+    if (a->flags & ~ZKL_INSPECT_FORCE)
         return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%x", a->call, a->flags);
     const char *fault = zkl_node_path_fault(a->path);
     if (fault)
@@ -47,7 +47,7 @@ static int check(const struct attempt *a)
     int rc = zkl_query_check(a->client, a->call);
     if (rc != 0)
         return rc;
-    if (!(a->flags & ZKL_FORCE) && !is_contender(a->path))
+    if (!(a->flags & ZKL_INSPECT_FORCE) && !is_contender(a->path))
         return zkl_fail(ZKL_EFOREIGN, "%s: %.512s", a->call, a->path);
     return 0;
 }
@@ -138,7 +138,7 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
     return fail_answer(a, &q, "no DELETE on the node above", "deleting it");
 }
 
-/* ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done it. */
+/* ZKL_ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done it. */
 static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
 {
     bool again = true, lost = false;
@@ -220,7 +220,7 @@ static int revoke(const struct attempt *a)
     if (asked && czxid != 0)
         rc = wait_for_end(a, czxid);
     bool out_of_time = rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED;
-    if (!out_of_time || !(a->flags & ZKL_FORCE))
+    if (!out_of_time || !(a->flags & ZKL_INSPECT_FORCE))
         return rc;
     rc = delete_node(a, czxid, patience(a));
     return rc == ZKL_ENONODE && asked ? 0 : rc;

@@ -68,12 +68,12 @@ int zkl_rwlock_free(struct zkl_rwlock *rwlock)
     return rc;
 }
 
-struct zkl_mutex *zkl_rwlock_read(struct zkl_rwlock *rwlock)
+struct zkl_mutex *zkl_rwlock_reader(struct zkl_rwlock *rwlock)
 {
     return rwlock ? &rwlock->read : NULL;
 }
 
-struct zkl_mutex *zkl_rwlock_write(struct zkl_rwlock *rwlock)
+struct zkl_mutex *zkl_rwlock_writer(struct zkl_rwlock *rwlock)
 {
     return rwlock ? &rwlock->write : NULL;
 }

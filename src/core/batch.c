@@ -152,7 +152,8 @@ bool zkl_batch_list(struct zkl_contender *contender)
 static bool is_coming(const struct zkl_contender *c)
 {
     enum zkl_contender_state state = c->machine.state;
-    return state == ZKL_NEW || state == ZKL_PARKED || state == ZKL_LOOKING || state == ZKL_MAKING;
+    return state == ZKL_CONTENDER_NEW || state == ZKL_CONTENDER_PARKED ||
+           state == ZKL_CONTENDER_LOOKING || state == ZKL_CONTENDER_MAKING;
 }
 
 /* Some nodes may have been made, and an answer tells. */

@@ -17,7 +17,7 @@ void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
         return; /* who asked since is made and deleted */
     for (size_t i = batch->count; i-- > 0;) {
         struct zkl_contender *c = batch->members[i];
-        if (!c->wants_create || c->machine.state != ZKL_LEAVING)
+        if (!c->wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
             continue;
         c->wants_create = c->wants_list = false;
         zkl_core_feed(core, c,

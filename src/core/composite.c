@@ -62,7 +62,7 @@ static bool group_notification(struct zkl_core *core, struct zkl_contender *cont
         contender->group = NULL; /* until it is started again */
     } else if (notification->type == ZKL_NOTIFY_FAILED && !member->backs_out) {
         zkl_group_fail(group, notification->code, i, notification);
-    } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_LOST &&
+    } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST &&
                !member->backs_out) {
         group->lost = true;
         zkl_group_fail(group, ZKL_ELOST, i, notification);
@@ -237,7 +237,7 @@ static void local_queue_notification(struct zkl_core *core, struct zkl_contender
                                      const struct zkl_notification *notification)
 {
     struct zkl_local_queue *local_queue = c->local_queue;
-    bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_LOST;
+    bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST;
     if (notification->type == ZKL_NOTIFY_GRANTED)
         on_granted(core, local_queue, c);
     else if (notification->type == ZKL_NOTIFY_FAILED)

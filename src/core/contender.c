@@ -13,34 +13,34 @@
 static bool step_with_lock_request(struct zkl_step *s)
 {
     switch ((int)s->m->state) {
-    case ZKL_NEW:
+    case ZKL_CONTENDER_NEW:
         zkl_step_begin(s, "started");
         break;
-    case ZKL_PARKED:
+    case ZKL_CONTENDER_PARKED:
         zkl_in_parked(s);
         break;
-    case ZKL_LOOKING:
+    case ZKL_CONTENDER_LOOKING:
         zkl_in_looking(s);
         break;
-    case ZKL_MAKING:
+    case ZKL_CONTENDER_MAKING:
         zkl_in_making(s);
         break;
-    case ZKL_QUEUEING:
+    case ZKL_CONTENDER_QUEUEING:
         zkl_in_queueing(s);
         break;
-    case ZKL_RECOVERING:
+    case ZKL_CONTENDER_RECOVERING:
         zkl_in_recovering(s);
         break;
-    case ZKL_LISTING:
+    case ZKL_CONTENDER_LISTING:
         zkl_in_listing(s);
         break;
-    case ZKL_WAITING:
+    case ZKL_CONTENDER_WAITING:
         s->kind->in_waiting(s);
         break;
-    case ZKL_CONFIRMING:
+    case ZKL_CONTENDER_CONFIRMING:
         zkl_in_confirming(s);
         break;
-    case ZKL_EXHAUSTED:
+    case ZKL_CONTENDER_EXHAUSTED:
         zkl_in_exhausted(s);
         break;
     default:
@@ -53,16 +53,16 @@ static bool step_with_lock_request(struct zkl_step *s)
 static void step_from_grant_on(struct zkl_step *s)
 {
     switch ((int)s->m->state) {
-    case ZKL_HOLDING:
+    case ZKL_CONTENDER_HOLDING:
         zkl_in_holding(s);
         break;
-    case ZKL_LOSTHOLD:
+    case ZKL_CONTENDER_LOSTHOLD:
         zkl_in_losthold(s);
         break;
-    case ZKL_RELEASING:
+    case ZKL_CONTENDER_RELEASING:
         zkl_in_releasing(s);
         break;
-    case ZKL_LEAVING:
+    case ZKL_CONTENDER_LEAVING:
         zkl_in_leaving(s);
         break;
     default:

@@ -47,21 +47,21 @@ enum zkl_answer {
 };
 
 enum zkl_contender_state {
-    ZKL_NEW,
-    ZKL_PARKED,     /* nothing on the server; waits for the link */
-    ZKL_LOOKING,    /* a try's first read is out */
-    ZKL_MAKING,     /* the root is being made */
-    ZKL_QUEUEING,   /* the create is out, and the list if one is to follow */
-    ZKL_RECOVERING, /* the create's outcome is unknown */
-    ZKL_LISTING,    /* our node exists; a list is out or waits for the link */
-    ZKL_WAITING,    /* behind a predecessor */
-    ZKL_CONFIRMING, /* first, but the window is empty: waits for an answered heartbeat */
-    ZKL_EXHAUSTED,  /* the counter is used up: waits for a new root */
-    ZKL_HOLDING,
-    ZKL_LOSTHOLD,  /* was HOLDING; the owner has not unlocked yet */
-    ZKL_RELEASING, /* the owner waits for the delete's answer */
-    ZKL_LEAVING,   /* the janitor's: the owner has its answer */
-    ZKL_ENDED,     /* nothing is left of it on the server */
+    ZKL_CONTENDER_NEW,
+    ZKL_CONTENDER_PARKED,     /* nothing on the server; waits for the link */
+    ZKL_CONTENDER_LOOKING,    /* a try's first read is out */
+    ZKL_CONTENDER_MAKING,     /* the root is being made */
+    ZKL_CONTENDER_QUEUEING,   /* the create is out, and the list if one is to follow */
+    ZKL_CONTENDER_RECOVERING, /* the create's outcome is unknown */
+    ZKL_CONTENDER_LISTING,    /* our node exists; a list is out or waits for the link */
+    ZKL_CONTENDER_WAITING,    /* behind a predecessor */
+    ZKL_CONTENDER_CONFIRMING, /* first, but the window is empty: waits for an answered heartbeat */
+    ZKL_CONTENDER_EXHAUSTED,  /* the counter is used up: waits for a new root */
+    ZKL_CONTENDER_HOLDING,
+    ZKL_CONTENDER_LOSTHOLD,  /* was HOLDING; the owner has not unlocked yet */
+    ZKL_CONTENDER_RELEASING, /* the owner waits for the delete's answer */
+    ZKL_CONTENDER_LEAVING,   /* the janitor's: the owner has its answer */
+    ZKL_CONTENDER_ENDED,     /* nothing is left of it on the server */
     ZKL_CONTENDER_STATES
 };
 
@@ -94,7 +94,7 @@ enum zkl_event_type {
     ZKL_EV_LIMIT,       /* answer, data, version: of a semaphore's root */
     ZKL_EV_LIMIT_SET,   /* answer */
     ZKL_EV_LIMIT_FIRED, /* that data changed */
-    ZKL_EV_STOP,        /* code: ETIMEDOUT, ECANCELED, ECLOSED */
+    ZKL_EV_STOP,        /* code: ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_ECLOSED */
     ZKL_EV_STAY,    /* unlocked, but the node stays, for the next owner or (idle) for none yet */
     ZKL_EV_RELEASE, /* the owner's last unlock */
     ZKL_EV_ABANDON, /* reason: the owner goes away without unlock, or the client closes */
@@ -194,7 +194,7 @@ struct zkl_quota {
     /* set before START */
     struct zkl_semaphore_view *view; /* the handle's; until the grant or the failure */
     int want;                        /* how many the whole request is for */
-    bool looked; /* a try: somebody has looked; else it only looks, and fails with EBUSY or 0 */
+    bool looked; /* a try: somebody has looked; else it only looks, and fails with ZKL_EBUSY or 0 */
 
     int limit;       /* how many there are; 0: not known yet */
     int32_t version; /* of the data that it was read from */
@@ -282,14 +282,14 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
 /* It has a node, or is to have one, and has not begun to give it back. */
 static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
 {
-    return m->state >= ZKL_QUEUEING && m->state <= ZKL_HOLDING;
+    return m->state >= ZKL_CONTENDER_QUEUEING && m->state <= ZKL_CONTENDER_HOLDING;
 }
 
 /* Heartbeats would be sent for it, if its node may be checked. */
 static inline bool zkl_contender_wants_heartbeats(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_HOLDING || m->state == ZKL_CONFIRMING ||
-           (m->state == ZKL_WAITING && m->pred_is_next);
+    return m->state == ZKL_CONTENDER_HOLDING || m->state == ZKL_CONTENDER_CONFIRMING ||
+           (m->state == ZKL_CONTENDER_WAITING && m->pred_is_next);
 }
 
 /* Heartbeats are sent for it. */
@@ -307,39 +307,43 @@ static inline bool zkl_contender_is_unchecked(const struct zkl_contender_machine
 /* For something outside. */
 static inline bool zkl_contender_waits(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_WAITING || (m->state == ZKL_EXHAUSTED && !m->on_server);
+    return m->state == ZKL_CONTENDER_WAITING ||
+           (m->state == ZKL_CONTENDER_EXHAUSTED && !m->on_server);
 }
 
 /* The watch on its own node. */
 static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_WAITING && m->own_is_put_off;
+    return m->state == ZKL_CONTENDER_WAITING && m->own_is_put_off;
 }
 
 /* A proof of the session would help it. */
 static inline bool zkl_contender_awaits_proof(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_CONFIRMING || (m->state == ZKL_HOLDING && m->suspect && !m->unchecked);
+    return m->state == ZKL_CONTENDER_CONFIRMING ||
+           (m->state == ZKL_CONTENDER_HOLDING && m->suspect && !m->unchecked);
 }
 
 /* By the window's end. */
 static inline bool zkl_contender_is_window_limited(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_RELEASING || (m->state == ZKL_HOLDING && !m->suspect);
+    return m->state == ZKL_CONTENDER_RELEASING ||
+           (m->state == ZKL_CONTENDER_HOLDING && !m->suspect);
 }
 
 /* Something is to be deleted and nothing is under way: it waits for the link, or its request could
  * not be sent for want of memory. */
 static inline bool zkl_contender_needs_retry(const struct zkl_contender_machine *m)
 {
-    return (m->state == ZKL_LEAVING && !m->create_out && !m->list_out && !m->delete_out) ||
-           (m->state == ZKL_LOSTHOLD && m->on_server && !m->delete_out);
+    return (m->state == ZKL_CONTENDER_LEAVING && !m->create_out && !m->list_out &&
+            !m->delete_out) ||
+           (m->state == ZKL_CONTENDER_LOSTHOLD && m->on_server && !m->delete_out);
 }
 
 /* A try that waits for somebody to give a node up that nobody may be in. */
 static inline bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
 {
-    return m->asks && (m->state == ZKL_WAITING || m->state == ZKL_LISTING);
+    return m->asks && (m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING);
 }
 
 #endif

@@ -116,7 +116,7 @@ void zkl_core_fini(struct zkl_core *core)
 
 static bool is_held(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_HOLDING || m->state == ZKL_RELEASING;
+    return m->state == ZKL_CONTENDER_HOLDING || m->state == ZKL_CONTENDER_RELEASING;
 }
 
 /* These come again by themselves. */

@@ -242,7 +242,7 @@ struct zkl_query {
     int32_t version;
     int64_t czxid;
     bool once; /* a write that is not to be repeated: a lost answer is told (LINK) */
-    /* Called once: with a reply (borrowed), or, if reply is NULL, with ECLOSED or EAUTH. It is not to
+    /* Called once: with a reply (borrowed), or, if reply is NULL, with ZKL_ECLOSED or ZKL_EAUTH. It is not to
      * call the core; from then on the core has no pointer to the query any more. */
     void (*answered)(struct zkl_query *query, int code, const struct zkl_reply *reply);
 

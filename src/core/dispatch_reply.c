@@ -37,7 +37,8 @@ static struct zkl_contender *departing_holder(const struct zkl_watch *watch)
 static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
                               const struct zkl_watch *watch, struct zkl_contender *holder)
 {
-    bool may_inherit = c->machine.state == ZKL_WAITING && c->machine.pred_is_exclusive_mutex;
+    bool may_inherit =
+        c->machine.state == ZKL_CONTENDER_WAITING && c->machine.pred_is_exclusive_mutex;
     if (holder && !holder->heir && may_inherit) {
         holder->heir = c;
         c->heir_of = holder;

@@ -267,7 +267,7 @@ static void no_heir_of(struct zkl_contender *c)
 static struct zkl_contender *take_heir(struct zkl_contender *c)
 {
     struct zkl_contender *heir = c->heir;
-    if (!heir || (c->machine.delete_out && c->machine.state != ZKL_ENDED))
+    if (!heir || (c->machine.delete_out && c->machine.state != ZKL_CONTENDER_ENDED))
         return NULL;
     no_heir_of(heir);
     return heir;
@@ -313,7 +313,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     count(core, c, true);
     if (!was_there && c->machine.on_server)
         zkl_opcode_carried_out(core, &c->slots[ZKL_SLOT_CREATE]);
-    if (c->machine.state != ZKL_WAITING)
+    if (c->machine.state != ZKL_CONTENDER_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
     if (c->batch)
@@ -339,9 +339,9 @@ void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c)
 {
     enum zkl_contender_state state = c->machine.state;
-    if (state == ZKL_LEAVING || state == ZKL_RELEASING)
+    if (state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING)
         return;
-    if (state == ZKL_HOLDING || state == ZKL_LOSTHOLD)
+    if (state == ZKL_CONTENDER_HOLDING || state == ZKL_CONTENDER_LOSTHOLD)
         zkl_core_feed_type(core, c, ZKL_EV_RELEASE);
     else
         zkl_core_feed_stop(core, c, ZKL_ECANCELED);
@@ -375,7 +375,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
                     const struct zkl_lock_request *lock_request)
 {
     *contender =
-        (struct zkl_contender){.machine = {.state = ZKL_NEW,
+        (struct zkl_contender){.machine = {.state = ZKL_CONTENDER_NEW,
                                            .try_only = lock_request->try_only,
                                            .try_sync = lock_request->try_sync,
                                            .try_asks = lock_request->try_asks,

@@ -58,7 +58,8 @@ static void finish(struct zkl_core *core, struct zkl_group *group, enum zkl_grou
 static bool is_contended(const struct zkl_group *group, const struct zkl_group_member *member)
 {
     enum zkl_contender_state state = member->contender->machine.state;
-    return zkl_group_is_in_core(group, member) && (state == ZKL_WAITING || state == ZKL_EXHAUSTED);
+    return zkl_group_is_in_core(group, member) &&
+           (state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED);
 }
 
 static size_t first_contended(const struct zkl_group *group)
@@ -74,7 +75,7 @@ static size_t first_not_held(const struct zkl_group *group)
     size_t i = 0;
     while (i < group->count && zkl_group_is_in_core(group, &group->members[i]) &&
            !group->members[i].backs_out &&
-           group->members[i].contender->machine.state == ZKL_HOLDING)
+           group->members[i].contender->machine.state == ZKL_CONTENDER_HOLDING)
         i++;
     return i;
 }

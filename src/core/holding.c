@@ -14,8 +14,8 @@ static void lose(struct zkl_step *s, int reason, const char *why)
 {
     s->m->on_server = false;
     zkl_step_emit(s, ZKL_DO_UNWATCH);
-    zkl_step_move(s, ZKL_LOSTHOLD, why);
-    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, reason);
+    zkl_step_move(s, ZKL_CONTENDER_LOSTHOLD, why);
+    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, reason);
 }
 
 /* Its end came first: whatever the event is, it finds the hold lost, and only now the node goes. */
@@ -24,8 +24,8 @@ static bool lapse(struct zkl_step *s)
     if (s->m->lease_end_boot == 0 || s->ev->now.boot_ns < s->m->lease_end_boot)
         return false;
     zkl_step_emit(s, ZKL_DO_UNWATCH);
-    zkl_step_move(s, ZKL_LOSTHOLD, "lease ended");
-    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+    zkl_step_move(s, ZKL_CONTENDER_LOSTHOLD, "lease ended");
+    zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED);
     zkl_step_send_delete(s);
     return true;
 }
@@ -33,7 +33,7 @@ static bool lapse(struct zkl_step *s)
 bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, int64_t end_boot_ns)
 {
     bool ended = m->lease_end_boot != 0 && now.boot_ns >= m->lease_end_boot;
-    if (m->state != ZKL_HOLDING || ended)
+    if (m->state != ZKL_CONTENDER_HOLDING || ended)
         return false;
     m->lease_end_boot = end_boot_ns;
     return true;
@@ -43,7 +43,7 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
 static void on_unchecked(struct zkl_step *s)
 {
     if (!s->m->unchecked)
-        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_SUSPECT, ZKL_REASON_UNCHECKED);
     s->m->suspect = s->m->unchecked = true;
 }
 
@@ -52,13 +52,13 @@ static void on_proved(struct zkl_step *s)
     if (!s->m->suspect || s->m->unchecked || !zkl_step_window_open(s->ev))
         return;
     s->m->suspect = false;
-    zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HELD, ZKL_REASON_NONE);
+    zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_HELD, ZKL_REASON_NONE);
 }
 
 static void suspect(struct zkl_step *s, int reason)
 {
     if (!s->m->suspect)
-        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_SUSPECT, reason);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_SUSPECT, reason);
     s->m->suspect = true;
 }
 
@@ -90,7 +90,7 @@ static void release(struct zkl_step *s)
         zkl_step_leave(s, "unlocked, the delete is posted");
         return;
     }
-    zkl_step_move(s, ZKL_RELEASING, "unlocked");
+    zkl_step_move(s, ZKL_CONTENDER_RELEASING, "unlocked");
     zkl_step_send_delete(s);
 }
 
@@ -161,7 +161,7 @@ static bool hold_ends(struct zkl_step *s)
             lose(s, ZKL_REASON_CLOSED, "closed"); /* the owner is there and will unlock */
             break;
         }
-        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, s->ev->reason);
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, s->ev->reason);
         zkl_step_leave(s, "abandoned");
         break;
     default:
@@ -208,7 +208,8 @@ void zkl_in_holding(struct zkl_step *s)
         break;
     case ZKL_EV_REVOKED:
         if (!s->m->revoked)
-            zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_REVOKED, ZKL_REASON_NONE);
+            zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_REVOKE_REQUESTED,
+                                 ZKL_REASON_NONE);
         s->m->revoked = true;
         break;
     case ZKL_EV_STAY:
@@ -276,7 +277,7 @@ static void on_unlock_answered(struct zkl_step *s)
     case ZKL_ANSWER_NONODE:
         /* Somebody deleted it before us: the hold had ended without our knowing. */
         s->m->on_server = false;
-        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
         released(s, ZKL_ELOST, NULL, "was deleted");
         break;
     case ZKL_ANSWER_NOAUTH: /* rights come first: whether it was there nobody has looked */
@@ -306,7 +307,7 @@ void zkl_in_releasing(struct zkl_step *s)
         unconfirmed(s, "the client was closed");
     } else if (s->ev->type == ZKL_EV_EXPIRED) {
         s->m->on_server = false;
-        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_LOST, ZKL_REASON_EXPIRED);
+        zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, ZKL_REASON_EXPIRED);
         released(s, ZKL_ELOST, NULL, "expired");
     }
 }

@@ -38,7 +38,7 @@ void zkl_step_end(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
     zkl_step_emit(s, ZKL_DO_UNWATCH);
-    zkl_step_move(s, ZKL_ENDED, why);
+    zkl_step_move(s, ZKL_CONTENDER_ENDED, why);
     zkl_step_emit(s, ZKL_DO_END);
 }
 
@@ -52,7 +52,7 @@ void zkl_step_leave(struct zkl_step *s, const char *why)
         return;
     }
     zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
-    zkl_step_move(s, ZKL_LEAVING, why);
+    zkl_step_move(s, ZKL_CONTENDER_LEAVING, why);
     if (s->m->on_server)
         zkl_step_send_delete(s);
     else if (!s->m->create_out && !s->m->list_out && s->ev->connected)

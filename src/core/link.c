@@ -13,12 +13,12 @@
 
 static bool is_leaving(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_LEAVING;
+    return m->state == ZKL_CONTENDER_LEAVING;
 }
 
 static bool is_not_leaving(const struct zkl_contender_machine *m)
 {
-    return m->state != ZKL_LEAVING;
+    return m->state != ZKL_CONTENDER_LEAVING;
 }
 
 static void send_first_read(struct zkl_core *core)
@@ -50,15 +50,15 @@ static bool may_miss_an_answer(const struct zkl_contender_machine *m)
 {
     const struct zkl_contender *c =
         (const struct zkl_contender *)((const char *)m - offsetof(struct zkl_contender, machine));
-    bool rests = m->state == ZKL_WAITING || m->state == ZKL_HOLDING;
-    bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_WAITING,
+    bool rests = m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_HOLDING;
+    bool wants[ZKL_SUBS] = {[ZKL_SUB_PRED] = m->state == ZKL_CONTENDER_WAITING,
                             [ZKL_SUB_OWN] = m->watch_own,
                             [ZKL_SUB_LOCK_PATH] = m->watches_contention && !m->contended};
     for (int i = 0; rests && i < ZKL_SUBS; i++) {
         const struct zkl_watch *watch = c->subs[i].watch;
         rests = watch ? watch->state == ZKL_WATCH_ARMED : !wants[i];
     }
-    return m->state != ZKL_LEAVING && !rests;
+    return m->state != ZKL_CONTENDER_LEAVING && !rests;
 }
 
 void zkl_link_ask_again(struct zkl_core *core)

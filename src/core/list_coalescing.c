@@ -83,7 +83,7 @@ static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
     }
     if (!first)
         return;
-    if (first->machine.state == ZKL_QUEUEING)
+    if (first->machine.state == ZKL_CONTENDER_QUEUEING)
         enter(first);
     zkl_core_send_list(core, first);
 }
@@ -155,9 +155,9 @@ static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 bool zkl_shared_list_list(struct zkl_core *core, struct zkl_contender *c)
 {
     /* Others look for something: only these states want no more than to see the queue. */
-    if (c->machine.state == ZKL_QUEUEING)
+    if (c->machine.state == ZKL_CONTENDER_QUEUEING)
         return follow(core, c);
-    return core->sharing && c->machine.state == ZKL_LISTING && share_with_leader(core, c);
+    return core->sharing && c->machine.state == ZKL_CONTENDER_LISTING && share_with_leader(core, c);
 }
 
 void zkl_shared_list_end(struct zkl_core *core)

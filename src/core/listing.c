@@ -14,7 +14,7 @@
 
 static enum zkl_entry_access access_of(const struct zkl_listed *e)
 {
-    return e->in == ZKL_IN_LOCKS ? ZKL_ACCESS_ENTRY : zkl_roles[e->place.role].access;
+    return e->in == ZKL_IN_LOCKS ? ZKL_ENTRY_ACCESS_ENTRY : zkl_roles[e->place.role].access;
 }
 
 static void recognise(struct zkl_listed *e)
@@ -26,8 +26,8 @@ static void recognise(struct zkl_listed *e)
     } else {
         known = zkl_name_recognise(e->name, &e->naming, &e->place);
     }
-    e->role = known ? ZKL_ROLE_WAITER : ZKL_ROLE_FOREIGN;
-    e->access = known ? access_of(e) : ZKL_ACCESS_NONE;
+    e->role = known ? ZKL_ENTRY_ROLE_WAITER : ZKL_ENTRY_ROLE_FOREIGN;
+    e->access = known ? access_of(e) : ZKL_ENTRY_ACCESS_NONE;
     e->waits_for = ZKL_NO_ENTRY;
 }
 
@@ -35,7 +35,8 @@ static void recognise(struct zkl_listed *e)
 static int by_node_name(const void *left, const void *right)
 {
     const struct zkl_listed *a = left, *b = right;
-    bool foreign_a = a->role == ZKL_ROLE_FOREIGN, foreign_b = b->role == ZKL_ROLE_FOREIGN;
+    bool foreign_a = a->role == ZKL_ENTRY_ROLE_FOREIGN,
+         foreign_b = b->role == ZKL_ENTRY_ROLE_FOREIGN;
     if (foreign_a != foreign_b)
         return foreign_a - foreign_b;
     if (a->in != b->in)
@@ -65,7 +66,7 @@ static void judge_queue(struct zkl_listed *list, size_t contenders)
             before--;
         e->waits_for = before > 0 ? before - 1 : ZKL_NO_ENTRY;
         if (before == 0 && e->in == ZKL_IN_LOCK_PATH)
-            e->role = ZKL_ROLE_HOLDER;
+            e->role = ZKL_ENTRY_ROLE_HOLDER;
     }
 }
 
@@ -87,18 +88,19 @@ static void judge_leases(struct zkl_listed *list, size_t contenders, int permits
         is_being_asked_for(&list[leases - 1], &list[leases]))
         held--;
     for (size_t i = 0; i < held; i++)
-        list[i].role = ZKL_ROLE_HOLDER;
+        list[i].role = ZKL_ENTRY_ROLE_HOLDER;
 }
 
 static enum zkl_lock_kind kind_of(const struct zkl_listed *list, size_t contenders)
 {
-    enum zkl_lock_kind kind = ZKL_KIND_NONE;
+    enum zkl_lock_kind kind = ZKL_LOCK_KIND_NONE;
     for (size_t i = 0; i < contenders; i++) {
         if (list[i].in != ZKL_IN_LOCK_PATH)
-            return ZKL_KIND_SEMAPHORE;
-        bool shares = list[i].access == ZKL_ACCESS_READ || list[i].access == ZKL_ACCESS_WRITE;
-        if (shares || kind == ZKL_KIND_NONE)
-            kind = shares ? ZKL_KIND_RWLOCK : ZKL_KIND_MUTEX;
+            return ZKL_LOCK_KIND_SEMAPHORE;
+        bool shares =
+            list[i].access == ZKL_ENTRY_ACCESS_READ || list[i].access == ZKL_ENTRY_ACCESS_WRITE;
+        if (shares || kind == ZKL_LOCK_KIND_NONE)
+            kind = shares ? ZKL_LOCK_KIND_RWLOCK : ZKL_LOCK_KIND_MUTEX;
     }
     return kind;
 }
@@ -131,7 +133,7 @@ static void put_holders_first(struct zkl_listed *list, size_t count, size_t cont
     size_t holders = 0;
     for (size_t i = 0; i < count; i++) {
         list[i].order = i;
-        holders += list[i].role == ZKL_ROLE_HOLDER;
+        holders += list[i].role == ZKL_ENTRY_ROLE_HOLDER;
     }
     qsort(list, count, sizeof *list, by_role);
     for (size_t i = 0; i < contenders; i++) {
@@ -150,10 +152,10 @@ enum zkl_lock_kind zkl_listing_judge(struct zkl_listed *list, size_t count, int 
     size_t contenders = 0;
     for (size_t i = 0; i < count; i++) {
         recognise(&list[i]);
-        contenders += list[i].role != ZKL_ROLE_FOREIGN;
+        contenders += list[i].role != ZKL_ENTRY_ROLE_FOREIGN;
     }
     if (count == 0)
-        return ZKL_KIND_NONE;
+        return ZKL_LOCK_KIND_NONE;
     qsort(list, count, sizeof *list, by_node_name);
     judge_queue(list, contenders);
     judge_leases(list, contenders, permits);

@@ -89,7 +89,8 @@ enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
 static bool may_stay(const struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
-    return m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0;
+    return m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked &&
+           m->lease_end_boot == 0;
 }
 
 /* --- handing on --------------------------------------------------------- */

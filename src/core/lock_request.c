@@ -62,10 +62,10 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
 {
     forget_node(s);
     if (!s->ev->connected) {
-        zkl_step_move(s, ZKL_PARKED, why);
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
-    zkl_step_move(s, ZKL_QUEUEING, why);
+    zkl_step_move(s, ZKL_CONTENDER_QUEUEING, why);
     s->m->create_out = true;
     if (s->kind->within_hold) {
         /* Nobody can be between us and our own write node: nothing to look at. */
@@ -91,8 +91,8 @@ void zkl_step_requeue(struct zkl_step *s, const char *why)
 void zkl_step_begin(struct zkl_step *s, const char *why)
 {
     if (!s->ev->connected) {
-        if (s->m->state != ZKL_PARKED)
-            zkl_step_move(s, ZKL_PARKED, why);
+        if (s->m->state != ZKL_CONTENDER_PARKED)
+            zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
     if (!s->m->try_only || s->kind->within_hold || s->m->quota.looked) {
@@ -100,7 +100,7 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
         return;
     }
     /* A try reads first: a busy lock then costs one read and no write. */
-    zkl_step_move(s, ZKL_LOOKING, why);
+    zkl_step_move(s, ZKL_CONTENDER_LOOKING, why);
     if (s->m->try_sync)
         zkl_step_emit(s, ZKL_DO_SYNC);
     s->m->quota.limit = 0;
@@ -123,7 +123,7 @@ void zkl_step_look_at_lock_path(struct zkl_step *s)
 void zkl_step_exhaust(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
-    zkl_step_move(s, ZKL_EXHAUSTED, why);
+    zkl_step_move(s, ZKL_CONTENDER_EXHAUSTED, why);
     if (s->m->on_server) {
         s->m->exhausted_at = s->m->czxid;
         zkl_step_send_delete(s);
@@ -140,10 +140,10 @@ void zkl_step_hold(struct zkl_step *s, const char *why)
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
     s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
-    zkl_step_move(s, ZKL_HOLDING, why);
+    zkl_step_move(s, ZKL_CONTENDER_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
     if (s->m->revoked)
-        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_REVOKED, ZKL_REASON_NONE);
+        zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     if (s->m->watch_own)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
@@ -161,7 +161,7 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
         return;
     }
     /* First in the queue, but of a session that nobody has vouched for lately. */
-    zkl_step_move(s, ZKL_CONFIRMING, why);
+    zkl_step_move(s, ZKL_CONTENDER_CONFIRMING, why);
     zkl_step_emit(s, ZKL_DO_HEARTBEAT);
 }
 
@@ -169,8 +169,8 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
 
 void zkl_step_list_again(struct zkl_step *s, const char *why)
 {
-    if (s->m->state != ZKL_LISTING)
-        zkl_step_move(s, ZKL_LISTING, why);
+    if (s->m->state != ZKL_CONTENDER_LISTING)
+        zkl_step_move(s, ZKL_CONTENDER_LISTING, why);
     if (s->ev->connected && !s->m->list_out) {
         before_list(s);
         zkl_step_emit(s, ZKL_DO_LIST);
@@ -182,8 +182,8 @@ void zkl_step_on_unlisted(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_LINK:
-        if (s->m->state != ZKL_LISTING && !s->m->create_out)
-            zkl_step_move(s, ZKL_LISTING, "list unanswered");
+        if (s->m->state != ZKL_CONTENDER_LISTING && !s->m->create_out)
+            zkl_step_move(s, ZKL_CONTENDER_LISTING, "list unanswered");
         break;
     case ZKL_ANSWER_NONODE:
         zkl_step_requeue(s, "root is gone");
@@ -216,16 +216,16 @@ void zkl_step_common_lock_request(struct zkl_step *s)
             break;
         }
         zkl_step_emit(s, ZKL_DO_UNWATCH);
-        zkl_step_move(s, ZKL_PARKED, "expired");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "expired");
         break;
     case ZKL_EV_OWN_DELETED:
     case ZKL_EV_NODE_GONE:
-        if (!s->m->on_server || s->m->state == ZKL_EXHAUSTED)
+        if (!s->m->on_server || s->m->state == ZKL_CONTENDER_EXHAUSTED)
             break;
         zkl_step_requeue(s, "own node deleted");
         break;
     case ZKL_EV_OWN_CHANGED:
-        if (s->m->state == ZKL_WAITING)
+        if (s->m->state == ZKL_CONTENDER_WAITING)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
     case ZKL_EV_UNCHECKED:

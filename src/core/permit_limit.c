@@ -20,8 +20,8 @@ static void refuse(struct zkl_step *s, int code, int number, const char *why)
 /* What is to be decided anew, now that this is known. */
 static void look_again(struct zkl_step *s, bool changed)
 {
-    bool listing = s->m->state == ZKL_LISTING && !s->m->list_out;
-    if (listing || (changed && s->m->state == ZKL_WAITING))
+    bool listing = s->m->state == ZKL_CONTENDER_LISTING && !s->m->list_out;
+    if (listing || (changed && s->m->state == ZKL_CONTENDER_WAITING))
         zkl_step_list_again(s, "another number of permits");
 }
 
@@ -49,7 +49,7 @@ static void give_limit(struct zkl_step *s)
     q->limit = 0;
     if (q->view->permits == 0) {
         refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
-    } else if (!q->out && s->m->state != ZKL_LOOKING) { /* a look writes nothing */
+    } else if (!q->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
         q->out = true;
         zkl_step_emit(s, ZKL_DO_SET_LIMIT);
     }
@@ -135,7 +135,7 @@ void zkl_step_look_for_room(struct zkl_step *s)
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
     int limit = q->limit > 0 ? q->limit : q->view->permits;
     if (limit == 0) /* no server would tell it now */
-        zkl_step_move(s, ZKL_PARKED, "number of permits not known");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "number of permits not known");
     else if (leases + (size_t)q->want > (size_t)limit)
         zkl_step_fail(s, ZKL_EBUSY, NULL, "full");
     else
@@ -144,8 +144,8 @@ void zkl_step_look_for_room(struct zkl_step *s)
 
 static void to_listing(struct zkl_step *s, const char *why)
 {
-    if (s->m->state != ZKL_LISTING)
-        zkl_step_move(s, ZKL_LISTING, why);
+    if (s->m->state != ZKL_CONTENDER_LISTING)
+        zkl_step_move(s, ZKL_CONTENDER_LISTING, why);
 }
 
 /* The list was one without a watch: another one, with it, and then we wait. */
@@ -163,7 +163,7 @@ static void watch_lock_path(struct zkl_step *s)
 static void wait_for_permit(struct zkl_step *s)
 {
     s->m->pred_is_next = true; /* who holds the inner mutex is next */
-    zkl_step_move(s, ZKL_WAITING, "full");
+    zkl_step_move(s, ZKL_CONTENDER_WAITING, "full");
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 

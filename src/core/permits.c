@@ -30,9 +30,9 @@ static bool any_in_core(const struct zkl_permits *p)
 
 static bool any_lost(const struct zkl_permits *p)
 {
-    bool lost = is_in(p, &p->gate, ZKL_LOSTHOLD);
+    bool lost = is_in(p, &p->gate, ZKL_CONTENDER_LOSTHOLD);
     for (size_t i = 0; i < p->count; i++)
-        lost |= is_in(p, p->members[i], ZKL_LOSTHOLD);
+        lost |= is_in(p, p->members[i], ZKL_CONTENDER_LOSTHOLD);
     return lost;
 }
 
@@ -40,7 +40,7 @@ static bool all_held(const struct zkl_permits *p)
 {
     size_t held = 0;
     for (size_t i = 0; i < p->count; i++)
-        held += is_in(p, p->members[i], ZKL_HOLDING);
+        held += is_in(p, p->members[i], ZKL_CONTENDER_HOLDING);
     return held == p->count;
 }
 
@@ -173,7 +173,7 @@ void zkl_permits_settle(struct zkl_core *core, struct zkl_permits *p)
     case ZKL_PERMITS_ENTERING:
         if (p->code != 0)
             fail(core, p);
-        else if (is_in(p, &p->gate, ZKL_HOLDING))
+        else if (is_in(p, &p->gate, ZKL_CONTENDER_HOLDING))
             take(core, p);
         break;
     case ZKL_PERMITS_TAKING:
@@ -226,5 +226,6 @@ bool zkl_permits_is_behind(const struct zkl_permits *p)
 {
     enum zkl_contender_state state = p->gate.machine.state;
     return p->state == ZKL_PERMITS_ENTERING &&
-           (state == ZKL_WAITING || state == ZKL_LISTING || state == ZKL_EXHAUSTED);
+           (state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_LISTING ||
+            state == ZKL_CONTENDER_EXHAUSTED);
 }

@@ -18,7 +18,7 @@ struct zkl_place zkl_place_of(const struct zkl_contender *contender)
 {
     struct zkl_place place = {0};
     const struct zkl_watch *watch = contender->subs[ZKL_SUB_PRED].watch;
-    if (contender->machine.state != ZKL_WAITING)
+    if (contender->machine.state != ZKL_CONTENDER_WAITING)
         return place;
     place.before = contender->machine.before;
     if (!watch)

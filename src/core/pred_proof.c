@@ -39,7 +39,7 @@ enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl
     const struct zkl_contender_machine *m = &c->machine;
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
     bool is_first = m->pred_is_next || end == ZKL_PRED_END_GIVEN_BACK;
-    if (m->state != ZKL_WAITING || !m->pred_is_exclusive_mutex)
+    if (m->state != ZKL_CONTENDER_WAITING || !m->pred_is_exclusive_mutex)
         return ZKL_PRED_PROOF_NONE;
     if (end != ZKL_PRED_END_UNSURE && is_first && zkl_watch_is_reliable(core, own))
         return ZKL_PRED_PROOF_PROVEN;

@@ -25,7 +25,7 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->pred_is_next = look->before == 1;
     s->m->pred_is_exclusive_mutex = look->plain;
     s->m->pred_proof = ZKL_PRED_PROOF_NONE;
-    zkl_step_move(s, ZKL_WAITING, look->before == 1 ? "next in line" : "behind others");
+    zkl_step_move(s, ZKL_CONTENDER_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
     /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
      * its predecessor leaves. Only who may be granted by that needs it now: for others, who will
@@ -85,9 +85,9 @@ void zkl_in_looking(struct zkl_step *s)
         ;
     } else if (ev->type == ZKL_EV_EXPIRED) {
         s->m->list_out = s->m->quota.out = false;
-        zkl_step_move(s, ZKL_PARKED, "expired");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "expired");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_LINK) {
-        zkl_step_move(s, ZKL_PARKED, "no answer");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "no answer");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
     } else if (ev->type == ZKL_EV_LISTED &&
@@ -149,7 +149,7 @@ static void on_made(struct zkl_step *s)
             zkl_step_fail_odd(s, "making the path");
         break;
     case ZKL_ANSWER_LINK:
-        zkl_step_move(s, ZKL_PARKED, "no answer");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "no answer");
         break;
     case ZKL_ANSWER_NOAUTH:
         zkl_step_fail_denied(s, "CREATE on a parent");
@@ -165,7 +165,7 @@ void zkl_in_making(struct zkl_step *s)
     if (s->ev->type == ZKL_EV_MADE)
         on_made(s);
     else if (s->ev->type == ZKL_EV_EXPIRED)
-        zkl_step_move(s, ZKL_PARKED, "expired");
+        zkl_step_move(s, ZKL_CONTENDER_PARKED, "expired");
     else if (s->ev->type == ZKL_EV_STOP)
         zkl_step_fail(s, s->ev->code, NULL, "stopped");
 }
@@ -179,7 +179,7 @@ static void on_create_refused(struct zkl_step *s)
             break;
         }
         zkl_step_forget_list(s);
-        zkl_step_move(s, ZKL_MAKING, "no root");
+        zkl_step_move(s, ZKL_CONTENDER_MAKING, "no root");
         make(s, s->m->lock_path_length);
         break;
     case ZKL_ANSWER_EXISTS:
@@ -191,7 +191,7 @@ static void on_create_refused(struct zkl_step *s)
     case ZKL_ANSWER_LINK:
         zkl_step_forget_list(s);
         s->m->maybe_on_server = true;
-        zkl_step_move(s, ZKL_RECOVERING, "create unanswered");
+        zkl_step_move(s, ZKL_CONTENDER_RECOVERING, "create unanswered");
         break;
     case ZKL_ANSWER_NOAUTH:
         zkl_step_fail_denied(s, "CREATE");
@@ -224,8 +224,8 @@ static void grant_unlisted(struct zkl_step *s)
 /* What tells of the session's node by its name alone: the Stat has its zxid. */
 static void look_at_own(struct zkl_step *s, const char *why)
 {
-    if (s->m->state != ZKL_RECOVERING)
-        zkl_step_move(s, ZKL_RECOVERING, why);
+    if (s->m->state != ZKL_CONTENDER_RECOVERING)
+        zkl_step_move(s, ZKL_CONTENDER_RECOVERING, why);
     s->m->stat_out = true;
     zkl_step_emit(s, ZKL_DO_STAT);
 }
@@ -247,11 +247,11 @@ static void on_created(struct zkl_step *s)
         zkl_step_exhaust(s, "number exhausted");
     else
         s->m->exhausted_at = 0;
-    if (s->m->state == ZKL_QUEUEING && s->kind->within_hold)
+    if (s->m->state == ZKL_CONTENDER_QUEUEING && s->kind->within_hold)
         zkl_step_grant(s, "under the write lock");
-    else if (s->m->state == ZKL_QUEUEING && s->ev->first)
+    else if (s->m->state == ZKL_CONTENDER_QUEUEING && s->ev->first)
         grant_unlisted(s);
-    else if (s->m->state == ZKL_QUEUEING && !s->m->list_out)
+    else if (s->m->state == ZKL_CONTENDER_QUEUEING && !s->m->list_out)
         zkl_step_list_again(s, "not listed yet");
 }
 

@@ -26,7 +26,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 static bool is_holding(const struct zkl_contender_machine *m)
 {
-    return m->state == ZKL_HOLDING;
+    return m->state == ZKL_CONTENDER_HOLDING;
 }
 
 bool zkl_timers_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns)

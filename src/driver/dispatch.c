@@ -116,7 +116,7 @@ int zkl_driver_use_events(struct zkl_driver *d, int *fd)
     return 0;
 }
 
-/* With the mutex, but for EFORK. */
+/* With the mutex, but for ZKL_EFORK. */
 static int run_some(struct zkl_driver *d, int max)
 {
     int count = 0;

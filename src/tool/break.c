@@ -61,7 +61,8 @@ static bool agrees(const char *path, const struct zkl_entry *e)
     char owner[DESCRIBE_SIZE], age[DESCRIBE_SIZE], *line = NULL;
     size_t size = 0;
     plain_print(stderr, "%s %s %s, for %s\n", describe_owner(e, owner),
-                e->role == ZKL_ROLE_HOLDER ? "holds" : "waits for", path, describe_age_of(e, age));
+                e->role == ZKL_ENTRY_ROLE_HOLDER ? "holds" : "waits for", path,
+                describe_age_of(e, age));
     plain_print(stderr, "delete its node %s? [y/N] ", describe_node(e, path));
     bool yes = getline(&line, &size, stdin) > 0 && (line[0] == 'y' || line[0] == 'Y');
     free(line);
@@ -71,7 +72,7 @@ static bool agrees(const char *path, const struct zkl_entry *e)
 static int break_entry(const struct breaking *b, const char *path, const struct zkl_entry *e)
 {
     char owner[DESCRIBE_SIZE];
-    if (e->role == ZKL_ROLE_FOREIGN)
+    if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
         return fail(EXIT_CONFLICT, "%s is not the node of a contender: zklock status shows those",
                     b->node);
     if (!b->yes && !agrees(path, e))

@@ -23,9 +23,9 @@ static void on_hold(const struct zkl_hold_event *event, void *arg)
 {
     struct claim *claim = arg;
     uint64_t one = 1;
-    if (event->state == ZKL_LOST)
+    if (event->state == ZKL_HOLD_LOST)
         atomic_store(&claim->lost, true);
-    if (event->state == ZKL_REVOKED)
+    if (event->state == ZKL_HOLD_REVOKE_REQUESTED)
         atomic_store(&claim->revoked, true);
     if (write(claim->events, &one, sizeof one) < 0)
         return; /* full: it is readable */
@@ -44,7 +44,7 @@ static int make_semaphore(struct claim *claim, size_t i, struct zkl_member *memb
 static int make_reader(struct claim *claim, size_t i, struct zkl_member *member)
 {
     int rc = zkl_rwlock_new(&claim->rwlocks[i], claim->client, claim->options.paths[i], NULL);
-    *member = zkl_member_mutex(zkl_rwlock_read(claim->rwlocks[i]));
+    *member = zkl_member_mutex(zkl_rwlock_reader(claim->rwlocks[i]));
     return rc == 0 ? zkl_mutex_set_callback(member->mutex, on_hold, claim) : rc;
 }
 
@@ -90,7 +90,7 @@ int64_t claim_window_end_ns(const struct claim *claim)
 int64_t claim_timeout_ns(const struct claim *claim)
 {
     struct zkl_client_metrics metrics = ZKL_CLIENT_METRICS_INIT;
-    if (zkl_client_metrics(claim->client, &metrics) != 0)
+    if (zkl_client_get_metrics(claim->client, &metrics) != 0)
         return 0;
     return metrics.session_timeout_ms * MS_NS;
 }

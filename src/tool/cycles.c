@@ -71,9 +71,9 @@ static void step_to_all(struct search *s, struct place *from)
     if (told == ZKL_NO_ENTRY)
         return;
     step(s, from, &inside->entries[told]);
-    if (from->entry->access != ZKL_ACCESS_WRITE)
+    if (from->entry->access != ZKL_ENTRY_ACCESS_WRITE)
         return;
-    for (size_t i = 0; i < inside->count && inside->entries[i].role == ZKL_ROLE_HOLDER; i++) {
+    for (size_t i = 0; i < inside->count && inside->entries[i].role == ZKL_ENTRY_ROLE_HOLDER; i++) {
         if (i != told)
             step(s, from, &inside->entries[i]);
     }
@@ -98,7 +98,7 @@ static void follow(struct search *s, size_t first)
     }
     s->places[first].entered = true;
     for (size_t i = first; i < s->count && strcmp(s->places[i].entry->owner, owner) == 0; i++) {
-        if (s->places[i].entry->role == ZKL_ROLE_WAITER)
+        if (s->places[i].entry->role == ZKL_ENTRY_ROLE_WAITER)
             step_to_all(s, &s->places[i]);
     }
     s->places[first].entered = false;
@@ -130,7 +130,7 @@ static void add_places(struct search *s, const struct seen *lock)
 {
     for (size_t i = 0; lock->inside && i < lock->inside->count; i++) {
         const struct zkl_entry *e = &lock->inside->entries[i];
-        if (e->role != ZKL_ROLE_FOREIGN && e->host[0])
+        if (e->role != ZKL_ENTRY_ROLE_FOREIGN && e->host[0])
             s->places[s->count++] = (struct place){.lock = lock, .entry = e};
     }
 }

@@ -11,18 +11,19 @@
 
 const char *describe_kind(enum zkl_lock_kind kind)
 {
-    static const char *const kinds[] = {[ZKL_KIND_NONE] = "free",
-                                        [ZKL_KIND_MUTEX] = "mutex",
-                                        [ZKL_KIND_RWLOCK] = "rwlock",
-                                        [ZKL_KIND_SEMAPHORE] = "semaphore"};
+    static const char *const kinds[] = {[ZKL_LOCK_KIND_NONE] = "free",
+                                        [ZKL_LOCK_KIND_MUTEX] = "mutex",
+                                        [ZKL_LOCK_KIND_RWLOCK] = "rwlock",
+                                        [ZKL_LOCK_KIND_SEMAPHORE] = "semaphore"};
     return kinds[kind];
 }
 
 const char *describe_access(enum zkl_entry_access access)
 {
     static const char *const accesses[] = {
-        [ZKL_ACCESS_NONE] = "-",      [ZKL_ACCESS_LOCK] = "lock",     [ZKL_ACCESS_READ] = "read",
-        [ZKL_ACCESS_WRITE] = "write", [ZKL_ACCESS_PERMIT] = "permit", [ZKL_ACCESS_ENTRY] = "entry"};
+        [ZKL_ENTRY_ACCESS_NONE] = "-",        [ZKL_ENTRY_ACCESS_LOCK] = "lock",
+        [ZKL_ENTRY_ACCESS_READ] = "read",     [ZKL_ENTRY_ACCESS_WRITE] = "write",
+        [ZKL_ENTRY_ACCESS_PERMIT] = "permit", [ZKL_ENTRY_ACCESS_ENTRY] = "entry"};
     return accesses[access];
 }
 

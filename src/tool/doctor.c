@@ -95,7 +95,7 @@ static bool process_is_gone(const struct doctor *d, const struct zkl_entry *e)
 static void check_node(struct doctor *d, const struct seen *seen, const struct zkl_entry *e)
 {
     const char *node = describe_node(e, seen->path);
-    if (e->role == ZKL_ROLE_FOREIGN)
+    if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
         found(d,
               "%s is no contender, and has no place here: zklock passes it over, others may not; "
               "delete it, or move it elsewhere",
@@ -218,7 +218,7 @@ static void check_lock(struct doctor *d, const struct seen *seen)
         return;
     }
     sheet_line(&d->sheet, STYLE_TITLE, "%s  %s", seen->path, describe_kind(inside->kind));
-    if (inside->kind == ZKL_KIND_SEMAPHORE)
+    if (inside->kind == ZKL_LOCK_KIND_SEMAPHORE)
         check_semaphore(d, seen, &rights);
     else
         check_root(d, seen->path, &rights);
@@ -227,7 +227,7 @@ static void check_lock(struct doctor *d, const struct seen *seen)
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = &inside->entries[i];
         check_node(d, seen, e);
-        if (e->role != ZKL_ROLE_FOREIGN)
+        if (e->role != ZKL_ENTRY_ROLE_FOREIGN)
             check_node_acl(d, seen, e, &rights);
     }
 }

@@ -30,7 +30,7 @@ static struct seen *add(struct look *look, const char *path, int code,
 /* What has children of its own: neither a contender nor ephemeral. */
 static bool may_have_children(const struct zkl_entry *e)
 {
-    return e->role == ZKL_ROLE_FOREIGN && e->session == 0;
+    return e->role == ZKL_ENTRY_ROLE_FOREIGN && e->session == 0;
 }
 
 static const struct zkl_entry *find(const struct zkl_inspection *inside, const char *node_path)
@@ -80,7 +80,7 @@ static int walk(struct look *look, struct zkl_client *client, const char *path, 
     bool is_told = rc == 0 || (!top && (rc == ZKL_EACCES || rc == ZKL_EBADPATH));
     if (!is_told)
         return rc;
-    if (inside && inside->kind == ZKL_KIND_NONE && inside->count > 0) {
+    if (inside && inside->kind == ZKL_LOCK_KIND_NONE && inside->count > 0) {
         rc = walk_children(look, client, inside); /* a folder */
         zkl_inspection_free(inside);
         return rc;
@@ -153,7 +153,7 @@ int look_up(struct look *look, struct zkl_client *client, const char *node_path,
     if (!path)
         return ZKL_ENOMEM;
     int rc = cut(path) ? look_in(look, client, path, node_path, entry) : ZKL_ENONODE;
-    bool again = (rc == ZKL_ENONODE || (rc == 0 && (*entry)->role == ZKL_ROLE_FOREIGN)) &&
+    bool again = (rc == ZKL_ENONODE || (rc == 0 && (*entry)->role == ZKL_ENTRY_ROLE_FOREIGN)) &&
                  is_in_semaphore(path);
     if (again && cut(path)) {
         look_free(look);

@@ -30,7 +30,7 @@ struct look {
 int look_below(struct look *look, struct zkl_client *client, const char *path);
 void look_free(struct look *look);
 
-/* The lock that a contender's node belongs to, and its entry there. 0; ENONODE if there is none; else a
+/* The lock that a contender's node belongs to, and its entry there. 0; ZKL_ENONODE if there is none; else a
  * code. look_free is due in each case. */
 int look_up(struct look *look, struct zkl_client *client, const char *node_path,
             const struct zkl_entry **entry);

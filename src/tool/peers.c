@@ -20,12 +20,13 @@ static struct mix mix_of(const struct zkl_inspection *inside)
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = &inside->entries[i];
         bool curator = strcmp(e->peer, "curator") == 0;
-        m.foreign |= e->role == ZKL_ROLE_FOREIGN;
+        m.foreign |= e->role == ZKL_ENTRY_ROLE_FOREIGN;
         m.curator |= curator;
         m.kazoo |= strcmp(e->peer, "kazoo") == 0;
         m.recipe |= strcmp(e->peer, "zookeeper") == 0;
-        m.mutex |= curator && e->access == ZKL_ACCESS_LOCK;
-        m.rwlock |= curator && (e->access == ZKL_ACCESS_READ || e->access == ZKL_ACCESS_WRITE);
+        m.mutex |= curator && e->access == ZKL_ENTRY_ACCESS_LOCK;
+        m.rwlock |=
+            curator && (e->access == ZKL_ENTRY_ACCESS_READ || e->access == ZKL_ENTRY_ACCESS_WRITE);
     }
     return m;
 }
@@ -76,7 +77,7 @@ static const char *c_recipe(const struct mix *m, bool semaphore)
 
 void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *inside)
 {
-    bool semaphore = inside->kind == ZKL_KIND_SEMAPHORE;
+    bool semaphore = inside->kind == ZKL_LOCK_KIND_SEMAPHORE;
     struct mix m = mix_of(inside);
     views[0] = (struct peer_view){"Curator", curator(&m, semaphore)};
     views[1] = (struct peer_view){"Kazoo", kazoo(&m, semaphore)};
@@ -88,7 +89,7 @@ void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *insi
 const char *peers_conflict(const struct zkl_inspection *inside)
 {
     struct mix m = mix_of(inside);
-    if (inside->kind == ZKL_KIND_SEMAPHORE)
+    if (inside->kind == ZKL_LOCK_KIND_SEMAPHORE)
         return NULL;
     if (m.kazoo && (m.curator || m.recipe))
         return "Kazoo's names are mixed with others: Kazoo and Curator do not wait for each other "

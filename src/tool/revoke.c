@@ -101,7 +101,7 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
 static int revoke_holders(const struct revoke *r, const struct zkl_inspection *inside)
 {
     size_t holders = 0;
-    while (holders < inside->count && inside->entries[holders].role == ZKL_ROLE_HOLDER)
+    while (holders < inside->count && inside->entries[holders].role == ZKL_ENTRY_ROLE_HOLDER)
         holders++;
     const struct zkl_entry **asked = calloc(holders + 1, sizeof *asked);
     if (!asked)
@@ -120,7 +120,7 @@ static int revoke_node(const struct revoke *r)
     const struct zkl_entry *entry;
     int code = look_up(&look, r->client, r->path, &entry);
     int rc = EXIT_DONE;
-    if (code == 0 && entry->role != ZKL_ROLE_FOREIGN)
+    if (code == 0 && entry->role != ZKL_ENTRY_ROLE_FOREIGN)
         rc = revoke(r, &entry, 1);
     else if (code == 0 || code == ZKL_ENONODE)
         plain_print(stdout, "nobody holds %s\n", r->path);
@@ -136,7 +136,7 @@ static int with_client(const struct revoke *r)
     int code = zkl_inspect(r->client, r->path, LOOK_MS, &inside);
     if (code != 0)
         return fail_code(code);
-    bool held = inside->count > 0 && inside->entries[0].role == ZKL_ROLE_HOLDER;
+    bool held = inside->count > 0 && inside->entries[0].role == ZKL_ENTRY_ROLE_HOLDER;
     int rc = held ? revoke_holders(r, inside) : revoke_node(r);
     zkl_inspection_free(inside);
     return rc;

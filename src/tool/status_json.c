@@ -81,9 +81,10 @@ static json_t *json_of_seen(const struct seen *seen)
     return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "path", seen->path, "denied", 0,
                      "kind", seen->inside ? describe_kind(inside->kind) : "none", "permits",
                      inside->permits ? json_integer(inside->permits) : json_null(), "holders",
-                     json_of_role(inside, ZKL_ROLE_HOLDER), "queue",
-                     json_of_role(inside, ZKL_ROLE_WAITER), "others",
-                     json_of_role(inside, ZKL_ROLE_FOREIGN), "last_run", json_of_last(&seen->last));
+                     json_of_role(inside, ZKL_ENTRY_ROLE_HOLDER), "queue",
+                     json_of_role(inside, ZKL_ENTRY_ROLE_WAITER), "others",
+                     json_of_role(inside, ZKL_ENTRY_ROLE_FOREIGN), "last_run",
+                     json_of_last(&seen->last));
 }
 
 /* In ASCII: also this may be shown on a terminal. */

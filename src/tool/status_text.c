@@ -14,7 +14,7 @@
 static size_t count_holders(const struct zkl_inspection *inside)
 {
     size_t n = 0;
-    while (n < inside->count && inside->entries[n].role == ZKL_ROLE_HOLDER)
+    while (n < inside->count && inside->entries[n].role == ZKL_ENTRY_ROLE_HOLDER)
         n++;
     return n;
 }
@@ -26,8 +26,8 @@ static size_t count_waiters(const struct zkl_inspection *inside)
     size_t waiters = 0, entries = 0;
     for (size_t i = 0; i < inside->count; i++) {
         const struct zkl_entry *e = &inside->entries[i];
-        waiters += e->role == ZKL_ROLE_WAITER;
-        entries += e->role == ZKL_ROLE_WAITER && e->access == ZKL_ACCESS_ENTRY;
+        waiters += e->role == ZKL_ENTRY_ROLE_WAITER;
+        entries += e->role == ZKL_ENTRY_ROLE_WAITER && e->access == ZKL_ENTRY_ACCESS_ENTRY;
     }
     return entries ? entries : waiters;
 }
@@ -41,7 +41,7 @@ static void head(struct sheet *sheet, const struct seen *seen)
         snprintf(permits, sizeof permits, " of %d", inside->permits);
     if (holders == 0 && waiters == 0)
         sheet_line(sheet, STYLE_TITLE, "%s  %s", seen->path,
-                   inside->kind == ZKL_KIND_SEMAPHORE ? "semaphore, free" : "free");
+                   inside->kind == ZKL_LOCK_KIND_SEMAPHORE ? "semaphore, free" : "free");
     else
         sheet_line(sheet, STYLE_TITLE, "%s  %s, %zu%s held, %zu waiting", seen->path,
                    describe_kind(inside->kind), holders, permits, waiters);
@@ -49,16 +49,17 @@ static void head(struct sheet *sheet, const struct seen *seen)
 
 static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl_entry *e)
 {
-    static const char *const roles[] = {
-        [ZKL_ROLE_HOLDER] = "holds", [ZKL_ROLE_WAITER] = "waits", [ZKL_ROLE_FOREIGN] = "other"};
-    static const enum style styles[] = {[ZKL_ROLE_HOLDER] = STYLE_HOLDER,
-                                        [ZKL_ROLE_WAITER] = STYLE_PLAIN,
-                                        [ZKL_ROLE_FOREIGN] = STYLE_WARNING};
+    static const char *const roles[] = {[ZKL_ENTRY_ROLE_HOLDER] = "holds",
+                                        [ZKL_ENTRY_ROLE_WAITER] = "waits",
+                                        [ZKL_ENTRY_ROLE_FOREIGN] = "other"};
+    static const enum style styles[] = {[ZKL_ENTRY_ROLE_HOLDER] = STYLE_HOLDER,
+                                        [ZKL_ENTRY_ROLE_WAITER] = STYLE_PLAIN,
+                                        [ZKL_ENTRY_ROLE_FOREIGN] = STYLE_WARNING};
     char owner[DESCRIBE_SIZE], age[DESCRIBE_SIZE];
     sheet_line(sheet, styles[e->role], "  %s  %-6s  %-28s  %8s  %s%s%s", roles[e->role],
                describe_access(e->access), describe_owner(e, owner), describe_age_of(e, age),
                describe_node(e, seen->path), e->revoke_requested ? "  (asked to let go)" : "",
-               e->role != ZKL_ROLE_FOREIGN && !e->session && !describe_is_unknown(e)
+               e->role != ZKL_ENTRY_ROLE_FOREIGN && !e->session && !describe_is_unknown(e)
                    ? "  (not ephemeral)"
                    : "");
 }
@@ -68,7 +69,7 @@ static bool goes_on(const struct seen *seen)
 {
     for (size_t i = 0; seen->inside && i < seen->inside->count; i++) {
         const struct zkl_entry *e = &seen->inside->entries[i];
-        if (e->role == ZKL_ROLE_HOLDER && (uint64_t)e->czxid == seen->last.token)
+        if (e->role == ZKL_ENTRY_ROLE_HOLDER && (uint64_t)e->czxid == seen->last.token)
             return true;
     }
     return false;

@@ -29,8 +29,8 @@ static void must(const char *what, int rc)
 static struct zkl_mutex *mutex_of(enum kind kind, int lock)
 {
     if (kind == READER)
-        return zkl_rwlock_read(rwlock);
-    return kind == WRITER ? zkl_rwlock_write(rwlock) : mutexes[lock];
+        return zkl_rwlock_reader(rwlock);
+    return kind == WRITER ? zkl_rwlock_writer(rwlock) : mutexes[lock];
 }
 
 static void zklock_lock(enum kind kind, int thread, int lock)

@@ -42,7 +42,7 @@ static void told(const struct zkl_hold_event *event, void *client)
 {
     struct client *c = client;
 
-    if (event->state != ZKL_LOST)
+    if (event->state != ZKL_HOLD_LOST)
         return;
     struct record r = {.kind = TOLD,
                        .place = (uint8_t)place_of(event->node_path),
@@ -87,8 +87,8 @@ static int make_rwlock(struct client *c)
     char path[64];
     int rc = zkl_rwlock_new(&c->rwlock, c->client, path_of(RWLOCK, path, sizeof path), NULL);
 
-    rc = rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_read(c->rwlock), told, c);
-    return rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_write(c->rwlock), told, c);
+    rc = rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_reader(c->rwlock), told, c);
+    return rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_writer(c->rwlock), told, c);
 }
 
 static int make_semaphore(struct client *c)

@@ -156,7 +156,7 @@ static bool play_try(struct worker *w)
 static void downgrade(struct worker *w, struct granted *writer)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
-    struct granted reader = {.w = w, .mutex = zkl_rwlock_read(w->client->rwlock)};
+    struct granted reader = {.w = w, .mutex = zkl_rwlock_reader(w->client->rwlock)};
     int64_t asked_ns = ask_begin(w, NULL, &(struct wish){RWLOCK, READING}, 1);
     int rc = zkl_mutex_acquire(reader.mutex, NULL, &grant);
 
@@ -184,7 +184,7 @@ static bool play_reads(struct worker *w)
 
     if (chance(&w->chance, 20))
         wait = wait_for_ms(chance_between(&w->chance, 1, 300));
-    if (!take(w, &h, reads ? zkl_rwlock_read(rwlock) : zkl_rwlock_write(rwlock), RWLOCK,
+    if (!take(w, &h, reads ? zkl_rwlock_reader(rwlock) : zkl_rwlock_writer(rwlock), RWLOCK,
               reads ? READING : ALONE, &wait))
         return false;
     granted_work(&h, length_ms(w));
@@ -227,7 +227,7 @@ static bool play_several(struct worker *w)
         {MUTEX, ALONE}, {RWLOCK, reads ? READING : ALONE}, {PERMITS, PERMIT}};
     struct zkl_member members[] = {
         zkl_member_mutex(c->mutex[MUTEX]),
-        zkl_member_mutex(reads ? zkl_rwlock_read(c->rwlock) : zkl_rwlock_write(c->rwlock)),
+        zkl_member_mutex(reads ? zkl_rwlock_reader(c->rwlock) : zkl_rwlock_writer(c->rwlock)),
         zkl_member_semaphore(c->semaphore, 1)};
     size_t first = (size_t)chance_between(&w->chance, 0, 1);
     size_t count = (size_t)chance_between(&w->chance, 2, 3 - (int)first);
@@ -301,7 +301,7 @@ static void ask_to_go(struct worker *w, const char *path)
 
     call_begin(w);
     int rc = zkl_inspect(w->client->client, path, 500, &seen);
-    if (rc == 0 && seen->count > 0 && seen->entries[0].role == ZKL_ROLE_HOLDER) {
+    if (rc == 0 && seen->count > 0 && seen->entries[0].role == ZKL_ENTRY_ROLE_HOLDER) {
         rc = zkl_revoke(w->client->client, seen->entries[0].node_path, &wait, 0);
         count_in(w, ASKED);
     }

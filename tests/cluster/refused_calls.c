@@ -17,7 +17,7 @@ void refused_calls_hold(struct refused_calls *e, struct zkl_client *client)
     check_ok(
         zkl_semaphore_new(&e->semaphore, client, cluster_path("every-semaphore"), 2, &counted));
     struct zkl_member members[] = {zkl_member_mutex(e->mutex),
-                                   zkl_member_mutex(zkl_rwlock_write(e->rwlock))};
+                                   zkl_member_mutex(zkl_rwlock_writer(e->rwlock))};
     check_ok(zkl_multi_new(&e->multi, client, members, 2));
     check_ok(zkl_owner_new(&e->owner));
     check_ok(zkl_multi_lock(e->multi));
@@ -54,7 +54,7 @@ static void call_on_client(struct refused_calls *e, enum refusal where)
     const struct zkl_inspection *inspection = NULL;
     char address[80];
 
-    LOCAL(sign(zkl_client_state(e->client)), 1);
+    LOCAL(sign(zkl_client_get_state(e->client)), 1);
     /* In a callback it may have none just then. */
     RETURNS(zkl_client_session_id(e->client) != 0 && where != REFUSED_IN_CALLBACK, 0, 0);
     RETURNS(zkl_client_server(e->client, address, sizeof address) == ZKL_EFORK, 0, 1);
@@ -103,9 +103,9 @@ static void call_on_rwlock(struct refused_calls *e, enum refusal where)
     LOCAL(zkl_rwlock_new(&another, e->client, "/every-other", NULL), 0);
     FREE(zkl_rwlock_free(another), 0);
     LOCAL(zkl_rwlock_free(e->rwlock), ZKL_EBUSY);
-    FREE(zkl_rwlock_read(e->rwlock) != NULL, 1);
-    REFUSED(zkl_mutex_lock(zkl_rwlock_read(e->rwlock)));
-    REFUSED(zkl_mutex_unlock(zkl_rwlock_write(e->rwlock)));
+    FREE(zkl_rwlock_reader(e->rwlock) != NULL, 1);
+    REFUSED(zkl_mutex_lock(zkl_rwlock_reader(e->rwlock)));
+    REFUSED(zkl_mutex_unlock(zkl_rwlock_writer(e->rwlock)));
 }
 
 static void call_on_semaphore(struct refused_calls *e, enum refusal where)
@@ -195,9 +195,9 @@ static void call_on_metrics(struct refused_calls *e, enum refusal where)
     struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
 
-    LOCAL(zkl_client_metrics(e->client, &of_client), 0);
-    LOCAL(zkl_mutex_metrics(e->mutex, &of_lock), ZKL_EINVAL); /* made without */
-    LOCAL(zkl_semaphore_metrics(e->semaphore, &of_lock), 0);
+    LOCAL(zkl_client_get_metrics(e->client, &of_client), 0);
+    LOCAL(zkl_mutex_get_metrics(e->mutex, &of_lock), ZKL_EINVAL); /* made without */
+    LOCAL(zkl_semaphore_get_metrics(e->semaphore, &of_lock), 0);
     LOCAL(sign(zkl_metrics_prometheus(e->client, NULL, 0)), 1);
     FREE(zkl_histogram_bound_ns(1), 1000);
     FREE(zkl_histogram_percentile_ns(&of_lock.wait, 50) >= 0, 1);
@@ -265,7 +265,7 @@ void refused_calls_check(struct refused_calls *e)
     check_num(e->ms, <, REFUSED_CALLS_MS);
     check_num(zkl_multi_still_held(e->multi, 1), ==, 1);
     check_num(zkl_permit_still_held(e->permit, 1), ==, 1);
-    check_num(zkl_client_state(e->client), ==, ZKL_CLIENT_CONNECTED);
+    check_num(zkl_client_get_state(e->client), ==, ZKL_CLIENT_CONNECTED);
     if (e->opened != NULL)
         check_ok(zkl_client_free(e->opened));
     e->opened = NULL;

@@ -304,7 +304,7 @@ static void a_held_node_that_its_client_may_not_read(void **state)
     check_ok(wire_set_acl(raw, cluster_at(nodes[0]), &stranger, 1));
     check_ok(wire_set_acl(raw, cluster_at(nodes[1]), &stranger, 1));
     for (int i = 0; i < 2; i++) {
-        check_note(&notes[i], 0, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+        check_note(&notes[i], 0, ZKL_HOLD_SUSPECT, ZKL_REASON_UNCHECKED);
         check_num(zkl_mutex_window_ms(held[i]), ==, 0);
         check_num(zkl_mutex_still_held(held[i], 0), ==, 0);
     }
@@ -322,7 +322,7 @@ static void a_held_node_that_its_client_may_not_read(void **state)
     check_num(zkl_mutex_window_ms(held[0]), ==, 0);
 
     check_ok(wire_set_acl(raw, cluster_at(nodes[0]), &anyone, 1));
-    check_note(&notes[0], 1, ZKL_HELD, ZKL_REASON_NONE);
+    check_note(&notes[0], 1, ZKL_HOLD_HELD, ZKL_REASON_NONE);
     check_wait(zkl_mutex_window_ms(held[0]) > 0, WAIT_MS);
     check_num(zkl_mutex_window_ms(held[1]), ==, 0);
     for (int i = 0; i < 3; i++) {
@@ -349,7 +349,7 @@ static void the_only_held_node_may_not_be_read(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_ok(wire_set_acl(raw, cluster_at(node), &stranger, 1));
-    check_note(&notes, 0, ZKL_SUSPECT, ZKL_REASON_UNCHECKED);
+    check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_UNCHECKED);
     check_wait(!is_proved(client), WAIT_MS);
     check_num(zkl_mutex_window_ms(mutex), ==, 0);
     check_num(cluster_children(path), ==, 1);
@@ -447,7 +447,7 @@ static void others_are_told_what_is_denied(void **state)
 
 /* --- a credential that is refused ------------------------------------------------------------- */
 
-/* Goal: with a scheme that the server does not know each call says EAUTH, at once, also those that
+/* Goal: with a scheme that the server does not know each call says ZKL_EAUTH, at once, also those that
  * came before the refusal; close and free work. */
 static void a_refused_credential_ends_every_call(void **state)
 {
@@ -468,7 +468,7 @@ static void a_refused_credential_ends_every_call(void **state)
         check_num(lock_for_long(mutex), ==, ZKL_EAUTH);
         check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
         check_num(net_now_ms() - start, <, WAIT_MS / 2);
-        check_num(zkl_client_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+        check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
         cluster_free(client, mutex);
     }
     check_num(cluster_children(path), ==, 0);

@@ -48,7 +48,7 @@ static void try_clients(void)
     try(zkl_cancel_new, (NULL), ZKL_EINVAL);
     try(zkl_cancel_is_set, (NULL), 0);
     try(zkl_client_open, (NULL, NULL), ZKL_EINVAL);
-    try(zkl_client_state, (NULL), ZKL_EINVAL);
+    try(zkl_client_get_state, (NULL), ZKL_EINVAL);
     none(zkl_client_session_id, (NULL));
     try(zkl_client_server, (NULL, NULL, 0), ZKL_EINVAL);
     try(zkl_client_close, (NULL, 0), ZKL_EINVAL);
@@ -78,8 +78,8 @@ static void try_mutexes(void)
     none(zkl_mutex_revoke_requested, (NULL));
     try(zkl_rwlock_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_rwlock_free, (NULL), 0);
-    try(zkl_rwlock_read, (NULL), 0);
-    try(zkl_rwlock_write, (NULL), 0);
+    try(zkl_rwlock_reader, (NULL), 0);
+    try(zkl_rwlock_writer, (NULL), 0);
     try(zkl_semaphore_mutex_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
 }
 
@@ -149,9 +149,9 @@ static void try_operations(void)
 
 static void try_metrics(void)
 {
-    try(zkl_client_metrics, (NULL, NULL), ZKL_EINVAL);
-    try(zkl_mutex_metrics, (NULL, NULL), ZKL_EINVAL);
-    try(zkl_semaphore_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_client_get_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_mutex_get_metrics, (NULL, NULL), ZKL_EINVAL);
+    try(zkl_semaphore_get_metrics, (NULL, NULL), ZKL_EINVAL);
     try(zkl_metrics_prometheus, (NULL, NULL, 0), ZKL_EINVAL);
     check_said("zkl_histogram_bound_ns", zkl_histogram_bound_ns(0), 500);
     try(zkl_histogram_percentile_ns, (NULL, 50), 0);
@@ -252,10 +252,10 @@ static void structs_without_their_size_are_refused(void **state)
     check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_WAIT_INIT");
     struct zkl_client_metrics of_client = {.size = 0};
     struct zkl_lock_metrics of_lock = {.size = sizeof of_lock + 1};
-    check_fails(zkl_client_metrics(good, &of_client), ZKL_EINVAL, "ZKL_CLIENT_METRICS_INIT");
-    check_fails(zkl_mutex_metrics(take.mutex, &of_lock), ZKL_EINVAL, "ZKL_LOCK_METRICS_INIT");
+    check_fails(zkl_client_get_metrics(good, &of_client), ZKL_EINVAL, "ZKL_CLIENT_METRICS_INIT");
+    check_fails(zkl_mutex_get_metrics(take.mutex, &of_lock), ZKL_EINVAL, "ZKL_LOCK_METRICS_INIT");
     of_lock.size = sizeof of_lock;
-    check_fails(zkl_mutex_metrics(take.mutex, &of_lock), ZKL_EINVAL, "zkl_lock_options");
+    check_fails(zkl_mutex_get_metrics(take.mutex, &of_lock), ZKL_EINVAL, "zkl_lock_options");
     take.wait = zkl_wait_init();
     take.grant.size = 1;
     check_fails(do_acquire(&take), ZKL_EINVAL, "ZKL_GRANT_INIT");
@@ -267,7 +267,7 @@ static void structs_without_their_size_are_refused(void **state)
 
 /* --- closed ---------------------------------------------------------------------------------- */
 
-/* Goal: after close each call says ECLOSED or what still can be said, at once, and all can be freed;
+/* Goal: after close each call says ZKL_ECLOSED or what still can be said, at once, and all can be freed;
  * a hold of before counts as lost. Modes: F17. */
 static void a_closed_client_says_so(void **state)
 {
@@ -279,7 +279,7 @@ static void a_closed_client_says_so(void **state)
     check_ok(zkl_mutex_lock(held));
     check_ok(zkl_client_close(client, WAIT_MS));
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CLOSED);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CLOSED);
     check_fails(zkl_mutex_new(&other, client, "/x", NULL), ZKL_ECLOSED, "zkl_mutex_new");
     check_fails(zkl_mutex_lock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");
     check_fails(zkl_mutex_trylock(mutex), ZKL_ECLOSED, "zkl_mutex_acquire");

@@ -440,7 +440,7 @@ static void a_lost_hold_is_told(void **state)
     check_ok(async_lock(s.a, s.mutex));
     cluster_child(s.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_ok(start(s.a, s.mutex, &done, NULL));
     check_num(completion_code(&done), ==, ZKL_ELOST);
     check_num(async_unlock(s.a, s.mutex), ==, ZKL_ELOST);
@@ -461,7 +461,7 @@ static void an_owner_has_both_halves(void **state)
 
     (void)state;
     check_ok(zkl_rwlock_new(&rwlock, s.client, cluster_path("rwlock"), NULL));
-    struct zkl_mutex *read = zkl_rwlock_read(rwlock), *write = zkl_rwlock_write(rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     check_ok(async_lock(s.a, write));
     check_ok(async_lock(s.a, read));
     check_ok(start(s.b, read, &done, NULL));

@@ -51,7 +51,7 @@ static void a_broken_holder_hears_of_it(void **state)
     actor_begin(actor, do_lock, next);
     check_wait(node_watches(node) == 2, WAIT_MS);
     check_ok(zkl_break(other, node, token, 0, WAIT_MS));
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_ok(actor_result(actor));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(actor_do(actor, do_unlock, next));
@@ -112,7 +112,7 @@ static void break_compares_the_birth(void **state)
     uint64_t second = make_node(node, "somebody");
     check_num(second, !=, first);
     check_fails(zkl_break(client, node, first, 0, WAIT_MS), ZKL_ENONODE, "another one");
-    check_fails(zkl_break(client, node, first, ZKL_FORCE, WAIT_MS), ZKL_ENONODE, node);
+    check_fails(zkl_break(client, node, first, ZKL_INSPECT_FORCE, WAIT_MS), ZKL_ENONODE, node);
     check_true(node_is_there(node));
     check_ok(zkl_break(client, node, second, 0, WAIT_MS));
     check_true(!node_is_there(node));
@@ -188,13 +188,13 @@ static void a_node_without_a_session_is_found_and_broken(void **state)
 
     check_ok(zkl_inspect(client, path, WAIT_MS, &inspection));
     check_num(inspection->count, ==, 2);
-    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_num(inspection->entries[0].session, ==, 0);
     check_num(inspection->entries[0].czxid, ==, stat.czxid);
     check_num(inspection->entries[0].age_ms, >=, 100); /* the wait in vain */
     check_num(inspection->entries[0].pid, ==, 4711);
     check_text(inspection->entries[0].host, "db7");
-    check_num(inspection->entries[1].role, ==, ZKL_ROLE_WAITER);
+    check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_WAITER);
     check_num(inspection->entries[1].waits_for, ==, 0);
     check_true(inspection->entries[1].session != 0);
     check_true(!actor_is_done(actor));
@@ -219,10 +219,10 @@ static void a_node_with_children_stays(void **state)
     drop_node(node);
     check_ok(wire_create(raw, cluster_at(node), "", WIRE_PERSISTENT, NULL, 0));
     make_node(below(node, "child"), "somebody");
-    check_fails(zkl_break(client, node, 0, ZKL_FORCE, WAIT_MS), ZKL_EFOREIGN, "children");
+    check_fails(zkl_break(client, node, 0, ZKL_INSPECT_FORCE, WAIT_MS), ZKL_EFOREIGN, "children");
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.deadline_ns = 0;
-    check_num(zkl_revoke(client, node, &wait, ZKL_FORCE), ==, ZKL_EFOREIGN);
+    check_num(zkl_revoke(client, node, &wait, ZKL_INSPECT_FORCE), ==, ZKL_EFOREIGN);
     check_true(node_is_there(node));
     cluster_free(client, NULL);
 }

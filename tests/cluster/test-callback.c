@@ -54,7 +54,7 @@ static void nothing_is_called_after_a_free_within_the_callback(void **state)
     check_wait(noted(&notes) == 1, WAIT_MS); /* SUSPECT; HELD is queued behind it */
     check_wait(window_end(mutex) > end + 10, WAIT_MS);
     proxy_cut(proxy);
-    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS); /* SUSPECT again */
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS); /* SUSPECT again */
     zkl_mutex_unlock(mutex);
     for (int i = 0; i < 8; i++)
         sem_post(&gate);
@@ -141,8 +141,8 @@ static void a_short_cut_is_told_as_suspect_and_held(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     proxy_cut(proxy);
-    check_note(&notes, 0, ZKL_SUSPECT, ZKL_REASON_LINK);
-    check_note(&notes, 1, ZKL_HELD, ZKL_REASON_NONE);
+    check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK);
+    check_note(&notes, 1, ZKL_HOLD_HELD, ZKL_REASON_NONE);
     for (int i = 0; i < 2; i++) {
         check_true(notes.list[i].token == zkl_mutex_token(mutex));
         check_text(notes.list[i].node, node);
@@ -176,7 +176,7 @@ static void a_callback_is_that_of_the_acquire(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
     delete_node_of(mutex);
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     delete_node_of(mutex);
@@ -329,7 +329,7 @@ static void every_call_in_every_callback(void **state)
     proxy_cut(proxy);
     check_wait(sem_trywait(&w.done) == 0, WAIT_MS);
     check_wait(zkl_multi_still_held(w.calls.multi, 1) == 1 &&
-                   zkl_client_state(w.calls.client) == ZKL_CLIENT_CONNECTED,
+                   zkl_client_get_state(w.calls.client) == ZKL_CLIENT_CONNECTED,
                WAIT_MS);
     refused_calls_check(&w.calls);
     close_within(&w);

@@ -21,7 +21,7 @@ static int call_open(struct scene *s)
 
 static int call_state(struct scene *s)
 {
-    return zkl_client_state(s->client) == ZKL_CLIENT_CONNECTED ? 0 : -1;
+    return zkl_client_get_state(s->client) == ZKL_CLIENT_CONNECTED ? 0 : -1;
 }
 
 static int call_new(struct scene *s)
@@ -115,7 +115,7 @@ static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
 
     (void)state;
     check_completes(&s, "zkl_client_open", call_open);
-    check_completes(&s, "zkl_client_state", call_state);
+    check_completes(&s, "zkl_client_get_state", call_state);
     check_completes(&s, "zkl_mutex_new", call_new);
     check_completes(&s, "zkl_mutex_set_callback", call_set_callback);
     check_completes(&s, "lock and unlock", call_lock_and_unlock);

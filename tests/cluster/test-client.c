@@ -147,7 +147,7 @@ static void close_without_a_link_does_not_claim_the_end(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
-    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
     int64_t start = net_now_ms();
     int rc = zkl_client_close(client, 3000);
     check_num(rc, ==, ZKL_ETIMEDOUT);

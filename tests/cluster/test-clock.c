@@ -114,7 +114,7 @@ static void a_lease_does_not_go_by_the_wall_clock(void **state)
         int64_t start_ms = net_now_ms();
         check_ok(do_acquire(&take));
         step_s = steps_s[i];
-        check_note(&notes, 0, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+        check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED);
         check_num(net_now_ms() - start_ms, >=, WAITED_MS);
         check_num(zkl_mutex_unlock(take.mutex), ==, ZKL_ELOST);
         check_ok(zkl_mutex_free(take.mutex));
@@ -162,7 +162,7 @@ static void a_hold_does_not_go_by_the_wall_clock(void **state)
     }
     check_ok(zkl_mutex_unlock(mutex));
     for (size_t i = 0; i < noted(&notes); i++)
-        check_num(notes.list[i].state, !=, ZKL_LOST);
+        check_num(notes.list[i].state, !=, ZKL_HOLD_LOST);
     cluster_free(client, mutex);
 }
 

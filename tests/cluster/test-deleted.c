@@ -261,7 +261,7 @@ static void note_loss(const struct zkl_hold_event *event, void *arg)
     struct losses *losses = arg;
 
     pthread_mutex_lock(&losses->mu);
-    if (event->state == ZKL_LOST) {
+    if (event->state == ZKL_HOLD_LOST) {
         losses->lost++;
         losses->reason = event->reason;
         losses->token = event->token;

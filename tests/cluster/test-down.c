@@ -39,18 +39,18 @@ static void count_state(const struct zkl_hold_event *event, void *arg)
     struct state_counts *states = arg;
 
     pthread_mutex_lock(&states->mu);
-    states->suspect += event->state == ZKL_SUSPECT;
-    states->held += event->state == ZKL_HELD;
-    states->lost += event->state == ZKL_LOST;
+    states->suspect += event->state == ZKL_HOLD_SUSPECT;
+    states->held += event->state == ZKL_HOLD_HELD;
+    states->lost += event->state == ZKL_HOLD_LOST;
     pthread_mutex_unlock(&states->mu);
 }
 
 static int state_count(struct state_counts *states, enum zkl_hold_state state)
 {
     pthread_mutex_lock(&states->mu);
-    int n = state == ZKL_SUSPECT ? states->suspect
-            : state == ZKL_HELD  ? states->held
-                                 : states->lost;
+    int n = state == ZKL_HOLD_SUSPECT ? states->suspect
+            : state == ZKL_HOLD_HELD  ? states->held
+                                      : states->lost;
     pthread_mutex_unlock(&states->mu);
     return n;
 }
@@ -111,9 +111,9 @@ static void hold_and_place_live_through_a_restart(void **state)
     cluster_child(s.path, 1, before, sizeof before);
     server_down();
     /* At once: not only when the window ends. */
-    check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, RESTART_SESSION_MS / 2);
+    check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, RESTART_SESSION_MS / 2);
     server_back();
-    check_wait(state_count(&s.states, ZKL_HELD) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_HOLD_HELD) == 1, WAIT_MS);
     check_wait(zkl_mutex_still_held(s.mutex, RESTART_SESSION_MS / 2) == 1, WAIT_MS);
     check_num(zkl_mutex_token(s.mutex), ==, token);
     check_num(cluster_children(s.path), ==, 2);
@@ -124,7 +124,7 @@ static void hold_and_place_live_through_a_restart(void **state)
     check_ok(actor_result(s.actor));
     check_num(s.take.grant.token, >, token);
     check_ok(actor_do(s.actor, do_unlock, s.others));
-    check_num(state_count(&s.states, ZKL_LOST), ==, 0);
+    check_num(state_count(&s.states, ZKL_HOLD_LOST), ==, 0);
     scene_end(&s);
 }
 
@@ -143,7 +143,7 @@ static void a_wait_without_a_server_ends_in_time(void **state)
         int64_t start = net_now_ms();
         check_num(zkl_mutex_lock_for(s.mutex, 300), ==, ZKL_ETIMEDOUT);
         check_took(start, 300, 300);
-        check_wait(zkl_client_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     }
     s.take.wait.cancel = cancel;
     actor_begin(s.actor, do_acquire, &s.take);
@@ -170,7 +170,7 @@ static void a_waiter_in_the_queue_ends_in_time(void **state)
     s.take.wait.cancel = cancel;
     begin_waiting(&s);
     server_down();
-    check_wait(zkl_client_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     int64_t start = net_now_ms();
     zkl_cancel_set(cancel);
     check_num(actor_result(s.actor), ==, ZKL_ECANCELED);
@@ -214,7 +214,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         check_num(cluster_children(s.path), ==, 1);
         server_down();
         if (i == 0)
-            check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, WAIT_MS);
+            check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
         int64_t start = net_now_ms();
         check_num(zkl_mutex_unlock(s.mutex), ==, ZKL_EUNCONFIRMED);
         check_took(start, 0, 0);
@@ -222,7 +222,7 @@ static void an_unlock_without_a_server_is_unconfirmed(void **state)
         server_back();
         check_wait(cluster_children(s.path) == 0, RESTART_SESSION_MS - 2000);
     }
-    check_num(state_count(&s.states, ZKL_LOST), ==, 0);
+    check_num(state_count(&s.states, ZKL_HOLD_LOST), ==, 0);
     scene_end(&s);
 }
 
@@ -235,7 +235,7 @@ static void a_lock_is_granted_when_the_server_is_back(void **state)
     (void)state;
     scene_begin(&s, "back", RESTART_SESSION_MS);
     server_down();
-    check_wait(zkl_client_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(s.other) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     s.take.wait.deadline_ns = zkl_now_ns() + WAIT_MS * MS;
     actor_begin(s.actor, do_acquire, &s.take);
     server_back();
@@ -262,7 +262,7 @@ static void a_close_without_a_server_is_bounded(void **state)
     check_took(start, 0, 500);
     check_num(actor_result(s.actor), ==, ZKL_ECLOSED);
     server_back();
-    check_wait(zkl_client_state(s.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(s.client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     int rc = zkl_mutex_unlock(s.mutex);
     /* The restart may take longer than the session, or the window. */
     check_true(rc == 0 || zkl_error_is_lost(rc) || rc == ZKL_EUNCONFIRMED);
@@ -281,7 +281,7 @@ static void a_close_by_operation_without_a_server_ends(void **state)
         scene_begin(&s, "close-async", SHORT_SESSION_MS);
         struct zkl_client *client = client_of(SHORT_SESSION_MS);
         server_down();
-        check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
         check_ok(zkl_client_close_async(client, note_completion, &done));
         if (freed)
             check_ok(zkl_client_free(client));
@@ -302,7 +302,7 @@ static void a_close_by_operation_without_a_server_ends(void **state)
 /* The link of this client broke, or the silence was long enough for it. */
 static void silent_until_the_link_breaks(struct zkl_client *client)
 {
-    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
 }
 
@@ -454,14 +454,15 @@ static void a_hold_lives_through_a_silence(void **state)
     scene_begin(&s, "silent-hold", 4000);
     check_ok(zkl_mutex_lock(s.mutex));
     check_ok(zks_pause_node(server, 0));
-    check_wait(state_count(&s.states, ZKL_SUSPECT) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, WAIT_MS);
     check_ok(zks_resume_node(server, 0));
-    check_wait(state_count(&s.states, ZKL_HELD) + state_count(&s.states, ZKL_LOST) == 1, WAIT_MS);
+    check_wait(state_count(&s.states, ZKL_HOLD_HELD) + state_count(&s.states, ZKL_HOLD_LOST) == 1,
+               WAIT_MS);
     bool held = zkl_mutex_still_held(s.mutex, 1000) == 1;
-    check_num(state_count(&s.states, ZKL_HELD), >=, held);
+    check_num(state_count(&s.states, ZKL_HOLD_HELD), >=, held);
     int rc = zkl_mutex_unlock(s.mutex); /* on a slow machine it may be lost by now */
-    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s.states, ZKL_LOST) == 0));
-    check_wait(state_count(&s.states, ZKL_LOST) == (rc == ZKL_ELOST), WAIT_MS);
+    check_true(rc == ZKL_ELOST || (rc == 0 && state_count(&s.states, ZKL_HOLD_LOST) == 0));
+    check_wait(state_count(&s.states, ZKL_HOLD_LOST) == (rc == ZKL_ELOST), WAIT_MS);
     scene_end(&s);
 }
 

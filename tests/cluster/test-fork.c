@@ -166,7 +166,7 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     for (int i = 0; i < WAITERS; i++)
         waiters[i] = actor_new();
     actor_begin(waiters[0], wait_for_mutex, e.mutex);
-    actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_read(e.rwlock));
+    actor_begin(waiters[1], wait_for_mutex, zkl_rwlock_reader(e.rwlock));
     actor_begin(waiters[2], wait_for_multi, e.multi);
     actor_begin(waiters[3], wait_for_permits, e.semaphore);
     check_wait(cluster_children(root) == 3, WAIT_MS); /* the holder, the first, the multi-lock */

@@ -418,7 +418,7 @@ static void a_revoked_hold_is_not_handed_on(void **state)
     check_ok(actor_result(actors[0]));
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
-    check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     check_num(notes.list[0].token, ==, token);
     check_ok(actor_do(actors[0], do_unlock, mutex));
     check_ok(actor_result(actors[1]));

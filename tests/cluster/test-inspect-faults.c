@@ -63,7 +63,7 @@ static void a_look_survives_a_lost_link(void **state)
             check_ok(proxy_drop_reply(proxy, ops[i], 1, PROXY_THEN_CUT));
         else
             check_ok(proxy_drop_request(proxy, ops[i - 3], 1, PROXY_THEN_CUT));
-        check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
+        check_entries(client, path, ZKL_LOCK_KIND_MUTEX, "holds lock curator 0 lock-0000000000",
                       "waits lock for 0 curator 1 lock-0000000001");
         check_ok(proxy_wait_dropped(proxy, 0));
     }
@@ -91,7 +91,7 @@ static void a_child_that_goes_meanwhile_is_left_out(void **state)
     check_ok(wire_delete(raw, cluster_at(below(path, "lock-0000000000")), -1));
     proxy_release(proxy);
     check_ok(actor_result(actor));
-    check_inspection(in.inspection, path, ZKL_KIND_MUTEX, lines, 1);
+    check_inspection(in.inspection, path, ZKL_LOCK_KIND_MUTEX, lines, 1);
     zkl_inspection_free(in.inspection);
     actor_end(actor);
     cluster_free(in.client, NULL);
@@ -140,7 +140,7 @@ static void the_deadline_holds(void **state)
     proxy_cut(proxy);
     check_ok(proxy_refuse(proxy, true));
     proxy_heal(proxy);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     check_fails(zkl_inspect(client, path, 200, &inspection), ZKL_EDISCONNECTED, path);
     check_num(net_now_ms() - start, >=, 400);
     check_num(net_now_ms() - start, <, WAIT_MS);
@@ -151,7 +151,7 @@ static void the_deadline_holds(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: close ends a look with ECLOSED, at once, wherever it is. */
+/* Goal: close ends a look with ZKL_ECLOSED, at once, wherever it is. */
 static void close_ends_a_look(void **state)
 {
     static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
@@ -223,7 +223,7 @@ static void an_unreadable_node_is_told_by_its_name(void **state)
     make_unreadable(path, "note", WIRE_PERSISTENT);
     deny_exists(proxy, "unreadable");
     const struct zkl_inspection *inspection = inspect_lock(client, path);
-    check_inspection(inspection, path, ZKL_KIND_MUTEX, lines, 3);
+    check_inspection(inspection, path, ZKL_LOCK_KIND_MUTEX, lines, 3);
     check_unreadable(&inspection->entries[0]);
     check_unreadable(&inspection->entries[2]);
     check_num(inspection->entries[1].denied, ==, 0);
@@ -270,7 +270,7 @@ static void a_refused_credential_is_told(void **state)
     options.connect_timeout_ms = 0;
     struct zkl_client *client = cluster_client_with(&options);
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_AUTH_FAILED, WAIT_MS);
     check_fails(zkl_inspect(client, "/x", WAIT_MS, &inspection), ZKL_EAUTH, "/x");
     cluster_free(client, NULL);
 }

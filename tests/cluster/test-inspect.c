@@ -85,13 +85,13 @@ static void a_holder_and_its_waiters_are_seen_in_order(void **state)
     }
     net_nap_ms(50);
     const struct zkl_inspection *inspection = inspect_lock(client, path);
-    check_num(inspection->kind, ==, ZKL_KIND_MUTEX);
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_MUTEX);
     check_num(inspection->permits, ==, 0);
     check_num(inspection->count, ==, 3);
     for (size_t i = 0; i < 3; i++) {
         const struct zkl_entry *e = &inspection->entries[i];
-        check_num(e->role, ==, i == 0 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
-        check_num(e->access, ==, ZKL_ACCESS_LOCK);
+        check_num(e->role, ==, i == 0 ? ZKL_ENTRY_ROLE_HOLDER : ZKL_ENTRY_ROLE_WAITER);
+        check_num(e->access, ==, ZKL_ENTRY_ACCESS_LOCK);
         check_num(e->sequence, ==, i);
         check_num(e->waits_for, ==, i == 0 ? ZKL_NO_ENTRY : i - 1);
         check_num(e->age_ms, >=, 50);
@@ -124,18 +124,18 @@ static void readers_and_writers_are_seen(void **state)
 
     (void)state;
     check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
-    struct zkl_mutex *read = zkl_rwlock_read(rwlock), *write = zkl_rwlock_write(rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     check_ok(actor_do(a, do_lock, read));
     queue(b, write, path);
     queue(c, read, path);
     const struct zkl_inspection *inspection = inspect_lock(client, path);
-    check_num(inspection->kind, ==, ZKL_KIND_RWLOCK);
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_RWLOCK);
     check_num(inspection->count, ==, 3);
-    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_num(inspection->entries[0].access, ==, ZKL_ACCESS_READ);
-    check_num(inspection->entries[1].access, ==, ZKL_ACCESS_WRITE);
+    check_num(inspection->entries[0].role, ==, ZKL_ENTRY_ROLE_HOLDER);
+    check_num(inspection->entries[0].access, ==, ZKL_ENTRY_ACCESS_READ);
+    check_num(inspection->entries[1].access, ==, ZKL_ENTRY_ACCESS_WRITE);
     check_num(inspection->entries[1].waits_for, ==, 0);
-    check_num(inspection->entries[2].access, ==, ZKL_ACCESS_READ);
+    check_num(inspection->entries[2].access, ==, ZKL_ENTRY_ACCESS_READ);
     check_num(inspection->entries[2].waits_for, ==, 1);
     zkl_inspection_free(inspection);
     check_ok(actor_do(a, do_unlock, read));
@@ -143,10 +143,10 @@ static void readers_and_writers_are_seen(void **state)
     check_ok(actor_do(b, do_lock, read));
     inspection = inspect_lock(client, path);
     check_num(inspection->count, ==, 3);
-    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
-    check_num(inspection->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].role, ==, ZKL_ENTRY_ROLE_HOLDER);
+    check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_num(inspection->entries[0].sequence, ==, inspection->entries[1].sequence);
-    check_num(inspection->entries[2].role, ==, ZKL_ROLE_WAITER);
+    check_num(inspection->entries[2].role, ==, ZKL_ENTRY_ROLE_WAITER);
     zkl_inspection_free(inspection);
     check_ok(actor_do(b, do_unlock, read));
     check_ok(actor_do(b, do_unlock, write));
@@ -183,10 +183,11 @@ static void named_locks_are_queues_of_their_own(void **state)
     const struct zkl_inspection *inspection = inspect_lock(client, path);
     static const char *const names[] = {"beta", "alpha", "", "beta"};
     check_num(inspection->count, ==, 4);
-    check_num(inspection->kind, ==, ZKL_KIND_MUTEX);
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_MUTEX);
     for (size_t i = 0; i < 4; i++) {
         check_text(inspection->entries[i].name, names[i]);
-        check_num(inspection->entries[i].role, ==, i < 3 ? ZKL_ROLE_HOLDER : ZKL_ROLE_WAITER);
+        check_num(inspection->entries[i].role, ==,
+                  i < 3 ? ZKL_ENTRY_ROLE_HOLDER : ZKL_ENTRY_ROLE_WAITER);
     }
     check_num(inspection->entries[3].waits_for, ==, 0);
     check_text(inspection->entries[0].owner, "the same text");
@@ -221,12 +222,12 @@ static void a_semaphores_permits_are_seen(void **state)
         zkl_inspection_free(inspection);
         inspection = inspect_lock(looker, path);
     }
-    check_num(inspection->kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_SEMAPHORE);
     check_num(inspection->permits, ==, 3);
     check_num(inspection->count, ==, 2);
     for (size_t i = 0; i < 2; i++) {
-        check_num(inspection->entries[i].role, ==, ZKL_ROLE_HOLDER);
-        check_num(inspection->entries[i].access, ==, ZKL_ACCESS_PERMIT);
+        check_num(inspection->entries[i].role, ==, ZKL_ENTRY_ROLE_HOLDER);
+        check_num(inspection->entries[i].access, ==, ZKL_ENTRY_ACCESS_PERMIT);
         check_entry(&inspection->entries[i]);
     }
     zkl_inspection_free(inspection);
@@ -256,7 +257,8 @@ static void names_of_all_peers_are_known(void **state)
     make_node(below(path, GUID "2-lock--000000001"), "");
     make_node(below(path, "note"), "of somebody");
     check_ok(wire_create(raw, cluster_at(below(path, "config")), "x", WIRE_PERSISTENT, NULL, 0));
-    check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator -1 " GUID "2-lock--000000001",
+    check_entries(client, path, ZKL_LOCK_KIND_MUTEX,
+                  "holds lock curator -1 " GUID "2-lock--000000001",
                   "waits lock for 0 curator 2 " GUID "1-lock-0000000002",
                   "waits lock for 1 kazoo 3 0123456789abcdef0123456789abcdef__lock__0000000003",
                   "waits lock for 2 curator 4 _c_0123456789abcdef0123456789abcdef-lock-0000000004",
@@ -281,12 +283,12 @@ static void nobody_is_told_as_nobody(void **state)
     struct zkl_client *client = cluster_client();
 
     (void)state;
-    check_entry_lines(client, path, ZKL_KIND_NONE, NULL, 0);
-    check_entry_lines(client, below(path, "deeper"), ZKL_KIND_NONE, NULL, 0);
+    check_entry_lines(client, path, ZKL_LOCK_KIND_NONE, NULL, 0);
+    check_entry_lines(client, below(path, "deeper"), ZKL_LOCK_KIND_NONE, NULL, 0);
     make_root(path, "");
-    check_entry_lines(client, path, ZKL_KIND_NONE, NULL, 0);
+    check_entry_lines(client, path, ZKL_LOCK_KIND_NONE, NULL, 0);
     make_node(below(path, "stranger"), "");
-    check_entries(client, path, ZKL_KIND_NONE, "foreign - - 0 stranger");
+    check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 stranger");
     cluster_free(client, NULL);
 }
 
@@ -365,7 +367,7 @@ static void a_semaphore_by_hand(void **state)
     make_root(path, "");
     make_root(below(path, "locks"), "");
     make_root(below(path, "leases"), "2");
-    check_entry_lines(client, path, ZKL_KIND_SEMAPHORE, NULL, 0);
+    check_entry_lines(client, path, ZKL_LOCK_KIND_SEMAPHORE, NULL, 0);
     make_node(below(path, "leases/" GUID "1-lease-0000000004"), "");
     make_node(below(path, "leases/" GUID "2-lease-0000000002"), "");
     make_node(below(path, "leases/" GUID "3-lease-0000000003"), "");
@@ -373,7 +375,7 @@ static void a_semaphore_by_hand(void **state)
     make_node(below(path, "locks/" GUID "5-lock-0000000008"), "");
     make_node(below(path, "locks/" GUID "4-lock-0000000007"), "web1 42 4711");
     make_node(below(path, "other"), "");
-    check_entries(client, path, ZKL_KIND_SEMAPHORE,
+    check_entries(client, path, ZKL_LOCK_KIND_SEMAPHORE,
                   "holds permit curator 2 leases/" GUID "2-lease-0000000002",
                   "holds permit curator 3 leases/" GUID "3-lease-0000000003",
                   "waits permit curator 4 leases/" GUID "1-lease-0000000004",
@@ -388,25 +390,25 @@ static void a_semaphore_by_hand(void **state)
     set(below(path, "leases"), "127.0.0.1"); /* as Curator's parents may have */
     inspection = inspect_lock(client, path);
     check_num(inspection->permits, ==, 0);
-    check_num(inspection->entries[1].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[1].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_num(inspection->entries[2].role, ==,
-              ZKL_ROLE_WAITER); /* the asker's session is the same */
+              ZKL_ENTRY_ROLE_WAITER); /* the asker's session is the same */
     zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "locks"))));
     inspection = inspect_lock(client, path);
-    check_num(inspection->kind, ==, ZKL_KIND_SEMAPHORE);
-    check_num(inspection->entries[2].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->kind, ==, ZKL_LOCK_KIND_SEMAPHORE);
+    check_num(inspection->entries[2].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     zkl_inspection_free(inspection);
 
     check_ok(wire_delete_tree(raw, cluster_at(below(path, "leases"))));
     make_root(below(path, "locks"), "");
-    check_entries(client, path, ZKL_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
+    check_entries(client, path, ZKL_LOCK_KIND_NONE, "foreign - - 0 locks", "foreign - - 0 other");
     make_node(below(path, "locks/lock-0000000001"), "");
-    check_entries(client, path, ZKL_KIND_SEMAPHORE, "waits entry curator 1 locks/lock-0000000001",
-                  "foreign - - 0 other");
+    check_entries(client, path, ZKL_LOCK_KIND_SEMAPHORE,
+                  "waits entry curator 1 locks/lock-0000000001", "foreign - - 0 other");
     make_node(below(path, "lock-0000000001"), "");
-    check_entries(client, path, ZKL_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
+    check_entries(client, path, ZKL_LOCK_KIND_MUTEX, "holds lock curator 1 lock-0000000001",
                   "foreign - - 0 locks", "foreign - - 0 other");
     cluster_free(client, NULL);
 }
@@ -461,7 +463,7 @@ static void what_may_not_be_read_says_so_or_is_left_out(void **state)
     check_ok(wire_exists(raw, cluster_at(node), &stat));
     inspection = inspect_lock(client, path);
     check_num(inspection->count, ==, 2);
-    check_num(inspection->entries[0].role, ==, ZKL_ROLE_HOLDER);
+    check_num(inspection->entries[0].role, ==, ZKL_ENTRY_ROLE_HOLDER);
     check_text(inspection->entries[0].owner, "");
     check_num(inspection->entries[0].denied, ==, 1);
     check_num(inspection->entries[0].session, ==, nothing ? 0 : wire_session(raw));
@@ -519,7 +521,7 @@ static int do_look_on(void *arg)
             return -1;
         for (size_t i = 0; i < inspection->count; i++) {
             const struct zkl_entry *e = &inspection->entries[i];
-            if ((e->role == ZKL_ROLE_HOLDER) != (i == 0) || e->host[0] == '\0')
+            if ((e->role == ZKL_ENTRY_ROLE_HOLDER) != (i == 0) || e->host[0] == '\0')
                 return -2;
         }
         zkl_inspection_free(inspection);

@@ -38,7 +38,7 @@ static void a_lease_ends_the_hold(void **state)
     check_num(zkl_mutex_still_held(mutex, 0), ==, 0);
     check_num(zkl_mutex_token(mutex), ==, 0);
     check_wait(noted(&notes) == 1, WAIT_MS);
-    check_num(notes.list[0].state, ==, ZKL_LOST);
+    check_num(notes.list[0].state, ==, ZKL_HOLD_LOST);
     check_num(notes.list[0].reason, ==, ZKL_REASON_LEASE_ENDED);
     check_num(zkl_mutex_lock(mutex), ==, ZKL_ELOST);
     check_num(zkl_mutex_renew(mutex, 1000), ==, ZKL_ELOST);
@@ -166,7 +166,7 @@ static void a_holder_is_asked_to_let_go(void **state)
     revoke_all(mutex);
     check_wait(zkl_mutex_revoke_requested(mutex) == 1, WAIT_MS);
     check_wait(noted(&notes) == 1, WAIT_MS);
-    check_num(notes.list[0].state, ==, ZKL_REVOKED);
+    check_num(notes.list[0].state, ==, ZKL_HOLD_REVOKE_REQUESTED);
     check_num(zkl_mutex_still_held(mutex, 1), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_lock(mutex));

@@ -42,7 +42,7 @@ static struct book *new_book(void)
 static bool is_well_formed(const struct zkl_log_event *e)
 {
     return e->size == sizeof *e && e->level >= ZKL_LOG_ERROR && e->level <= ZKL_LOG_DEBUG &&
-           e->kind >= ZKL_LOG_SESSION && e->kind <= ZKL_LOG_DROPPED && e->time_ns > 0 &&
+           e->kind >= ZKL_LOG_KIND_SESSION && e->kind <= ZKL_LOG_KIND_DROPPED && e->time_ns > 0 &&
            e->time_ns <= zkl_now_ns() && strlen(e->message) > 10 && !strchr(e->message, '\n') &&
            !strstr(e->message, PASSWORD) && !strstr(e->why, PASSWORD);
 }
@@ -128,11 +128,11 @@ static void events_have_their_particulars(void **state)
     check_ok(zkl_mutex_unlock(mutex));
     actor_end(actor);
     cluster_free(client, mutex); /* all is told then */
-    const struct kept *granted = find(b, 0, ZKL_LOG_GRANTED, 0);
-    const struct kept *failed = find(b, 0, ZKL_LOG_FAILED, 0);
-    const struct kept *released = find(b, 0, ZKL_LOG_RELEASED, 0);
-    const struct kept *moved = find(b, 0, ZKL_LOG_CONTENDER, 0);
-    check_true(granted && failed && released && moved && find(b, 0, ZKL_LOG_SESSION, 0));
+    const struct kept *granted = find(b, 0, ZKL_LOG_KIND_GRANTED, 0);
+    const struct kept *failed = find(b, 0, ZKL_LOG_KIND_FAILED, 0);
+    const struct kept *released = find(b, 0, ZKL_LOG_KIND_RELEASED, 0);
+    const struct kept *moved = find(b, 0, ZKL_LOG_KIND_CONTENDER, 0);
+    check_true(granted && failed && released && moved && find(b, 0, ZKL_LOG_KIND_SESSION, 0));
     check_true(granted->event.token == grant.token);
     check_text(granted->path, path);
     check_text(granted->node, strrchr(node, '/') + 1);
@@ -167,8 +167,8 @@ static void levels_leave_out_what_is_usual(void **state)
     options.auth_credential = USER ":" PASSWORD;
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *mutex = cluster_mutex(client, path);
-    check_wait(find(b, 0, ZKL_LOG_SESSION, 0) != NULL, WAIT_MS);
-    check_num(find(b, 0, ZKL_LOG_SESSION, 0)->event.level, ==, ZKL_LOG_INFO);
+    check_wait(find(b, 0, ZKL_LOG_KIND_SESSION, 0) != NULL, WAIT_MS);
+    check_num(find(b, 0, ZKL_LOG_KIND_SESSION, 0)->event.level, ==, ZKL_LOG_INFO);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_unlock(mutex));
     check_ok(zkl_mutex_lock(mutex));
@@ -176,15 +176,15 @@ static void levels_leave_out_what_is_usual(void **state)
     size_t before = so_far(b);
     check_num(before, ==, 1);
     proxy_cut(proxy);
-    check_wait(find(b, before, ZKL_LOG_HOLD, ZKL_SUSPECT) != NULL, WAIT_MS);
-    check_wait(find(b, before, ZKL_LOG_HOLD, ZKL_HELD) != NULL, WAIT_MS);
+    check_wait(find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_SUSPECT) != NULL, WAIT_MS);
+    check_wait(find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_HELD) != NULL, WAIT_MS);
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
     check_wait(cluster_children(path) == 0, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
-    check_wait(find(b, before, ZKL_LOG_HOLD, ZKL_LOST) != NULL, WAIT_MS);
-    const struct kept *lost = find(b, before, ZKL_LOG_HOLD, ZKL_LOST);
-    const struct kept *suspect = find(b, before, ZKL_LOG_HOLD, ZKL_SUSPECT);
+    check_wait(find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_LOST) != NULL, WAIT_MS);
+    const struct kept *lost = find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_LOST);
+    const struct kept *suspect = find(b, before, ZKL_LOG_KIND_HOLD, ZKL_HOLD_SUSPECT);
     check_num(lost->event.level, ==, ZKL_LOG_ERROR);
     check_num(lost->event.reason, ==, ZKL_REASON_EXPIRED);
     check_true(lost->event.token == token);
@@ -224,12 +224,12 @@ static void a_slow_callback_misses_some(void **state)
         check_ok(zkl_mutex_unlock(mutex));
     }
     check_num(so_far(b), ==, 0);
-    check_ok(zkl_client_metrics(client, &m));
+    check_ok(zkl_client_get_metrics(client, &m));
     check_num(m.log_dropped, >, LOCKS);
     for (int i = 0; i < KEPT_MAX; i++)
         sem_post(&gate);
-    check_wait(find(b, 0, ZKL_LOG_DROPPED, 0) != NULL, WAIT_MS);
-    check_num(find(b, 0, ZKL_LOG_DROPPED, 0)->event.level, ==, ZKL_LOG_WARNING);
+    check_wait(find(b, 0, ZKL_LOG_KIND_DROPPED, 0) != NULL, WAIT_MS);
+    check_num(find(b, 0, ZKL_LOG_KIND_DROPPED, 0)->event.level, ==, ZKL_LOG_WARNING);
     for (size_t i = 0; i < so_far(b); i++)
         dropped += b->kept[i].event.dropped;
     check_num(dropped, ==, m.log_dropped);

@@ -25,7 +25,7 @@ static struct zkl_client_metrics figures(struct zkl_client *client)
 {
     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
 
-    check_ok(zkl_client_metrics(client, &m));
+    check_ok(zkl_client_get_metrics(client, &m));
     check_num(m.locks.held, ==, m.locks.acquisitions - m.locks.hold.count);
     return m;
 }
@@ -34,7 +34,7 @@ static struct zkl_lock_metrics lock_figures(struct zkl_mutex *mutex)
 {
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
-    check_ok(zkl_mutex_metrics(mutex, &m));
+    check_ok(zkl_mutex_get_metrics(mutex, &m));
     return m;
 }
 
@@ -59,7 +59,7 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < ZKL_REQUESTS; i++)
+    for (size_t i = 0; i < ZKL_METRICS_REQUESTS; i++)
         sum += m->requests[i];
     return sum;
 }
@@ -223,13 +223,13 @@ static void turn_multi(struct worker *worker)
 /* To ask for the write lock with the read lock is refused at once. */
 static void turn_wrong(struct worker *worker)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(worker->workload->rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(worker->workload->rwlock);
     int64_t start = zkl_now_ns();
     int rc = zkl_mutex_lock(read);
     int64_t got = zkl_now_ns();
 
     note(&worker->workload->tally, rc, SHARED, 1, got - start);
-    rc = zkl_mutex_lock(zkl_rwlock_write(worker->workload->rwlock));
+    rc = zkl_mutex_lock(zkl_rwlock_writer(worker->workload->rwlock));
     worker->workload->odd += rc != ZKL_EDEADLK;
     note(&worker->workload->tally, rc, SHARED, 1, 0);
     int64_t left = zkl_now_ns();
@@ -256,10 +256,10 @@ static void *worker_main(void *arg)
             turn_wrong(worker);
             break;
         case 3:
-            turn_mutex(worker, zkl_rwlock_write(workload->rwlock), SHARED);
+            turn_mutex(worker, zkl_rwlock_writer(workload->rwlock), SHARED);
             break;
         case 4:
-            turn_mutex(worker, zkl_rwlock_read(workload->rwlock), SHARED);
+            turn_mutex(worker, zkl_rwlock_reader(workload->rwlock), SHARED);
             break;
         default:
             turn_mutex(worker, workload->mutexes[i % MUTEXES], i % MUTEXES);
@@ -352,12 +352,12 @@ static void compare_paths(const struct workload *workload, struct zkl_lock_metri
 {
     struct zkl_mutex *const handles[] = {workload->mutexes[PLAIN], workload->mutexes[HANDED],
                                          workload->mutexes[KEPT],
-                                         zkl_rwlock_write(workload->rwlock)};
+                                         zkl_rwlock_writer(workload->rwlock)};
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
     for (int i = 0; i < PATHS; i++) {
-        int rc = i == PERMITS ? zkl_semaphore_metrics(workload->semaphore, &m)
-                              : zkl_mutex_metrics(handles[i], &m);
+        int rc = i == PERMITS ? zkl_semaphore_get_metrics(workload->semaphore, &m)
+                              : zkl_mutex_get_metrics(handles[i], &m);
         same("figures of a path", (uint64_t)-rc, 0);
         same("acquisitions of a path", m.acquisitions, workload->tally.acquired[i]);
         same("waits of a path", m.wait.count, m.acquisitions);
@@ -378,7 +378,7 @@ static void compare(struct workload *workload)
     struct zkl_lock_metrics sum = ZKL_LOCK_METRICS_INIT;
     uint64_t acquired = 0;
 
-    same("figures", (uint64_t)-zkl_client_metrics(workload->client, &m), 0);
+    same("figures", (uint64_t)-zkl_client_get_metrics(workload->client, &m), 0);
     compare_paths(workload, &sum);
     for (int i = 0; i < PATHS; i++)
         acquired += t->acquired[i];
@@ -585,9 +585,9 @@ static void check_notes(struct zkl_mutex *mutex, struct notes *notes)
     struct zkl_lock_metrics m = lock_figures(mutex);
 
     for (int reason = 0; reason < ZKL_METRICS_REASONS; reason++)
-        check_num(m.losses[reason], ==, count_notes(notes, ZKL_LOST, reason));
-    check_num(m.suspects, ==, count_notes(notes, ZKL_SUSPECT, -1));
-    check_num(m.revocations, ==, count_notes(notes, ZKL_REVOKED, -1));
+        check_num(m.losses[reason], ==, count_notes(notes, ZKL_HOLD_LOST, reason));
+    check_num(m.suspects, ==, count_notes(notes, ZKL_HOLD_SUSPECT, -1));
+    check_num(m.revocations, ==, count_notes(notes, ZKL_HOLD_REVOKE_REQUESTED, -1));
 }
 
 static void lose_by_deletion(struct zkl_mutex *mutex, struct notes *notes)
@@ -650,12 +650,12 @@ static void losses_and_links_are_counted(void **state)
     check_wait(noted(&notes) == before + 2, WAIT_MS); /* suspect, held */
     check_notes(mutex, &notes);
     let_expire(proxy, path);
-    check_wait(count_notes(&notes, ZKL_LOST, ZKL_REASON_EXPIRED) == 1, WAIT_MS);
+    check_wait(count_notes(&notes, ZKL_HOLD_LOST, ZKL_REASON_EXPIRED) == 1, WAIT_MS);
     check_wait(figures(client).connections == 3, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_wait(count_notes(&notes, ZKL_LOST, ZKL_REASON_CLOSED) == 1, WAIT_MS);
+    check_wait(count_notes(&notes, ZKL_HOLD_LOST, ZKL_REASON_CLOSED) == 1, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_notes(mutex, &notes);
     struct zkl_client_metrics m = figures(client);
@@ -729,8 +729,9 @@ static void queues_are_told_from_lists_that_came_anyway(void **state)
     for (size_t i = 0; i < 1000; i++)
         check_num(figures(client).locks.waiting, ==, QUEUE);
     struct zkl_client_metrics after = figures(client);
-    after.requests[ZKL_REQUEST_KEEPALIVE] = before.requests[ZKL_REQUEST_KEEPALIVE];
-    after.requests[ZKL_REQUEST_WATCH] = before.requests[ZKL_REQUEST_WATCH]; /* put off till now */
+    after.requests[ZKL_METRICS_REQUEST_KEEPALIVE] = before.requests[ZKL_METRICS_REQUEST_KEEPALIVE];
+    /* Put off till now. */
+    after.requests[ZKL_METRICS_REQUEST_WATCH] = before.requests[ZKL_METRICS_REQUEST_WATCH];
     check_num(all_requests(&after), ==, all_requests(&before));
     check_ok(zkl_mutex_unlock(held));
     for (size_t i = 0; i < QUEUE; i++) {
@@ -792,11 +793,14 @@ static void requests_are_those_that_the_server_got(void **state)
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     struct zkl_client_metrics m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
-    check_num(m.requests[ZKL_REQUEST_CREATE] - before.requests[ZKL_REQUEST_CREATE], ==, CYCLES);
-    check_num(m.requests[ZKL_REQUEST_DELETE] - before.requests[ZKL_REQUEST_DELETE], ==, CYCLES);
-    uint64_t lists = m.requests[ZKL_REQUEST_LIST] - before.requests[ZKL_REQUEST_LIST];
+    check_num(m.requests[ZKL_METRICS_REQUEST_CREATE] - before.requests[ZKL_METRICS_REQUEST_CREATE],
+              ==, CYCLES);
+    check_num(m.requests[ZKL_METRICS_REQUEST_DELETE] - before.requests[ZKL_METRICS_REQUEST_DELETE],
+              ==, CYCLES);
+    uint64_t lists =
+        m.requests[ZKL_METRICS_REQUEST_LIST] - before.requests[ZKL_METRICS_REQUEST_LIST];
     uint64_t keepalives =
-        m.requests[ZKL_REQUEST_KEEPALIVE] - before.requests[ZKL_REQUEST_KEEPALIVE];
+        m.requests[ZKL_METRICS_REQUEST_KEEPALIVE] - before.requests[ZKL_METRICS_REQUEST_KEEPALIVE];
     check_num(lists, ==, proxy_counts(proxy, PROXY_CHILDREN));
     check_num(lists, <=, CYCLES);
     check_num(lists + keepalives, >=,
@@ -810,13 +814,15 @@ static void requests_are_those_that_the_server_got(void **state)
     check_wait(figures(client).outstanding == 0, WAIT_MS);
     m = figures(client);
     check_num(all_requests(&m) - all_requests(&before), ==, inside_received(client) - received);
-    check_num(m.requests[ZKL_REQUEST_KEEPALIVE] - before.requests[ZKL_REQUEST_KEEPALIVE], ==,
-              proxy_counts(proxy, PROXY_EXISTS));
+    check_num(m.requests[ZKL_METRICS_REQUEST_KEEPALIVE] -
+                  before.requests[ZKL_METRICS_REQUEST_KEEPALIVE],
+              ==, proxy_counts(proxy, PROXY_EXISTS));
     check_num(proxy_counts(proxy, PROXY_EXISTS), >, 0);
-    check_num(m.requests[ZKL_REQUEST_WATCH] - before.requests[ZKL_REQUEST_WATCH], ==,
-              proxy_counts(proxy, PROXY_GET));
-    check_num(m.requests[ZKL_REQUEST_UNWATCH] - before.requests[ZKL_REQUEST_UNWATCH], ==,
-              proxy_counts(proxy, PROXY_REMOVE_WATCHES));
+    check_num(m.requests[ZKL_METRICS_REQUEST_WATCH] - before.requests[ZKL_METRICS_REQUEST_WATCH],
+              ==, proxy_counts(proxy, PROXY_GET));
+    check_num(m.requests[ZKL_METRICS_REQUEST_UNWATCH] -
+                  before.requests[ZKL_METRICS_REQUEST_UNWATCH],
+              ==, proxy_counts(proxy, PROXY_REMOVE_WATCHES));
     cluster_free(client, mutex);
     proxy_stop(proxy);
 }
@@ -846,7 +852,7 @@ static void figures_outlive_their_path(void **state)
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
     (void)state;
-    check_num(zkl_mutex_metrics(plain, &m), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_get_metrics(plain, &m), ==, ZKL_EINVAL);
     check_ok(zkl_mutex_lock(plain));
     struct zkl_mutex *asking = counted_mutex(client, path); /* while somebody holds */
     check_num(lock_figures(plain).acquisitions, ==, 0);

@@ -259,20 +259,20 @@ static void halves_of_read_write_locks_are_members(void **state)
     (void)state;
     check_ok(zkl_rwlock_new(&rw, client, member_path(base, 0), NULL));
     check_ok(zkl_rwlock_new(&its, other, member_path(base, 0), NULL));
-    members[1] = zkl_member_mutex(zkl_rwlock_read(rw));
+    members[1] = zkl_member_mutex(zkl_rwlock_reader(rw));
     check_ok(zkl_multi_new(&reading, client, members, 2));
-    members[1] = zkl_member_mutex(zkl_rwlock_write(rw));
+    members[1] = zkl_member_mutex(zkl_rwlock_writer(rw));
     check_ok(zkl_multi_new(&writing, client, members, 2));
-    check_ok(zkl_mutex_lock(zkl_rwlock_read(its)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_reader(its)));
     check_ok(zkl_multi_lock(reading));
     check_num(zkl_multi_lock(writing), ==, ZKL_EDEADLK);
     check_ok(zkl_multi_unlock(reading, NULL));
     check_num(zkl_multi_trylock(writing), ==, ZKL_EBUSY);
-    check_ok(zkl_mutex_unlock(zkl_rwlock_read(its)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_reader(its)));
     check_ok(zkl_multi_lock(writing));
     check_ok(zkl_multi_lock(reading)); /* under the write lock */
     check_ok(zkl_multi_unlock(writing, NULL));
-    check_num(zkl_mutex_trylock(zkl_rwlock_write(its)), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_trylock(zkl_rwlock_writer(its)), ==, ZKL_EBUSY);
     check_ok(zkl_multi_unlock(reading, NULL));
     check_wait(all_children(base) == 0, WAIT_MS);
     check_ok(zkl_multi_free(reading));
@@ -610,7 +610,7 @@ static void a_member_may_be_lost_twice(void **state)
     pair_close(&p);
 }
 
-/* Goal: a member that the thread held before and that is lost meanwhile ends the call: ELOST, and the
+/* Goal: a member that the thread held before and that is lost meanwhile ends the call: ZKL_ELOST, and the
  * thread's own unlock is due. */
 static void a_hold_from_before_may_be_lost(void **state)
 {
@@ -878,7 +878,7 @@ static void a_request_on_the_way_counts(void **state)
     check_ok(actor_result(p.actor));
     check_num(p.requested, ==, 1);
     check_wait(noted(&p.notes) == 1, WAIT_MS);
-    check_num(p.notes.list[0].state, ==, ZKL_REVOKED);
+    check_num(p.notes.list[0].state, ==, ZKL_HOLD_REVOKE_REQUESTED);
     check_ok(actor_do(p.actor, pair_release, &p));
     pair_close(&p);
 }

@@ -103,10 +103,10 @@ static void a_posted_unlock_tells_what_is_known(void **state)
     check_ok(zkl_mutex_lock(mutex));
     proxy_hole(proxy, PROXY_BOTH);
     proxy_cut(proxy);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_EUNCONFIRMED);
     proxy_heal(proxy);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
 
     check_ok(zkl_mutex_set_callback(mutex, take_no_note, NULL)); /* then the node is watched */
     check_ok(zkl_mutex_lock(mutex));

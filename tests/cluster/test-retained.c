@@ -308,7 +308,7 @@ static void it_tells_the_callback_of_its_time(void **state)
     check_ok(zkl_mutex_lock(mutex));
     cluster_child(path, cluster_children(path) - 1, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
-    check_note(&after, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&after, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_num(noted(&before), ==, 0);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     cluster_free(client, mutex);

@@ -117,7 +117,7 @@ static void a_holder_hears_of_it_and_lets_go(void **state)
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     struct revoke r = revoke_of(asker, node);
     actor_begin(actor, do_revoke, &r);
-    check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     check_num(zkl_mutex_revoke_requested(mutex), ==, 1);
     check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
     const struct zkl_inspection *inspection = NULL;
@@ -167,7 +167,7 @@ static void force_deletes_at_the_deadline(void **state)
     (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_for(client, node, 1500);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     actor_begin(actor, do_revoke, &r);
     check_waits(actor, node);
     check_true(node_is_there(node) || zkl_now_ns() >= r.wait.deadline_ns);
@@ -200,7 +200,7 @@ static void force_comes_too_late(void **state)
     (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_for(client, node, 1000);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     check_ok(proxy_hold_request(proxy, PROXY_SYNC, 1)); /* of the look before the deletion */
     actor_begin(actor, do_revoke, &r);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
@@ -237,11 +237,11 @@ static void foreign_nodes_need_force(void **state)
         check_detail(ZKL_EFOREIGN, node);
         check_fails(zkl_break(client, node, 0, 0, WAIT_MS), ZKL_EFOREIGN, node);
         check_true(node_has_data(node, "somebody"));
-        r.flags = ZKL_FORCE;
+        r.flags = ZKL_INSPECT_FORCE;
         if (i % 2)
             check_ok(do_revoke(&r));
         else
-            check_ok(zkl_break(client, node, 0, ZKL_FORCE, WAIT_MS));
+            check_ok(zkl_break(client, node, 0, ZKL_INSPECT_FORCE, WAIT_MS));
         check_true(!node_is_there(node));
     }
     for (size_t i = 0; i < sizeof contenders / sizeof contenders[0]; i++) {
@@ -268,7 +268,7 @@ static void another_node_of_the_same_name_is_left_alone(void **state)
     (void)state;
     make_node(node, "somebody");
     struct revoke r = revoke_of(client, node);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     check_ok(proxy_hold_request(proxy, PROXY_GET, 1));
     actor_begin(actor, do_revoke, &r);
     check_ok(proxy_wait_held(proxy, WAIT_MS));
@@ -311,7 +311,7 @@ static void each_missing_right_is_named(void **state)
     check_detail(ZKL_EACCES, "no WRITE");
     check_true(node_has_data(node, "somebody"));
     r = revoke_for(client, node, 0);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     check_num(do_revoke(&r), ==, ZKL_EACCES);
     check_true(node_has_data(node, "somebody"));
     drop_node(node);
@@ -327,7 +327,7 @@ static void each_missing_right_is_named(void **state)
 
     make_for(node, 0);
     r = revoke_for(client, node, 50);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     check_num(do_revoke(&r), ==, ZKL_EACCES);
     check_detail(ZKL_EACCES, "no DELETE");
     check_true(node_has_data(node, REVOKED));
@@ -345,7 +345,7 @@ static void wrong_arguments_are_named(void **state)
     check_fails(zkl_revoke(client, NULL, NULL, 0), ZKL_EINVAL, "node_path is NULL");
     check_fails(zkl_revoke(client, r.node, NULL, 2), ZKL_EINVAL, "0x2");
     check_fails(zkl_revoke(client, "lock-0000000000", NULL, 0), ZKL_EBADPATH, "slash");
-    check_fails(zkl_revoke(client, "/x/", NULL, ZKL_FORCE), ZKL_EBADPATH, "empty");
+    check_fails(zkl_revoke(client, "/x/", NULL, ZKL_INSPECT_FORCE), ZKL_EBADPATH, "empty");
     r.wait.size = 0;
     check_fails(do_revoke(&r), ZKL_EINVAL, "ZKL_WAIT_INIT");
     r.wait = zkl_wait_init();
@@ -360,7 +360,7 @@ static void wrong_arguments_are_named(void **state)
     check_fails(zkl_break(NULL, r.node, 0, 0, 0), ZKL_EINVAL, "client is NULL");
     check_fails(zkl_break(client, NULL, 0, 0, 0), ZKL_EINVAL, "node_path is NULL");
     check_fails(zkl_break(client, r.node, 0, 4, 0), ZKL_EINVAL, "0x4");
-    check_fails(zkl_break(client, "/", 0, ZKL_FORCE, 0), ZKL_EBADPATH, "root");
+    check_fails(zkl_break(client, "/", 0, ZKL_INSPECT_FORCE, 0), ZKL_EBADPATH, "root");
     check_fails(zkl_break(client, r.node, 0, 0, -1), ZKL_EBADTIMEOUT, "-1 ms");
     check_fails(zkl_break(client, r.node, 0, 0, ZKL_TIMEOUT_MAX_MS + 1), ZKL_EBADTIMEOUT, "ms");
     check_fails(zkl_break(client, r.node, 0, 0, 0), ZKL_ETIMEDOUT, r.node);
@@ -406,7 +406,7 @@ static void cancel_ends_the_wait(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: close ends the wait with ECLOSED, at once, and the session's watch goes. */
+/* Goal: close ends the wait with ZKL_ECLOSED, at once, and the session's watch goes. */
 static void close_ends_the_wait(void **state)
 {
     const char *node = below(cluster_path("close"), "lock-0000000000");
@@ -523,7 +523,7 @@ static void a_waiter_leaves_the_watch_to_the_asker(void **state)
 /* --- faults ----------------------------------------------------------------------------------- */
 
 /* Goal: a lost answer to the request, or a lost request, is made up for; one that was lost although it
- * was heard, and answered by the end, is no ENONODE. */
+ * was heard, and answered by the end, is no ZKL_ENONODE. */
 static void asking_survives_a_lost_link(void **state)
 {
     const char *node = below(cluster_path("ask-lost"), "lock-0000000000");
@@ -575,7 +575,7 @@ static void waiting_survives_a_lost_link(void **state)
         check_waits(actor, node);
         check_ok(proxy_refuse(proxy, true));
         proxy_cut(proxy);
-        check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+        check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
         if (i > 0)
             drop_node(node);
         if (i == 2)
@@ -670,7 +670,7 @@ static void deadlines_hold_without_a_link(void **state)
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
     proxy_heal(proxy);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     int64_t start = net_now_ms();
     check_fails(zkl_break(client, node, 0, 0, 200), ZKL_EDISCONNECTED, node);
     struct revoke r = revoke_for(client, node, 200);
@@ -680,7 +680,7 @@ static void deadlines_hold_without_a_link(void **state)
     check_num(net_now_ms() - start, <, 5000);
     check_true(node_has_data(node, "somebody"));
     r = revoke_for(client, node, 100);
-    r.flags = ZKL_FORCE;
+    r.flags = ZKL_INSPECT_FORCE;
     actor_begin(actor, do_revoke, &r);
     net_nap_ms(300);
     check_true(!actor_is_done(actor));

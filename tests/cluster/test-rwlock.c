@@ -20,8 +20,8 @@ static struct user user_of(const char *path)
 {
     struct user u = {.client = cluster_client(), .actor = actor_new()};
     check_ok(zkl_rwlock_new(&u.rwlock, u.client, path, NULL));
-    u.read = zkl_rwlock_read(u.rwlock);
-    u.write = zkl_rwlock_write(u.rwlock);
+    u.read = zkl_rwlock_reader(u.rwlock);
+    u.write = zkl_rwlock_writer(u.rwlock);
     return u;
 }
 
@@ -176,7 +176,7 @@ static void a_downgrade_is_its_threads_own(void **state)
     check_num(actor_do(a.actor, do_trylock, a.read), ==, ZKL_EBUSY);
     check_num(actor_do(b.actor, do_trylock, b.read), ==, ZKL_EBUSY);
     check_ok(zkl_rwlock_new(&other, a.client, path, NULL));
-    check_num(zkl_mutex_lock(zkl_rwlock_read(other)), ==, ZKL_EDEADLK);
+    check_num(zkl_mutex_lock(zkl_rwlock_reader(other)), ==, ZKL_EDEADLK);
     check_ok(zkl_rwlock_free(other));
     check_ok(zkl_mutex_unlock(a.write));
     user_end(&a);
@@ -219,7 +219,7 @@ static void who_is_not_in_the_list_queues_again(void **state)
     (void)state;
     struct zkl_client *client = client_through(&proxy, SESSION_MS);
     check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
-    struct zkl_mutex *halves[] = {zkl_rwlock_read(rwlock), zkl_rwlock_write(rwlock)};
+    struct zkl_mutex *halves[] = {zkl_rwlock_reader(rwlock), zkl_rwlock_writer(rwlock)};
     for (int i = 0; i < 2; i++) {
         lock(&holder, holder.write);
         check_ok(proxy_hold_request(proxy, PROXY_CHILDREN, 1));

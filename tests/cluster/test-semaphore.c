@@ -484,7 +484,7 @@ static void a_lost_permit_is_told(void **state)
     a.wait.lease_ms = 300;
     check_ok(do_take(&a));
     check_num(zkl_permit_window_ms(a.permits[0]), <=, 300);
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_LEASE_ENDED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED);
     check_true(noted_permit == a.permits[0]);
     check_num(zkl_permit_renew(a.permits[0], 1000), ==, ZKL_ELOST);
     check_num(zkl_permit_release(a.permits[0]), ==, ZKL_ELOST);
@@ -492,10 +492,10 @@ static void a_lost_permit_is_told(void **state)
     check_ok(zkl_permit_renew(a.permits[0], 60000));
     check_true(zkl_permit_node_path(a.permits[0], node, sizeof node) > 0);
     check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
-    check_note(&notes, 1, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_note(&notes, 1, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     check_num(zkl_permit_revoke_requested(a.permits[0]), ==, 1);
     check_ok(wire_delete(raw, cluster_at(node), -1));
-    check_note(&notes, 2, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&notes, 2, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     check_num(zkl_permit_release(a.permits[0]), ==, ZKL_ELOST);
     check_nothing_left(path);
     user_end(&a);
@@ -606,7 +606,7 @@ static void a_lost_hold_is_unlocked_first(void **state)
     check_ok(zkl_mutex_lock(mutex));
     check_true(zkl_mutex_node_path(mutex, node, sizeof node) > 0);
     check_ok(wire_delete(raw, cluster_at(node), -1));
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_NODE_DELETED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
     actor_begin(actor, do_lock, mutex);
     check_wait(leases(path) == 1 && queued(path) == 0, WAIT_MS);
     net_nap_ms(50);

@@ -151,7 +151,7 @@ static void a_reader_stands_behind_writers_only(void **state)
         check_ok(zkl_rwlock_new(&locks[i], clients[i], path, NULL));
         actors[i] = actor_new();
         bool reads = i == 1 || i == 2;
-        struct zkl_mutex *half = reads ? zkl_rwlock_read(locks[i]) : zkl_rwlock_write(locks[i]);
+        struct zkl_mutex *half = reads ? zkl_rwlock_reader(locks[i]) : zkl_rwlock_writer(locks[i]);
         actor_begin(actors[i], do_lock, half);
         if (i == 0)
             check_ok(actor_result(actors[i]));
@@ -159,14 +159,14 @@ static void a_reader_stands_behind_writers_only(void **state)
             check_wait(stands(half, (uint64_t)before[i], i == 3 ? "reader 2" : "writer 1"),
                        WAIT_MS);
     }
-    check_nobody(zkl_mutex_waiting(zkl_rwlock_write(locks[1]), NULL)); /* its other half */
-    check_ok(actor_do(actors[0], do_unlock, zkl_rwlock_write(locks[0])));
+    check_nobody(zkl_mutex_waiting(zkl_rwlock_writer(locks[1]), NULL)); /* its other half */
+    check_ok(actor_do(actors[0], do_unlock, zkl_rwlock_writer(locks[0])));
     for (int i = 1; i < 3; i++) {
         check_ok(actor_result(actors[i]));
-        check_ok(actor_do(actors[i], do_unlock, zkl_rwlock_read(locks[i])));
+        check_ok(actor_do(actors[i], do_unlock, zkl_rwlock_reader(locks[i])));
     }
     check_ok(actor_result(actors[3]));
-    check_ok(actor_do(actors[3], do_unlock, zkl_rwlock_write(locks[3])));
+    check_ok(actor_do(actors[3], do_unlock, zkl_rwlock_writer(locks[3])));
     for (int i = 0; i < 4; i++) {
         actor_end(actors[i]);
         check_ok(zkl_rwlock_free(locks[i]));
@@ -379,28 +379,28 @@ static void a_hold_says_how_it_is_and_why(void **state)
     check_text(zkl_error_detail(), "");
     check_wrong(zkl_mutex_hold_state(NULL, NULL), "NULL");
     check_ok(zkl_mutex_lock(mutex));
-    check_true(is(mutex, ZKL_HELD, ZKL_REASON_NONE));
-    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HELD);
+    check_true(is(mutex, ZKL_HOLD_HELD, ZKL_REASON_NONE));
+    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HOLD_HELD);
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
-    check_wait(is(mutex, ZKL_SUSPECT, ZKL_REASON_LINK), WAIT_MS);
+    check_wait(is(mutex, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK), WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
-    check_wait(is(mutex, ZKL_HELD, ZKL_REASON_NONE), WAIT_MS);
+    check_wait(is(mutex, ZKL_HOLD_HELD, ZKL_REASON_NONE), WAIT_MS);
 
     cluster_child(path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
-    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_NODE_DELETED), WAIT_MS);
+    check_wait(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED), WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_true(is(mutex, 0, ZKL_REASON_NONE));
 
     wait.lease_ms = ZKL_LEASE_MIN_MS;
     check_ok(zkl_mutex_acquire(mutex, &wait, NULL));
-    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_LEASE_ENDED), WAIT_MS);
+    check_wait(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_LEASE_ENDED), WAIT_MS);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
 
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_true(is(mutex, ZKL_LOST, ZKL_REASON_CLOSED));
+    check_true(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_CLOSED));
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     cluster_free(client, mutex);
     proxy_stop(proxy);
@@ -422,13 +422,13 @@ static void a_hold_is_suspect_without_answers(void **state)
     check_num(session, !=, 0);
     check_ok(proxy_refuse(proxy, true));
     proxy_hole(proxy, PROXY_BOTH);
-    check_wait(zkl_mutex_hold_state(mutex, &why) == ZKL_SUSPECT, WAIT_MS);
+    check_wait(zkl_mutex_hold_state(mutex, &why) == ZKL_HOLD_SUSPECT, WAIT_MS);
     check_true(why == ZKL_REASON_WINDOW || why == ZKL_REASON_LINK);
     proxy_cut(proxy);
     check_wait(cluster_children(path) <= 0, WAIT_MS);
     proxy_heal(proxy);
     check_ok(proxy_refuse(proxy, false));
-    check_wait(is(mutex, ZKL_LOST, ZKL_REASON_EXPIRED), WAIT_MS);
+    check_wait(is(mutex, ZKL_HOLD_LOST, ZKL_REASON_EXPIRED), WAIT_MS);
     check_wait(zkl_client_session_id(client) != 0, WAIT_MS);
     check_num(zkl_client_session_id(client), !=, session);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
@@ -456,17 +456,17 @@ static void of_several_the_worst_counts(void **state)
     check_wrong(zkl_multi_hold_state(NULL, &why), "NULL");
     check_wrong(zkl_permit_hold_state(NULL, &why), "NULL");
     check_ok(zkl_multi_lock(multi));
-    check_num(zkl_multi_hold_state(multi, &why), ==, ZKL_HELD);
+    check_num(zkl_multi_hold_state(multi, &why), ==, ZKL_HOLD_HELD);
     check_num(zkl_multi_node_path(multi, 1, node, sizeof node), >, 0);
     check_ok(wire_delete(raw, cluster_at(node), -1));
-    check_wait(zkl_multi_hold_state(multi, &why) == ZKL_LOST, WAIT_MS);
+    check_wait(zkl_multi_hold_state(multi, &why) == ZKL_HOLD_LOST, WAIT_MS);
     check_num(why, ==, ZKL_REASON_NODE_DELETED);
-    check_true(is(good, ZKL_HELD, ZKL_REASON_NONE));
+    check_true(is(good, ZKL_HOLD_HELD, ZKL_REASON_NONE));
     check_num(zkl_multi_unlock(multi, NULL), ==, ZKL_ELOST);
     check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
-    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HELD);
+    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HOLD_HELD);
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_LOST);
+    check_num(zkl_permit_hold_state(permit, &why), ==, ZKL_HOLD_LOST);
     check_num(why, ==, ZKL_REASON_CLOSED);
     check_num(zkl_permit_release(permit), ==, ZKL_ELOST);
     check_ok(zkl_multi_free(multi));

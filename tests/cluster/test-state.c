@@ -101,10 +101,10 @@ static void states_and_lines_through_a_clients_life(void **state)
     check_states(&diary, expected, 3);
     let_expire(proxy, path);
     check_states(&diary, expected, 7);
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTED);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTED);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_client_close(client, WAIT_MS));
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CLOSED);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CLOSED);
     check_states(&diary, expected, 8);
     cluster_free(client, mutex);
     check_num(diary.state_count, ==, 8);
@@ -134,7 +134,7 @@ static void a_refused_credential_is_final(void **state)
     struct zkl_mutex *mutex = cluster_mutex(client, "/refused");
     check_num(zkl_mutex_lock(mutex), ==, ZKL_EAUTH);
     check_true(strstr(zkl_error_detail(), PASSWORD) == NULL);
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EAUTH);
     cluster_free(client, mutex);
     last = diary.state_count;

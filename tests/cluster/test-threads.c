@@ -85,7 +85,7 @@ static void a_hold_ends_with_its_thread(void **state)
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     lock_in_a_thread_that_ends(mutex);
     check_ok(zkl_mutex_lock(next));
-    check_note(&notes, 0, ZKL_LOST, ZKL_REASON_OWNER_EXITED);
+    check_note(&notes, 0, ZKL_HOLD_LOST, ZKL_REASON_OWNER_EXITED);
     check_num(notes.list[0].token, <, zkl_mutex_token(next));
     check_num(cluster_children(path), ==, 1);
     check_ok(zkl_mutex_unlock(next));

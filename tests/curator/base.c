@@ -114,7 +114,7 @@ void a_waiter_survives_a_killed_server(void **state)
     (void)state;
     begin_both(&pair, (struct zkl_client *[2]){client, client});
     server_down();
-    check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
     server_back();
     int rc = unlock_first(&pair);
     check_true(rc == 0 || rc == ZKL_EUNCONFIRMED || zkl_error_is_lost(rc));

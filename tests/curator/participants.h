@@ -11,7 +11,7 @@ struct participants {
     enum zkl_lock_kind kind;
     int permits;
     size_t total;
-    size_t count[ZKL_ROLE_FOREIGN + 1][ZKL_ACCESS_ENTRY + 1];
+    size_t count[ZKL_ENTRY_ROLE_FOREIGN + 1][ZKL_ENTRY_ACCESS_ENTRY + 1];
     char first[256]; /* node path of the first entry: a holder, if there is one */
 };
 

@@ -35,12 +35,12 @@ static void a_read_write_locks_nodes_have_the_clients_acl(void **state)
     (void)state;
     check_ok(wire_auth(raw, "digest", CREDENTIAL));
     check_ok(zkl_rwlock_new(&rwlock, client, path, NULL));
-    check_ok(zkl_mutex_lock(zkl_rwlock_write(rwlock)));
-    check_ok(zkl_mutex_lock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_reader(rwlock)));
     check_num(cluster_children(path), ==, 2);
     check_tree(cluster_at(path));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_write(rwlock)));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
     check_ok(zkl_rwlock_free(rwlock));
     check_ok(zkl_client_free(client));
 }

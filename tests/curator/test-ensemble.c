@@ -45,7 +45,7 @@ static void stay(struct guest *guest, struct zkl_permit *permit)
 
     resource->acquired++;
     resource->holders++;
-    while (!resource->closing && zkl_client_state(guest->client) == ZKL_CLIENT_CONNECTED) {
+    while (!resource->closing && zkl_client_get_state(guest->client) == ZKL_CLIENT_CONNECTED) {
         if (zkl_permit_still_held(permit, GUEST_SESSION_MS / 4))
             operate(resource, guest->number);
         net_nap_ms(5);
@@ -100,7 +100,7 @@ static void guests_go(struct crowd *crowd, struct guest *guests, struct resource
 static bool all_are_cut_off(const struct guest *guests, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (zkl_client_state(guests[i].client) == ZKL_CLIENT_CONNECTED)
+        if (zkl_client_get_state(guests[i].client) == ZKL_CLIENT_CONNECTED)
             return false;
     return true;
 }

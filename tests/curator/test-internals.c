@@ -92,8 +92,8 @@ static void a_list_that_fails_leaves_no_node(void **state)
     check_list_fails(expiring, root, 1, mutex);
     snprintf(root, sizeof root, "%s/rw", path);
     check_ok(zkl_rwlock_new(&rwlock, client, root, NULL));
-    check_list_fails(expiring, root, 1, zkl_rwlock_read(rwlock));
-    check_list_fails(expiring, root, 1, zkl_rwlock_write(rwlock));
+    check_list_fails(expiring, root, 1, zkl_rwlock_reader(rwlock));
+    check_list_fails(expiring, root, 1, zkl_rwlock_writer(rwlock));
     snprintf(root, sizeof root, "%s/s", path);
     check_ok(zkl_semaphore_mutex_new(&permit, client, root, NULL));
     snprintf(root, sizeof root, "%s/s/locks", path);

@@ -45,7 +45,7 @@ static void a_persistent_node_of_a_peer_holds_until_it_is_deleted(void **state)
     wire_close(peer);
     check_ok(wire_exists(raw, node, NULL));
     struct participants participants = count_participants(client, path);
-    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
+    check_num(participants.count[ZKL_ENTRY_ROLE_HOLDER][ZKL_ENTRY_ACCESS_LOCK], ==, 1);
     check_text(cluster_at(participants.first), node);
     check_num(zkl_mutex_trylock(mutex), ==, ZKL_EBUSY);
     check_true(!actor_is_done(waiter));
@@ -90,12 +90,12 @@ static void a_holder_that_is_asked_lets_go(void **state)
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex));
     struct participants participants = count_participants(client, path);
-    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_LOCK], ==, 1);
+    check_num(participants.count[ZKL_ENTRY_ROLE_HOLDER][ZKL_ENTRY_ACCESS_LOCK], ==, 1);
     check_num(participants.total, ==, 1);
     struct asker asker = {client, wanted, participants.first};
     check_num(zkl_mutex_revoke_requested(mutex), ==, 0);
     actor_begin(actor, ask_and_lock, &asker);
-    check_note(&notes, 0, ZKL_REVOKED, ZKL_REASON_NONE);
+    check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     check_num(zkl_mutex_revoke_requested(mutex), ==, 1);
     check_num(zkl_mutex_still_held(mutex, 0), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));

@@ -35,8 +35,8 @@ static struct bench bench_open(const char *name)
 
     b.actor = actor_new();
     b.rwlock = rwlock_with(b.client, b.path, NULL);
-    b.read = zkl_rwlock_read(b.rwlock);
-    b.write = zkl_rwlock_write(b.rwlock);
+    b.read = zkl_rwlock_reader(b.rwlock);
+    b.write = zkl_rwlock_writer(b.rwlock);
     return b;
 }
 
@@ -72,9 +72,9 @@ static void all_participants_are_listed(void **state)
         actor_begin(writers[i] = actor_new(), do_lock, b.write);
     check_wait(cluster_children(b.path) == READERS + WRITERS, WAIT_MS);
     struct participants participants = count_participants(b.client, b.path);
-    check_num(participants.kind, ==, ZKL_KIND_RWLOCK);
-    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_READ], ==, READERS);
-    check_num(participants.count[ZKL_ROLE_WAITER][ZKL_ACCESS_WRITE], ==, WRITERS);
+    check_num(participants.kind, ==, ZKL_LOCK_KIND_RWLOCK);
+    check_num(participants.count[ZKL_ENTRY_ROLE_HOLDER][ZKL_ENTRY_ACCESS_READ], ==, READERS);
+    check_num(participants.count[ZKL_ENTRY_ROLE_WAITER][ZKL_ENTRY_ACCESS_WRITE], ==, WRITERS);
     check_num(participants.total, ==, READERS + WRITERS);
     for (int i = 0; i < READERS; i++) {
         check_ok(actor_do(readers[i], do_unlock, b.read));
@@ -135,7 +135,7 @@ static void a_queued_writer_waits_for_a_downgraded_reader(void **state)
 
     (void)state;
     check_ok(zkl_mutex_lock(b.write));
-    actor_begin(b.actor, do_lock, zkl_rwlock_write(other));
+    actor_begin(b.actor, do_lock, zkl_rwlock_writer(other));
     check_wait(cluster_children(b.path) == 2, WAIT_MS);
     check_ok(zkl_mutex_lock_for(b.read, 5000));
     check_ok(zkl_mutex_unlock(b.write));
@@ -143,7 +143,7 @@ static void a_queued_writer_waits_for_a_downgraded_reader(void **state)
     check_true(!actor_is_done(b.actor));
     check_ok(zkl_mutex_unlock(b.read));
     check_ok(actor_result(b.actor));
-    check_ok(actor_do(b.actor, do_unlock, zkl_rwlock_write(other)));
+    check_ok(actor_do(b.actor, do_unlock, zkl_rwlock_writer(other)));
     check_ok(zkl_rwlock_free(other));
     bench_close(&b);
 }
@@ -215,7 +215,7 @@ static int drive(void *arg)
     for (long i = 0; i < driver->turns && rc == 0; i++) {
         bool writes = i == 0 || rand_r(&driver->seed) % 10 == 0;
         struct zkl_mutex *half =
-            writes ? zkl_rwlock_write(driver->rwlock) : zkl_rwlock_read(driver->rwlock);
+            writes ? zkl_rwlock_writer(driver->rwlock) : zkl_rwlock_reader(driver->rwlock);
         rc = zkl_mutex_lock_for(half, WAIT_MS);
         if (rc != 0)
             break;
@@ -279,13 +279,13 @@ static void nodes_have_the_data_that_was_asked_for(void **state)
     options.owner = owner;
     struct zkl_rwlock *rwlock = rwlock_with(client, path, &options);
     owner[0] = '5';
-    check_ok(zkl_mutex_lock(zkl_rwlock_write(rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(rwlock)));
     check_num(cluster_children(path), ==, 1);
     check_data(path, "1234");
-    check_ok(zkl_mutex_unlock(zkl_rwlock_write(rwlock)));
-    check_ok(zkl_mutex_lock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_reader(rwlock)));
     check_data(path, "1234");
-    check_ok(zkl_mutex_unlock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
     check_ok(zkl_rwlock_free(rwlock));
     check_ok(zkl_client_free(client));
 }
@@ -297,7 +297,7 @@ static void a_killed_writers_path_leads_nowhere(void **state)
     struct expiring *expiring = expiring_open();
     struct bench b = bench_open("path");
     struct zkl_rwlock *killed = rwlock_with(expiring_client(expiring), b.path, NULL);
-    struct zkl_mutex *write = zkl_rwlock_write(killed);
+    struct zkl_mutex *write = zkl_rwlock_writer(killed);
     char node[256] = "";
 
     (void)state;

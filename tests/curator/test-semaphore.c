@@ -110,9 +110,9 @@ static void all_participants_are_listed(void **state)
     for (int i = 0; i < THREE; i++)
         check_one(semaphore, &permits[i]);
     struct participants participants = count_participants(client, path);
-    check_num(participants.kind, ==, ZKL_KIND_SEMAPHORE);
+    check_num(participants.kind, ==, ZKL_LOCK_KIND_SEMAPHORE);
     check_num(participants.permits, ==, THREE);
-    check_num(participants.count[ZKL_ROLE_HOLDER][ZKL_ACCESS_PERMIT], ==, THREE);
+    check_num(participants.count[ZKL_ENTRY_ROLE_HOLDER][ZKL_ENTRY_ACCESS_PERMIT], ==, THREE);
     check_num(participants.total, ==, THREE);
     for (int i = 0; i < THREE; i++)
         check_ok(zkl_permit_release(permits[i]));
@@ -551,7 +551,7 @@ static void acquires_go_on_after_a_lost_server(void **state)
     for (int outages = 0; outages < test_length(10, 1); outages++) {
         check_wait(all_had_turns(workers, 10, before), WAIT_MS);
         server_down();
-        check_wait(zkl_client_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+        check_wait(zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
         server_back();
         for (int i = 0; i < 10; i++)
             before[i] = workers[i].turns;

@@ -14,7 +14,7 @@ bool is_proved(const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
     int64_t now = now_of(place->client->world).boot_ns;
-    return m->state == ZKL_HOLDING && !m->unchecked &&
+    return m->state == ZKL_CONTENDER_HOLDING && !m->unchecked &&
            now < zkl_session_window_end(&place->client->core.session) &&
            (m->lease_end_boot == 0 || now < m->lease_end_boot);
 }
@@ -32,11 +32,11 @@ static void path_of(const struct zkl_contender_machine *m, char *path, size_t si
 
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news)
 {
-    must(news->state == ZKL_HELD ? was_suspect : news->state == ZKL_SUSPECT);
-    if (news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
+    must(news->state == ZKL_HOLD_HELD ? was_suspect : news->state == ZKL_HOLD_SUSPECT);
+    if (news->state == ZKL_HOLD_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
         must(w->denied);
     else
-        must(was_suspect == (news->state == ZKL_HELD));
+        must(was_suspect == (news->state == ZKL_HOLD_HELD));
 }
 
 /* --- at a grant ----------------------------------------------------------- */
@@ -100,7 +100,7 @@ struct unlocked check_unlock(const struct place *place)
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     path_of(m, path, sizeof path);
     int64_t end = zkl_session_window_end(&place->client->core.session);
-    return (struct unlocked){.proved = m->state == ZKL_HOLDING && !m->unchecked &&
+    return (struct unlocked){.proved = m->state == ZKL_CONTENDER_HOLDING && !m->unchecked &&
                                        now_of(w).boot_ns < end,
                              .gone = !was_deleted(place) && !fake_find(&w->fake, path)};
 }
@@ -226,8 +226,8 @@ static void check_group(const struct client *c)
         must((place->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
         if (group->state != ZKL_GROUP_ACQUIRING || place->contender.group != group)
             continue;
-        must(!contended || state == ZKL_LEAVING || state == ZKL_RELEASING);
-        contended = contended || state == ZKL_WAITING;
+        must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
+        contended = contended || state == ZKL_CONTENDER_WAITING;
     }
 }
 
@@ -239,7 +239,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     const struct zkl_contender_machine *m = &contender->machine;
     struct zkl_node_name own, at, place;
     int between = 0;
-    if (!watch || m->state != ZKL_WAITING || m->naming.role == ZKL_ROLE_PERMIT ||
+    if (!watch || m->state != ZKL_CONTENDER_WAITING || m->naming.role == ZKL_ROLE_PERMIT ||
         w->bounds->scenario->counter > 1000000)
         return;
     const char *watched = strrchr(watch->path, '/') + 1;
@@ -261,7 +261,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
 static void check_lease(const struct client *c, const struct zkl_contender_machine *m)
 {
     bool over = m->lease_end_boot != 0 && now_of(c->world).boot_ns >= m->lease_end_boot;
-    must(!over || m->state != ZKL_HOLDING || c->deaf || c->starved);
+    must(!over || m->state != ZKL_CONTENDER_HOLDING || c->deaf || c->starved);
 }
 
 static void check_contenders(const struct client *c)
@@ -272,11 +272,12 @@ static void check_contenders(const struct client *c)
         window += zkl_contender_needs_window(&o->machine);
         unchecked += zkl_contender_is_unchecked(&o->machine);
         waiting += zkl_contender_waits(&o->machine);
-        must(o->machine.state != ZKL_ENDED);
+        must(o->machine.state != ZKL_CONTENDER_ENDED);
         check_predecessor(c, o);
         check_lease(c, &o->machine);
         const struct zkl_watch *watch = o->subs[ZKL_SUB_PRED].watch;
-        must(!watch || o->machine.state == ZKL_WAITING || o->machine.state == ZKL_LISTING ||
+        must(!watch || o->machine.state == ZKL_CONTENDER_WAITING ||
+             o->machine.state == ZKL_CONTENDER_LISTING ||
              !fake_find(&c->world->fake, watch->path)); /* that ends it */
     }
     for (const struct zkl_query *query = c->core.queries; query; query = query->next)
@@ -339,7 +340,7 @@ static void check_idle(const struct client *c)
     if (!c->turns.given || c->turns.state != ZKL_LOCAL_QUEUE_IDLE)
         return;
     const struct zkl_contender_machine *m = &c->turns.holder->machine;
-    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && !m->contended);
+    must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
     must(((const struct place *)c->turns.holder)->owner == NULL && !c->turns.first);
 }
 

@@ -200,7 +200,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         say("  %d #%llu %s -> %s: %s", name_of(c), (unsigned long long)contender->number,
             zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     bool member = contender->batch != NULL && strcmp(why, "nobody came between") == 0;
-    if (m->state == ZKL_HOLDING && from != ZKL_CONFIRMING && !member)
+    if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING && !member)
         check_hold(c, m);
 }
 

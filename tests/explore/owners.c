@@ -88,15 +88,15 @@ static void on_state(struct world *w, struct place *place, const struct zkl_noti
 {
     must(place->phase == GRANTED || place->phase == UNLOCKING || place->phase == ORPHANED);
     must(!place->lost);
-    if (news->state == ZKL_LOST) {
+    if (news->state == ZKL_HOLD_LOST) {
         place->lost = true;
         check_loss(w, place, news->reason);
-    } else if (news->state == ZKL_REVOKED) {
+    } else if (news->state == ZKL_HOLD_REVOKE_REQUESTED) {
         must(!place->revoked);
         place->revoked = true;
     } else {
         check_state(w, place->suspect, news);
-        place->suspect = news->state == ZKL_SUSPECT;
+        place->suspect = news->state == ZKL_HOLD_SUSPECT;
     }
 }
 
@@ -125,13 +125,13 @@ static void permit_notification(struct place *place, const struct zkl_notificati
     } else if (news->type == ZKL_NOTIFY_RELEASED) {
         must(place->phase == UNLOCKING && (news->code == ZKL_ELOST) == place->lost);
         check_unlocked(&place->unlocked, news->code);
-    } else if (news->state == ZKL_LOST) {
+    } else if (news->state == ZKL_HOLD_LOST) {
         must(!place->lost);
         place->lost = true;
-    } else if (news->state != ZKL_REVOKED) {
+    } else if (news->state != ZKL_HOLD_REVOKE_REQUESTED) {
         must(!place->lost);
         check_state(place->client->world, place->suspect, news);
-        place->suspect = news->state == ZKL_SUSPECT;
+        place->suspect = news->state == ZKL_HOLD_SUSPECT;
     }
 }
 
@@ -217,7 +217,7 @@ static void turn_given(struct zkl_local_queue *turns, struct zkl_local_waiter *t
 {
     struct place *place = place_of(turn->given);
     const struct zkl_contender_machine *m = &turn->given->machine;
-    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
+    must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
     must(is_proved(place) && !place->lost);
     must(!m->contended || ++place->handed <= turns->handoffs_max);
     check_first(of_turns(turns), (struct owner *)turn);

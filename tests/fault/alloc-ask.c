@@ -23,7 +23,7 @@ static bool look(struct fixture *s, const char *at, enum zkl_lock_kind kind, siz
 static bool look_at_a_mutex(struct fixture *s, int n, int count)
 {
     alloc_stand_before(s);
-    bool struck = look(s, alloc_path, ZKL_KIND_MUTEX, 1, n, count);
+    bool struck = look(s, alloc_path, ZKL_LOCK_KIND_MUTEX, 1, n, count);
     alloc_step_aside(s);
     alloc_check_works(s, s->client, s->mutex);
     return struck;
@@ -31,7 +31,7 @@ static bool look_at_a_mutex(struct fixture *s, int n, int count)
 
 static bool look_at_a_semaphore(struct fixture *s, int n, int count)
 {
-    return look(s, "/alloc/sem", ZKL_KIND_SEMAPHORE, 3, n, count);
+    return look(s, "/alloc/sem", ZKL_LOCK_KIND_SEMAPHORE, 3, n, count);
 }
 
 static void make_node(struct fixture *s, const char *node, const char *data)

@@ -112,7 +112,7 @@ static void no_memory_for_permits_of_an_operation(void **state)
 
 static struct zkl_multi *multi;
 
-/* EUNCONFIRMED: the delete could not be sent. */
+/* ZKL_EUNCONFIRMED: the delete could not be sent. */
 static void check_freed(int rc)
 {
     check_true(rc == 0 || rc == ZKL_ENOMEM || rc == ZKL_ESYSTEM || is_unanswered(rc));

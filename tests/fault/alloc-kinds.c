@@ -11,7 +11,7 @@ static bool lock_several(struct fixture *s, int n, int count)
     struct zkl_multi *multi = NULL;
 
     check_ok(zkl_rwlock_new(&rwlock, s->client, others[1], NULL));
-    struct zkl_mutex *read = zkl_rwlock_read(rwlock), *write = zkl_rwlock_write(rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(rwlock), *write = zkl_rwlock_writer(rwlock);
     struct zkl_member members[] = {zkl_member_mutex(s->mutex), zkl_member_mutex(second),
                                    zkl_member_mutex(write)};
     alloc_arm(n, count);
@@ -82,8 +82,8 @@ static bool lock_a_half(struct fixture *s, int n, int count)
 
     alloc_arm(n, count);
     int rc = zkl_rwlock_new(&rwlock, s->client, "/alloc/halves", NULL);
-    int lock_rc = rc == 0 ? zkl_mutex_lock(zkl_rwlock_read(rwlock)) : rc;
-    int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(zkl_rwlock_read(rwlock)) : 0;
+    int lock_rc = rc == 0 ? zkl_mutex_lock(zkl_rwlock_reader(rwlock)) : rc;
+    int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(zkl_rwlock_reader(rwlock)) : 0;
     bool struck = alloc_disarm();
     check_true(lock_rc == 0 || (struck && alloc_refused(lock_rc)));
     check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));

@@ -159,7 +159,7 @@ bool alloc_in_queue(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
     const struct zkl_contender *first = client->driver->core.first;
-    bool queued = first != NULL && first->machine.state == ZKL_WAITING;
+    bool queued = first != NULL && first->machine.state == ZKL_CONTENDER_WAITING;
     zkl_driver_unlock(client->driver);
     return queued;
 }

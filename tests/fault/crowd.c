@@ -175,7 +175,7 @@ size_t crowd_waiting(struct crowd *crowd)
     zkl_driver_lock(crowd->driver);
     for (size_t i = 0; i < crowd->begun; i++) {
         const struct crowd_place *place = &crowd->places[i];
-        n += !place->ended && place->contender.machine.state == ZKL_WAITING;
+        n += !place->ended && place->contender.machine.state == ZKL_CONTENDER_WAITING;
     }
     zkl_driver_unlock(crowd->driver);
     return n;

@@ -153,7 +153,7 @@ void fault_expire(struct zkl_client *client, size_t node)
 void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects)
 {
     check_wait(proxy_counts(proxy, PROXY_CONNECT) > connects, WAIT_MS);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
 }
 
 size_t fault_calls(struct zkl_client *client)
@@ -352,9 +352,9 @@ void told_fn(const struct zkl_hold_event *event, void *arg)
 {
     struct told *told = arg;
 
-    if (event->state == ZKL_HELD) {
+    if (event->state == ZKL_HOLD_HELD) {
         told->held++;
-    } else if (event->state == ZKL_SUSPECT) {
+    } else if (event->state == ZKL_HOLD_SUSPECT) {
         told->suspect_reason = (int)event->reason;
         told->suspect++;
     } else {

@@ -56,7 +56,7 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
     CALL(p, zkl_guard_mutex_path(mutex, 1, NULL, &guard), MAY_0 | MAY(ZKL_ELOST));
     CALL(p, zkl_guard_mutex(&guard, mutex, 1, NULL, &op), MAY_0 | MAY(ZKL_ELOST));
     CALL(p, zkl_mutex_free(mutex), MAY(ZKL_EBUSY) | MAY(ZKL_EINVAL));
-    CALL(p, zkl_mutex_metrics(mutex, &m), MAY_0 | MAY(ZKL_EINVAL));
+    CALL(p, zkl_mutex_get_metrics(mutex, &m), MAY_0 | MAY(ZKL_EINVAL));
     CALL(p, zkl_mutex_set_callback(s->seats[7].mutex, NULL, NULL), MAY_0);
     if (chance(&p->chance, 30))
         CALL(p, zkl_mutex_renew(mutex, chance_between(&p->chance, 1, 10000)),
@@ -269,7 +269,7 @@ void act_owner(struct player *p, struct station *s, int variant)
 
 static void downgrade(struct player *p, struct station *s)
 {
-    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock), *writes = zkl_rwlock_write(s->rwlock);
+    struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock), *writes = zkl_rwlock_writer(s->rwlock);
     enum trust trust = station_trust(s, &s->seats[12]);
 
     if (CALL(p, zkl_mutex_lock_for(writes, soon_ms(p)), MAY_WAIT) != 0)
@@ -322,7 +322,7 @@ static void permit_free(struct player *p, struct zkl_semaphore *semaphore)
     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
 
     CALL(p, zkl_semaphore_free(semaphore), MAY(ZKL_EBUSY));
-    CALL(p, zkl_semaphore_metrics(semaphore, &m), MAY_0 | MAY(ZKL_EINVAL));
+    CALL(p, zkl_semaphore_get_metrics(semaphore, &m), MAY_0 | MAY(ZKL_EINVAL));
 }
 
 void act_permits(struct player *p, struct station *s, int variant)

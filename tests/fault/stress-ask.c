@@ -17,12 +17,12 @@ static void check_seen(struct player *p, enum place at, const struct zkl_inspect
     for (size_t i = 0; i < seen->count; i++) {
         const struct zkl_entry *e = &seen->entries[i];
         bool half_made = at == AT_ONE || place_room(at) > 1; /* one of its parts is not there yet */
-        holders += e->role == ZKL_ROLE_HOLDER && e->access != ZKL_ACCESS_READ;
-        if ((e->role == ZKL_ROLE_FOREIGN && !half_made) || e->node_path == NULL ||
+        holders += e->role == ZKL_ENTRY_ROLE_HOLDER && e->access != ZKL_ENTRY_ACCESS_READ;
+        if ((e->role == ZKL_ENTRY_ROLE_FOREIGN && !half_made) || e->node_path == NULL ||
             e->owner == NULL || (e->waits_for != ZKL_NO_ENTRY && e->waits_for >= seen->count))
             odd(p, e->node_path != NULL ? e->node_path : "an entry without a path");
     }
-    if (seen->kind != ZKL_KIND_SEMAPHORE && holders > place_room(at))
+    if (seen->kind != ZKL_LOCK_KIND_SEMAPHORE && holders > place_room(at))
         odd(p, "too many holders at one moment");
 }
 
@@ -34,7 +34,9 @@ static void ask_for(struct player *p, struct station *s, const struct zkl_entry 
     wait.deadline_ns =
         chance(&p->chance, 20) ? 1 : zkl_now_ns() + chance_between(&p->chance, 0, 300) * NS_MS;
     if (chance(&p->chance, 50))
-        CALL(p, zkl_revoke(s->client, e->node_path, &wait, chance(&p->chance, 50) ? ZKL_FORCE : 0),
+        CALL(p,
+             zkl_revoke(s->client, e->node_path, &wait,
+                        chance(&p->chance, 50) ? ZKL_INSPECT_FORCE : 0),
              may);
     else
         CALL(p,
@@ -97,15 +99,15 @@ void act_figures(struct player *p, struct station *s, int variant)
     char text[20000];
 
     (void)variant;
-    CALL(p, zkl_client_state(s->client), MAY_COUNT);
+    CALL(p, zkl_client_get_state(s->client), MAY_COUNT);
     CALL(p, zkl_client_session_id(s->client) != 0, MAY_0 | MAY_COUNT);
     CALL(p, zkl_client_server(s->client, text, sizeof text),
          MAY_COUNT | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
-    CALL(p, zkl_client_metrics(s->client, &of_client), MAY_0);
+    CALL(p, zkl_client_get_metrics(s->client, &of_client), MAY_0);
     check_figures(p, &of_client.locks);
-    CALL(p, zkl_mutex_metrics(s->seats[0].mutex, &of_lock), MAY_0);
+    CALL(p, zkl_mutex_get_metrics(s->seats[0].mutex, &of_lock), MAY_0);
     check_figures(p, &of_lock);
-    CALL(p, zkl_semaphore_metrics(s->four, &of_lock), MAY_0);
+    CALL(p, zkl_semaphore_get_metrics(s->four, &of_lock), MAY_0);
     check_figures(p, &of_lock);
     long long length = CALL(p, zkl_metrics_prometheus(s->client, text, sizeof text), MAY_COUNT);
     if (strlen(text) !=
@@ -135,7 +137,7 @@ void act_wrong(struct player *p, struct station *s, int variant)
     CALL(p, zkl_mutex_unlock(s->seats[9].mutex), MAY(ZKL_ENOTOWNER) | MAY(ZKL_ELOST));
     CALL(p, zkl_mutex_node_path(s->seats[9].mutex, node, sizeof node), MAY(ZKL_ENOTOWNER));
     CALL(p, zkl_mutex_renew(s->seats[9].mutex, 10), MAY(ZKL_ENOTOWNER));
-    CALL(p, zkl_mutex_free(zkl_rwlock_read(s->rwlock)), MAY(ZKL_EINVAL));
+    CALL(p, zkl_mutex_free(zkl_rwlock_reader(s->rwlock)), MAY(ZKL_EINVAL));
     CALL(p, zkl_multi_unlock(s->multi[0], NULL), MAY(ZKL_ENOTOWNER) | MAY(ZKL_ELOST));
     CALL(p, zkl_op_cancel(s->client, chance_next(&p->chance)), MAY_0);
     CALL(p, zkl_op_waiting(s->client, p->old_op, &standing), MAY_0 | MAY_COUNT);
@@ -178,7 +180,7 @@ static void child_mutex(struct player *p, struct station *s, struct zkl_mutex *m
     REFUSED(zkl_mutex_set_callback(m, NULL, NULL));
     REFUSED(zkl_mutex_renew(m, 1000));
     CALL(p, zkl_mutex_revoke_requested(m), MAY_0);
-    REFUSED(zkl_mutex_metrics(m, &figures));
+    REFUSED(zkl_mutex_get_metrics(m, &figures));
     REFUSED(zkl_guard_mutex_path(m, 0, NULL, &guard));
 }
 
@@ -193,7 +195,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
 
     REFUSED(zkl_rwlock_new(&rwlock, s->client, place_path[AT_HALVES], NULL));
     REFUSED(zkl_rwlock_free(s->rwlock));
-    REFUSED(zkl_mutex_lock(zkl_rwlock_write(s->rwlock)));
+    REFUSED(zkl_mutex_lock(zkl_rwlock_writer(s->rwlock)));
     REFUSED(zkl_semaphore_new(&semaphore, s->client, place_path[AT_FOUR], 2, NULL));
     REFUSED(zkl_semaphore_free(s->four));
     REFUSED(zkl_semaphore_acquire(s->four, 1, NULL, &got));
@@ -201,7 +203,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
     CALL(p, zkl_semaphore_waiting(s->four, NULL), MAY_0);
     REFUSED(zkl_semaphore_set_permits(s->many, 2, NULL));
     REFUSED(zkl_semaphore_set_callback(s->four, NULL, NULL));
-    REFUSED(zkl_semaphore_metrics(s->four, &figures));
+    REFUSED(zkl_semaphore_get_metrics(s->four, &figures));
     REFUSED(zkl_multi_new(&multi, s->client, &member, 1));
     REFUSED(zkl_multi_free(s->multi[0]));
     REFUSED(zkl_multi_acquire(s->multi[0], NULL, NULL));
@@ -234,12 +236,12 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     struct zkl_permit *got = NULL;
     struct zkl_mutex *m = s->seats[0].mutex;
 
-    REFUSED(zkl_client_state(s->client));
+    REFUSED(zkl_client_get_state(s->client));
     CALL(p, zkl_client_session_id(s->client), MAY_0);
     REFUSED(zkl_client_server(s->client, NULL, 0));
     REFUSED(zkl_client_close(s->client, 1000));
     REFUSED(zkl_client_free(s->client));
-    REFUSED(zkl_client_metrics(s->client, &figures));
+    REFUSED(zkl_client_get_metrics(s->client, &figures));
     REFUSED(zkl_metrics_prometheus(s->client, NULL, 0));
     REFUSED(zkl_client_event_fd(s->client));
     REFUSED(zkl_client_dispatch(s->client, 1));

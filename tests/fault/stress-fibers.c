@@ -378,7 +378,7 @@ static void cancel_all(struct player *p, struct station *s)
 /* As soon as one has it: a writer may be queued behind him, and the next reader behind that. */
 static bool give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
 {
-    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock);
+    struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock);
     struct zkl_owner *before = zkl_owner_use(owner);
 
     if (said(p, "a reader behind a writer", code, MAY_0 | MAY(ZKL_ECLOSED)) == 0)
@@ -409,7 +409,7 @@ static void expect_grants(struct player *p, struct station *s, struct flock *flo
 static void wake_all(struct player *p, struct station *s)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_mutex *reads = zkl_rwlock_read(s->rwlock), *writes = zkl_rwlock_write(s->rwlock);
+    struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock), *writes = zkl_rwlock_writer(s->rwlock);
     struct flock flock = {.begun = 0};
 
     if (!fibers_idle(p) || CALL(p, zkl_mutex_lock_for(writes, soon_ms(p)), MAY_WAIT) != 0)

@@ -22,8 +22,8 @@ static void call_in_callback(struct zkl_client *client)
 {
     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
 
-    CALLED_BACK(zkl_client_metrics(client, &m), MAY_0);
-    CALLED_BACK(zkl_client_state(client), MAY_COUNT);
+    CALLED_BACK(zkl_client_get_metrics(client, &m), MAY_0);
+    CALLED_BACK(zkl_client_get_state(client), MAY_COUNT);
     CALLED_BACK(zkl_client_close(client, 1), MAY(ZKL_EINCALLBACK));
     CALLED_BACK(zkl_client_free(client), MAY(ZKL_EINCALLBACK));
 }
@@ -43,7 +43,8 @@ static void on_event(const struct zkl_log_event *event, void *arg)
 {
     struct station *s = arg;
 
-    if (event->kind < ZKL_LOG_SESSION || event->kind > ZKL_LOG_RESOLVER || event->message == NULL)
+    if (event->kind < ZKL_LOG_KIND_SESSION || event->kind > ZKL_LOG_KIND_RESOLVER ||
+        event->message == NULL)
         odd(NULL, "an event of no kind");
     if (strlen(event->message) == 0 || strchr(event->message, '\n') != NULL)
         odd(NULL, "a line that is none");
@@ -55,7 +56,8 @@ static void on_hold(const struct zkl_hold_event *event, void *arg)
 {
     struct station *s = arg;
 
-    if (event->state < ZKL_HELD || event->state > ZKL_REVOKED || event->node_path == NULL)
+    if (event->state < ZKL_HOLD_HELD || event->state > ZKL_HOLD_REVOKE_REQUESTED ||
+        event->node_path == NULL)
         odd(NULL, "a hold's event that can't be");
     if (event->mutex != NULL) {
         CALLED_BACK(zkl_mutex_hold_count(event->mutex), MAY_0);
@@ -117,14 +119,14 @@ static void make_others(struct player *p, struct station *s)
     CALL(p, zkl_semaphore_new(&s->many, s->client, place_path[AT_MANY], 2, NULL), MAY_0);
     CALL(p, zkl_semaphore_set_callback(s->many, on_hold, s), MAY_0);
     s->seats[10] = (struct seat){.mutex = s->one, .at = AT_ONE};
-    s->seats[11] = (struct seat){zkl_rwlock_read(s->rwlock), AT_HALVES, true, false};
-    s->seats[12] = (struct seat){zkl_rwlock_write(s->rwlock), AT_HALVES, false, false};
+    s->seats[11] = (struct seat){zkl_rwlock_reader(s->rwlock), AT_HALVES, true, false};
+    s->seats[12] = (struct seat){zkl_rwlock_writer(s->rwlock), AT_HALVES, false, false};
 }
 
 static void make_multis(struct player *p, struct station *s)
 {
     struct zkl_member first[] = {
-        zkl_member_mutex(s->seats[0].mutex), zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
+        zkl_member_mutex(s->seats[0].mutex), zkl_member_mutex(zkl_rwlock_writer(s->rwlock)),
         zkl_member_semaphore(s->four, 1), zkl_member_mutex(s->seats[8].mutex)};
     struct zkl_member second[] = {zkl_member_mutex(s->one), zkl_member_semaphore(s->four, 2),
                                   zkl_member_mutex(s->seats[5].mutex),

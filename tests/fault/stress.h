@@ -70,7 +70,7 @@ void visit_leave(size_t visit);
 enum trust {
     TRUST_NOTHING,   /* it goes by the window, which somebody may have made wrong */
     TRUST_SERVER,    /* 0: the node was there until it was deleted */
-    TRUST_THE_WINDOW /* EUNCONFIRMED too */
+    TRUST_THE_WINDOW /* ZKL_EUNCONFIRMED too */
 };
 void visit_unlocked(size_t visit, int rc, enum trust trust);
 struct sentence world_judge(void);

@@ -28,7 +28,7 @@ static void hold_all(struct fixture *s, struct held *h)
     check_ok(zkl_cancel_new(&h->cancel));
     h->spare = fault_mutex(s->client, "/alloc/spare");
     struct zkl_member members[] = {zkl_member_mutex(s->mutex),
-                                   zkl_member_mutex(zkl_rwlock_write(h->rwlock))};
+                                   zkl_member_mutex(zkl_rwlock_writer(h->rwlock))};
     check_ok(zkl_multi_new(&h->multi, s->client, members, 2));
     check_ok(zkl_multi_lock(h->multi));
     check_ok(zkl_semaphore_acquire(h->semaphore, 1, &wait, &h->permit));
@@ -47,7 +47,7 @@ static void ask_mutex(struct zkl_mutex *mutex)
     check_num(zkl_mutex_hold_count(mutex), ==, 1);
     check_num(zkl_mutex_token(mutex), >, 0);
     check_num(zkl_mutex_window_ms(mutex), >, 0);
-    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HELD);
+    check_num(zkl_mutex_hold_state(mutex, NULL), ==, ZKL_HOLD_HELD);
     check_ok(zkl_mutex_waiting(mutex, NULL));
     check_num(zkl_mutex_node_path(mutex, node, sizeof node), >, 0);
     check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
@@ -63,7 +63,7 @@ static void ask_permit(struct zkl_permit *permit)
     check_ok(zkl_permit_check(permit, 1));
     check_num(zkl_permit_token(permit), >, 0);
     check_num(zkl_permit_window_ms(permit), >, 0);
-    check_num(zkl_permit_hold_state(permit, NULL), ==, ZKL_HELD);
+    check_num(zkl_permit_hold_state(permit, NULL), ==, ZKL_HOLD_HELD);
     check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
     check_ok(zkl_permit_renew(permit, QUIET_MS));
     check_ok(zkl_permit_revoke_requested(permit));
@@ -74,10 +74,10 @@ static void ask_figures(struct fixture *s, const struct held *h)
     struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
     struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
 
-    check_ok(zkl_client_metrics(s->client, &of_client));
+    check_ok(zkl_client_get_metrics(s->client, &of_client));
     check_num(of_client.locks.held, ==, 3);
-    check_num(zkl_mutex_metrics(s->mutex, &of_lock), ==, ZKL_EINVAL); /* made without */
-    check_ok(zkl_semaphore_metrics(h->semaphore, &of_lock));
+    check_num(zkl_mutex_get_metrics(s->mutex, &of_lock), ==, ZKL_EINVAL); /* made without */
+    check_ok(zkl_semaphore_get_metrics(h->semaphore, &of_lock));
     check_num(zkl_histogram_percentile_ns(&of_lock.wait, 50), <=, of_lock.wait.max_ns);
     check_num(zkl_histogram_bound_ns(1), ==, 1000);
 }
@@ -96,12 +96,12 @@ static void ask_all(struct fixture *s, const struct held *h)
     check_num(zkl_now_ns(), >, 0);
     check_num(zkl_cancel_is_set(h->cancel), ==, 0);
     zkl_cancel_set(h->cancel);
-    check_num(zkl_client_state(s->client), ==, ZKL_CLIENT_CONNECTED);
+    check_num(zkl_client_get_state(s->client), ==, ZKL_CLIENT_CONNECTED);
     check_num(zkl_client_session_id(s->client), !=, 0);
     check_num(zkl_client_server(s->client, node, sizeof node), >, 0);
     check_ok(zkl_op_waiting(s->client, 1, NULL));
     ask_mutex(s->mutex);
-    check_true(zkl_rwlock_read(h->rwlock) != zkl_rwlock_write(h->rwlock));
+    check_true(zkl_rwlock_reader(h->rwlock) != zkl_rwlock_writer(h->rwlock));
     check_num(zkl_semaphore_permits(h->semaphore), ==, 2);
     check_ok(zkl_semaphore_waiting(h->semaphore, NULL));
     check_ok(zkl_semaphore_set_callback(h->semaphore, NULL, NULL));
@@ -109,7 +109,7 @@ static void ask_all(struct fixture *s, const struct held *h)
     check_num(zkl_multi_still_held(h->multi, 1), ==, 1);
     check_ok(zkl_multi_check(h->multi, 1));
     check_num(zkl_multi_window_ms(h->multi), >, 0);
-    check_num(zkl_multi_hold_state(h->multi, NULL), ==, ZKL_HELD);
+    check_num(zkl_multi_hold_state(h->multi, NULL), ==, ZKL_HOLD_HELD);
     check_num(zkl_multi_token(h->multi, 1), >, 0);
     check_num(zkl_multi_node_path(h->multi, 1, node, sizeof node), >, 0);
     struct zkl_guard guards[2];

@@ -126,7 +126,7 @@ static void lose_the_link(struct bench *b)
 {
     check_ok(proxy_refuse(b->proxy, true));
     proxy_cut(b->proxy);
-    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
 }
 
 static void wait_without_a_link(struct bench *b)
@@ -216,7 +216,7 @@ static void finish(struct bench *b, enum way way)
         check_ok(zkl_mutex_free(b->mutex));
         return;
     }
-    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_CLOSED);
+    check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CLOSED);
     check_num(zkl_mutex_new(&another, b->client, path, NULL), ==, ZKL_ECLOSED);
     if (way == CLOSE)
         check_ok(zkl_mutex_free(b->mutex));
@@ -306,7 +306,7 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     b->mutex = fault_mutex(b->client, path);
     actor_begin(b->actor, act_lock, b->mutex, NULL);
     check_wait(fault_contenders(b->client) == 1, WAIT_MS);
-    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CONNECTING);
     start_ms = net_now_ms();
     int rc = zkl_client_close(b->client, timeout_ms);
     check_true(rc == 0 || (timeout_ms == 0 && rc == ZKL_ETIMEDOUT));

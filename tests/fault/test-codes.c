@@ -154,7 +154,7 @@ static void sasl_required_is_a_matter_of_credentials(void **state)
 
     proxy_set_hook(b->proxy, tell_code, &lie);
     check_num(zkl_mutex_lock_for(b->mutex, WAIT_MS), ==, ZKL_EAUTH);
-    check_num(zkl_client_state(b->client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_AUTH_FAILED);
     check_num(zkl_mutex_lock(b->mutex), ==, ZKL_EAUTH);
     proxy_set_hook(b->proxy, NULL, NULL);
     check_wait(fault_contenders(b->client) == 0, WAIT_MS);

@@ -46,7 +46,8 @@ static struct seat open_seat(struct zkl_client *client, enum how how)
         check_ok(zkl_semaphore_mutex_new(&seat.mutex, client, path, NULL));
     } else if (how == WRITES || how == READS || how == DOWNGRADED) {
         check_ok(zkl_rwlock_new(&seat.rwlock, client, path, NULL));
-        seat.mutex = how == WRITES ? zkl_rwlock_write(seat.rwlock) : zkl_rwlock_read(seat.rwlock);
+        seat.mutex =
+            how == WRITES ? zkl_rwlock_writer(seat.rwlock) : zkl_rwlock_reader(seat.rwlock);
     } else {
         check_ok(zkl_mutex_new(&seat.mutex, client, path, &options));
     }
@@ -98,10 +99,10 @@ static void lock_seat(struct side *s, enum how how)
     struct zkl_owner *before = how == OWNED ? zkl_owner_use(s->owner) : NULL;
 
     if (how == DOWNGRADED)
-        check_ok(zkl_mutex_lock_for(zkl_rwlock_write(seat->rwlock), WAIT_MS));
+        check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(seat->rwlock), WAIT_MS));
     check_ok(zkl_mutex_lock_for(seat->mutex, WAIT_MS));
     if (how == DOWNGRADED)
-        check_ok(zkl_mutex_unlock(zkl_rwlock_write(seat->rwlock)));
+        check_ok(zkl_mutex_unlock(zkl_rwlock_writer(seat->rwlock)));
     if (how == TWICE)
         check_ok(zkl_mutex_lock_for(seat->mutex, WAIT_MS));
     if (how == OWNED)
@@ -185,7 +186,7 @@ static void unlock_all_well(struct side *s)
 /* A reader is no rival to a reader. */
 static void become_rival(struct side *s)
 {
-    s->seats[READS].mutex = zkl_rwlock_write(s->seats[READS].rwlock);
+    s->seats[READS].mutex = zkl_rwlock_writer(s->seats[READS].rwlock);
 }
 
 /* Goal: an unlock of a hold whose window is empty and of which nothing is heard any more says that it may have

@@ -85,7 +85,7 @@ static uint64_t links_lost(const struct holder *h)
 {
     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
 
-    check_ok(zkl_client_metrics(h->client, &m));
+    check_ok(zkl_client_get_metrics(h->client, &m));
     return m.disconnections;
 }
 

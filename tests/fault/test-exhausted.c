@@ -315,7 +315,7 @@ static void burst_over_the_edge(const struct root *root)
     struct zkl_mutex *mutex = fault_mutex(client, root->path);
     check_ok(zkl_mutex_lock(mutex));
     patch(root, 1);
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(zkl_mutex_still_held(mutex, 1) == 1, WAIT_MS);
     struct wire *w = fault_wire();
     turnstile_enter(turnstile, 9, zkl_mutex_token(mutex));

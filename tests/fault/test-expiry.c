@@ -24,7 +24,7 @@ static int set_up(void **state)
 
 static bool connected_anew(struct bench *b, int64_t session)
 {
-    return zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED &&
+    return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED &&
            fault_session(b->client) != session;
 }
 
@@ -156,7 +156,7 @@ static void loss_is_known_without_a_next_session(void **state)
     check_ok(zkl_mutex_lock(mutex));
     fault_expire(client, 0);
     check_wait(zkl_mutex_token(mutex) == 0, WAIT_MS);
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
     check_num(zkl_mutex_window_ms(mutex), ==, 0);
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     proxy_cut(b->proxy);

@@ -74,10 +74,10 @@ static void other_kinds(struct zkl_client *client)
 
     wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
     check_ok(zkl_rwlock_new(&rwlock, client, "/foreign/rw", NULL));
-    check_ok(zkl_mutex_lock_for(zkl_rwlock_write(rwlock), WAIT_MS));
-    check_ok(zkl_mutex_lock_for(zkl_rwlock_read(rwlock), WAIT_MS));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_write(rwlock)));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_read(rwlock)));
+    check_ok(zkl_mutex_lock_for(zkl_rwlock_writer(rwlock), WAIT_MS));
+    check_ok(zkl_mutex_lock_for(zkl_rwlock_reader(rwlock), WAIT_MS));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_reader(rwlock)));
     check_ok(zkl_rwlock_free(rwlock));
     check_ok(zkl_semaphore_new(&semaphore, client, "/foreign/s", 2, NULL));
     check_ok(zkl_semaphore_set_permits(semaphore, 2, &wait));

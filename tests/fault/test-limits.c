@@ -101,7 +101,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return __real_pthread_create(thread, attr, main, arg);
 }
 
-/* A thread can't be made, whichever it is: open fails with ESYSTEM, and leaves neither threads nor
+/* A thread can't be made, whichever it is: open fails with ZKL_ESYSTEM, and leaves neither threads nor
  * a session behind. Modes: F62. */
 static void no_thread_while_opening(void **state)
 {
@@ -144,7 +144,7 @@ static void no_thread_for_the_next_session(void **state)
     check_num(zkl_mutex_lock_for(d->mutex, 1500), ==, ZKL_ETIMEDOUT); /* three tries, in vain */
     check_num(net_now_ms() - start_ms, >=, 1500);
     check_num(net_now_ms() - start_ms, <, 1500 + 5000);
-    check_num(zkl_client_state(d->client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_client_get_state(d->client), ==, ZKL_CLIENT_CONNECTING);
     no_threads = false;
     check_works(d, d->client, d->mutex);
 }
@@ -283,7 +283,7 @@ static void starve(struct desk *d, struct hogs *hogs)
 {
     check_ok(proxy_refuse(d->proxy, true));
     proxy_cut(d->proxy);
-    check_wait(zkl_client_state(d->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(d->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     limit_descriptors(number_above(1));
     for (int i = 0; i < 50; i++) {
         take_all(hogs);

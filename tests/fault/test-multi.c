@@ -38,7 +38,7 @@ static int set_up(void **state)
     for (int i = 0; i < MEMBERS; i++) {
         b->rivals[i] = fault_mutex(b->direct, paths[i]);
         b->mutexes[i] =
-            i < MEMBERS - 1 ? fault_mutex(b->client, paths[i]) : zkl_rwlock_write(b->rwlock);
+            i < MEMBERS - 1 ? fault_mutex(b->client, paths[i]) : zkl_rwlock_writer(b->rwlock);
         members[MEMBERS - 1 - i] = zkl_member_mutex(b->mutexes[i]);
         check_ok(wire_create(b->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
     }
@@ -69,7 +69,7 @@ static int tear_down(void **state)
 
 static void check_rest(struct bench *b)
 {
-    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     for (int i = 0; i < MEMBERS; i++)
         fault_check_rest(b->client, b->wire, paths[i], REST_MS);
 }
@@ -293,7 +293,7 @@ static void an_expiry_loses_all_members(void **state)
 
 static void lose_downgrade(struct bench *b, enum proxy_then then, int rounds)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(b->rwlock), *write = zkl_rwlock_write(b->rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(b->rwlock), *write = zkl_rwlock_writer(b->rwlock);
     for (int i = 0; i < rounds; i++) {
         check_ok(zkl_mutex_lock(write));
         check_ok(proxy_drop_reply(b->proxy, PROXY_MULTI, 1, then));

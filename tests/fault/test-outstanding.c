@@ -51,7 +51,7 @@ static void side_open(struct side *s, const char *servers, int session_ms)
     check_ok(zkl_semaphore_new(&s->number, s->client, paths[AT_NUMBER], 0, NULL));
     check_ok(zkl_semaphore_mutex_new(&s->one, s->client, paths[AT_ONE], NULL));
     struct zkl_member members[] = {zkl_member_mutex(s->mutex),
-                                   zkl_member_mutex(zkl_rwlock_write(s->rwlock)),
+                                   zkl_member_mutex(zkl_rwlock_writer(s->rwlock)),
                                    zkl_member_semaphore(s->semaphore, 1)};
     check_ok(zkl_multi_new(&s->multi, s->client, members, 3));
     check_ok(zkl_owner_new(&s->owner));
@@ -117,7 +117,7 @@ static int use_mutex(struct side *s, const struct hall *h)
 
 static int use_rwlock(struct side *s, const struct hall *h)
 {
-    struct zkl_mutex *write = zkl_rwlock_write(s->rwlock), *read = zkl_rwlock_read(s->rwlock);
+    struct zkl_mutex *write = zkl_rwlock_writer(s->rwlock), *read = zkl_rwlock_reader(s->rwlock);
     int rc = zkl_mutex_lock(write);
 
     (void)h;
@@ -130,10 +130,10 @@ static int use_rwlock(struct side *s, const struct hall *h)
 
 static int use_reader(struct side *s, const struct hall *h)
 {
-    int rc = zkl_mutex_lock(zkl_rwlock_read(s->rwlock));
+    int rc = zkl_mutex_lock(zkl_rwlock_reader(s->rwlock));
 
     (void)h;
-    return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_read(s->rwlock));
+    return rc != 0 ? rc : zkl_mutex_unlock(zkl_rwlock_reader(s->rwlock));
 }
 
 static int use_semaphore(struct side *s, const struct hall *h)
@@ -254,7 +254,7 @@ static int ask(struct side *s, const struct hall *h)
     struct zkl_wait wait = ZKL_WAIT_INIT;
 
     wait.deadline_ns = h->contended ? ZKL_NO_DEADLINE : 0;
-    return zkl_revoke(s->client, h->node, &wait, h->contended ? 0 : ZKL_FORCE);
+    return zkl_revoke(s->client, h->node, &wait, h->contended ? 0 : ZKL_INSPECT_FORCE);
 }
 
 static int take_away(struct side *s, const struct hall *h)
@@ -362,7 +362,7 @@ static void leave(struct hall *h)
 
 static bool connected_anew(struct hall *h)
 {
-    return zkl_client_state(h->ours.client) == ZKL_CLIENT_CONNECTED &&
+    return zkl_client_get_state(h->ours.client) == ZKL_CLIENT_CONNECTED &&
            fault_session(h->ours.client) != h->session;
 }
 
@@ -467,7 +467,7 @@ static void close_at_each_request(void **state)
 static void they_take_all(struct hall *h, struct zkl_permit *permits[PERMITS])
 {
     check_ok(zkl_mutex_lock(h->theirs.mutex));
-    check_ok(zkl_mutex_lock(zkl_rwlock_write(h->theirs.rwlock)));
+    check_ok(zkl_mutex_lock(zkl_rwlock_writer(h->theirs.rwlock)));
     check_ok(zkl_semaphore_acquire(h->theirs.semaphore, PERMITS, NULL, permits));
     check_ok(zkl_mutex_lock(h->theirs.one));
 }
@@ -477,7 +477,7 @@ static void they_let_go(struct hall *h, struct zkl_permit *permits[PERMITS])
     check_ok(zkl_mutex_unlock(h->theirs.one));
     for (int i = 0; i < PERMITS; i++)
         check_ok(zkl_permit_release(permits[i]));
-    check_ok(zkl_mutex_unlock(zkl_rwlock_write(h->theirs.rwlock)));
+    check_ok(zkl_mutex_unlock(zkl_rwlock_writer(h->theirs.rwlock)));
     check_ok(zkl_mutex_unlock(h->theirs.mutex));
     check_ok(wire_delete(h->wire, h->node, -1));
 }

@@ -32,10 +32,10 @@ static void told(const struct zkl_hold_event *event, void *arg)
 {
     struct shared *b = arg;
 
-    if (event->state == ZKL_LOST) {
+    if (event->state == ZKL_HOLD_LOST) {
         b->reason = (int)event->reason;
         b->lost++;
-    } else if (event->state == ZKL_SUSPECT) {
+    } else if (event->state == ZKL_HOLD_SUSPECT) {
         b->suspect++;
     } else {
         b->held++;

@@ -56,7 +56,7 @@ static int tear_down(void **state)
 
 static void check_rest(struct bench *b)
 {
-    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     fault_check_rest(b->client, b->wire, leases, REST_MS);
     fault_check_rest(b->client, b->wire, locks, REST_MS);
 }

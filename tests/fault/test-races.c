@@ -114,9 +114,9 @@ static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **sta
     proxy_cut(proxy);
     check_wait(stall == 2, WAIT_MS);
     check_ok(proxy_refuse(proxy, false));
-    check_wait(zkl_client_state(client) != ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) != ZKL_CLIENT_SUSPENDED, WAIT_MS);
     stall = 0;
-    check_wait(zkl_client_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(fault_threads() == threads + 1, WAIT_MS); /* the proxy's */
     check_wait(proxy_connections(proxy) == 1, WAIT_MS);
     check_ok(zkl_client_free(client));
@@ -161,7 +161,7 @@ static bool waits(struct zkl_client *client)
 {
     zkl_driver_lock(client->driver);
     const struct zkl_hold *hold = client->waiting;
-    bool waits = hold && hold->contender.machine.state == ZKL_WAITING &&
+    bool waits = hold && hold->contender.machine.state == ZKL_CONTENDER_WAITING &&
                  hold->contender.machine.pred_is_exclusive_mutex;
     zkl_driver_unlock(client->driver);
     return waits;
@@ -189,7 +189,7 @@ static void a_grant_that_can_not_be_checked_fails(void **state)
     zkl_core_feed(
         core, c,
         (struct zkl_event){.type = ZKL_EV_PRED_FIRED, .pred_proof = ZKL_PRED_PROOF_PROVEN});
-    check_num(c->machine.state, ==, ZKL_HOLDING);
+    check_num(c->machine.state, ==, ZKL_CONTENDER_HOLDING);
     zkl_core_feed(core, c,
                   (struct zkl_event){.type = ZKL_EV_UNCHECKED, .answer = ZKL_ANSWER_NOAUTH});
     zkl_driver_unlock(client->driver);

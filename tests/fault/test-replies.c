@@ -24,7 +24,7 @@ static int set_up(void **state)
 
 static bool connected(const struct bench *b)
 {
-    return zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED;
+    return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED;
 }
 
 /* The link is back; all is gone soon after. */

@@ -174,7 +174,7 @@ static void check_deadlines(struct zkl_client *client, struct zkl_mutex *mutex)
               ZKL_ETIMEDOUT);
     check_num(in_time(0, acquire_async(owner, mutex, SESSION_MS, true, client)), ==, ZKL_ECANCELED);
     check_wait(zkl_owner_free(owner) == 0, WAIT_MS);
-    check_num(in_time(0, zkl_client_state(client)), >, 0);
+    check_num(in_time(0, zkl_client_get_state(client)), >, 0);
 }
 
 /* --- a test's surroundings ---------------------------------------------------------------------- */
@@ -235,7 +235,7 @@ __attribute__((format(printf, 1, 2))) static struct zkl_client *open_servers(con
 
 static bool is_connected(struct zkl_client *client)
 {
-    return zkl_client_state(client) == ZKL_CLIENT_CONNECTED;
+    return zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED;
 }
 
 /* --- a slow resolver, a dead one --------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static void heard(const struct zkl_log_event *event, void *arg)
 {
     atomic_int *counts = arg;
 
-    if (event->kind == ZKL_LOG_RESOLVER && strcmp(event->node, "a.test") == 0)
+    if (event->kind == ZKL_LOG_KIND_RESOLVER && strcmp(event->node, "a.test") == 0)
         counts[event->why[0] == '\0']++;
 }
 
@@ -297,7 +297,7 @@ static void a_name_may_come_to_exist(void **state)
     check_ok(zkl_client_open(&client, &options));
     looks = 0;
     check_wait(looks >= 3 && counts[0] >= 1, WAIT_MS);
-    check_num(zkl_client_state(client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTING);
     check_num(counts[1], ==, 0);
     is_at(0, "a.test", "127.0.0.1");
     check_wait(is_connected(client), WAIT_MS);
@@ -493,7 +493,7 @@ static void metrics(struct zkl_client *client, struct zkl_client_metrics *of)
 {
     memset(of, 0, sizeof *of);
     of->size = sizeof *of;
-    check_ok(zkl_client_metrics(client, of));
+    check_ok(zkl_client_get_metrics(client, of));
 }
 
 static void change_servers(struct zkl_client *client)

@@ -108,8 +108,8 @@ static void start_server(void)
 /* Both clients are connected, nothing is left of second handles. */
 static void check_settled(struct bench *b)
 {
-    check_wait(zkl_client_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
-    check_wait(zkl_client_state(b->other) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
+    check_wait(zkl_client_get_state(b->other) == ZKL_CLIENT_CONNECTED, WAIT_MS);
     check_wait(fault_threads() == b->threads, WAIT_MS);
     check_wait(sockets() == b->sockets, WAIT_MS);
 }

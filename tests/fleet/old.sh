@@ -30,7 +30,7 @@ build()
 
 peer()
 {
-    ${CC:-gcc} -O1 -g -D_GNU_SOURCE -I "$old/source/include" -o "$folder/peer-old" \
+    ${CC:-gcc} -O1 -g -D_GNU_SOURCE -include $here/old_names.h -I "$old/source/include" -o "$folder/peer-old" \
         $here/peer.c $here/peer-handle.c "$old/build/src/libzklock.a" -lzookeeper_mt -lpthread
 }
 

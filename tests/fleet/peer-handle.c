@@ -145,13 +145,13 @@ static int read_make(struct handle *h, struct zkl_client *client, const struct z
 
 static int read_lock(struct handle *h, const struct zkl_wait *wait, struct hold *hold)
 {
-    hold->mutex = zkl_rwlock_read(h->rwlock);
+    hold->mutex = zkl_rwlock_reader(h->rwlock);
     return zkl_mutex_acquire(hold->mutex, wait, NULL);
 }
 
 static int write_lock(struct handle *h, const struct zkl_wait *wait, struct hold *hold)
 {
-    hold->mutex = zkl_rwlock_write(h->rwlock);
+    hold->mutex = zkl_rwlock_writer(h->rwlock);
     return zkl_mutex_acquire(hold->mutex, wait, NULL);
 }
 

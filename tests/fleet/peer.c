@@ -124,7 +124,7 @@ static void unlock(struct thread *t, struct hold *hold, int expected)
 /* A reader before the writer has left: nobody is between. */
 static void downgrade(struct thread *t, struct hold *hold)
 {
-    struct zkl_mutex *read = zkl_rwlock_read(t->handle->rwlock);
+    struct zkl_mutex *read = zkl_rwlock_reader(t->handle->rwlock);
     int rc = zkl_mutex_lock(read);
 
     if (rc != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One process of a fleet: threads that lock and unlock, with one client. This source is compiled twice: with
  * the headers and objects of the old library and with the new ones, so it uses nothing newer than the old
- * one has. What it is told and what it writes: tests/lib/journal.h.
+ * one has, but for names in old_names.h. What it is told and what it writes: tests/lib/journal.h.
  *
  *     peer SERVERS JOURNAL NAME CREDENTIAL ROUNDS WORKER...
  *

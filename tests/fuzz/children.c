@@ -210,7 +210,7 @@ static void check_entry(const struct children *all, const struct zkl_listed *lis
     struct zkl_look look = zkl_queue_position(&e->naming, names, count, e->name);
     must(look.present && (look.before == 0) == (e->waits_for == ZKL_NO_ENTRY));
     must(look.before == 0 || same_text(look.predecessor, list[e->waits_for].name));
-    must(e->in == ZKL_IN_LOCKS || (look.before == 0) == (e->role == ZKL_ROLE_HOLDER));
+    must(e->in == ZKL_IN_LOCKS || (look.before == 0) == (e->role == ZKL_ENTRY_ROLE_HOLDER));
 }
 
 static void check_judgement(const struct children *all, const struct zkl_listed *list, int permits)
@@ -223,13 +223,13 @@ static void check_judgement(const struct children *all, const struct zkl_listed 
         seen[e->given] = true;
         must(e->name == all->list[e->given].name);
         must(i == 0 || list[i - 1].role <= e->role);
-        must((e->role == ZKL_ROLE_FOREIGN) == (e->access == ZKL_ACCESS_NONE));
+        must((e->role == ZKL_ENTRY_ROLE_FOREIGN) == (e->access == ZKL_ENTRY_ACCESS_NONE));
         must(e->waits_for == ZKL_NO_ENTRY || (e->waits_for < all->count && e->waits_for != i));
-        if (e->role != ZKL_ROLE_FOREIGN && e->in != ZKL_IN_LEASES)
+        if (e->role != ZKL_ENTRY_ROLE_FOREIGN && e->in != ZKL_IN_LEASES)
             check_entry(all, list, i);
         must(e->in != ZKL_IN_LEASES || e->waits_for == ZKL_NO_ENTRY);
-        must(e->in != ZKL_IN_LOCKS || e->role != ZKL_ROLE_HOLDER);
-        holders_of_leases += e->in == ZKL_IN_LEASES && e->role == ZKL_ROLE_HOLDER;
+        must(e->in != ZKL_IN_LOCKS || e->role != ZKL_ENTRY_ROLE_HOLDER);
+        holders_of_leases += e->in == ZKL_IN_LEASES && e->role == ZKL_ENTRY_ROLE_HOLDER;
     }
     must(permits == 0 || holders_of_leases <= (size_t)permits);
 }

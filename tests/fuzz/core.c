@@ -146,7 +146,7 @@ static void check_contenders(const struct zkl_core *core, size_t questions)
            needs_retry = 0;
     for (const struct zkl_contender *c = core->first; c; c = c->next) {
         const struct zkl_contender_machine *m = &c->machine;
-        must(m->state != ZKL_ENDED && (c->next ? c->next->prev == c : core->last == c));
+        must(m->state != ZKL_CONTENDER_ENDED && (c->next ? c->next->prev == c : core->last == c));
         all++;
         window += zkl_contender_needs_window(m);
         waiting += zkl_contender_waits(m);

@@ -27,7 +27,7 @@ static void on_granted(struct stream *s, struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
     struct zkl_node_name place;
-    must(owner->phase == WAITING && m->state == ZKL_HOLDING);
+    must(owner->phase == WAITING && m->state == ZKL_CONTENDER_HOLDING);
     must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
     must(!is_single(s, owner) || s->now.boot_ns < zkl_session_window_end(&s->core.session));
     owner->phase = GRANTED;
@@ -50,16 +50,16 @@ static void on_state(struct owner *owner, const struct zkl_notification *news)
 {
     must(owner->phase == GRANTED || owner->phase == UNLOCKING || owner->abandoned);
     must(!owner->lost);
-    if (news->state == ZKL_LOST) {
+    if (news->state == ZKL_HOLD_LOST) {
         owner->lost = true;
-    } else if (news->state == ZKL_REVOKED) {
+    } else if (news->state == ZKL_HOLD_REVOKE_REQUESTED) {
         must(!owner->revoked);
         owner->revoked = true;
     } else {
         /* Who is suspect already is told all the same that its node can't be checked. */
-        bool again = news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED;
-        must(again || owner->suspect == (news->state == ZKL_HELD));
-        owner->suspect = news->state == ZKL_SUSPECT;
+        bool again = news->state == ZKL_HOLD_SUSPECT && news->reason == ZKL_REASON_UNCHECKED;
+        must(again || owner->suspect == (news->state == ZKL_HOLD_HELD));
+        owner->suspect = news->state == ZKL_HOLD_SUSPECT;
     }
 }
 
@@ -107,7 +107,7 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *new
     ask->phase = ANSWERED;
     for (size_t i = 0; news->type == ZKL_NOTIFY_GRANTED && i < permits->count; i++) {
         const struct zkl_contender_machine *m = &ask->owners[i].contender.machine;
-        must(ask->owners[i].phase == IDLE && m->state == ZKL_HOLDING);
+        must(ask->owners[i].phase == IDLE && m->state == ZKL_CONTENDER_HOLDING);
         ask->owners[i] = (struct owner){.contender = ask->owners[i].contender,
                                         .before = ask->owners[i].before,
                                         .was_gone = ask->owners[i].was_gone,
@@ -136,8 +136,8 @@ void owners_note_states(struct stream *s)
         struct owner *owner = &s->owners[i];
         const struct zkl_contender_machine *m = &owner->contender.machine;
         owner->before = m->state;
-        owner->was_gone = m->state == ZKL_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE;
-        owner->told = m->state == ZKL_WAITING && (owner->told || s->passed_on);
+        owner->was_gone = m->state == ZKL_CONTENDER_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE;
+        owner->told = m->state == ZKL_CONTENDER_WAITING && (owner->told || s->passed_on);
     }
     s->listed = NULL;
     s->passed_on = false;
@@ -221,7 +221,7 @@ void owners_fired(struct stream *s, uint64_t watch)
 
 static bool is_first_state(enum zkl_contender_state state)
 {
-    return state == ZKL_CONFIRMING || state == ZKL_HOLDING;
+    return state == ZKL_CONTENDER_CONFIRMING || state == ZKL_CONTENDER_HOLDING;
 }
 
 static bool was_shown(const struct stream *s, const struct zkl_contender_machine *m)
@@ -248,7 +248,7 @@ static bool was_passed_on(const struct stream *s, const struct owner *owner)
 {
     const struct zkl_contender_machine *m = &owner->contender.machine;
     return (s->passed_on || (owner->was_gone && is_own_node(&owner->contender, s->armed))) &&
-           owner->before == ZKL_WAITING && m->state == ZKL_HOLDING &&
+           owner->before == ZKL_CONTENDER_WAITING && m->state == ZKL_CONTENDER_HOLDING &&
            m->naming.role == ZKL_ROLE_LOCK && m->pred_is_exclusive_mutex;
 }
 
@@ -268,9 +268,9 @@ void owners_check(struct stream *s)
         if (is_first_state(m->state) && !is_first_state(owner->before))
             must(m->downgrade_from[0] || was_shown(s, m) || was_passed_on(s, owner) ||
                  was_numbered(s, owner));
-        if (m->state == ZKL_HOLDING && owner->before != ZKL_HOLDING)
+        if (m->state == ZKL_CONTENDER_HOLDING && owner->before != ZKL_CONTENDER_HOLDING)
             zkl_core_node_path(&owner->contender, m->node, owner->first);
-        if (m->state == ZKL_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE)
+        if (m->state == ZKL_CONTENDER_WAITING && m->pred_proof != ZKL_PRED_PROOF_NONE)
             must(owner->told || s->passed_on);
     }
     owners_note_states(s);
@@ -293,7 +293,7 @@ static const struct zkl_contender *find_writer(const struct stream *s, const cha
 {
     for (size_t i = 0; i < SINGLES; i++) {
         const struct zkl_contender *c = &s->owners[i].contender;
-        if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_HOLDING &&
+        if (s->owners[i].phase == GRANTED && c->machine.state == ZKL_CONTENDER_HOLDING &&
             c->machine.naming.role == ZKL_ROLE_WRITE && strcmp(c->machine.lock_path, root) == 0)
             return c;
     }
@@ -331,7 +331,7 @@ static void release(struct stream *s, struct owner *owner)
 {
     owner->phase = UNLOCKING;
     zkl_core_release(&s->core, s->now, &owner->contender);
-    must(owner->phase != UNLOCKING || owner->contender.machine.state == ZKL_RELEASING);
+    must(owner->phase != UNLOCKING || owner->contender.machine.state == ZKL_CONTENDER_RELEASING);
 }
 
 static void stop(struct stream *s, struct owner *owner)
@@ -352,7 +352,7 @@ static void abandon(struct stream *s, struct owner *owner)
 static void renew(struct stream *s, struct owner *owner)
 {
     int64_t end = owner->contender.machine.lease_end_boot;
-    bool held = owner->contender.machine.state == ZKL_HOLDING;
+    bool held = owner->contender.machine.state == ZKL_CONTENDER_HOLDING;
     bool renewed = zkl_core_renew(&s->core, s->now, &owner->contender, 500 * MS);
     must(renewed == (held && (end == 0 || s->now.boot_ns < end)));
 }

@@ -13,6 +13,7 @@ import sys
 
 LINES_MAX = 200
 COLUMNS_MAX = 100
+BARE_CODE = r'(?<![A-Za-z_.])E(?:INVAL|FORK|BUSY|LOST|NOMEM|CLOSED|[A-Z]+OWNER|ACCES|TIMEDOUT|CANCELED|DEADLK|INCALLBACK)\b'
 BY_THEMSELVES = {'async.h', 'guard.h', 'inspect.h', 'metrics.h'}
 
 
@@ -35,6 +36,8 @@ def wrong(path, text, there):
         yield 'opens without an example'
     if path.name != 'zklock.h' and not re.search(r'^ \* Illegal', opening, re.MULTILINE):
         yield 'does not say what is illegal'
+    if bare := re.findall(BARE_CODE, text):
+        yield f'names codes without ZKL_: {", ".join(sorted(set(bare)))}'
     for page in re.findall(r'\bdocs/([\w-]+\.md)', text):
         if page not in there:
             yield f'names docs/{page}, which is not installed'

@@ -46,7 +46,7 @@ static void count_requests(const struct zkl_hold_event *event, void *arg)
 {
     struct handle *h = arg;
 
-    h->asked += event->state == ZKL_REVOKED;
+    h->asked += event->state == ZKL_HOLD_REVOKE_REQUESTED;
 }
 
 /* To be told of requests to let go by a callback. */
@@ -97,7 +97,7 @@ static int read_make(struct handle *h, struct zkl_client *client, const char *co
     int rc = zkl_rwlock_new(&h->rwlock, client, h->paths[0], &o);
     if (rc != 0)
         return rc;
-    h->mutex = zkl_rwlock_read(h->rwlock);
+    h->mutex = zkl_rwlock_reader(h->rwlock);
     return listen_to(h, options);
 }
 
@@ -105,7 +105,7 @@ static int write_make(struct handle *h, struct zkl_client *client, const char *c
 {
     (void)client;
     h->access = 'x';
-    h->mutex = zkl_rwlock_write(h->rwlock);
+    h->mutex = zkl_rwlock_writer(h->rwlock);
     return listen_to(h, options);
 }
 

@@ -14,7 +14,7 @@
 bool is_proved(const struct proc *p, const struct zkl_contender *c)
 {
     int64_t now = now_of(p).boot_ns;
-    return c->machine.state == ZKL_HOLDING && !c->machine.unchecked &&
+    return c->machine.state == ZKL_CONTENDER_HOLDING && !c->machine.unchecked &&
            now < zkl_session_window_end(&p->core.session) &&
            (c->machine.lease_end_boot == 0 || now < c->machine.lease_end_boot);
 }
@@ -33,14 +33,14 @@ bool may_be_refused(const struct world *w, int code)
 
 void check_state(const struct proc *p, bool was_suspect, const struct zkl_notification *news)
 {
-    if (news->state == ZKL_HELD)
+    if (news->state == ZKL_HOLD_HELD)
         must(was_suspect);
     else
-        must(news->state == ZKL_SUSPECT);
-    if (news->state == ZKL_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
+        must(news->state == ZKL_HOLD_SUSPECT);
+    if (news->state == ZKL_HOLD_SUSPECT && news->reason == ZKL_REASON_UNCHECKED)
         must(may_be_denied(p->world));
     else
-        must(was_suspect == (news->state == ZKL_HELD));
+        must(was_suspect == (news->state == ZKL_HOLD_HELD));
 }
 
 static bool was_deleted(const struct app *app)
@@ -116,7 +116,8 @@ struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
     path_of(&c->machine, path, sizeof path);
     bool excused = w->wiped || strcmp(deleted_guid, c->machine.guid) == 0;
-    bool holds = c->machine.state == ZKL_HOLDING && !c->machine.unchecked; /* whose window is 0 */
+    /* Of an unchecked one the window is 0. */
+    bool holds = c->machine.state == ZKL_CONTENDER_HOLDING && !c->machine.unchecked;
     return (struct unlocked){.proved = holds &&
                                        now_of(p).boot_ns < zkl_session_window_end(&p->core.session),
                              .gone = !excused && !fake_find(&w->fake, path)};
@@ -281,8 +282,8 @@ static void check_group(const struct proc *p)
         must((app->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
         if (group->state != ZKL_GROUP_ACQUIRING || app->contender.group != group)
             continue;
-        must(!contended || state == ZKL_LEAVING || state == ZKL_RELEASING);
-        contended = contended || state == ZKL_WAITING;
+        must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
+        contended = contended || state == ZKL_CONTENDER_WAITING;
     }
 }
 
@@ -295,7 +296,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     const struct zkl_contender_machine *m = &c->machine;
     struct zkl_node_name own, at, place;
     int between = 0;
-    if (!watch || m->state != ZKL_WAITING || w->counter_moved ||
+    if (!watch || m->state != ZKL_CONTENDER_WAITING || w->counter_moved ||
         m->naming.role == ZKL_ROLE_PERMIT ||
         !zkl_name_parse(strrchr(watch->path, '/') + 1, &m->naming, &at) ||
         !zkl_name_parse(m->node, &m->naming, &own))
@@ -354,7 +355,7 @@ static void check_subscriptions(const struct proc *p)
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
         enum zkl_contender_state state = c->machine.state;
         const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
-        must(!watch || state == ZKL_WAITING || state == ZKL_LISTING ||
+        must(!watch || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_LISTING ||
              !fake_find(&p->world->fake, watch->path)); /* that ends it */
     }
 }
@@ -382,7 +383,7 @@ static void check_counts(const struct proc *p)
                 must(!c->machine.unchecked); /* it would fail all others */
         }
         waiting += zkl_contender_waits(&c->machine);
-        must(c->machine.state != ZKL_ENDED);
+        must(c->machine.state != ZKL_CONTENDER_ENDED);
         check_predecessor(p, c);
     }
     must(contenders == p->core.contenders);

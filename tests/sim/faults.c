@@ -186,10 +186,11 @@ static enum zkl_contender_state state_under(const struct proc *p)
     for (int i = 0; i < APPS; i++) {
         const struct app *app = &p->apps[i];
         enum zkl_contender_state state = app->contender.machine.state;
-        if (app->in_core && app->writer && (state == ZKL_RECOVERING || state == ZKL_CONFIRMING))
+        if (app->in_core && app->writer &&
+            (state == ZKL_CONTENDER_RECOVERING || state == ZKL_CONTENDER_CONFIRMING))
             return state;
     }
-    return ZKL_NEW;
+    return ZKL_CONTENDER_NEW;
 }
 
 /* Were its server cut off now, so much time the session would have from the end of the window on. */
@@ -296,9 +297,10 @@ static void aim(struct proc *p)
     unsigned unheard = fake_is_mended_soon(&w->fake) ? 50 : 1000;
     if (w->late_answers && p->current && p->current->linked && chance(w, unheard))
         relink_unheard(p);
-    if (downgrade_from == ZKL_RECOVERING && p->current && p->current->linked && chance(w, 4))
+    if (downgrade_from == ZKL_CONTENDER_RECOVERING && p->current && p->current->linked &&
+        chance(w, 4))
         fake_pass(&w->fake, FAKE_TIMEOUT_MS / 4 + rnd(w, FAKE_TIMEOUT_MS / 4));
-    else if (downgrade_from == ZKL_CONFIRMING && chance(w, 2))
+    else if (downgrade_from == ZKL_CONTENDER_CONFIRMING && chance(w, 2))
         halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));
     else if (session == ZKL_SESSION_STARTING && p->current && p->current->linked && chance(w, 6))
         halt(p, FAKE_TIMEOUT_MS + rnd(w, FAKE_TIMEOUT_MS));

@@ -69,7 +69,7 @@ static void given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
     struct proc *p = of_turns(turns);
     struct app *place = (struct app *)turn->given;
     const struct zkl_contender_machine *m = &turn->given->machine;
-    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
+    must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && m->lease_end_boot == 0);
     must(is_proved(p, turn->given) && !place->lost);
     must(!m->contended || ++place->handed <= turns->handoffs_max);
     check_first(p, of_turn(turn));
@@ -263,7 +263,7 @@ static bool is_wanted(const struct world *w)
 static void check_idle(const struct proc *p)
 {
     const struct zkl_contender_machine *m = &p->turns.holder->machine;
-    must(m->state == ZKL_HOLDING && !m->suspect && !m->revoked && !m->contended);
+    must(m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked && !m->contended);
     must(((const struct app *)p->turns.holder)->guest == NULL && !p->turns.first);
 }
 

@@ -67,7 +67,7 @@ static void on_state(struct world *w, struct app *app, const struct zkl_notifica
 {
     must(app->phase == GRANTED || app->phase == UNLOCKING || app->phase == ORPHANED);
     must(!app->lost);
-    if (news->state == ZKL_LOST) {
+    if (news->state == ZKL_HOLD_LOST) {
         app->lost = true;
         check_loss(w, app, news->reason);
         w->tally->losses++;
@@ -75,13 +75,13 @@ static void on_state(struct world *w, struct app *app, const struct zkl_notifica
             happened(w, SIM_LEASE_ENDED);
         return;
     }
-    if (news->state == ZKL_REVOKED) {
+    if (news->state == ZKL_HOLD_REVOKE_REQUESTED) {
         must(!app->revoked);
         app->revoked = true;
         return;
     }
     check_state(app->proc, app->suspect, news);
-    app->suspect = news->state == ZKL_SUSPECT;
+    app->suspect = news->state == ZKL_HOLD_SUSPECT;
 }
 
 void locks_notification(struct app *app, const struct zkl_notification *news)

@@ -49,7 +49,7 @@ static void on_granted(struct ask *ask)
     must(ask->phase == WAITING);
     for (size_t i = 0; i < ask->permits.count; i++) {
         struct permit *permit = permit_of(ask->members[i]);
-        must(permit->contender.machine.state == ZKL_HOLDING);
+        must(permit->contender.machine.state == ZKL_CONTENDER_HOLDING);
         permit->in_core = true; /* by itself, from here on */
         permit->suspect = permit->contender.machine.suspect;
     }
@@ -111,14 +111,14 @@ void permits_notification(struct proc *p, struct zkl_contender *contender,
     } else if (news->type == ZKL_NOTIFY_RELEASED) {
         must(permit->released && (news->code == ZKL_ELOST) == permit->lost);
         check_unlocked(p->world, &permit->unlocked, news->code);
-    } else if (news->state == ZKL_LOST) {
+    } else if (news->state == ZKL_HOLD_LOST) {
         must(!permit->lost);
         permit->lost = true;
         p->world->tally->losses++;
-    } else if (news->state != ZKL_REVOKED) {
+    } else if (news->state != ZKL_HOLD_REVOKE_REQUESTED) {
         must(!permit->lost);
         check_state(p, permit->suspect, news);
-        permit->suspect = news->state == ZKL_SUSPECT;
+        permit->suspect = news->state == ZKL_HOLD_SUSPECT;
     }
 }
 

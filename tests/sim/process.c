@@ -127,7 +127,8 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         happened(p->world, member ? SIM_ALONE_MULTI : SIM_ALONE);
     /* A multi-lock's members are granted once the zxid is known, without another look at each node: whoever
      * deletes one by hand meanwhile has deleted that of a holder. */
-    if (m->state == ZKL_HOLDING && from != ZKL_CONFIRMING && !(numbered && member))
+    if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING &&
+        !(numbered && member))
         check_hold(p, m);
 }
 

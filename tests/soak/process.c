@@ -27,7 +27,7 @@ static bool went_wrong(struct process *p, const char *what, int rc)
  * once, was backed out of before. */
 static void count_starts(const struct zkl_log_event *event, void *shared)
 {
-    if (event->kind <= ZKL_LOG_PERMITS && strcmp(event->from, "NEW") == 0)
+    if (event->kind <= ZKL_LOG_KIND_PERMITS && strcmp(event->from, "NEW") == 0)
         ((struct shared *)shared)->started++;
 }
 
@@ -36,7 +36,7 @@ static void told(const struct zkl_hold_event *event, void *process)
 {
     const struct process *p = process;
 
-    if (event->state == ZKL_LOST)
+    if (event->state == ZKL_HOLD_LOST)
         shared_fail(p->shared, "process %d: %s is lost, reason %d", p->number, event->node_path,
                     (int)event->reason);
 }
@@ -56,8 +56,8 @@ static int make_handles(struct process *p)
     }
     for (int i = 0; rc == 0 && i < SOAK_PATHS - SOAK_MUTEXES; i++) {
         rc = zkl_rwlock_new(&p->rwlocks[i], p->client, soak_path(SOAK_MUTEXES + i), NULL);
-        rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_read(p->rwlocks[i]));
-        rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_write(p->rwlocks[i]));
+        rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_reader(p->rwlocks[i]));
+        rc = rc != 0 ? rc : listen_to(p, zkl_rwlock_writer(p->rwlocks[i]));
     }
     return rc != 0
                ? rc

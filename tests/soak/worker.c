@@ -36,7 +36,7 @@ static struct zkl_mutex *handle(const struct worker *w, struct place place)
     if (place.path < SOAK_MUTEXES)
         return p->mutexes[place.path];
     struct zkl_rwlock *rwlock = p->rwlocks[place.path - SOAK_MUTEXES];
-    return place.access == READING ? zkl_rwlock_read(rwlock) : zkl_rwlock_write(rwlock);
+    return place.access == READING ? zkl_rwlock_reader(rwlock) : zkl_rwlock_writer(rwlock);
 }
 
 static void work(struct worker *w)

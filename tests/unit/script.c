@@ -216,7 +216,7 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *c,
                detail[0] ? ": " : "", detail);
         break;
     case ZKL_NOTIFY_STATE:
-        s->lost[index] += news->state == ZKL_LOST;
+        s->lost[index] += news->state == ZKL_HOLD_LOST;
         record(s, "  #%d %s%s", number, state_names[news->state], reason_names[news->reason]);
         break;
     case ZKL_NOTIFY_ENDED:

@@ -212,9 +212,9 @@ static bool gets_through(struct script *s)
 {
     enum zkl_request_kind kind;
     for (int i = 0; i < 1000 && !is_over(s); i++) {
-        if (s->live[0] && s->contenders[0].machine.state == ZKL_HOLDING)
+        if (s->live[0] && s->contenders[0].machine.state == ZKL_CONTENDER_HOLDING)
             script_unlock(s, 1);
-        else if (s->live[0] && s->contenders[0].machine.state == ZKL_LOSTHOLD)
+        else if (s->live[0] && s->contenders[0].machine.state == ZKL_CONTENDER_LOSTHOLD)
             script_unlock(s, 1);
         else if (script_next(s, &kind))
             answer_well(s, kind);
@@ -311,7 +311,7 @@ static void a_list_behind_no_barrier_shows_nothing(void **state)
     }
 }
 
-/* Goal: a server that wants a credential ends all with EAUTH. Method: one waits, another one's create is answered so,
+/* Goal: a server that wants a credential ends all with ZKL_EAUTH. Method: one waits, another one's create is answered so,
  * a third comes later. */
 static void a_credential_that_is_wanted_ends_all(void **state)
 {

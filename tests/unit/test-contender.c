@@ -536,7 +536,7 @@ static void a_list_without_its_barrier_does_not_prove_the_node_missing(void **st
     s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_NOMEM;
     script_up(s, SCRIPT_SESSION);
     s->refuse[ZKL_REQ_HEARTBEAT] = ZKL_ANSWER_OK;
-    if (script_contender(s, 1)->machine.state == ZKL_RECOVERING)
+    if (script_contender(s, 1)->machine.state == ZKL_CONTENDER_RECOVERING)
         script_listed(s, "");
     assert_false(script_has(s, "create was not carried out"));
     script_event(s, ZKL_SE_EXPIRED);

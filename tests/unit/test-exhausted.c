@@ -133,7 +133,7 @@ static void who_stays_is_asked_to_let_go(void **state)
     assert_false(script_has(s, "set"));
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
-    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_QUEUEING);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_QUEUEING);
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK); /* late, and told to nobody */
     script_stop(s, 1, ZKL_ECANCELED);
     script_close(s);

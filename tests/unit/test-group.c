@@ -141,9 +141,9 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_MAKE, ZKL_ANSWER_OK);
     assert_true(script_has(s, "  > list /b\n"));
-    assert_int_equal(s->contenders[0].machine.state, ZKL_LISTING);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_LISTING);
     script_listed(s, "4:7");
-    assert_int_equal(s->contenders[0].machine.state, ZKL_CONFIRMING);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_CONFIRMING);
     assert_true(group.batch->ahead);
     zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     script_close(s);
@@ -345,8 +345,8 @@ static void who_is_not_alone_is_listed(void **state)
     struct script *s = two_alone();
     (void)state;
     make_two(s, "0000000003", "0000000004", 16);
-    assert_int_equal(s->contenders[0].machine.state, ZKL_HOLDING);
-    assert_int_equal(s->contenders[1].machine.state, ZKL_LISTING);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_HOLDING);
+    assert_int_equal(s->contenders[1].machine.state, ZKL_CONTENDER_LISTING);
     assert_true(script_has(s, "  > list /b\n"));
     script_listed(s, "6:4");
     assert_int_equal(group.state, ZKL_GROUP_GRANTED);
@@ -374,7 +374,7 @@ static void a_list_that_nobody_sends_is_not_shared(void **state)
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
     assert_true(script_has(s, "  > list /a\n"));
     script_statted(s, SCRIPT_SESSION, 777);
-    assert_int_equal(s->contenders[0].machine.state, ZKL_HOLDING);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_HOLDING);
     script_reply(s, ZKL_REQ_LIST, (struct zkl_reply){.children = made, .child_count = 2});
     assert_int_equal(group.state, ZKL_GROUP_GRANTED);
     unmake_two(s);
@@ -391,7 +391,7 @@ static void a_number_is_no_token(void **state)
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(s->contenders[i].machine.state, ZKL_RECOVERING);
+        assert_int_equal(s->contenders[i].machine.state, ZKL_CONTENDER_RECOVERING);
     zkl_group_stop(&s->core, s->core.now, &group, ZKL_ECANCELED);
     while (s->live[0] || s->live[1])
         script_answer(s, script_has(s, "> delete all") ? ZKL_REQ_DELETE_ALL : ZKL_REQ_DELETE,
@@ -408,8 +408,8 @@ static void a_number_without_a_node_grants_nothing(void **state)
     make_two(s, "0000000003", "0000000003", 17);
     script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NONODE);
     script_statted(s, SCRIPT_SESSION, 777);
-    assert_int_equal(s->contenders[0].machine.state, ZKL_LISTING);
-    assert_int_equal(s->contenders[1].machine.state, ZKL_HOLDING);
+    assert_int_equal(s->contenders[0].machine.state, ZKL_CONTENDER_LISTING);
+    assert_int_equal(s->contenders[1].machine.state, ZKL_CONTENDER_HOLDING);
     script_listed(s, "");
     assert_true(script_has(s, "  > create /a/G7-\n"));
     script_created(s, 5);

@@ -79,15 +79,15 @@ static void a_mutex_has_one_holder_and_a_queue(void **state)
 {
     (void)state;
     expect("readme a-lock-0000000009 0123__lock__0000000007 x-0a1b-0000000008 b-lock--000000002 0",
-           0, ZKL_KIND_MUTEX,
+           0, ZKL_LOCK_KIND_MUTEX,
            "b-lock--000000002 holds lock\n"
            "0123__lock__0000000007 waits lock for 0\n"
            "x-0a1b-0000000008 waits lock for 1\n"
            "a-lock-0000000009 waits lock for 2\n"
            "0 foreign\n"
            "readme foreign\n");
-    expect("", 0, ZKL_KIND_NONE, "");
-    expect("b a", 0, ZKL_KIND_NONE, "a foreign\nb foreign\n");
+    expect("", 0, ZKL_LOCK_KIND_NONE, "");
+    expect("b a", 0, ZKL_LOCK_KIND_NONE, "a foreign\nb foreign\n");
 }
 
 /* Goal: readers before the first writer hold together; a writer waits for the one just before it, a
@@ -97,7 +97,7 @@ static void readers_hold_together(void **state)
     (void)state;
     expect("a-__READ__0000000001 b-__READ__0000000002 c-__WRIT__0000000003 d-__READ__0000000004 "
            "e-__READ__0000000005 f-__WRIT__0000000006 77__rlock__0000000007",
-           0, ZKL_KIND_RWLOCK,
+           0, ZKL_LOCK_KIND_RWLOCK,
            "a-__READ__0000000001 holds read\n"
            "b-__READ__0000000002 holds read\n"
            "c-__WRIT__0000000003 waits write for 1\n"
@@ -112,11 +112,13 @@ static void readers_hold_together(void **state)
 static void a_writer_that_reads_holds_both(void **state)
 {
     (void)state;
-    expect("a-__WRIT__0000000007 b-__READ__0000000007 c-__WRIT__0000000008", 0, ZKL_KIND_RWLOCK,
+    expect("a-__WRIT__0000000007 b-__READ__0000000007 c-__WRIT__0000000008", 0,
+           ZKL_LOCK_KIND_RWLOCK,
            "a-__WRIT__0000000007 holds write\n"
            "b-__READ__0000000007 holds read\n"
            "c-__WRIT__0000000008 waits write for 1\n");
-    expect("c-__WRIT__0000000008 a-__READ__0000000007 b-__WRIT__0000000007", 0, ZKL_KIND_RWLOCK,
+    expect("c-__WRIT__0000000008 a-__READ__0000000007 b-__WRIT__0000000007", 0,
+           ZKL_LOCK_KIND_RWLOCK,
            "a-__READ__0000000007 holds read\n"
            "b-__WRIT__0000000007 holds write\n"
            "c-__WRIT__0000000008 waits write for 1\n");
@@ -131,7 +133,7 @@ static void each_name_is_a_queue_of_its_own(void **state)
     expect(G "b_lock_0000000003 " G "a_lock_0000000001 " G "lock-0000000002 " G
              "b_lock_0000000004 " G "a_lock_0000000005 " G "lock-0000000006 " G
              "a-b_lock_0000000007 b_lock_0000000000",
-           0, ZKL_KIND_MUTEX,
+           0, ZKL_LOCK_KIND_MUTEX,
            G "a_lock_0000000001 holds lock\n" G "lock-0000000002 holds lock\n" G
              "b_lock_0000000003 holds lock\n" G "a-b_lock_0000000007 holds lock\n" G
              "b_lock_0000000004 waits lock for 2\n" G "a_lock_0000000005 waits lock for 0\n" G
@@ -152,7 +154,7 @@ static void as_many_leases_hold_as_there_are_permits(void **state)
     expect("config locks/d-lock-0000000009 leases/c-lease-0000000005 leases/a-lease-0000000003 "
            "leases/b-lease-0000000004 locks/c-lock-0000000008 leases/note locks/readme "
            "leases/e-lock-0000000001",
-           2, ZKL_KIND_SEMAPHORE,
+           2, ZKL_LOCK_KIND_SEMAPHORE,
            "a-lease-0000000003 holds permit\n"
            "b-lease-0000000004 holds permit\n"
            "c-lease-0000000005 waits permit\n"
@@ -162,8 +164,10 @@ static void as_many_leases_hold_as_there_are_permits(void **state)
            "e-lock-0000000001 foreign\n"
            "note foreign\n"
            "readme foreign\n");
-    expect("leases/a-lease-0000000003", 2, ZKL_KIND_SEMAPHORE, "a-lease-0000000003 holds permit\n");
-    expect("locks/a-lock-0000000003", 0, ZKL_KIND_SEMAPHORE, "a-lock-0000000003 waits entry\n");
+    expect("leases/a-lease-0000000003", 2, ZKL_LOCK_KIND_SEMAPHORE,
+           "a-lease-0000000003 holds permit\n");
+    expect("locks/a-lock-0000000003", 0, ZKL_LOCK_KIND_SEMAPHORE,
+           "a-lock-0000000003 waits entry\n");
 }
 
 /* Goal: where nobody says how many permits there are, all leases hold but that of who is just asking
@@ -176,7 +180,7 @@ static void without_a_number_the_newest_of_the_asker_waits(void **state)
     (void)state;
     snprintf(words, sizeof words, "%s%s", leases,
              "locks/d-lock-0000000009@19 locks/e-lock-0000000010@20");
-    expect(words, 0, ZKL_KIND_SEMAPHORE,
+    expect(words, 0, ZKL_LOCK_KIND_SEMAPHORE,
            "a-lease-0000000003 holds permit\n"
            "b-lease-0000000004 holds permit\n"
            "c-lease-0000000005 waits permit\n"
@@ -184,13 +188,13 @@ static void without_a_number_the_newest_of_the_asker_waits(void **state)
            "e-lock-0000000010 waits entry for 3\n");
     snprintf(words, sizeof words, "%s%s", leases,
              "locks/d-lock-0000000009@18 locks/e-lock-0000000010@19");
-    expect(words, 0, ZKL_KIND_SEMAPHORE,
+    expect(words, 0, ZKL_LOCK_KIND_SEMAPHORE,
            "a-lease-0000000003 holds permit\n"
            "b-lease-0000000004 holds permit\n"
            "c-lease-0000000005 holds permit\n"
            "d-lock-0000000009 waits entry\n"
            "e-lock-0000000010 waits entry for 3\n");
-    expect("leases/c-lease-0000000005 locks/d-lock-0000000009", 0, ZKL_KIND_SEMAPHORE,
+    expect("leases/c-lease-0000000005 locks/d-lock-0000000009", 0, ZKL_LOCK_KIND_SEMAPHORE,
            "c-lease-0000000005 holds permit\n"
            "d-lock-0000000009 waits entry\n");
 }
@@ -238,11 +242,11 @@ static void everybody_agrees_with_the_listing(void **state)
             children[i] = list[i].name;
         for (size_t i = 0; i < count; i++) {
             const struct zkl_listed *e = &list[i];
-            if (e->role == ZKL_ROLE_FOREIGN)
+            if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
                 continue;
             struct zkl_look look = zkl_queue_position(&e->naming, children, count, e->name);
             assert_true(look.present);
-            assert_true((look.before == 0) == (e->role == ZKL_ROLE_HOLDER));
+            assert_true((look.before == 0) == (e->role == ZKL_ENTRY_ROLE_HOLDER));
             const char *waits_for = e->waits_for == ZKL_NO_ENTRY ? NULL : list[e->waits_for].name;
             assert_ptr_equal(waits_for, look.predecessor);
         }

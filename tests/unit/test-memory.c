@@ -52,7 +52,7 @@ static void a_long_name_is_watched(void **state)
     struct script *s = script_connected();
     (void)state;
     queue_behind_long_name(s);
-    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_WAITING);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_WAITING);
     assert_non_null(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch);
     assert_int_equal(strlen(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch->path),
                      strlen("/r/") + LONG_NAME);
@@ -70,7 +70,7 @@ static void no_memory_for_a_long_name_ends_the_lock_request(void **state)
     out_of_memory = true;
     queue_behind_long_name(s);
     out_of_memory = false;
-    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_LEAVING);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_LEAVING);
     assert_true(script_has(s, "#1 failed ENOMEM"));
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_free(s);

@@ -54,7 +54,7 @@ static void a_waiter_knows_its_place(void **state)
                      "  > watch /r/G1-0000000009\n");
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_fired(s, "/r/G5-0000000007", ZKL_FIRED_DELETED);
-    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_HOLDING);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_HOLDING);
     expect_place(s, 1, 0, "", NULL);
     script_event(s, ZKL_SE_EXPIRED);
     script_unlock(s, 1);

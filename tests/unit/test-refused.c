@@ -99,7 +99,7 @@ static void live_with_refused(enum zkl_request_kind kind, enum zkl_answer refusa
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     serve_all(s, false);
-    if (s->live[0] && s->contenders[0].machine.state == ZKL_HOLDING)
+    if (s->live[0] && s->contenders[0].machine.state == ZKL_CONTENDER_HOLDING)
         script_unlock(s, 1);
     else if (s->live[0])
         script_stop(s, 1, ZKL_ECANCELED);
@@ -136,7 +136,7 @@ static void recover_with_refused(enum zkl_request_kind kind, enum zkl_answer ref
         script_at(s, s->now_ms + 400);
     }
     s->refuse[kind] = ZKL_ANSWER_OK;
-    if (s->live[0] && s->contenders[0].machine.state == ZKL_HOLDING)
+    if (s->live[0] && s->contenders[0].machine.state == ZKL_CONTENDER_HOLDING)
         script_unlock(s, 1);
     else if (s->live[0])
         script_stop(s, 1, ZKL_ECANCELED);

@@ -24,9 +24,9 @@ static void leave(struct script *s, int number)
 /* The waiter's list shows nobody before it. */
 static void be_listed_first(struct script *s, const char *children)
 {
-    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_LISTING);
     script_listed(s, children);
-    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_HOLDING);
 }
 
 /* Goal: no event grants to a waiter that has not been told that its own node is there: it waits for the answer that is
@@ -42,7 +42,7 @@ static void it_waits_for_word_of_its_own_node(void **state)
         script_forget(s);
         script_fired(s, PRED, ZKL_FIRED_DELETED);
         script_expect(s, "");
-        assert_int_equal(state_of(s, 1), ZKL_WAITING);
+        assert_int_equal(state_of(s, 1), ZKL_CONTENDER_WAITING);
         if (i == 4)
             script_at(s, SCRIPT_TIMEOUT_MS * 7 / 8);
         if (i == 3)
@@ -54,9 +54,9 @@ static void it_waits_for_word_of_its_own_node(void **state)
                                    : ZKL_ANSWER_OK);
         if (i == 3)
             script_up(s, SCRIPT_SESSION);
-        assert_int_equal(state_of(s, 1), i == 0   ? ZKL_HOLDING
-                                         : i == 1 ? ZKL_QUEUEING
-                                                  : ZKL_LISTING);
+        assert_int_equal(state_of(s, 1), i == 0   ? ZKL_CONTENDER_HOLDING
+                                         : i == 1 ? ZKL_CONTENDER_QUEUEING
+                                                  : ZKL_CONTENDER_LISTING);
         assert_int_equal(script_has(s, "> list /r\n"), i > 0);
         if (i == 2 || i == 3)
             be_listed_first(s, "1:9");
@@ -93,7 +93,7 @@ static void its_own_node_alone_grants_nothing(void **state)
     struct script *s = script_connected();
     (void)state;
     script_wait(s, "/r", 9, "5:7");
-    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_WAITING);
     script_stop(s, 1, ZKL_ECANCELED);
     script_close(s);
     script_free(s);
@@ -128,7 +128,7 @@ static void after_a_reconnect_a_waiter_lists(void **state)
     script_down(s);
     script_up(s, SCRIPT_SESSION);
     script_listed(s, "1:9 5:7");
-    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_WAITING);
     script_fired(s, PRED, ZKL_FIRED_DELETED);
     be_listed_first(s, "1:9");
     leave(s, 1);
@@ -142,9 +142,9 @@ static void a_changed_predecessor_grants_nothing(void **state)
     (void)state;
     script_wait(s, "/r", 9, "5:7");
     script_fired(s, PRED, ZKL_FIRED_OTHER);
-    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_LISTING);
     script_listed(s, "1:9 5:7");
-    assert_int_equal(state_of(s, 1), ZKL_WAITING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_WAITING);
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 1, ZKL_ECANCELED);
     script_free(s);
@@ -159,9 +159,9 @@ static void with_a_stale_window_a_waiter_lists(void **state)
     script_wait(s, "/r", 9, "5:7");
     script_sleep_until(s, 2500);
     script_fired(s, PRED, ZKL_FIRED_DELETED);
-    assert_int_equal(state_of(s, 1), ZKL_LISTING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_LISTING);
     script_listed(s, "1:9");
-    assert_int_equal(state_of(s, 1), ZKL_CONFIRMING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_CONFIRMING);
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 1, ZKL_ECANCELED);
     script_free(s);
@@ -246,9 +246,9 @@ static void who_only_waited_hands_nothing_on(void **state)
     script_stop(s, 2, ZKL_ECANCELED);
     script_fired(s, "/r/G2-0000000008", ZKL_FIRED_DELETED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(state_of(s, 3), ZKL_LISTING);
+    assert_int_equal(state_of(s, 3), ZKL_CONTENDER_LISTING);
     script_listed(s, "1:7 3:9");
-    assert_int_equal(state_of(s, 3), ZKL_WAITING);
+    assert_int_equal(state_of(s, 3), ZKL_CONTENDER_WAITING);
     script_event(s, ZKL_SE_EXPIRED);
     script_unlock(s, 1);
     script_stop(s, 3, ZKL_ECANCELED);
@@ -263,9 +263,9 @@ static void without_a_good_answer_the_next_lists(void **state)
     struct script *s = a_holder_and_its_successor();
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
-    assert_int_equal(state_of(s, 2), ZKL_WAITING);
+    assert_int_equal(state_of(s, 2), ZKL_CONTENDER_WAITING);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(state_of(s, 2), ZKL_LISTING);
+    assert_int_equal(state_of(s, 2), ZKL_CONTENDER_LISTING);
     script_listed(s, "2:8");
     leave(s, 2);
     script_free(s);
@@ -274,7 +274,7 @@ static void without_a_good_answer_the_next_lists(void **state)
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
     script_down(s);
-    assert_int_equal(state_of(s, 2), ZKL_LISTING);
+    assert_int_equal(state_of(s, 2), ZKL_CONTENDER_LISTING);
     script_event(s, ZKL_SE_EXPIRED);
     script_stop(s, 2, ZKL_ECANCELED);
     script_free(s);
@@ -283,7 +283,7 @@ static void without_a_good_answer_the_next_lists(void **state)
     script_unlock(s, 1);
     script_fired(s, "/r/G1-0000000007", ZKL_FIRED_DELETED);
     script_event(s, ZKL_SE_EXPIRED);
-    assert_int_equal(state_of(s, 2), ZKL_PARKED);
+    assert_int_equal(state_of(s, 2), ZKL_CONTENDER_PARKED);
     script_stop(s, 2, ZKL_ECANCELED);
     script_free(s);
 }
@@ -308,7 +308,7 @@ static void all_go(struct script *s)
 {
     script_event(s, ZKL_SE_EXPIRED);
     for (int i = 1; i <= SCRIPT_CONTENDERS; i++) {
-        if (s->live[i - 1] && state_of(s, i) == ZKL_LOSTHOLD)
+        if (s->live[i - 1] && state_of(s, i) == ZKL_CONTENDER_LOSTHOLD)
             script_unlock(s, i);
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
@@ -344,11 +344,11 @@ static void who_comes_in_a_crowd_shares_a_later_list(void **state)
     assert_true(script_has(s, "> list /r\n"));
     script_forget(s);
     script_listed(s, "7:1");
-    assert_int_equal(state_of(s, 7), ZKL_HOLDING);
-    assert_int_equal(state_of(s, 6), ZKL_QUEUEING);
+    assert_int_equal(state_of(s, 7), ZKL_CONTENDER_HOLDING);
+    assert_int_equal(state_of(s, 6), ZKL_CONTENDER_QUEUEING);
     script_listed(s, "1:1 2:2 3:3 4:4 5:5 6:6");
     for (int i = 2; i <= 6; i++)
-        assert_int_equal(state_of(s, i), ZKL_WAITING);
+        assert_int_equal(state_of(s, i), ZKL_CONTENDER_WAITING);
     assert_false(script_has(s, "> list"));
     all_go(s);
 }
@@ -365,8 +365,8 @@ static void a_crowd_does_not_depend_on_one(void **state)
     script_listed(s, "1:1 2:2");
     script_listed(s, "7:1");
     script_listed(s, "1:1 2:2 4:4 6:6");
-    assert_int_equal(state_of(s, 4), ZKL_WAITING);
-    assert_int_equal(state_of(s, 6), ZKL_WAITING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_WAITING);
+    assert_int_equal(state_of(s, 6), ZKL_CONTENDER_WAITING);
     all_go(s);
 }
 
@@ -377,11 +377,11 @@ static void a_crowd_lists_again_after_a_lost_link(void **state)
     (void)state;
     script_down(s);
     for (int i = 1; i <= 6; i++)
-        assert_int_equal(state_of(s, i), ZKL_LISTING);
+        assert_int_equal(state_of(s, i), ZKL_CONTENDER_LISTING);
     script_up(s, SCRIPT_SESSION);
     script_listed(s, "1:1 2:2 3:3 4:4 5:5 6:6");
-    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
-    assert_int_equal(state_of(s, 6), ZKL_WAITING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_HOLDING);
+    assert_int_equal(state_of(s, 6), ZKL_CONTENDER_WAITING);
     all_go(s);
 }
 
@@ -440,8 +440,8 @@ static void an_event_is_looked_into_once(void **state)
                      "  > list /r\n"
                      "[     0] #1 WAITING -> LISTING: predecessor fired\n");
     script_listed(s, "1:8 2:9");
-    assert_int_equal(state_of(s, 1), ZKL_HOLDING);
-    assert_int_equal(state_of(s, 2), ZKL_WAITING);
+    assert_int_equal(state_of(s, 1), ZKL_CONTENDER_HOLDING);
+    assert_int_equal(state_of(s, 2), ZKL_CONTENDER_WAITING);
     all_go(s);
 }
 
@@ -455,9 +455,9 @@ static void a_shared_list_outlives_who_sent_it(void **state)
     script_stop(s, 1, ZKL_ECANCELED);
     assert_true(script_has(s, "> list /r\n"));
     script_listed(s, "3:3 9:1"); /* of the other path */
-    assert_int_equal(state_of(s, 4), ZKL_LISTING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_LISTING);
     script_listed(s, "4:10 9:7");
-    assert_int_equal(state_of(s, 4), ZKL_WAITING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_WAITING);
     all_go(s);
 }
 
@@ -468,12 +468,12 @@ static void a_shared_list_without_an_answer_is_repeated(void **state)
     (void)state;
     script_down(s);
     for (int i = 1; i <= 4; i++)
-        assert_int_equal(state_of(s, i), ZKL_LISTING);
+        assert_int_equal(state_of(s, i), ZKL_CONTENDER_LISTING);
     script_up(s, SCRIPT_SESSION);
     script_listed(s, "1:8 2:9 4:10 9:7");
     script_listed(s, "3:3 9:1");
     for (int i = 1; i <= 4; i++)
-        assert_int_equal(state_of(s, i), ZKL_WAITING);
+        assert_int_equal(state_of(s, i), ZKL_CONTENDER_WAITING);
     all_go(s);
 }
 

@@ -68,33 +68,36 @@ static bool is_request(enum zkl_action_type type)
 static void check_action(struct walk *w, const struct zkl_action *a)
 {
     enum zkl_contender_state state = w->m.state;
-    bool left = state == ZKL_LEAVING || state == ZKL_ENDED;
+    bool left = state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_ENDED;
     bool permit = w->m.naming.role == ZKL_ROLE_PERMIT;
     bool looks = permit && w->m.try_only && !w->m.quota.looked; /* its "room" is told so */
     must(!is_request(a->type) || w->connected);
-    must(a->type != ZKL_DO_CREATE || (state == ZKL_QUEUEING && w->m.create_out && !w->m.on_server));
+    must(a->type != ZKL_DO_CREATE ||
+         (state == ZKL_CONTENDER_QUEUEING && w->m.create_out && !w->m.on_server));
     must(a->type != ZKL_DO_LIST || w->m.list_out);
     must(a->type != ZKL_DO_LIST_LOCK_PATH ||
-         (w->m.list_out && (state == (permit ? ZKL_LISTING : ZKL_EXHAUSTED) ||
-                            (state == ZKL_HOLDING && w->m.watches_contention && !w->m.contended))));
-    must(a->type != ZKL_DO_CONTENDED || (state == ZKL_HOLDING && w->m.contended));
+         (w->m.list_out &&
+          (state == (permit ? ZKL_CONTENDER_LISTING : ZKL_CONTENDER_EXHAUSTED) ||
+           (state == ZKL_CONTENDER_HOLDING && w->m.watches_contention && !w->m.contended))));
+    must(a->type != ZKL_DO_CONTENDED || (state == ZKL_CONTENDER_HOLDING && w->m.contended));
     must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.quota.out));
     must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.quota.out && w->view.permits > 0));
     must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.quota.watched));
-    must(!permit || state != ZKL_EXHAUSTED);
-    must(a->type != ZKL_DO_ASK || (state == ZKL_EXHAUSTED && zkl_name_is_retained(a->name)));
-    must(a->type != ZKL_DO_RENEW || (state == ZKL_EXHAUSTED && w->m.renew_out));
-    must(a->type != ZKL_DO_STAT || (state == ZKL_RECOVERING && w->m.stat_out));
+    must(!permit || state != ZKL_CONTENDER_EXHAUSTED);
+    must(a->type != ZKL_DO_ASK ||
+         (state == ZKL_CONTENDER_EXHAUSTED && zkl_name_is_retained(a->name)));
+    must(a->type != ZKL_DO_RENEW || (state == ZKL_CONTENDER_EXHAUSTED && w->m.renew_out));
+    must(a->type != ZKL_DO_STAT || (state == ZKL_CONTENDER_RECOVERING && w->m.stat_out));
     must(a->type != ZKL_DO_DELETE || (w->m.delete_out && w->m.on_server && w->m.node[0]));
-    must(a->type != ZKL_DO_WATCH_PRED || (a->name && state == ZKL_WAITING));
+    must(a->type != ZKL_DO_WATCH_PRED || (a->name && state == ZKL_CONTENDER_WAITING));
     must(a->type != ZKL_DO_WATCH_OWN || w->m.on_server);
     must(a->type != ZKL_DO_WATCH_OWN_LATER || (zkl_contender_puts_off(&w->m) && w->m.on_server));
-    must(a->type != ZKL_DO_GRANT || (state == ZKL_HOLDING && w->m.on_server));
+    must(a->type != ZKL_DO_GRANT || (state == ZKL_CONTENDER_HOLDING && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || w->ev.now.boot_ns < w->ev.fresh_until_boot);
     must(a->type != ZKL_DO_GRANT || !permit || (w->view.agreed && w->m.quota.limit > 0));
     must(a->type != ZKL_DO_FAIL || (left && a->code < looks && w->grants == 0));
     must(a->type != ZKL_DO_RELEASED || (left && w->grants == 1));
-    must(a->type != ZKL_DO_LOST || left || state == ZKL_LOSTHOLD);
+    must(a->type != ZKL_DO_LOST || left || state == ZKL_CONTENDER_LOSTHOLD);
     must(a->type != ZKL_DO_NOTIFY_STATE || (w->grants == 1 && w->losses == 0));
     w->grants += a->type == ZKL_DO_GRANT;
     w->fails += a->type == ZKL_DO_FAIL;
@@ -109,13 +112,14 @@ static void check_step(struct walk *w)
     for (size_t i = 0; i < w->actions.count; i++) {
         const struct zkl_action *a = &w->actions.list[i];
         check_action(w, a);
-        must((a->type == ZKL_DO_END) == (w->m.state == ZKL_ENDED && i + 1 == w->actions.count));
+        must((a->type == ZKL_DO_END) ==
+             (w->m.state == ZKL_CONTENDER_ENDED && i + 1 == w->actions.count));
     }
-    must(w->m.state != ZKL_ENDED || w->actions.count > 0);
+    must(w->m.state != ZKL_CONTENDER_ENDED || w->actions.count > 0);
     must(w->fails <= 1 && w->grants <= 1 && w->releases <= 1 && w->losses <= 1);
-    must(w->fails == 0 || w->m.state == ZKL_LEAVING || w->m.state == ZKL_ENDED);
-    must(w->m.state != ZKL_HOLDING || (w->m.on_server && w->grants == 1));
-    must(w->m.state != ZKL_WAITING || w->m.on_server);
+    must(w->fails == 0 || w->m.state == ZKL_CONTENDER_LEAVING || w->m.state == ZKL_CONTENDER_ENDED);
+    must(w->m.state != ZKL_CONTENDER_HOLDING || (w->m.on_server && w->grants == 1));
+    must(w->m.state != ZKL_CONTENDER_WAITING || w->m.on_server);
     must(!w->m.on_server || w->m.node[0]);
     must(!(w->m.on_server && w->m.maybe_on_server));
 }
@@ -190,7 +194,8 @@ static bool answer_list(struct walk *w)
     bool refused = w->ev.answer == ZKL_ANSWER_LINK || w->ev.answer == ZKL_ANSWER_NOMEM;
     if (w->m.create_out && !refused)
         return false;
-    bool rooted = w->m.state == ZKL_EXHAUSTED || w->m.quota.watched || w->m.watches_contention;
+    bool rooted =
+        w->m.state == ZKL_CONTENDER_EXHAUSTED || w->m.quota.watched || w->m.watches_contention;
     w->ev.type = rooted ? ZKL_EV_ROOTED : ZKL_EV_LISTED;
     w->ev.czxid = 50 + fake_random(&w->prng, 200);
     if (w->ev.answer == ZKL_ANSWER_OK)
@@ -213,7 +218,7 @@ static bool answer_something(struct walk *w)
         w->ev.type = ZKL_EV_STATTED;
         w->ev.node_session = fake_chance(&w->prng, 4) ? 9 : 7;
         w->ev.czxid = 120;
-        return w->m.stat_out && w->m.state == ZKL_RECOVERING;
+        return w->m.stat_out && w->m.state == ZKL_CONTENDER_RECOVERING;
     case 3:
         w->ev.type = ZKL_EV_DELETED;
         return w->m.delete_out;
@@ -222,7 +227,7 @@ static bool answer_something(struct walk *w)
         return w->m.renew_out;
     default:
         w->ev.type = ZKL_EV_MADE;
-        if (!w->make_out || w->m.state != ZKL_MAKING)
+        if (!w->make_out || w->m.state != ZKL_CONTENDER_MAKING)
             return false;
         w->make_out = false;
         return true;
@@ -233,8 +238,9 @@ static bool anything_out(const struct walk *w)
 {
     const struct zkl_contender_machine *m = &w->m;
     return m->create_out || m->list_out || m->delete_out || m->quota.out ||
-           (m->stat_out && m->state == ZKL_RECOVERING) ||
-           (m->renew_out && m->state == ZKL_EXHAUSTED) || (w->make_out && m->state == ZKL_MAKING);
+           (m->stat_out && m->state == ZKL_CONTENDER_RECOVERING) ||
+           (m->renew_out && m->state == ZKL_CONTENDER_EXHAUSTED) ||
+           (w->make_out && m->state == ZKL_CONTENDER_MAKING);
 }
 
 static bool change_link(struct walk *w)
@@ -276,10 +282,10 @@ static bool ask(struct walk *w)
     case 2:
         w->ev.type = ZKL_EV_STAY;
         w->ev.idle = fake_chance(&w->prng, 2);
-        return owned && w->m.state == ZKL_HOLDING && w->m.naming.role == ZKL_ROLE_LOCK;
+        return owned && w->m.state == ZKL_CONTENDER_HOLDING && w->m.naming.role == ZKL_ROLE_LOCK;
     default:
         w->ev.type = ZKL_EV_RELEASE;
-        return owned && w->m.state != ZKL_RELEASING;
+        return owned && w->m.state != ZKL_CONTENDER_RELEASING;
     }
 }
 
@@ -302,7 +308,7 @@ static bool notice(struct walk *w)
 
 static bool choose(struct walk *w)
 {
-    if (w->m.state == ZKL_NEW) {
+    if (w->m.state == ZKL_CONTENDER_NEW) {
         w->ev.type = ZKL_EV_START;
         return true;
     }
@@ -345,8 +351,9 @@ static void random_events_respect_the_table(void **state)
 {
     (void)state;
     for (seed = 1; seed <= ROUNDS; seed++) {
-        struct walk w = {.prng.state = seed,
-                         .m = {.state = ZKL_NEW, .lock_path = "/a/b", .lock_path_length = 4}};
+        struct walk w = {
+            .prng.state = seed,
+            .m = {.state = ZKL_CONTENDER_NEW, .lock_path = "/a/b", .lock_path_length = 4}};
         w.connected = !fake_chance(&w.prng, 5);
         w.m.try_only = fake_chance(&w.prng, 4);
         w.m.try_sync = fake_chance(&w.prng, 2);
@@ -366,7 +373,7 @@ static void random_events_respect_the_table(void **state)
                                            .want = 1 + (int)fake_random(&w.prng, 2),
                                            .looked = fake_chance(&w.prng, 2)};
         }
-        for (int i = 0; i < STEPS && w.m.state != ZKL_ENDED; i++)
+        for (int i = 0; i < STEPS && w.m.state != ZKL_CONTENDER_ENDED; i++)
             walk_one(&w);
     }
 }

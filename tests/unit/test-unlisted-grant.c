@@ -28,9 +28,9 @@ static void have(struct script *s, int number, int32_t sequence)
     char children[32];
     script_created(s, sequence);
     snprintf(children, sizeof children, "%d:%d", number, sequence);
-    if (state_of(s, number) != ZKL_HOLDING)
+    if (state_of(s, number) != ZKL_CONTENDER_HOLDING)
         script_listed(s, children);
-    assert_int_equal(state_of(s, number), ZKL_HOLDING);
+    assert_int_equal(state_of(s, number), ZKL_CONTENDER_HOLDING);
 }
 
 static void leave(struct script *s, int number)
@@ -65,7 +65,7 @@ static void end(struct script *s)
 {
     script_event(s, ZKL_SE_EXPIRED);
     for (int i = 1; i <= (int)s->core.last_number; i++) {
-        if (s->live[i - 1] && state_of(s, i) == ZKL_LOSTHOLD)
+        if (s->live[i - 1] && state_of(s, i) == ZKL_CONTENDER_LOSTHOLD)
             script_unlock(s, i);
         else if (s->live[i - 1])
             script_stop(s, i, ZKL_ECANCELED);
@@ -78,9 +78,9 @@ static void end(struct script *s)
 static void is_not_granted(struct script *s)
 {
     script_created(s, 4);
-    assert_int_equal(state_of(s, 4), ZKL_QUEUEING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
     script_listed(s, "4:4");
-    assert_int_equal(state_of(s, 4), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_HOLDING);
 }
 
 /* Goal: the watch is asked for when some have come in a row, and then the grant does not wait for the
@@ -130,13 +130,13 @@ static void a_busy_client_sends_no_list(void **state)
     assert_false(script_has(s, "> list /r\n"));
     script_created(s, 1); /* of /q */
     script_created(s, 4);
-    assert_int_equal(state_of(s, 5), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     script_contender(s, 5)->machine.posted = true;
     script_unlock(s, 5);
     script_lock_alone(s, "/r");
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_created(s, 5);
-    assert_int_equal(state_of(s, 6), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 6), ZKL_CONTENDER_HOLDING);
     assert_false(script_has(s, "> list /r\n"));
     end(s);
 }
@@ -167,7 +167,7 @@ static void who_comes_between_is_seen(void **state)
     assert_true(script_has(s, "#5 QUEUEING -> LISTING: not listed yet\n  > list /r\n"));
     script_listed(s, "4:1"); /* /q's */
     script_listed(s, "5:5");
-    assert_int_equal(state_of(s, 5), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     leave(s, 5);
     script_forget(s);
     script_lock(s, "/q");
@@ -200,7 +200,7 @@ static void the_watch_has_to_stand_before_the_delete(void **state)
     leave(s, 4);
     script_lock_alone(s, "/r");
     script_created(s, 5); /* by now it does */
-    assert_int_equal(state_of(s, 5), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     end(s);
 }
 
@@ -218,7 +218,7 @@ static void another_watch_is_none(void **state)
     assert_int_equal(s->alone.number, 3);
     script_lock_alone(s, "/r");
     script_created(s, 4); /* of a path made anew in between */
-    assert_int_equal(state_of(s, 5), ZKL_QUEUEING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     end(s);
 }
 
@@ -245,14 +245,14 @@ static void a_new_link_needs_a_new_watch(void **state)
     script_lock_alone(s, "/r");
     script_created(s, 4);
     assert_true(script_has(s, "> unwatch /r\n  > watch /r\n"));
-    assert_int_equal(state_of(s, 4), ZKL_QUEUEING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_QUEUEING);
     script_listed(s, "4:4");
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     leave(s, 4);
     script_lock_alone(s, "/r");
     script_created(s, 5);
-    assert_int_equal(state_of(s, 5), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_HOLDING);
     end(s);
 }
 
@@ -269,7 +269,7 @@ static void only_an_unlock_vouches(void **state)
     assert_int_equal(s->alone.number, 3);
     script_lock_alone(s, "/r");
     script_created(s, 5);
-    assert_int_equal(state_of(s, 5), ZKL_QUEUEING);
+    assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     script_stop(s, 5, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     assert_int_equal(s->alone.number, 3);
@@ -336,7 +336,7 @@ static void its_create_proves_the_session(void **state)
     script_at(s, SCRIPT_TIMEOUT_MS * 2 / 3);
     script_lock_alone(s, "/r");
     script_created(s, 4);
-    assert_int_equal(state_of(s, 4), ZKL_HOLDING);
+    assert_int_equal(state_of(s, 4), ZKL_CONTENDER_HOLDING);
     end(s);
 }
 

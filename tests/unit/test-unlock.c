@@ -133,8 +133,8 @@ static void come_to_the_end(struct script *s, const struct row *row)
     }
 }
 
-/* Goal: an unlock says 0 or EUNCONFIRMED of a hold only if nobody else can have had the lock before it was
- * called; else it says ELOST, or EDOUBT where nobody knows. Method: every way in which it ends, with the
+/* Goal: an unlock says 0 or ZKL_EUNCONFIRMED of a hold only if nobody else can have had the lock before it was
+ * called; else it says ZKL_ELOST, or ZKL_EDOUBT where nobody knows. Method: every way in which it ends, with the
  * window open at the call and empty, and what is proved in between. */
 static void each_end_says_what_is_known_of_the_hold(void **state)
 {

@@ -371,7 +371,7 @@ static void a_watch_too_many_ends_the_wait(void **state)
                      "[     0] #2 WAITING -> LEAVING: too many watches\n"
                      "  #2 failed ESYSTEM: watching the predecessor\n"
                      "  > delete /q/G2-0000000009\n");
-    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_WAITING);
+    assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_WAITING);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_WATCH, .path = "/q"});
     assert_true(script_has(s, "q1: too many watches"));
@@ -381,7 +381,7 @@ static void a_watch_too_many_ends_the_wait(void **state)
     script_answer(s, ZKL_REQ_UNWATCH, ZKL_ANSWER_OK);
     assert_int_equal(s->core.watch_bytes, 0);
     script_wait(s, "/q", 9, "5:7");
-    assert_int_equal(script_contender(s, 3)->machine.state, ZKL_WAITING);
+    assert_int_equal(script_contender(s, 3)->machine.state, ZKL_CONTENDER_WAITING);
     script_event(s, ZKL_SE_EXPIRED);
     assert_int_equal(s->core.watch_bytes, 0);
     script_stop(s, 3, ZKL_ECANCELED);

@@ -81,13 +81,13 @@ static void told(const struct zkl_hold_event *event, void *arg)
 {
     struct holder *h = arg;
 
-    if (event->state == ZKL_SUSPECT) {
+    if (event->state == ZKL_HOLD_SUSPECT) {
         h->suspect_until = 0;
         h->suspect_at = net_boot_ns();
     } else if (h->suspect_at != 0) {
         h->suspect_until = net_boot_ns();
     }
-    if (event->state == ZKL_LOST)
+    if (event->state == ZKL_HOLD_LOST)
         h->lost = h->lost_now = true;
 }
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the peer calls by names that the old library does not have yet. old.sh includes it before everything else. */
+#ifndef ZKFLEET_OLD_NAMES_H
+#define ZKFLEET_OLD_NAMES_H
+
+#define zkl_rwlock_reader zkl_rwlock_read
+#define zkl_rwlock_writer zkl_rwlock_write
+
+#endif
