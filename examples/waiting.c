@@ -3,7 +3,6 @@
 #include <zklock/async.h>
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +20,7 @@ static void show(const char *who, const struct zkl_standing *s)
 static void done(int code, void *count) /* on a thread of the library's */
 {
     (void)code; /* ECANCELED */
-    atomic_fetch_add((atomic_int *)count, 1);
+    __atomic_fetch_add((int *)count, 1, __ATOMIC_SEQ_CST);
 }
 
 static int show_waits(void) /* while this thread has the lock */
@@ -29,7 +28,7 @@ static int show_waits(void) /* while this thread has the lock */
     struct zkl_standing standing = ZKL_STANDING_INIT;
     struct zkl_owner *owners[2];
     uint64_t ops[2];
-    atomic_int ended = 0;
+    int ended = 0;
     for (int i = 0; i < 2; i++) {
         if (zkl_owner_new(&owners[i]) ||
             zkl_mutex_acquire_async(owners[i], mutex, NULL, NULL, done, &ended, &ops[i]))
@@ -42,7 +41,7 @@ static int show_waits(void) /* while this thread has the lock */
     printf("%d for a seat\n", zkl_semaphore_waiting(seats, NULL));
     show("the first one", &standing);
     int rc = zkl_op_cancel(client, ops[0]) || zkl_op_cancel(client, ops[1]);
-    while (ended < 2)
+    while (__atomic_load_n(&ended, __ATOMIC_SEQ_CST) < 2)
         sched_yield();
     return zkl_owner_free(owners[0]) || zkl_owner_free(owners[1]) || rc;
 }
