@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -96,9 +97,7 @@ template <class F> int thrown_by(F f)
 /* In a thread of its own, which is another owner. */
 template <class F> auto elsewhere(F f)
 {
-    decltype(f()) result{};
-    std::thread([&] { result = f(); }).join();
-    return result;
+    return std::async(std::launch::async, f).get();
 }
 
 /* Another thread has a guard on the lock for as long as this lives. */
