@@ -37,7 +37,7 @@ static int take_seats(struct zkl_semaphore *seats)
     show(mine[0]);
     wait.flags = ZKL_WAIT_TRY;
     int rc = zkl_semaphore_acquire(seats, 2, &wait, mine + 2);
-    printf("two more of %d: %s\n", zkl_semaphore_permits(seats), zkl_strerror(rc));
+    printf("two more of %d: %s\n", zkl_semaphore_permits(seats), zkl_error_name(rc));
     if (zkl_semaphore_set_permits(seats, SEATS + 1, NULL) || /* one was bought */
         zkl_semaphore_acquire(seats, 2, &wait, mine + 2) || zkl_permit_renew(mine[0], 60000) ||
         zkl_permit_check(mine[0], 0)) /* as zkl_permit_still_held, with the reason */

@@ -105,6 +105,10 @@ enum zkl_error {
  * Async-signal-safe. */
 ZKL_API const char *zkl_strerror(int code);
 
+/* The code's name: "ZKL_EBUSY"; "unknown" for a number that is no code. For logs, which can be
+ * searched for it. Static memory. Async-signal-safe. */
+ZKL_API const char *zkl_error_name(int code);
+
 /* The last failure on the calling thread in full, with path and cause. Never NULL; valid until the
  * thread's next zklock call. Empty if no call of this thread has failed. */
 ZKL_API const char *zkl_error_detail(void);

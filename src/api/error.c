@@ -77,6 +77,19 @@ const char *zkl_strerror(int code)
     }
 }
 
+const char *zkl_error_name(int code)
+{
+    switch (code) {
+#define X(name, sentence)                                                                          \
+    case name:                                                                                     \
+        return #name;
+        CODES(X)
+#undef X
+    default:
+        return "unknown";
+    }
+}
+
 static _Thread_local char detail[768];
 
 const char *zkl_error_detail(void)

@@ -165,6 +165,7 @@ static void try_the_rest(void)
     check_text(zkl_version(&number), "0.1.0");
     check_num(number, ==, ZKL_VERSION_NUMBER);
     check_said("zkl_strerror", zkl_strerror(0) != NULL, 1);
+    check_said("zkl_error_name", zkl_error_name(0) != NULL, 1);
     check_said("zkl_error_detail", zkl_error_detail() != NULL, 1);
     try(zkl_error_is_retryable, (0), 0);
     try(zkl_error_is_lost, (0), 0);
@@ -314,6 +315,32 @@ static void each_code_has_its_sentence(void **state)
     check_text(zkl_strerror(ZKL_EUNIMPLEMENTED - 1), zkl_strerror(1000));
 }
 
+/* Goal: a code's name is what the header calls it, and nothing else has a name. */
+static void each_code_has_its_name(void **state)
+{
+    (void)state;
+#define NAME(code) [-(code)] = #code
+    static const char *const names[] = {
+        NAME(ZKL_OK),           NAME(ZKL_EINVAL),         NAME(ZKL_EBADPATH),
+        NAME(ZKL_EBADTIMEOUT),  NAME(ZKL_EBADSERVERS),    NAME(ZKL_ECLOSED),
+        NAME(ZKL_EFORK),        NAME(ZKL_EINCALLBACK),    NAME(ZKL_EDEADLK),
+        NAME(ZKL_ENOTOWNER),    NAME(ZKL_EOVERFLOW),      NAME(ZKL_EBUSY),
+        NAME(ZKL_ETIMEDOUT),    NAME(ZKL_ECANCELED),      NAME(ZKL_EDISCONNECTED),
+        NAME(ZKL_EUNCONFIRMED), NAME(ZKL_ELOST),          NAME(ZKL_ENOMEM),
+        NAME(ZKL_ESYSTEM),      NAME(ZKL_EACCES),         NAME(ZKL_EAUTH),
+        NAME(ZKL_ENOCHROOT),    NAME(ZKL_EEXHAUSTED),     NAME(ZKL_EPROTO),
+        NAME(ZKL_EMISMATCH),    NAME(ZKL_ENONODE),        NAME(ZKL_EFOREIGN),
+        NAME(ZKL_EUNPROVED),    NAME(ZKL_EDOUBT),         NAME(ZKL_EQUOTA),
+        NAME(ZKL_EREADONLY),    NAME(ZKL_EUNIMPLEMENTED),
+    };
+#undef NAME
+    check_num(sizeof names / sizeof names[0], ==, 1 - ZKL_EUNIMPLEMENTED);
+    for (int code = 0; code >= ZKL_EUNIMPLEMENTED; code--)
+        check_text(zkl_error_name(code), names[-code]);
+    check_text(zkl_error_name(ZKL_EUNIMPLEMENTED - 1), "unknown");
+    check_text(zkl_error_name(1), "unknown");
+}
+
 static int fail_here(void *unused)
 {
     (void)unused;
@@ -341,6 +368,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(structs_without_their_size_are_refused),
     cluster_test(a_closed_client_says_so),
     cluster_test(each_code_has_its_sentence),
+    cluster_test(each_code_has_its_name),
     cluster_test(the_detail_is_the_threads_own),
 };
 
