@@ -145,6 +145,7 @@ void check_grant(struct world *w, const struct place *place)
     const struct client *c = place->client;
     struct zkl_node_name at;
     must(zkl_name_parse(m->node, &m->naming, &at) && !zkl_sequence_exhausted(at.sequence));
+    must(zkl_name_is_retained(m->node) == m->retained); /* others ask for it by its name */
     must(now_of(w).boot_ns < zkl_session_window_end(&c->core.session));
     if (was_deleted(place))
         return;
@@ -227,7 +228,7 @@ static void check_group(const struct client *c)
         if (group->state != ZKL_GROUP_ACQUIRING || place->contender.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
-        contended = contended || state == ZKL_CONTENDER_WAITING;
+        contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
     }
 }
 
@@ -245,6 +246,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     const char *watched = strrchr(watch->path, '/') + 1;
     if (!zkl_name_parse(watched, &m->naming, &at) || !zkl_name_parse(m->node, &m->naming, &own))
         return;
+    must(!m->try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
     must(waits_for(m, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];

@@ -574,8 +574,10 @@ static void make_paths(struct world *w)
     char text[16];
     if (scenario->rootless)
         return;
-    for (int i = 0; i < ROOTS; i++)
-        fake_create(&w->fake, root_paths[i], 0, i == LEASES ? 0 : scenario->counter);
+    for (int i = 0; i < ROOTS; i++) {
+        bool worn = i != LEASES && (i == 0 || !scenario->worn_first);
+        fake_create(&w->fake, root_paths[i], 0, worn ? scenario->counter : 0);
+    }
     fake_create(&w->fake, GATE, 0, 0);
     snprintf(text, sizeof text, "%d", scenario->permits);
     if (scenario->permits > 0)

@@ -311,7 +311,8 @@ static void permits_told(struct zkl_permits *permits, const struct zkl_notificat
     }
     must(o->phase == WAITING);
     bool granted = news->type == ZKL_NOTIFY_GRANTED;
-    must(granted || news->code == ZKL_ETIMEDOUT || (o->part->try_only && news->code == ZKL_EBUSY));
+    bool refused = o->part->try_only && (news->code == ZKL_EBUSY || news->code == ZKL_EUNPROVED);
+    must(granted || refused || news->code == ZKL_ETIMEDOUT);
     o->phase = granted ? GRANTED : ANSWERED;
     for (int i = 0; granted && i < o->part->count; i++) {
         o->place[i].phase = GRANTED;
@@ -334,7 +335,8 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
         o->place[i].in_core = false;
         o->members[i] = &o->place[i].contender;
     }
-    c->view.permits = c->world->bounds->scenario->permits;
+    if (!c->world->bounds->scenario->unsaid)
+        c->view.permits = c->world->bounds->scenario->permits;
     *o->permits = (struct zkl_permits){.gate_lock_path = GATE,
                                        .lock_request = *wish,
                                        .members = o->members,

@@ -78,9 +78,11 @@ struct scenario {
     bool unlinked;   /* the first link is on the way, too, and the first answer over it */
     bool scarce;     /* no memory for what is made at once: one by one */
     bool unremoving; /* servers do not know how to remove watches */
-    int32_t counter; /* of the paths' nodes at the begin */
+    int32_t counter; /* of the paths' nodes at the begin, */
+    bool worn_first; /* or of the first one's alone */
     int handoffs_max, retain_ms;
     int permits;
+    bool unsaid; /* handles are not told how many */
     int lease_ms;
 };
 

@@ -164,6 +164,7 @@ void check_grant(struct world *w, const struct app *app)
     const struct zkl_contender_machine *m = &app->contender.machine;
     struct zkl_node_name place;
     must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
+    must(zkl_name_is_retained(m->node) == m->retained); /* others ask for it by its name */
     must(now_of(app->proc).boot_ns < zkl_session_window_end(&app->proc->core.session));
     if (was_deleted(app))
         return;
@@ -283,7 +284,7 @@ static void check_group(const struct proc *p)
         if (group->state != ZKL_GROUP_ACQUIRING || app->contender.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
-        contended = contended || state == ZKL_CONTENDER_WAITING;
+        contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
     }
 }
 
@@ -297,12 +298,13 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     struct zkl_node_name own, at, place;
     int between = 0;
     if (!watch || m->state != ZKL_CONTENDER_WAITING || w->counter_moved ||
-        m->naming.role == ZKL_ROLE_PERMIT ||
-        !zkl_name_parse(strrchr(watch->path, '/') + 1, &m->naming, &at) ||
-        !zkl_name_parse(m->node, &m->naming, &own))
+        m->naming.role == ZKL_ROLE_PERMIT)
         return;
-    must(zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &at,
-                             strrchr(watch->path, '/') + 1));
+    const char *watched = strrchr(watch->path, '/') + 1;
+    if (!zkl_name_parse(watched, &m->naming, &at) || !zkl_name_parse(m->node, &m->naming, &own))
+        return;
+    must(!m->try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
+    must(zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &at, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         const char *name = fake_child_of(node, m->lock_path);
@@ -357,6 +359,17 @@ static void check_subscriptions(const struct proc *p)
         const struct zkl_watch *watch = c->subs[ZKL_SUB_PRED].watch;
         must(!watch || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_LISTING ||
              !fake_find(&p->world->fake, watch->path)); /* that ends it */
+    }
+}
+
+/* A node is to go, and nothing is under way for its contender: it is tried again. */
+static void check_leftovers(const struct proc *p)
+{
+    for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
+        const struct zkl_contender_machine *m = &c->machine;
+        bool leaves = m->state == ZKL_CONTENDER_LEAVING || m->state == ZKL_CONTENDER_LOSTHOLD;
+        bool busy = m->create_out || m->list_out || m->delete_out;
+        must(!leaves || !m->on_server || busy || p->core.needs_retry > 0);
     }
 }
 
@@ -415,6 +428,7 @@ void check_process(struct proc *p)
     check_group(p);
     check_counts(p);
     check_subscriptions(p);
+    check_leftovers(p);
     queries_check(p);
     if (p->world->core_steps % 8 != 0)
         return; /* the tables are large: what is wrong with them stays so for a while */
