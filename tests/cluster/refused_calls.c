@@ -219,6 +219,7 @@ static void call_the_rest(struct refused_calls *e, enum refusal where)
 
     FREE(zkl_version(NULL) != NULL, 1);
     FREE(strlen(zkl_strerror(ZKL_EFORK)) > 0, 1);
+    FREE(strlen(zkl_error_name(ZKL_EFORK)) > 0, 1);
     FREE(strlen(zkl_error_detail()) > 0, 1); /* of what failed before */
     FREE(zkl_error_is_retryable(ZKL_EFORK), 0);
     FREE(zkl_error_is_lost(ZKL_EFORK), 0);

@@ -129,7 +129,7 @@ void act_wrong(struct player *p, struct station *s, int variant)
     if (strlen(zkl_error_detail()) == 0 || strlen(zkl_version(&number)) == 0)
         odd(p, "no text");
     for (int code = 1; code > -40; code--) {
-        if (strlen(zkl_strerror(code)) == 0 ||
+        if (strlen(zkl_strerror(code)) == 0 || strlen(zkl_error_name(code)) == 0 ||
             (zkl_error_is_retryable(code) && zkl_error_is_lost(code)))
             odd(p, "a code that is none");
     }

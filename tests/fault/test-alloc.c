@@ -89,6 +89,7 @@ static void ask_all(struct fixture *s, const struct held *h)
 
     check_true(strlen(zkl_version(&number)) > 0);
     check_true(strlen(zkl_strerror(ZKL_ENOMEM)) > 0);
+    check_text(zkl_error_name(ZKL_ENOMEM), "ZKL_ENOMEM");
     check_num(zkl_mutex_lock_for(s->mutex, -1), ==, ZKL_EBADTIMEOUT);
     check_true(strstr(zkl_error_detail(), "-1") != NULL);
     check_num(zkl_error_is_retryable(ZKL_ENOMEM), ==, 1);
