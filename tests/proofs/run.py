@@ -90,7 +90,9 @@ PROOFS = [
            "LENGTH=6 ROOM=6"],
           "texts of 0, 3 and 6 bytes, room for 1 to 8", "if (length >= size)", "if (length > size)"),
     Proof("any_path_is_judged_without_an_overrun", "names.c", NAME, 12, lengths(0, 3), "paths up to 3 bytes",
-          "start += length + 1;", "start += length + 2;", conversions=False),
+          "start += length + 1;", "start += length + 2;", conversions=False,
+          sets="zkl_absolute_fault.0:LENGTH strcspn.0:LENGTH component_fault.0:LENGTH next_character.0:4 "
+               "strlen.0:LENGTH"),
     Proof("any_child_is_parsed_without_an_overrun", "names.c", NAME, 24,
           each(["ROLE=ZKL_ROLE_PERMIT", *named(2), "NAMES=ZKL_NAMES_CURATOR"], lengths(0, 7)), "names up to 7 bytes",
           "while (number > child && is_digit(number[-1]))", "while (is_digit(number[-1]))",
@@ -102,11 +104,13 @@ PROOFS = [
           "stpcpy(stpcpy(out, naming->name), marker);", "stpcpy(stpcpy(stpcpy(out, naming->name), marker), \"-\");"),
     Proof("each_number_is_read", "names.c", NAME, 40, NUMBERS, "all 2^32 numbers; accesses to memory aside",
           "if (*text == '-')\n        number = -number;", "", sets="after_last.0:12", checks=False, kissat=True),
-    Proof("parse_of_format_is_the_identity", "names.c", NAME, 130, each([*KINDS, *named(1, 2, 3, 64)], VALUES),
+    Proof("parse_of_format_is_the_identity", "names.c", NAME, 130,
+          each([*each(KINDS, ["TEXT_MAX=9 SPAN_MAX=57"]), *each(named(1, 2, 3), ["TEXT_MAX=9 SPAN_MAX=61"]),
+                *each(named(64), ["TEXT_MAX=64 SPAN_MAX=122"])], VALUES),
           "where the number stands, and the role: all GUIDs, roles and namings of who writes and who reads; the "
           "numbers 0, 2^31-1, -1 and -2^31; names of locks of 1, 2, 3 and 64 bytes; accesses to memory aside",
           "number > child && number[-1] == '-')", "number > child && number[-1] == '+')",
-          sets="after_last.0:12 strspn.0:120", checks=False),
+          sets="after_last.0:12 strspn.0:SPAN_MAX strlen.1:TEXT_MAX memcmp.0:TEXT_MAX", checks=False),
     Proof("a_mark_is_read", "names.c", NAME, 130, each([*KINDS, *named(1)], NUMBERS[:1]),
           "all GUIDs, roles and namings; accesses to memory aside",
           "strspn(guid, digits) > ZKL_GUID_LEN", "strspn(guid, digits) > ZKL_GUID_LEN + 1",
@@ -226,11 +230,19 @@ def checks(proof):
     return [check for check in CHECKS if proof.conversions or check != "--conversion-check"]
 
 
+def sets(proof, case):
+    """Where it names a macro: often enough for a text as long as this case says."""
+    text = proof.sets
+    for macro, number in re.findall(r"(\w+)=(\d+)", case):
+        text = re.sub(rf"\b{macro}\b", str(int(number) + 2), text)
+    return text.split()
+
+
 def command(proof, case, source, before, *more):
     return ["cbmc", HERE / proof.harness, HERE / "libc.c", "src/core/role.c", source, "-I", before, "-I", "include",
             "-I", "src", "-I", "src/core", "-D_GNU_SOURCE", *(f"-D{macro}" for macro in case.split()),
             "--function", proof.function, "--unwind", str(proof.unwind),
-            *(["--unwindset", ",".join(proof.sets.split())] if proof.sets else []),
+            *(["--unwindset", ",".join(sets(proof, case))] if proof.sets else []),
             *(["--z3"] if proof.z3 else []),
             *(["--external-sat-solver", "kissat"] if proof.kissat else []), *checks(proof), *more]
 
