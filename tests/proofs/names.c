@@ -24,6 +24,9 @@
 #ifndef ROLE
 #define ROLE ZKL_ROLE_LOCK
 #endif
+#ifndef MARKER
+#define MARKER "lock-"
+#endif
 
 /* Any bytes but NUL, as many as that, and then a NUL that ends the memory: an array, as CBMC follows a pointer that
  * may be NULL, as that of malloc(), into both. */
@@ -248,6 +251,62 @@ void what_was_written_is_recognised(void)
 
 /* --- any bytes -------------------------------------------------------------------------------- */
 
+/* parse_number(), after_last() and parse(), which are static, in the copies that run.py makes. */
+bool called_number(const char *text, int32_t *sequence);
+const char *called_after_last(const char *child, const char *marker, int32_t *sequence);
+const char *called_parse(const char *child, const struct zkl_naming *naming,
+                         struct zkl_node_name *place);
+
+/* What a number is read from, and that nothing but a number is; each_number_is_read says which one. */
+void any_text_is_a_number_or_none(void)
+{
+    char text[LENGTH + 1];
+    int32_t sequence;
+    size_t minus = LENGTH > 1;
+    bool digits = true;
+
+    any_text(text, LENGTH);
+    minus = minus && text[0] == '-';
+    for (size_t i = minus; i < LENGTH; i++)
+        digits = digits && text[i] >= '0' && text[i] <= '9';
+    bool is_one = called_number(text, &sequence);
+    prove(!is_one || (digits && LENGTH > 0 && LENGTH - minus <= 10));
+    prove(is_one || !digits || LENGTH - minus == 0 || LENGTH - minus >= 10);
+}
+
+/* In the place of parse_number(), where run.py has it so: any answer that is true of some text behind its beginning. */
+bool assumed_number(const char *text, int32_t *sequence)
+{
+    bool is_one = nondet_bool();
+
+    prove(__CPROVER_same_object(text, known_text));
+    prove(text >= known_text && text <= known_text + known_length);
+    assume(!is_one || *text != '\0');
+    *sequence = nondet_int32();
+    return is_one;
+}
+
+void any_text_is_looked_at_for_a_marker(void)
+{
+    char child[LENGTH + 1];
+    int32_t sequence;
+
+    any_text(child, LENGTH);
+    const char *digits = called_after_last(child, MARKER, &sequence);
+    prove(!digits || (digits > child && digits < child + LENGTH));
+}
+
+/* In the place of after_last(): any answer that is true of some text. */
+const char *assumed_after_last(const char *child, const char *marker, int32_t *sequence)
+{
+    size_t at = (size_t)any_between(0, (int64_t)known_length);
+
+    prove(child == known_text && marker != NULL);
+    *sequence = nondet_int32();
+    return at == 0 || at == known_length ? NULL : child + at;
+}
+
+/* Of who reads, the role counts only where permits are; Curator's and Kazoo's contenders read alike. */
 void any_child_is_parsed_without_an_overrun(void)
 {
     struct zkl_naming naming = naming_of(NAMES, ROLE);
@@ -255,12 +314,17 @@ void any_child_is_parsed_without_an_overrun(void)
     char child[LENGTH + 1];
 
     any_text(child, LENGTH);
-    bool is_one = zkl_name_parse(child, &naming, &place);
-    const char *digits = zkl_name_digits(child, &naming);
-    prove(is_one == (digits != NULL));
-    prove(!is_one || (digits > child && digits < child + LENGTH));
-    prove(!is_one || place.role < ZKL_ROLES);
-    zkl_name_is_retained(child);
+    const char *digits = called_parse(child, &naming, &place);
+    prove(!digits || (digits > child && digits < child + LENGTH));
+    prove(!digits || (place.role < ZKL_ROLES && place.peer <= ZKL_PEER_ZOOKEEPER));
+}
+
+void any_mark_is_looked_for_without_an_overrun(void)
+{
+    char child[LENGTH + 1];
+
+    any_text(child, LENGTH);
+    prove(!zkl_name_is_retained(child) || LENGTH >= 32);
 }
 
 /* Long enough for a named lock's. */

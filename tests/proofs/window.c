@@ -70,6 +70,49 @@ static struct zkl_stamp any_stamp(const struct zkl_proof *p, int64_t now)
     return stamp;
 }
 
+/* --- the parts of a timeout ------------------------------------------------------------------- */
+
+/* The moment that is told had no end with divisions in it: there run.py has the code ask here for P + 2 D, for D, and
+ * for how much of a timeout is fresh. They may be any numbers that the next harness allows: from 0 to the timeout, and
+ * always the same ones for one timeout and tick. */
+static int64_t told, late, fresh;
+
+int64_t assumed_told(void)
+{
+    return told;
+}
+
+int64_t assumed_late(void)
+{
+    return late;
+}
+
+int64_t assumed_fresh(void)
+{
+    return fresh;
+}
+
+int64_t called_told(const struct zkl_proof
+                        *proof); /* told_after(), which is static, in the copy that run.py makes */
+
+void the_parts_of_a_timeout_are_no_more_than_it(void)
+{
+    int64_t now = any_between(1, TIME_MAX), touched = any_between(0, TIME_MAX);
+    struct zkl_proof p = any_proof(now), same = any_proof(now);
+
+    same.timeout_ns = p.timeout_ns;
+    same.tick_ns = p.tick_ns;
+    prove(zkl_proof_late(&p) >= 0 && zkl_proof_late(&p) <= p.timeout_ns);
+    prove(called_told(&p) >= 0 && called_told(&p) <= p.timeout_ns);
+    int64_t left = zkl_proof_fresh_end(&p, 0);
+    prove(left >= 0 && left <= p.timeout_ns);
+    prove(zkl_proof_late(&same) == zkl_proof_late(&p));
+    prove(called_told(&same) == called_told(&p));
+    prove(zkl_proof_fresh_end(&same, touched) == touched + left);
+}
+
+/* --- the window ------------------------------------------------------------------------------- */
+
 /* An answer never takes back what was proved, and proves no more than it may: not with a read, a failure,
  * or an answer over another link. */
 void an_answer_moves_the_window_forward_only(void)
@@ -146,11 +189,17 @@ void a_larger_timeout_is_not_believed(void)
     prove(p.timeout_ns > 0 && p.timeout_ns <= before);
 }
 
-/* Who waits until then has a stamp that will do, at the last; never a moment that is over. */
+/* Who waits until then has a stamp that will do, at the last; never a moment that is over. For any parts of a
+ * timeout: above. */
 void the_moment_that_is_told_is_enough(void)
 {
     int64_t now = any_between(1, TIME_MAX);
+
+    late = any_between(0, TIMEOUT_MS_MAX * MS);
     struct zkl_proof p = any_proof(now);
+    told = any_between(0, p.timeout_ns);
+    fresh = any_between(0, p.timeout_ns);
+    assume(late <= p.timeout_ns);
 
     int64_t at = zkl_proof_enough_at(&p, now);
     prove(at >= now);
