@@ -300,7 +300,6 @@ struct zkl_core {
     uint64_t last_id, last_watch, last_number;
     uint64_t link; /* a number for each time that it came or went */
     /* How many contenders ... */
-    size_t contenders;
     size_t need_window;    /* ... want heartbeats */
     size_t unchecked;      /* ... have a node that the server does not let us check */
     size_t waiting;        /* ... wait for something outside; queries too */

@@ -94,7 +94,6 @@ static void unlink_contender(struct zkl_core *core, struct zkl_contender *c)
 {
     *(c->prev ? &c->prev->next : &core->first) = c->next;
     *(c->next ? &c->next->prev : &core->last) = c->prev;
-    core->contenders--;
 }
 
 static void forget_list(struct zkl_core *core, struct zkl_contender *c)
@@ -368,7 +367,6 @@ static void append_contender(struct zkl_core *core, struct zkl_contender *c)
     c->prev = core->last;
     *(core->last ? &core->last->next : &core->first) = c;
     core->last = c;
-    core->contenders++;
 }
 
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,

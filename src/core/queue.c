@@ -62,10 +62,8 @@ struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *
             look.present = true;
             continue;
         }
-        if (!zkl_name_parse(name, naming, &place)) {
-            look.foreign = name;
-            continue;
-        }
+        if (!zkl_name_parse(name, naming, &place))
+            continue; /* no contender's */
         look.contenders++;
         if (last ? !in_the_way(naming->role, place.role)
                  : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name))

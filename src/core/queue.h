@@ -16,7 +16,6 @@ struct zkl_look {
                                 other readers be; and a writer and a reader of one number, whose
                                 node was made under the writer's, let each other be */
     const char *predecessor; /* the nearest of them, or NULL */
-    const char *foreign;     /* some child that is no contender, or NULL */
     bool present;            /* our own node is in the list */
     bool plain;              /* the predecessor is surely a mutex's node, and ours is one */
 };

@@ -440,7 +440,6 @@ static void core(const struct client *c)
     session_machine(&k->session);
     own(LINK, k->link);
     times(k);
-    raw((int64_t)k->contenders);
     for (const struct zkl_contender *o = k->first; o; o = o->next)
         contender(c, o);
     for (const struct zkl_query *q = k->queries; q; q = q->next) {

@@ -144,8 +144,7 @@ static struct zkl_look check_look(const struct children *all, const struct child
     struct zkl_look again = zkl_queue_position(naming, others, all->count, own);
     must(look.contenders == again.contenders && look.before == again.before);
     must(look.present == again.present && same_text(look.predecessor, again.predecessor));
-    must((look.foreign != NULL) == (again.foreign != NULL));
-    must((look.foreign != NULL) == (look.contenders < all->count));
+    must(look.contenders <= all->count);
     must(look.before + look.present <= look.contenders);
     must(!look.predecessor || !same_text(look.predecessor, own));
     if (own && zkl_name_parse(own, naming, &us))

@@ -278,7 +278,7 @@ struct script *script_connected(void)
 
 void script_free(struct script *s)
 {
-    assert_int_equal(s->core.contenders, 0);
+    assert_null(s->core.first);
     assert_int_equal(s->core.need_window, 0);
     assert_int_equal(s->core.unchecked, 0);
     assert_int_equal(s->core.waiting, 0);

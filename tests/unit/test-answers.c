@@ -202,7 +202,7 @@ static void answer_well(struct script *s, enum zkl_request_kind kind)
 
 static bool is_over(const struct script *s)
 {
-    return s->core.contenders == 0 && !s->core.queries && !s->core.removing &&
+    return !s->core.first && !s->core.queries && !s->core.removing &&
            (s->core.watch_count == 0 || s->core.opcodes[ZKL_OPCODE_REMOVE_WATCHES].unknown) &&
            s->core.pending_count <=
                (size_t)(s->core.keepalive.id != 0) + (s->core.watched_read.id != 0);

@@ -68,12 +68,12 @@ static void after_refusal(struct script *s, enum zkl_answer refusal)
 
 static void finish_all(struct script *s)
 {
-    for (int i = 0; i < 20 && s->core.contenders > 0; i++) {
+    for (int i = 0; i < 20 && s->core.first; i++) {
         serve_all(s, false);
         script_at(s, s->now_ms + 400);
     }
     serve_all(s, false);
-    assert_int_equal(s->core.contenders, 0);
+    assert_null(s->core.first);
     assert_int_equal(s->core.pending_count, 0);
     assert_int_equal(s->core.watch_count, 0);
     assert_null(s->core.removing);
