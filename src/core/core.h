@@ -224,9 +224,8 @@ struct zkl_unlisted_grant {
     struct zkl_subscription lock_path; /* the watch on the path's node */
     size_t live_count;                 /* contenders of this client that queue there, or hold */
     unsigned streak; /* nodes in a row, each with the number after that of the one before, ... */
-    bool released;   /* ... which was first and is deleted. That is: */
-    int32_t number;  /* its number, */
-    uint64_t release_watch_id; /* and the watch that stood since before it was deleted; 0: none */
+    int32_t next_number; /* ... which was first and is deleted: the next node's; 0: none was yet */
+    uint64_t release_watch_id; /* the watch that stood since before that; 0: none */
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is

@@ -50,7 +50,7 @@ bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     int32_t number;
     if (!unlisted || !name || !number_of(c, name, &number))
         return false;
-    bool next = unlisted->released && number > 0 && number - 1 == unlisted->number;
+    bool next = number > 0 && number == unlisted->next_number;
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
@@ -70,8 +70,7 @@ void zkl_unlisted_left(struct zkl_contender *c)
     int32_t number;
     if (!unlisted || !c->machine.was_first || !number_of(c, c->machine.node, &number))
         return;
-    unlisted->released = true;
-    unlisted->number = number;
+    unlisted->next_number = number + 1; /* the last number is never granted */
     unlisted->release_watch_id = c->release_watch_id;
 }
 

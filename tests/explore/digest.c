@@ -424,13 +424,12 @@ static void group(const struct client *c)
 
 static void alone(const struct zkl_unlisted_grant *a)
 {
-    if (!a->released && a->streak == 0 && !a->lock_path.watch && a->live_count == 0)
+    if (a->next_number == 0 && a->streak == 0 && !a->lock_path.watch && a->live_count == 0)
         return;
     watch_ref(a->lock_path.watch);
     raw((int64_t)a->live_count);
     raw(a->streak);
-    raw(a->released);
-    raw(a->number);
+    raw(a->next_number);
     own(WATCH, a->release_watch_id);
 }
 

@@ -215,7 +215,7 @@ static void another_watch_is_none(void **state)
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK); /* a new one */
     script_stop(s, 4, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->alone.number, 3);
+    assert_int_equal(s->alone.next_number, 4);
     script_lock_alone(s, "/r");
     script_created(s, 4); /* of a path made anew in between */
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
@@ -266,13 +266,13 @@ static void only_an_unlock_vouches(void **state)
     script_created(s, 4);
     script_unlock(s, 4);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_NONODE);
-    assert_int_equal(s->alone.number, 3);
+    assert_int_equal(s->alone.next_number, 4);
     script_lock_alone(s, "/r");
     script_created(s, 5);
     assert_int_equal(state_of(s, 5), ZKL_CONTENDER_QUEUEING);
     script_stop(s, 5, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->alone.number, 3);
+    assert_int_equal(s->alone.next_number, 4);
     end(s);
 }
 
