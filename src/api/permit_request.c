@@ -115,6 +115,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_permit_request *
     return (struct zkl_lock_request){.lock_path = base->lock_path->path,
                                      .data = zkl_permit_request_hold(request, 0)->data,
                                      .naming = base->naming,
+                                     .quota.view = &request->semaphore->view,
                                      .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
                                      .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
                                      .watch_own = base->fn != NULL || base->revocable,
@@ -139,7 +140,6 @@ void zkl_permit_request_begin(struct zkl_permit_request *request, const struct z
     request->permits.lock_request = lock_request_of(request, wait);
     request->permits.members = request->members;
     request->permits.count = request->count;
-    request->permits.view = &request->semaphore->view;
     request->permits.told = told;
     atomic_fetch_add(&request->refs, 1); /* the core's, until ENDED */
     zkl_permits_acquire(&request->client->driver->core, now, &request->permits);

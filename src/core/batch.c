@@ -49,8 +49,9 @@ static void forget_wishes(struct zkl_contender *c)
 
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender)
 {
-    assert(batch->count < batch->size && !contender->batch);
-    contender->batch = batch;
+    struct zkl_batch **its = &contender->machine.asked.batch;
+    assert(batch->count < batch->size && (!*its || *its == batch)); /* who begins asked for it */
+    *its = batch;
     forget_wishes(contender);
     batch->members[batch->count++] = contender;
     batch->refs++;
@@ -68,7 +69,7 @@ static void forget_in(struct zkl_contender **list, size_t count,
 
 void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender)
 {
-    struct zkl_batch *batch = contender->batch;
+    struct zkl_batch *batch = contender->machine.asked.batch;
     if (!batch)
         return;
     size_t i = 0;
@@ -79,7 +80,7 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender)
             (batch->count - i) * sizeof *batch->members);
     forget_in(batch->made, batch->made_count, contender);
     forget_in(batch->gone, batch->gone_count, contender);
-    contender->batch = NULL;
+    contender->machine.asked.batch = NULL;
     zkl_batch_unref(core, batch);
 }
 
@@ -102,13 +103,14 @@ void zkl_batch_reset(struct zkl_batch *batch)
  * they were made with, which they share. */
 static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    return c->view && c->view->calm && c->view->link == core->link;
+    return c->machine.asked.view && c->machine.asked.view->calm &&
+           c->machine.asked.view->link == core->link;
 }
 
 void zkl_batch_count_own(struct zkl_contender *c)
 {
-    if (c->view)
-        c->view->own++;
+    if (c->machine.asked.view)
+        c->machine.asked.view->own++;
 }
 
 /* The children's changes are counted by the server: if those since the last look are as many as this
@@ -117,7 +119,7 @@ void zkl_batch_count_own(struct zkl_contender *c)
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
                                 const struct zkl_reply *reply)
 {
-    const struct zkl_children_view *view = c->view;
+    const struct zkl_children_view *view = c->machine.asked.view;
     return view->link == core->link && view->czxid == reply->czxid &&
            (uint32_t)view->cversion + view->own == (uint32_t)reply->cversion; /* both wrap round */
 }
@@ -125,20 +127,21 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                        const struct zkl_reply *reply)
 {
-    *c->view = (struct zkl_children_view){.link = core->link,
-                                          .czxid = reply->czxid,
-                                          .cversion = reply->cversion,
-                                          .calm = is_last_change_ours(core, c, reply)};
+    *c->machine.asked.view =
+        (struct zkl_children_view){.link = core->link,
+                                   .czxid = reply->czxid,
+                                   .cversion = reply->cversion,
+                                   .calm = is_last_change_ours(core, c, reply)};
 }
 
 /* --- creating ----------------------------------------------------------- */
 
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender)
 {
-    if (!contender->batch)
+    if (!contender->machine.asked.batch)
         return false;
     contender->wants_create = true;
-    zkl_batch_touch(core, contender->batch);
+    zkl_batch_touch(core, contender->machine.asked.batch);
     return true;
 }
 
@@ -188,10 +191,10 @@ static void send_one(struct zkl_core *core, struct zkl_contender *c)
 /* The member before the ith one that sends, and waits for, a list of the same root, or NULL. */
 static struct zkl_contender *list_owner(const struct zkl_batch *batch, size_t i)
 {
-    const char *lock_path = batch->made[i]->machine.lock_path;
+    const char *lock_path = batch->made[i]->machine.asked.lock_path;
     for (size_t j = 0; j < i; j++) {
         struct zkl_contender *c = batch->made[j];
-        if (c->wants_list && !c->shares_list && strcmp(c->machine.lock_path, lock_path) == 0)
+        if (c->wants_list && !c->shares_list && strcmp(c->machine.asked.lock_path, lock_path) == 0)
             return c;
     }
     return NULL;
@@ -203,7 +206,7 @@ static void send_lists(struct zkl_core *core, struct zkl_batch *batch)
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         assert(c);
-        if (!c->wants_list && !(i == 0 && c->view))
+        if (!c->wants_list && !(i == 0 && c->machine.asked.view))
             continue;
         struct zkl_contender *owner = list_owner(batch, i);
         if (owner)
@@ -232,7 +235,7 @@ static void send_many(struct zkl_core *core, struct zkl_batch *batch)
         for (size_t i = 0; i < n; i++) {
             zkl_core_new_name(core, batch->made[i], paths[i]);
             list[i] = paths[i];
-            list[n + i] = batch->made[i]->data;
+            list[n + i] = batch->made[i]->machine.asked.data;
         }
         struct zkl_request request = {
             .kind = ZKL_REQ_CREATE_ALL, .checks = list, .check_count = n, .texts = list + n};
@@ -290,7 +293,7 @@ void zkl_batch_collect(struct zkl_batch *batch)
 
 bool zkl_batch_delete(struct zkl_contender *contender)
 {
-    struct zkl_batch *batch = contender->batch;
+    struct zkl_batch *batch = contender->machine.asked.batch;
     if (!batch || !batch->collecting)
         return false;
     batch->gone[batch->gone_count++] = contender;

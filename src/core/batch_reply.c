@@ -105,15 +105,15 @@ static bool is_being_made(const struct zkl_batch *batch, const struct zkl_conten
 
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
-    struct zkl_batch *batch = c->batch;
-    bool known = c->view && reply->answer == ZKL_ANSWER_OK;
+    struct zkl_batch *batch = c->machine.asked.batch;
+    bool known = c->machine.asked.view && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_batch_look_at(core, c, reply);
     bool waited = c->machine.list_out && !c->list_for_stat_only;
     if (!batch || !batch->ahead || !is_being_made(batch, c))
         return batch && !waited;
     batch->ahead = false;
-    known = known && c->view->calm && batch->named;
+    known = known && c->machine.asked.view->calm && batch->named;
     if (known) {
         all_created(core, batch, reply->pzxid);
     } else {

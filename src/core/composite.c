@@ -44,13 +44,13 @@ void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,
 
 bool zkl_group_is_in_core(const struct zkl_group *group, const struct zkl_group_member *member)
 {
-    return member->contender->group == group;
+    return member->contender->machine.asked.group == group;
 }
 
 static bool group_notification(struct zkl_core *core, struct zkl_contender *contender,
                                const struct zkl_notification *notification)
 {
-    struct zkl_group *group = contender->group;
+    struct zkl_group *group = contender->machine.asked.group;
     if (!group)
         return contender->quiet && notification->type != ZKL_NOTIFY_ENDED;
     size_t i = 0;
@@ -59,7 +59,7 @@ static bool group_notification(struct zkl_core *core, struct zkl_contender *cont
     struct zkl_group_member *member = &group->members[i];
     if (notification->type == ZKL_NOTIFY_ENDED) {
         member->backs_out = false;
-        contender->group = NULL; /* until it is started again */
+        contender->machine.asked.group = NULL; /* until it is started again */
     } else if (notification->type == ZKL_NOTIFY_FAILED && !member->backs_out) {
         zkl_group_fail(group, notification->code, i, notification);
     } else if (notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST &&
@@ -117,7 +117,7 @@ void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_per
 
 bool zkl_permits_is_in_core(const struct zkl_permits *p, const struct zkl_contender *c)
 {
-    return c->permits == p;
+    return c->machine.asked.permits == p;
 }
 
 void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *detail)
@@ -130,7 +130,7 @@ void zkl_permits_fail(struct zkl_permits *p, int code, int number, const char *d
 static bool permits_notification(struct zkl_core *core, struct zkl_contender *contender,
                                  const struct zkl_notification *notification)
 {
-    struct zkl_permits *p = contender->permits;
+    struct zkl_permits *p = contender->machine.asked.permits;
     if (!p)
         return false;
     bool wanted = p->state == ZKL_PERMITS_LOOKING || p->state == ZKL_PERMITS_ENTERING ||
@@ -138,7 +138,7 @@ static bool permits_notification(struct zkl_core *core, struct zkl_contender *co
     if (notification->type == ZKL_NOTIFY_FAILED && wanted && p->code == 0)
         zkl_permits_fail(p, notification->code, notification->number, notification->detail);
     if (notification->type == ZKL_NOTIFY_ENDED)
-        contender->permits = NULL;
+        contender->machine.asked.permits = NULL;
     zkl_permits_touch(core, p);
     return true;
 }
@@ -150,7 +150,7 @@ static bool asks_for_limit(const struct zkl_contender *c)
 
 bool zkl_permits_shares_limit(const struct zkl_contender *contender)
 {
-    const struct zkl_permits *p = contender->permits;
+    const struct zkl_permits *p = contender->machine.asked.permits;
     const struct zkl_contender *first = p ? p->members[0] : contender;
     return first != contender && zkl_permits_is_in_core(p, first) && asks_for_limit(first);
 }
@@ -195,7 +195,7 @@ void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_q
 void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
     local_queue->holder = c;
-    c->local_queue = local_queue;
+    c->machine.asked.local_queue = local_queue;
     local_queue->handoffs = 0;
 }
 
@@ -203,7 +203,7 @@ void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_
 void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
                                    const char *why)
 {
-    local_queue->holder->local_queue = NULL;
+    local_queue->holder->machine.asked.local_queue = NULL;
     local_queue->holder = NULL;
     zkl_local_queue_move(core, local_queue,
                          local_queue->asking > 0 ? ZKL_LOCAL_QUEUE_ASKING : ZKL_LOCAL_QUEUE_FREE,
@@ -216,7 +216,7 @@ static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queu
 {
     local_queue->asking--;
     if (local_queue->holder) { /* whose node somebody deleted, unknown to us yet */
-        c->local_queue = NULL;
+        c->machine.asked.local_queue = NULL;
         return;
     }
     zkl_local_queue_set_holder(local_queue, c);
@@ -226,7 +226,7 @@ static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queu
 static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue,
                       struct zkl_contender *c)
 {
-    c->local_queue = NULL;
+    c->machine.asked.local_queue = NULL;
     local_queue->asking--;
     if (local_queue->state == ZKL_LOCAL_QUEUE_ASKING && local_queue->asking == 0)
         zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_FREE, "in vain");
@@ -236,7 +236,7 @@ static void on_failed(struct zkl_core *core, struct zkl_local_queue *local_queue
 static void local_queue_notification(struct zkl_core *core, struct zkl_contender *c,
                                      const struct zkl_notification *notification)
 {
-    struct zkl_local_queue *local_queue = c->local_queue;
+    struct zkl_local_queue *local_queue = c->machine.asked.local_queue;
     bool lost = notification->type == ZKL_NOTIFY_STATE && notification->state == ZKL_HOLD_LOST;
     if (notification->type == ZKL_NOTIFY_GRANTED)
         on_granted(core, local_queue, c);
@@ -254,7 +254,7 @@ static void local_queue_notification(struct zkl_core *core, struct zkl_contender
 bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
                                 const struct zkl_notification *notification)
 {
-    if (c->local_queue)
+    if (c->machine.asked.local_queue)
         local_queue_notification(core, c, notification);
     return group_notification(core, c, notification) || permits_notification(core, c, notification);
 }

@@ -82,7 +82,7 @@ void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event 
     if (event->type == ZKL_EV_RENEWED)
         m->renew_out = false;
     if (event->type == ZKL_EV_LIMIT || event->type == ZKL_EV_LIMIT_SET)
-        m->quota.out = false;
+        m->limit.out = false;
     if (!step_with_lock_request(&s))
         step_from_grant_on(&s);
 }

@@ -189,58 +189,82 @@ struct zkl_semaphore_view {
     bool agreed; /* it was once what stands there: from then on that counts, whatever it is */
 };
 
-/* What a contender for a permit knows of its semaphore: see permit_limit.c. */
+/* What a contender for a permit is to get of its semaphore. */
 struct zkl_quota {
-    /* set before START */
     struct zkl_semaphore_view *view; /* the handle's; until the grant or the failure */
     int want;                        /* how many the whole request is for */
     bool looked; /* a try: somebody has looked; else it only looks, and fails with ZKL_EBUSY or 0 */
+};
 
-    int limit;       /* how many there are; 0: not known yet */
+/* What it knows of the number of permits: see permit_limit.c. */
+struct zkl_limit {
+    int permits;     /* how many there are; 0: not known yet */
     int32_t version; /* of the data that it was read from */
     bool out;        /* an answer about it is awaited */
     bool watched;    /* its changes are told */
 };
 
+struct zkl_batch;
+struct zkl_children_view;
+struct zkl_contender;
+struct zkl_group;
+struct zkl_local_queue;
+struct zkl_permits;
+struct zkl_unlisted_grant;
+
+struct zkl_lock_request {
+    const char *lock_path; /* path; outlives the contender's ENDED */
+    const char *data;      /* of the node, text; likewise */
+    struct zkl_naming naming;
+    int64_t lease_ns;       /* > 0: how long the hold lasts, from its grant, unless renewed */
+    struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
+    bool try_only, try_sync;
+    bool watch_own; /* somebody wants to hear of the node's deletion at once */
+    bool try_asks;  /* a try queues behind a node that nobody may be in, if that is the only one */
+    bool retained;  /* the node may stay while nobody is in it: its name says so */
+    bool posted;    /* unlock does not wait for the answer */
+    /* A read lock's: the same owner's held write lock, looked at as it begins. */
+    const struct zkl_contender *downgrade_from;
+    /* Not for the machine: whom the contender is one of; NULL: nobody. */
+    struct zkl_batch *batch;             /* its requests go through this one */
+    struct zkl_children_view *view;      /* of the path, for that; lives as long as the path */
+    struct zkl_unlisted_grant *unlisted; /* of the path, for a mutex; likewise */
+    struct zkl_group *group;             /* which decides for it, until all members are held */
+    struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
+    /* Of those who may have it in turn, as long as they may; set by zkl_local_queue_join only. */
+    struct zkl_local_queue *local_queue;
+};
+
 struct zkl_contender_machine {
     enum zkl_contender_state state;
-    /* set before START */
-    bool try_only;
-    bool try_sync;
-    bool try_asks;  /* a try queues behind a node that nobody may be in, if that is the only one */
-    bool watch_own; /* somebody wants to hear of the node's deletion at once */
-    bool retained;  /* the node may stay while nobody is in it: its name says so */
-    struct zkl_naming naming;
+    struct zkl_lock_request asked; /* set before START */
     char downgrade_from[ZKL_NODE_NAME_MAX +
                         1]; /* a read lock's: the same owner's held write node, or "" */
     int64_t downgrade_from_czxid;
-    int64_t lease_ns;        /* > 0: how long the hold lasts unless renewed */
-    struct zkl_quota quota;  /* with ZKL_ROLE_PERMIT */
     size_t lock_path_length; /* bytes of the root's path */
-    const char *lock_path;   /* borrowed; outlives the machine */
 
-    size_t make_length; /* the prefix of the root that is being made */
-    bool create_out;    /* requests whose answer is awaited */
+    struct zkl_limit limit; /* with ZKL_ROLE_PERMIT */
+    size_t make_length;     /* the prefix of the root that is being made */
+    bool create_out;        /* requests whose answer is awaited */
     bool list_out;
     bool stat_out;
     bool renew_out;
     bool delete_out;
-    bool on_server;                 /* node and czxid are known, and nothing said that it is gone */
-    bool maybe_on_server;           /* a create's answer was lost and no list has told since */
-    bool suspect;                   /* HOLDING, and told so */
-    bool unchecked;                 /* heartbeats leave our node out: they would fail by it */
-    bool revoked;                   /* somebody asked us to let go */
-    size_t before;                  /* WAITING: contenders before us, as the last list said */
+    bool on_server;       /* node and czxid are known, and nothing said that it is gone */
+    bool maybe_on_server; /* a create's answer was lost and no list has told since */
+    bool suspect;         /* HOLDING, and told so */
+    bool unchecked;       /* heartbeats leave our node out: they would fail by it */
+    bool revoked;         /* somebody asked us to let go */
+    /* WAITING: contenders before us, as the last list said; 0: of a permit, whose turn it is already */
+    size_t before;
     bool asks;                      /* a try that queued so */
     bool watches_contention;        /* HOLDING: others that queue are to be told of */
     bool contended;                 /* some do, or were before us */
-    bool pred_is_next;              /* WAITING: only one contender is before us */
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool pred_is_exclusive_mutex;
     bool own_is_put_off; /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
-    bool posted;    /* unlock does not wait for the answer: set before START */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
     int64_t czxid;                    /* the token */
@@ -285,11 +309,17 @@ static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
     return m->state >= ZKL_CONTENDER_QUEUEING && m->state <= ZKL_CONTENDER_HOLDING;
 }
 
+/* WAITING: only one contender is before us; who waits for a permit has the inner mutex. */
+static inline bool zkl_contender_is_next(const struct zkl_contender_machine *m)
+{
+    return m->before <= 1;
+}
+
 /* Heartbeats would be sent for it, if its node may be checked. */
 static inline bool zkl_contender_wants_heartbeats(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONTENDER_HOLDING || m->state == ZKL_CONTENDER_CONFIRMING ||
-           (m->state == ZKL_CONTENDER_WAITING && m->pred_is_next);
+           (m->state == ZKL_CONTENDER_WAITING && zkl_contender_is_next(m));
 }
 
 /* Heartbeats are sent for it. */

@@ -180,8 +180,8 @@ static void forget_session(struct zkl_core *core)
     zkl_shared_list_reset(core);
     zkl_opcode_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
-        if (c->batch)
-            zkl_batch_reset(c->batch);
+        if (c->machine.asked.batch)
+            zkl_batch_reset(c->machine.asked.batch);
     }
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_EXPIRED}, NULL);
     zkl_query_expired(core);

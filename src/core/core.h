@@ -122,13 +122,7 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
 /* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
 void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
 
-struct zkl_unlisted_grant;
 struct zkl_core;
-struct zkl_contender;
-struct zkl_batch;
-struct zkl_group;
-struct zkl_permits;
-struct zkl_local_queue;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
@@ -185,27 +179,21 @@ enum {
 struct zkl_contender {
     struct zkl_contender_machine machine;
     struct zkl_contender *next, *prev; /* in the core's queue of contenders, oldest first */
-    const char *data;                  /* the node's: who we are */
     uint64_t number;                   /* for traces */
     uint64_t heartbeat_serial;         /* the heartbeat that checks our node last, and where */
     size_t heartbeat_index;
     struct zkl_pending slots[ZKL_SLOTS];
     struct zkl_subscription subs[ZKL_SUBS];
-    struct zkl_batch *batch;        /* NULL: its requests are its own */
-    bool wants_create, wants_list;  /* as a member of it */
-    bool list_for_stat_only;        /* likewise: its list is out for the view, and not waited for */
-    struct zkl_children_view *view; /* of its path, likewise; NULL: none is kept */
-    struct zkl_unlisted_grant *unlisted; /* likewise, and then it is a mutex's */
-    uint64_t release_watch_id; /* for that: the watch that stood when its delete went out */
+    bool wants_create, wants_list; /* as a member of a batch */
+    bool list_for_stat_only;       /* likewise: its list is out for the view, and not waited for */
+    uint64_t
+        release_watch_id; /* for asked.unlisted: the watch that stood when its delete went out */
     struct zkl_shared_list *shared_list; /* of its root, and of some others */
     struct zkl_contender *shares_list;   /* whose list answers for it too; NULL: its own */
     struct zkl_contender *sharers, *next_sharer;
-    bool follows;                /* not that list: another one, behind its answer */
-    bool counts;                 /* in zkl_shared_list's out */
-    struct zkl_group *group;     /* that decides for it, until all members are held */
-    bool quiet;                  /* its owner was told that it failed: only its end is told yet */
-    struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
-    struct zkl_local_queue *local_queue; /* of those who may have it in turn, as long as they may */
+    bool follows; /* not that list: another one, behind its answer */
+    bool counts;  /* in zkl_shared_list's out */
+    bool quiet;   /* its owner was told that it failed: only its end is told yet */
     /* Who waits for this one's node, which is gone, and is told once it is known why. */
     struct zkl_contender *heir, *heir_of;
 };
@@ -384,26 +372,6 @@ void zkl_core_timer(struct zkl_core *core, struct zkl_time now);
 int64_t zkl_core_next_timeout(const struct zkl_core *core, struct zkl_time now);
 
 /* --- what the owner wants ----------------------------------------------- */
-
-struct zkl_lock_request {
-    const char *lock_path; /* path; outlives the contender's ENDED */
-    const char *data;      /* of the node, text; likewise */
-    struct zkl_naming naming;
-    int64_t lease_ns;                    /* > 0: how long the hold lasts, from its grant */
-    struct zkl_batch *batch;             /* its requests go through this one, if not NULL */
-    struct zkl_children_view *view;      /* for that, or NULL; lives as long as root */
-    struct zkl_unlisted_grant *unlisted; /* of root, for a mutex, or NULL; likewise */
-    struct zkl_group *group;             /* which decides for it, if not NULL */
-    struct zkl_permits *permits;         /* likewise */
-    struct zkl_local_queue *local_queue; /* likewise; set by zkl_local_queue_join only */
-    struct zkl_quota quota;              /* for a permit */
-    const struct zkl_contender
-        *downgrade_from; /* a read lock's: the same owner's held write lock */
-    bool try_only, try_sync, watch_own;
-    bool try_asks; /* a try that finds one node only, which nobody may be in, queues behind it */
-    bool retained; /* the node may stay while nobody is in it */
-    bool posted;   /* unlock does not wait for the answer */
-};
 
 /* contender is the caller's memory, which the core uses until ZKL_NOTIFY_ENDED. */
 void zkl_core_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,

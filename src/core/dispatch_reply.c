@@ -279,7 +279,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         return;
     }
     struct zkl_contender *c = slot->contender;
-    if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.naming.role].counted)
+    if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.asked.naming.role].counted)
         return; /* asked somebody to let go */
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;

@@ -42,7 +42,7 @@ static void judge_lock_path(struct zkl_step *s)
         zkl_step_requeue(s, "root is new");
     } else if (look.contenders == 0 && blocker) {
         fail_blocked(s, blocker);
-    } else if (ev->child_count > 0 && s->m->try_only) {
+    } else if (ev->child_count > 0 && s->m->asked.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "path waits for its renewal");
     } else if (ev->child_count == 0 && !s->m->renew_out) {
         s->m->renew_out = true;

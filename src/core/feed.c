@@ -62,15 +62,16 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 {
     struct zkl_subscription *sub = &c->subs[ZKL_SUB_LOCK_PATH];
     enum zkl_answer why;
-    if (zkl_watch_subscribe(core, sub, c, c->machine.lock_path, ZKL_WATCH_CHILD, &why) ==
+    if (zkl_watch_subscribe(core, sub, c, c->machine.asked.lock_path, ZKL_WATCH_CHILD, &why) ==
         ZKL_SUBSCRIBED_REFUSED) {
         zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_LOCK_PATH, why);
         return;
     }
     if (sub->watch->request.id != 0)
         return;
-    struct zkl_request request = {
-        .kind = ZKL_REQ_LIST_LOCK_PATH, .path = c->machine.lock_path, .watch_id = sub->watch->id};
+    struct zkl_request request = {.kind = ZKL_REQ_LIST_LOCK_PATH,
+                                  .path = c->machine.asked.lock_path,
+                                  .watch_id = sub->watch->id};
     sub->watch->state = ZKL_WATCH_ARMING; /* again, perhaps: not to be removed before its answer */
     zkl_pending_send(core, &sub->watch->request, &request);
 }
@@ -224,8 +225,8 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
         notify(core, c, ZKL_NOTIFY_RELEASED, action);
         break;
     case ZKL_DO_CONTENDED:
-        if (c->local_queue)
-            zkl_local_queue_touch(core, c->local_queue);
+        if (c->machine.asked.local_queue)
+            zkl_local_queue_touch(core, c->machine.asked.local_queue);
         break;
     case ZKL_DO_NOTIFY_STATE:
     case ZKL_DO_LOST:
@@ -284,8 +285,8 @@ static void adjust(size_t *number, bool counts, bool joins)
 static void count(struct zkl_core *core, struct zkl_contender *c, bool joins)
 {
     const struct zkl_contender_machine *m = &c->machine;
-    if (c->unlisted)
-        adjust(&c->unlisted->live_count, zkl_contender_is_here(m), joins);
+    if (c->machine.asked.unlisted)
+        adjust(&c->machine.asked.unlisted->live_count, zkl_contender_is_here(m), joins);
     adjust(&core->need_window, zkl_contender_needs_window(m), joins);
     adjust(&core->unchecked, zkl_contender_is_unchecked(m), joins);
     adjust(&core->waiting, zkl_contender_waits(m), joins);
@@ -315,10 +316,10 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     if (c->machine.state != ZKL_CONTENDER_WAITING)
         no_heir_of(c);
     struct zkl_contender *heir = take_heir(c);
-    if (c->batch)
-        zkl_batch_touch(core, c->batch);
-    if (c->group)
-        zkl_group_touch(core, c->group);
+    if (c->machine.asked.batch)
+        zkl_batch_touch(core, c->machine.asked.batch);
+    if (c->machine.asked.group)
+        zkl_group_touch(core, c->machine.asked.group);
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
     if (heir)
@@ -374,23 +375,8 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
 {
     *contender =
         (struct zkl_contender){.machine = {.state = ZKL_CONTENDER_NEW,
-                                           .try_only = lock_request->try_only,
-                                           .try_sync = lock_request->try_sync,
-                                           .try_asks = lock_request->try_asks,
-                                           .watch_own = lock_request->watch_own,
-                                           .retained = lock_request->retained,
-                                           .posted = lock_request->posted,
-                                           .naming = lock_request->naming,
-                                           .lease_ns = lock_request->lease_ns,
-                                           .quota = lock_request->quota,
-                                           .lock_path = lock_request->lock_path,
-                                           .lock_path_length = strlen(lock_request->lock_path)},
-                               .data = lock_request->data,
-                               .view = lock_request->view,
-                               .unlisted = lock_request->unlisted,
-                               .group = lock_request->group,
-                               .permits = lock_request->permits,
-                               .local_queue = lock_request->local_queue};
+                                           .asked = *lock_request,
+                                           .lock_path_length = strlen(lock_request->lock_path)}};
     zkl_shared_list_setup(core, contender);
     for (int i = 0; i < ZKL_SLOTS; i++)
         contender->slots[i].contender = contender;

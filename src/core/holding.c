@@ -84,7 +84,7 @@ static void release(struct zkl_step *s)
         zkl_step_leave(s, "unlocked without a link");
         return;
     }
-    if (s->m->posted) {
+    if (s->m->asked.posted) {
         int code = unless_doubted(s, ZKL_OK);
         zkl_step_emit_code(s, ZKL_DO_RELEASED, code, code == 0 ? NULL : "the window ended");
         zkl_step_leave(s, "unlocked, the delete is posted");
@@ -108,8 +108,8 @@ static void stay(struct zkl_step *s)
 {
     if (!s->m->watches_contention)
         look_out(s);
-    if (s->ev->idle && !s->m->watch_own) {
-        s->m->watch_own = true; /* with nobody in it, it is to hear of requests to let go */
+    if (s->ev->idle && !s->m->asked.watch_own) {
+        s->m->asked.watch_own = true; /* with nobody in it, it is to hear of requests to let go */
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
     }
 }
@@ -126,7 +126,7 @@ static void contend(struct zkl_step *s)
 static bool is_near_the_end(const struct zkl_contender_machine *m)
 {
     struct zkl_node_name place;
-    return !zkl_name_parse(m->node, &m->naming, &place) || place.sequence < 0 ||
+    return !zkl_name_parse(m->node, &m->asked.naming, &place) || place.sequence < 0 ||
            place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
 }
 
@@ -187,7 +187,7 @@ void zkl_in_holding(struct zkl_step *s)
         break;
     case ZKL_EV_LINK_UP:
         zkl_step_emit(s, ZKL_DO_HEARTBEAT);
-        if (s->m->watch_own)
+        if (s->m->asked.watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
         if (s->m->watches_contention)
             look_out(s); /* likewise, and who queued meanwhile may not be told */
@@ -203,7 +203,7 @@ void zkl_in_holding(struct zkl_step *s)
         on_proved(s);
         break;
     case ZKL_EV_OWN_CHANGED:
-        if (s->m->watch_own)
+        if (s->m->asked.watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN);
         break;
     case ZKL_EV_REVOKED:

@@ -162,7 +162,7 @@ static void set_timer(struct zkl_core *core, struct zkl_local_queue *local_queue
 /* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
 static bool hears(const struct zkl_contender *c)
 {
-    return !c->machine.watch_own || c->subs[ZKL_SUB_OWN].watch;
+    return !c->machine.asked.watch_own || c->subs[ZKL_SUB_OWN].watch;
 }
 
 static bool may_keep(const struct zkl_local_queue *local_queue, const struct zkl_contender *c)
@@ -182,7 +182,7 @@ bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_q
     zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
     local_queue->idle_until = core->now.mono_ns + local_queue->retain_ns;
     set_timer(core, local_queue);
-    if (!c->machine.watches_contention || !c->machine.watch_own) {
+    if (!c->machine.watches_contention || !c->machine.asked.watch_own) {
         zkl_local_queue_touch(core, local_queue);
         stay(core, c, true);
     }

@@ -13,22 +13,22 @@
 
 void zkl_step_get_limit(struct zkl_step *s)
 {
-    if (s->m->quota.out || !s->ev->connected)
+    if (s->m->limit.out || !s->ev->connected)
         return;
-    s->m->quota.out = true;
+    s->m->limit.out = true;
     zkl_step_emit(s, ZKL_DO_GET_LIMIT);
 }
 
 void zkl_step_need_limit(struct zkl_step *s)
 {
-    if (s->m->quota.limit == 0)
+    if (s->m->limit.permits == 0)
         zkl_step_get_limit(s);
 }
 
 void zkl_step_doubt_limit(struct zkl_step *s)
 {
-    if (!s->m->quota.watched)
-        s->m->quota.limit = 0;
+    if (!s->m->limit.watched)
+        s->m->limit.permits = 0;
 }
 
 /* --- asking for a place ------------------------------------------------- */
@@ -37,14 +37,13 @@ static void forget_node(struct zkl_step *s)
 {
     s->m->on_server = false;
     s->m->maybe_on_server = false;
-    s->m->pred_is_next = false;
     s->m->was_first = false;
     s->m->unchecked = false;
     s->m->revoked = false;
     s->m->watches_contention = false;
     s->m->contended = false;
-    s->m->quota.limit = 0;
-    s->m->quota.watched = false;
+    s->m->limit.permits = 0;
+    s->m->limit.watched = false;
     s->m->node[0] = '\0';
     s->m->czxid = 0;
 }
@@ -95,15 +94,15 @@ void zkl_step_begin(struct zkl_step *s, const char *why)
             zkl_step_move(s, ZKL_CONTENDER_PARKED, why);
         return;
     }
-    if (!s->m->try_only || s->kind->within_hold || s->m->quota.looked) {
+    if (!s->m->asked.try_only || s->kind->within_hold || s->m->asked.quota.looked) {
         zkl_step_enqueue(s, why);
         return;
     }
     /* A try reads first: a busy lock then costs one read and no write. */
     zkl_step_move(s, ZKL_CONTENDER_LOOKING, why);
-    if (s->m->try_sync)
+    if (s->m->asked.try_sync)
         zkl_step_emit(s, ZKL_DO_SYNC);
-    s->m->quota.limit = 0;
+    s->m->limit.permits = 0;
     before_list(s);
     zkl_step_emit(s, ZKL_DO_LIST);
     s->m->list_out = true;
@@ -139,24 +138,23 @@ void zkl_step_hold(struct zkl_step *s, const char *why)
     s->m->suspect = s->m->unchecked = false;
     s->m->was_first = true;
     s->m->unlocked_boot = 0;
-    s->m->lease_end_boot = s->m->lease_ns > 0 ? s->ev->now.boot_ns + s->m->lease_ns : 0;
+    s->m->lease_end_boot = s->m->asked.lease_ns > 0 ? s->ev->now.boot_ns + s->m->asked.lease_ns : 0;
     zkl_step_move(s, ZKL_CONTENDER_HOLDING, why);
     zkl_step_emit(s, ZKL_DO_GRANT);
     if (s->m->revoked)
         zkl_step_emit_reason(s, ZKL_DO_NOTIFY_STATE, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
-    if (s->m->watch_own)
+    if (s->m->asked.watch_own)
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
 
 void zkl_step_grant(struct zkl_step *s, const char *why)
 {
-    s->m->pred_is_next = false;
     s->m->unchecked = false; /* it was seen just now; the next heartbeat tries it */
     if (zkl_step_window_fresh(s->ev)) {
         zkl_step_hold(s, why);
         return;
     }
-    if (s->m->try_only) {
+    if (s->m->asked.try_only) {
         zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
         return;
     }
@@ -207,7 +205,7 @@ void zkl_step_common_lock_request(struct zkl_step *s)
         break;
     case ZKL_EV_EXPIRED:
         /* Whatever was there is gone with the session, whatever is out is forgotten. */
-        s->m->create_out = s->m->list_out = s->m->delete_out = s->m->quota.out = false;
+        s->m->create_out = s->m->list_out = s->m->delete_out = s->m->limit.out = false;
         s->m->stat_out = s->m->renew_out = false;
         s->m->exhausted_at = 0;
         forget_node(s);

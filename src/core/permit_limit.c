@@ -27,8 +27,8 @@ static void look_again(struct zkl_step *s, bool changed)
 
 static void take_limit(struct zkl_step *s, int number)
 {
-    struct zkl_quota *q = &s->m->quota;
-    bool changed = number != q->limit;
+    const struct zkl_quota *q = &s->m->asked.quota;
+    bool changed = number != s->m->limit.permits;
     if (!q->view->agreed && q->view->permits != 0 && number != q->view->permits) {
         refuse(s, ZKL_EMISMATCH, number, "another number stands there");
         return;
@@ -38,19 +38,19 @@ static void take_limit(struct zkl_step *s, int number)
         return;
     }
     q->view->agreed = true;
-    q->limit = q->view->permits = number;
+    s->m->limit.permits = q->view->permits = number;
     look_again(s, changed);
 }
 
 /* Nobody has written it, or Curator made the root. */
 static void give_limit(struct zkl_step *s)
 {
-    struct zkl_quota *q = &s->m->quota;
-    q->limit = 0;
-    if (q->view->permits == 0) {
+    struct zkl_limit *limit = &s->m->limit;
+    limit->permits = 0;
+    if (s->m->asked.quota.view->permits == 0) {
         refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
-    } else if (!q->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
-        q->out = true;
+    } else if (!limit->out && s->m->state != ZKL_CONTENDER_LOOKING) { /* a look writes nothing */
+        limit->out = true;
         zkl_step_emit(s, ZKL_DO_SET_LIMIT);
     }
 }
@@ -61,18 +61,18 @@ static void on_limit(struct zkl_step *s)
     int number = zkl_permits_parse(ev->data, ev->data_size);
     switch ((int)ev->answer) {
     case ZKL_ANSWER_OK:
-        s->m->quota.version = ev->version;
+        s->m->limit.version = ev->version;
         if (number > 0)
             take_limit(s, number);
         else
             give_limit(s);
         break;
     case ZKL_ANSWER_LINK:
-        s->m->quota.watched = false; /* again with the link */
+        s->m->limit.watched = false; /* again with the link */
         break;
     case ZKL_ANSWER_NONODE:
-        s->m->quota.watched = false;
-        if (s->m->quota.view->permits == 0)
+        s->m->limit.watched = false;
+        if (s->m->asked.quota.view->permits == 0)
             refuse(s, ZKL_EMISMATCH, 0, "no number stands there");
         else
             look_again(s, false);
@@ -90,7 +90,7 @@ static void on_limit_set(struct zkl_step *s)
 {
     switch ((int)s->ev->answer) {
     case ZKL_ANSWER_OK:
-        take_limit(s, s->m->quota.view->permits);
+        take_limit(s, s->m->asked.quota.view->permits);
         break;
     case ZKL_ANSWER_LINK:
         break;
@@ -116,7 +116,7 @@ bool zkl_step_limit(struct zkl_step *s)
         on_limit(s);
     else if (ev->type == ZKL_EV_LIMIT_SET)
         on_limit_set(s);
-    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->quota.watched && ev->connected)
+    else if (ev->type == ZKL_EV_LIMIT_FIRED && s->m->limit.watched && ev->connected)
         zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
     else if (ev->type == ZKL_EV_WATCHED &&
              (ev->answer == ZKL_ANSWER_NOMEM || ev->answer == ZKL_ANSWER_FULL))
@@ -130,10 +130,10 @@ bool zkl_step_limit(struct zkl_step *s)
 
 void zkl_step_look_for_room(struct zkl_step *s)
 {
-    const struct zkl_quota *q = &s->m->quota;
+    const struct zkl_quota *q = &s->m->asked.quota;
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
-    int limit = q->limit > 0 ? q->limit : q->view->permits;
+    int known = s->m->limit.permits, limit = known > 0 ? known : q->view->permits;
     if (limit == 0) /* no server would tell it now */
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "number of permits not known");
     else if (leases + (size_t)q->want > (size_t)limit)
@@ -154,7 +154,7 @@ static void watch_lock_path(struct zkl_step *s)
     to_listing(s, "leases are to be watched");
     if (!s->ev->connected)
         return; /* with the link */
-    s->m->quota.watched = true;
+    s->m->limit.watched = true;
     s->m->list_out = true;
     zkl_step_emit(s, ZKL_DO_WATCH_LIMIT);
     zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
@@ -162,7 +162,6 @@ static void watch_lock_path(struct zkl_step *s)
 
 static void wait_for_permit(struct zkl_step *s)
 {
-    s->m->pred_is_next = true; /* who holds the inner mutex is next */
     zkl_step_move(s, ZKL_CONTENDER_WAITING, "full");
     zkl_step_emit(s, ZKL_DO_WATCH_OWN);
 }
@@ -172,14 +171,14 @@ void zkl_step_decide_permit(struct zkl_step *s)
     struct zkl_look look = zkl_step_look(s, s->m->node);
     if (!look.present) {
         zkl_step_requeue(s, "own node not in the list");
-    } else if (s->m->quota.limit == 0) {
+    } else if (s->m->limit.permits == 0) {
         to_listing(s, "number of permits not known");
         zkl_step_get_limit(s); /* and then the list again */
-    } else if (look.contenders <= (size_t)s->m->quota.limit) {
-        s->m->quota.watched = false;
+    } else if (look.contenders <= (size_t)s->m->limit.permits) {
+        s->m->limit.watched = false;
         zkl_step_emit(s, ZKL_DO_UNWATCH_OTHERS);
         zkl_step_grant(s, "not more leases than permits");
-    } else if (s->m->try_only) {
+    } else if (s->m->asked.try_only) {
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     } else if (s->ev->type == ZKL_EV_ROOTED) {
         wait_for_permit(s);
@@ -203,7 +202,7 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (zkl_step_limit(s))
         ;
-    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED && s->m->quota.want > 1)
+    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED && s->m->asked.quota.want > 1)
         watch_lock_path(s); /* one list for all of the request */
     else if (ev->type == ZKL_EV_LOCK_PATH_FIRED)
         zkl_step_list_again(s, "leases changed");

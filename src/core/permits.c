@@ -75,11 +75,10 @@ static void leave_all(struct zkl_core *core, struct zkl_permits *p)
 static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
 {
     p->lock_request.permits = p;
-    p->lock_request.quota = (struct zkl_quota){
-        .view = p->view, .want = (int)p->count, .looked = p->state == ZKL_PERMITS_TAKING};
-    /* The time of a lease counts from the grant of all. */
     struct zkl_lock_request lock_request = p->lock_request;
-    lock_request.lease_ns = 0;
+    lock_request.quota.want = (int)p->count;
+    lock_request.quota.looked = p->state == ZKL_PERMITS_TAKING;
+    lock_request.lease_ns = 0; /* that counts from the grant of all */
     lock_request.batch = p->batch;
     zkl_core_start(core, p->members[i], &lock_request);
 }
@@ -89,10 +88,10 @@ static void start_member(struct zkl_core *core, struct zkl_permits *p, size_t i)
 void zkl_permits_share_limit(struct zkl_core *core, struct zkl_contender *contender,
                              struct zkl_event event)
 {
-    struct zkl_permits *p = contender->permits;
+    struct zkl_permits *p = contender->machine.asked.permits;
     for (size_t i = 1; p && contender == p->members[0] && i < p->count; i++) {
         struct zkl_contender *other = p->members[i];
-        if (zkl_permits_is_in_core(p, other) && other->machine.quota.out &&
+        if (zkl_permits_is_in_core(p, other) && other->machine.limit.out &&
             other->slots[ZKL_SLOT_LIMIT].id == 0)
             zkl_core_feed(core, other, event);
     }
@@ -146,7 +145,7 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
 {
     zkl_permits_move(core, p, ZKL_PERMITS_GRANTED, "all are there");
     for (size_t i = 0; i < p->count; i++) {
-        p->members[i]->permits = NULL;
+        p->members[i]->machine.asked.permits = NULL;
         if (p->lock_request.lease_ns > 0)
             (void)zkl_timers_begin_lease(core, p->members[i], p->lock_request.lease_ns);
     }

@@ -21,12 +21,11 @@ enum zkl_permits_state {
 struct zkl_permits {
     struct zkl_due due; /* first, see due.h */
     /* The asker's, unchanged until ENDED. */
-    const char *gate_lock_path;           /* path of the inner mutex */
-    struct zkl_lock_request lock_request; /* of each lease */
+    const char *gate_lock_path; /* path of the inner mutex */
+    /* Of each lease; quota.view: the handle's, for all its requests; until GRANTED or FAILED. */
+    struct zkl_lock_request lock_request;
     struct zkl_contender *const *members;
     size_t count;
-    struct zkl_semaphore_view
-        *view; /* the handle's, for all its requests; until GRANTED or FAILED */
     /* GRANTED or FAILED, then ENDED: the core has no pointer to any of it any more, but to members
      * that were granted, whose news come as if they had been alone. It is not to call the core. */
     void (*told)(struct zkl_permits *permits, const struct zkl_notification *notification);

@@ -3,7 +3,7 @@
  * A waiter whose predecessor's node is gone is the first in the queue, and needs no list to see it, if all of this
  * holds:
  *
- * - Nobody was before it but the predecessor, by the list that it waits by (pred_is_next), or the predecessor had
+ * - Nobody was before it but the predecessor, by the list that it waits by (zkl_contender_is_next), or the predecessor had
  *   the lock until now, so that nobody was before that one (GIVEN_BACK).
  * - Nobody can have come between since: a number before ours is never given again, but to a read node that is made
  *   under its writer's. So both nodes have to be plain mutexes' (pred_is_exclusive_mutex).
@@ -38,12 +38,13 @@ enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl
 {
     const struct zkl_contender_machine *m = &c->machine;
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    bool is_first = m->pred_is_next || end == ZKL_PRED_END_GIVEN_BACK;
+    bool is_next = zkl_contender_is_next(m);
+    bool is_first = is_next || end == ZKL_PRED_END_GIVEN_BACK;
     if (m->state != ZKL_CONTENDER_WAITING || !m->pred_is_exclusive_mutex)
         return ZKL_PRED_PROOF_NONE;
     if (end != ZKL_PRED_END_UNSURE && is_first && zkl_watch_is_reliable(core, own))
         return ZKL_PRED_PROOF_PROVEN;
-    return m->pred_is_next && is_asked(core, own) ? ZKL_PRED_PROOF_PENDING : ZKL_PRED_PROOF_NONE;
+    return is_next && is_asked(core, own) ? ZKL_PRED_PROOF_PENDING : ZKL_PRED_PROOF_NONE;
 }
 
 bool zkl_pred_is_heard_of(const struct zkl_step *s)

@@ -11,9 +11,9 @@
 static bool node_is_exhausted(const struct zkl_contender_machine *m)
 {
     struct zkl_node_name place;
-    if (!zkl_name_parse(m->node, &m->naming, &place))
+    if (!zkl_name_parse(m->node, &m->asked.naming, &place))
         return true;
-    return !zkl_roles[m->naming.role].counted && zkl_sequence_exhausted(place.sequence);
+    return !zkl_roles[m->asked.naming.role].counted && zkl_sequence_exhausted(place.sequence);
 }
 
 /* --- the predicate ------------------------------------------------------- */
@@ -22,7 +22,6 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
 {
     s->m->contended = true; /* most likely they will be back */
     s->m->before = look->before;
-    s->m->pred_is_next = look->before == 1;
     s->m->pred_is_exclusive_mutex = look->plain;
     s->m->pred_proof = ZKL_PRED_PROOF_NONE;
     zkl_step_move(s, ZKL_CONTENDER_WAITING, look->before == 1 ? "next in line" : "behind others");
@@ -47,7 +46,7 @@ void zkl_step_decide_place(struct zkl_step *s)
         zkl_step_requeue(s, "own node not in the list");
     else if (!look.predecessor || s->kind->within_hold)
         zkl_step_grant(s, "first");
-    else if (s->m->try_only && !(s->m->asks && may_be_given_up(&look)))
+    else if (s->m->asked.try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
     else
         wait_behind(s, &look);
@@ -67,7 +66,7 @@ void zkl_step_look_for_others(struct zkl_step *s)
 {
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     struct zkl_look look = there ? zkl_step_look(s, NULL) : (struct zkl_look){0};
-    s->m->asks = look.before > 0 && s->m->try_asks && may_be_given_up(&look);
+    s->m->asks = look.before > 0 && s->m->asked.try_asks && may_be_given_up(&look);
     if (look.before == 0)
         zkl_step_enqueue(s, "nobody is there");
     else if (s->m->asks)
@@ -84,7 +83,7 @@ void zkl_in_looking(struct zkl_step *s)
     } else if (zkl_step_own_event(s)) {
         ;
     } else if (ev->type == ZKL_EV_EXPIRED) {
-        s->m->list_out = s->m->quota.out = false;
+        s->m->list_out = s->m->limit.out = false;
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "expired");
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_LINK) {
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "no answer");
@@ -101,7 +100,7 @@ void zkl_in_looking(struct zkl_step *s)
 /* Length of the root's prefix one component shorter than length; 0: there is none. */
 static size_t parent_length(const struct zkl_contender_machine *m, size_t length)
 {
-    while (length > 0 && m->lock_path[length - 1] != '/')
+    while (length > 0 && m->asked.lock_path[length - 1] != '/')
         length--;
     return length > 0 ? length - 1 : 0;
 }
@@ -109,7 +108,7 @@ static size_t parent_length(const struct zkl_contender_machine *m, size_t length
 static size_t child_length(const struct zkl_contender_machine *m, size_t length)
 {
     length++;
-    while (length < m->lock_path_length && m->lock_path[length] != '/')
+    while (length < m->lock_path_length && m->asked.lock_path[length] != '/')
         length++;
     return length;
 }
@@ -183,7 +182,7 @@ static void on_create_refused(struct zkl_step *s)
         make(s, s->m->lock_path_length);
         break;
     case ZKL_ANSWER_EXISTS:
-        if (zkl_roles[s->m->naming.role].counted)
+        if (zkl_roles[s->m->asked.naming.role].counted)
             zkl_step_fail_odd(s, "creating the node");
         else
             zkl_step_exhaust(s, "counter stuck");

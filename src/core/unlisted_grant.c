@@ -20,7 +20,7 @@ static uint64_t lock_path_watch_id(const struct zkl_core *core,
 static bool number_of(const struct zkl_contender *c, const char *name, int32_t *number)
 {
     struct zkl_node_name place;
-    bool known = zkl_name_parse(name, &c->machine.naming, &place);
+    bool known = zkl_name_parse(name, &c->machine.asked.naming, &place);
     *number = known ? place.sequence : 0;
     return known;
 }
@@ -38,15 +38,15 @@ static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *un
 
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {
-    const struct zkl_unlisted_grant *unlisted = c->unlisted;
-    bool busy = core->pending_count > 0 || c->batch;
+    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    bool busy = core->pending_count > 0 || c->machine.asked.batch;
     return unlisted && busy && unlisted->streak >= core->unlisted_from &&
            unlisted->live_count == 0 && lock_path_watch_id(core, unlisted) != 0;
 }
 
 bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name)
 {
-    struct zkl_unlisted_grant *unlisted = c->unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
     int32_t number;
     if (!unlisted || !name || !number_of(c, name, &number))
         return false;
@@ -54,19 +54,19 @@ bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const 
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
-        watch_lock_path(core, unlisted, c->machine.lock_path);
+        watch_lock_path(core, unlisted, c->machine.asked.lock_path);
     return next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
 }
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
 {
-    if (c->unlisted)
-        c->release_watch_id = lock_path_watch_id(core, c->unlisted);
+    if (c->machine.asked.unlisted)
+        c->release_watch_id = lock_path_watch_id(core, c->machine.asked.unlisted);
 }
 
 void zkl_unlisted_left(struct zkl_contender *c)
 {
-    struct zkl_unlisted_grant *unlisted = c->unlisted;
+    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
     int32_t number;
     if (!unlisted || !c->machine.was_first || !number_of(c, c->machine.node, &number))
         return;

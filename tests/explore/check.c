@@ -27,7 +27,7 @@ static bool was_deleted(const struct place *place)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->asked.lock_path, m->node);
 }
 
 void check_state(const struct world *w, bool was_suspect, const struct zkl_notification *news)
@@ -44,7 +44,7 @@ void check_state(const struct world *w, bool was_suspect, const struct zkl_notif
 static void check_token(struct world *w, const struct place *place)
 {
     const struct zkl_contender_machine *m = &place->contender.machine;
-    bool reader = m->naming.role == ZKL_ROLE_READ;
+    bool reader = m->asked.naming.role == ZKL_ROLE_READ;
     if (m->downgrade_from[0]) {
         must(m->czxid == m->downgrade_from_czxid);
         return;
@@ -117,8 +117,9 @@ void check_unlocked(const struct unlocked *unlocked, int code)
 static bool waits_for(const struct zkl_contender_machine *m, const char *name)
 {
     struct zkl_node_name own, place;
-    return zkl_name_parse(m->node, &m->naming, &own) && zkl_name_parse(name, &m->naming, &place) &&
-           zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
+    return zkl_name_parse(m->node, &m->asked.naming, &own) &&
+           zkl_name_parse(name, &m->asked.naming, &place) &&
+           zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &place, name);
 }
 
 /* The node it is granted on is there, of this session, and nobody's that it would have to wait for is. */
@@ -132,7 +133,7 @@ static void check_node(struct world *w, const struct place *place)
     must(m->downgrade_from[0] || own->shown_czxid == m->czxid);
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_path);
+        const char *name = fake_child_of(node, m->asked.lock_path);
         if (node != own && name && node->dzxid == 0 && node->czxid < own->czxid &&
             !m->downgrade_from[0])
             must(!waits_for(m, name));
@@ -144,8 +145,8 @@ void check_grant(struct world *w, const struct place *place)
     const struct zkl_contender_machine *m = &place->contender.machine;
     const struct client *c = place->client;
     struct zkl_node_name at;
-    must(zkl_name_parse(m->node, &m->naming, &at) && !zkl_sequence_exhausted(at.sequence));
-    must(zkl_name_is_retained(m->node) == m->retained); /* others ask for it by its name */
+    must(zkl_name_parse(m->node, &m->asked.naming, &at) && !zkl_sequence_exhausted(at.sequence));
+    must(zkl_name_is_retained(m->node) == m->asked.retained); /* others ask for it by its name */
     must(now_of(w).boot_ns < zkl_session_window_end(&c->core.session));
     if (was_deleted(place))
         return;
@@ -166,9 +167,9 @@ static bool holds_now(const struct place *place)
 static bool go_together(const struct place *a, const struct place *b)
 {
     const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
-    if (one->naming.role != ZKL_ROLE_READ)
-        return other->naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
-    return other->naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+    if (one->asked.naming.role != ZKL_ROLE_READ)
+        return other->asked.naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
+    return other->asked.naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
 }
 
 static void check_exclusion(struct world *w)
@@ -225,7 +226,7 @@ static void check_group(const struct client *c)
         const struct place *place = (const struct place *)c->members[i].contender;
         enum zkl_contender_state state = place->contender.machine.state;
         must((place->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING || place->contender.group != group)
+        if (group->state != ZKL_GROUP_ACQUIRING || place->contender.machine.asked.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
@@ -240,19 +241,20 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     const struct zkl_contender_machine *m = &contender->machine;
     struct zkl_node_name own, at, place;
     int between = 0;
-    if (!watch || m->state != ZKL_CONTENDER_WAITING || m->naming.role == ZKL_ROLE_PERMIT ||
+    if (!watch || m->state != ZKL_CONTENDER_WAITING || m->asked.naming.role == ZKL_ROLE_PERMIT ||
         w->bounds->scenario->counter > 1000000)
         return;
     const char *watched = strrchr(watch->path, '/') + 1;
-    if (!zkl_name_parse(watched, &m->naming, &at) || !zkl_name_parse(m->node, &m->naming, &own))
+    if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
+        !zkl_name_parse(m->node, &m->asked.naming, &own))
         return;
-    must(!m->try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
+    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
     must(waits_for(m, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_path);
+        const char *name = fake_child_of(node, m->asked.lock_path);
         if (name && node->dzxid == 0 && node->shown_czxid < m->czxid &&
-            zkl_name_parse(name, &m->naming, &place))
+            zkl_name_parse(name, &m->asked.naming, &place))
             between +=
                 place.sequence > at.sequence && place.sequence < own.sequence && waits_for(m, name);
     }
@@ -270,7 +272,6 @@ static void check_contenders(const struct client *c)
 {
     size_t window = 0, waiting = 0, unchecked = 0;
     for (const struct zkl_contender *o = c->core.first; o; o = o->next) {
-        contenders++;
         window += zkl_contender_needs_window(&o->machine);
         unchecked += zkl_contender_is_unchecked(&o->machine);
         waiting += zkl_contender_waits(&o->machine);

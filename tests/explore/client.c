@@ -199,7 +199,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
     if (saying)
         say("  %d #%llu %s -> %s: %s", name_of(c), (unsigned long long)contender->number,
             zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
-    bool member = contender->batch != NULL && strcmp(why, "nobody came between") == 0;
+    bool member = contender->machine.asked.batch != NULL && strcmp(why, "nobody came between") == 0;
     if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING && !member)
         check_hold(c, m);
 }

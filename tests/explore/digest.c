@@ -187,24 +187,25 @@ static void watch_ref(const struct zkl_watch *watch)
 static void machine(const struct zkl_contender_machine *m)
 {
     raw(m->state);
-    raw(m->try_only | m->try_sync << 1 | m->try_asks << 2 | m->watch_own << 3 | m->retained << 4 |
-        m->create_out << 5 | m->list_out << 6 | m->stat_out << 7 | m->renew_out << 8 |
-        m->delete_out << 9 | m->on_server << 10 | m->maybe_on_server << 11 | m->suspect << 12 |
-        m->unchecked << 13 | m->revoked << 14 | m->asks << 15 | m->watches_contention << 16 |
-        m->contended << 17 | m->pred_is_next << 18 | (int)m->pred_proof << 24 |
-        m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 | m->was_first << 22 |
-        m->posted << 23);
-    raw((int64_t)m->naming.role);
+    raw(m->asked.try_only | m->asked.try_sync << 1 | m->asked.try_asks << 2 |
+        m->asked.watch_own << 3 | m->asked.retained << 4 | m->create_out << 5 | m->list_out << 6 |
+        m->stat_out << 7 | m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 |
+        m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
+        m->asks << 15 | m->watches_contention << 16 | m->contended << 17 |
+        (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
+        m->was_first << 22 | m->asked.posted << 23);
+    raw((int64_t)m->asked.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
     raw((int64_t)m->lock_path_length);
-    name(m->lock_path);
+    name(m->asked.lock_path);
     name(m->downgrade_from);
     zxid(m->downgrade_from_czxid);
-    raw(m->quota.want);
-    raw(m->quota.looked | m->quota.out << 1 | m->quota.watched << 2 | (m->quota.view != NULL) << 3);
-    raw(m->quota.limit);
-    raw(m->quota.version);
+    raw(m->asked.quota.want);
+    raw(m->asked.quota.looked | m->limit.out << 1 | m->limit.watched << 2 |
+        (m->asked.quota.view != NULL) << 3);
+    raw(m->limit.permits);
+    raw(m->limit.version);
     guid(m->guid);
     name(m->node);
     zxid(m->czxid);
@@ -249,8 +250,9 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     for (int i = 0; i < ZKL_SUBS; i++)
         watch_ref(o->subs[i].watch);
     raw(o->wants_create | o->wants_list << 1 | o->list_for_stat_only << 2 | o->follows << 3 |
-        o->counts << 4 | o->quiet << 5 | (o->group != NULL) << 6 | (o->permits != NULL) << 7 |
-        (o->local_queue != NULL) << 8 | (o->view != NULL) << 9 | (o->unlisted != NULL) << 10);
+        o->counts << 4 | o->quiet << 5 | (o->machine.asked.group != NULL) << 6 |
+        (o->machine.asked.permits != NULL) << 7 | (o->machine.asked.local_queue != NULL) << 8 |
+        (o->machine.asked.view != NULL) << 9 | (o->machine.asked.unlisted != NULL) << 10);
     own(WATCH, o->release_watch_id);
     raw(contender_number(core, o->shares_list));
     for (const struct zkl_contender *s = o->sharers; s; s = s->next_sharer)
@@ -258,9 +260,9 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(contender_number(core, o->heir));
     raw(contender_number(core, o->heir_of));
     raw(o->shared_list && o->shared_list->last == o);
-    raw(o->batch != NULL);
-    if (o->batch)
-        batch(core, o->batch);
+    raw(o->machine.asked.batch != NULL);
+    if (o->machine.asked.batch)
+        batch(core, o->machine.asked.batch);
 }
 
 static void beat(const struct zkl_heartbeat *b)
@@ -408,7 +410,7 @@ static void group(const struct client *c)
     raw(g->lost | g->due.listed << 1);
     raw((int64_t)g->culprit);
     for (size_t i = 0; i < g->count; i++)
-        raw(c->members[i].backs_out | (c->members[i].contender->group == g) << 1);
+        raw(c->members[i].backs_out | (c->members[i].contender->machine.asked.group == g) << 1);
     for (int i = 0; i < ROOTS && g->count > 0; i++) {
         own(LINK, c->views[i].link);
         zxid(c->views[i].czxid);

@@ -341,9 +341,9 @@ static void permits_start(struct owner *o, const struct zkl_lock_request *wish)
                                        .lock_request = *wish,
                                        .members = o->members,
                                        .count = (size_t)o->part->count,
-                                       .view = &c->view,
                                        .told = permits_told};
     o->permits->lock_request.lock_path = root_paths[LEASES];
+    o->permits->lock_request.quota.view = &c->view;
     o->permits->lock_request.naming.role = ZKL_ROLE_PERMIT;
     zkl_permits_acquire(&c->core, now_of(c->world), o->permits);
 }

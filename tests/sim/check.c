@@ -55,7 +55,7 @@ static bool was_deleted(const struct app *app)
 static void check_token(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
-    bool reader = m->naming.role == ZKL_ROLE_READ;
+    bool reader = m->asked.naming.role == ZKL_ROLE_READ;
     if (app->writer) {
         must(m->czxid == m->downgrade_from_czxid);
         return;
@@ -69,7 +69,7 @@ static void check_token(struct world *w, const struct app *app)
 
 static void path_of(const struct zkl_contender_machine *m, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s", m->lock_path, m->node);
+    snprintf(path, size, "%s/%s", m->asked.lock_path, m->node);
 }
 
 /* A stranger deleted the node: if its server has shown that to the client, no lock is granted on
@@ -151,8 +151,9 @@ static void check_node(struct world *w, const struct app *app)
     for (size_t i = 0; app->root != RW_ROOT && i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
         struct zkl_node_name place;
-        const char *name = fake_child_of(node, m->lock_path);
-        if (node == own || !name || node->dzxid != 0 || !zkl_name_parse(name, &m->naming, &place))
+        const char *name = fake_child_of(node, m->asked.lock_path);
+        if (node == own || !name || node->dzxid != 0 ||
+            !zkl_name_parse(name, &m->asked.naming, &place))
             continue;
         must(node->czxid > own->czxid);
     }
@@ -163,8 +164,9 @@ void check_grant(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
     struct zkl_node_name place;
-    must(zkl_name_parse(m->node, &m->naming, &place) && !zkl_sequence_exhausted(place.sequence));
-    must(zkl_name_is_retained(m->node) == m->retained); /* others ask for it by its name */
+    must(zkl_name_parse(m->node, &m->asked.naming, &place) &&
+         !zkl_sequence_exhausted(place.sequence));
+    must(zkl_name_is_retained(m->node) == m->asked.retained); /* others ask for it by its name */
     must(now_of(app->proc).boot_ns < zkl_session_window_end(&app->proc->core.session));
     if (was_deleted(app))
         return;
@@ -189,9 +191,9 @@ static bool holds_now(const struct app *app)
 static bool go_together(const struct app *a, const struct app *b)
 {
     const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
-    if (one->naming.role != ZKL_ROLE_READ)
-        return other->naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
-    return other->naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
+    if (one->asked.naming.role != ZKL_ROLE_READ)
+        return other->asked.naming.role == ZKL_ROLE_READ && strcmp(b->writer_guid, one->guid) == 0;
+    return other->asked.naming.role == ZKL_ROLE_READ || strcmp(a->writer_guid, other->guid) == 0;
 }
 
 static void check_exclusion(struct world *w)
@@ -281,7 +283,7 @@ static void check_group(const struct proc *p)
         const struct app *app = (const struct app *)p->members[i].contender;
         enum zkl_contender_state state = app->contender.machine.state;
         must((app->phase == WAITING) == (group->state == ZKL_GROUP_ACQUIRING));
-        if (group->state != ZKL_GROUP_ACQUIRING || app->contender.group != group)
+        if (group->state != ZKL_GROUP_ACQUIRING || app->contender.machine.asked.group != group)
             continue;
         must(!contended || state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_RELEASING);
         contended = contended || state == ZKL_CONTENDER_WAITING || state == ZKL_CONTENDER_EXHAUSTED;
@@ -298,21 +300,22 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     struct zkl_node_name own, at, place;
     int between = 0;
     if (!watch || m->state != ZKL_CONTENDER_WAITING || w->counter_moved ||
-        m->naming.role == ZKL_ROLE_PERMIT)
+        m->asked.naming.role == ZKL_ROLE_PERMIT)
         return;
     const char *watched = strrchr(watch->path, '/') + 1;
-    if (!zkl_name_parse(watched, &m->naming, &at) || !zkl_name_parse(m->node, &m->naming, &own))
+    if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
+        !zkl_name_parse(m->node, &m->asked.naming, &own))
         return;
-    must(!m->try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
-    must(zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &at, watched));
+    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
+    must(zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &at, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
-        const char *name = fake_child_of(node, m->lock_path);
+        const char *name = fake_child_of(node, m->asked.lock_path);
         if (!name || node->dzxid != 0 || node->shown_czxid >= m->czxid ||
-            !zkl_name_parse(name, &m->naming, &place))
+            !zkl_name_parse(name, &m->asked.naming, &place))
             continue;
         between += place.sequence > at.sequence && place.sequence < own.sequence &&
-                   zkl_queue_waits_for(m->naming.role, own.sequence, m->node, &place, name);
+                   zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &place, name);
     }
     must(between == 0);
 }
@@ -387,7 +390,6 @@ static void check_counts(const struct proc *p)
 {
     size_t window = 0, waiting = 0, unchecked = 0;
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
-        contenders++;
         window += zkl_contender_needs_window(&c->machine);
         unchecked += zkl_contender_is_unchecked(&c->machine);
         for (int i = 0; i < ZKL_HEARTBEATS_MAX; i++) {
@@ -472,7 +474,7 @@ void check_complain(struct world *w)
             p->core.pending_count, p->core.watch_count, p->core.removing ? ", removals" : "");
         for (struct zkl_contender *c = p->core.first; c; c = c->next)
             say("  #%llu %s %s", (unsigned long long)c->number,
-                zkl_contender_state_name(c->machine.state), c->machine.lock_path);
+                zkl_contender_state_name(c->machine.state), c->machine.asked.lock_path);
     }
     for (size_t i = 0; i < w->fake.node_count; i++)
         say("  node %s of %lld %s", w->fake.nodes[i].path, (long long)w->fake.nodes[i].owner,

@@ -33,7 +33,7 @@ void permits_init(struct world *w)
 
 bool permits_is_one(const struct zkl_contender *contender)
 {
-    return contender->machine.naming.role == ZKL_ROLE_PERMIT;
+    return contender->machine.asked.naming.role == ZKL_ROLE_PERMIT;
 }
 
 /* --- what is told --------------------------------------------------------- */
@@ -135,12 +135,12 @@ static void start(struct ask *ask)
     ask->permits.gate_lock_path = GATE;
     ask->permits.members = ask->members;
     ask->permits.count = count;
-    ask->permits.view = &p->view;
     ask->permits.told = told;
     ask->permits.lock_request =
         (struct zkl_lock_request){.lock_path = LEASES,
                                   .data = "owner",
                                   .naming.role = ZKL_ROLE_PERMIT,
+                                  .quota.view = &p->view,
                                   .try_only = chance(w, 5),
                                   .try_sync = chance(w, 2),
                                   .watch_own = chance(w, 3),

@@ -122,7 +122,7 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         (unsigned long long)((const struct zkl_contender *)m)->number,
         zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     bool numbered = strcmp(why, "nobody came between") == 0;
-    bool member = ((const struct zkl_contender *)m)->batch != NULL;
+    bool member = m->asked.batch != NULL;
     if (numbered)
         happened(p->world, member ? SIM_ALONE_MULTI : SIM_ALONE);
     /* A multi-lock's members are granted once the zxid is known, without another look at each node: whoever

@@ -35,13 +35,14 @@ static void begin_some(struct script *s, int number, size_t count)
         members[i] = &s->contenders[i];
         s->live[i] = true;
     }
-    permits = (struct zkl_permits){
-        .gate_lock_path = "/s/locks",
-        .lock_request = {.lock_path = "/s/leases", .data = "us", .naming.role = ZKL_ROLE_PERMIT},
-        .members = members,
-        .count = count,
-        .view = &view,
-        .told = told};
+    permits = (struct zkl_permits){.gate_lock_path = "/s/locks",
+                                   .lock_request = {.lock_path = "/s/leases",
+                                                    .data = "us",
+                                                    .naming.role = ZKL_ROLE_PERMIT,
+                                                    .quota.view = &view},
+                                   .members = members,
+                                   .count = count,
+                                   .told = told};
     permits.lock_request.lease_ns = lease_ns;
     permits.lock_request.try_only = trying;
     zkl_permits_acquire(&s->core, now, &permits);
@@ -301,7 +302,7 @@ static struct script *taking_two(void)
     script_listed(s, permits.gate.machine.node);
     number(s, ZKL_REQ_GET, "2");
     for (int i = 0; i < 2; i++) {
-        zkl_name_prefix(&members[i]->machine.naming, members[i]->machine.guid, names[i]);
+        zkl_name_prefix(&members[i]->machine.asked.naming, members[i]->machine.guid, names[i]);
         strcat(names[i], i == 0 ? "0000000007" : "0000000008");
     }
     script_reply(s, ZKL_REQ_CREATE_ALL, (struct zkl_reply){.children = made, .child_count = 2});
@@ -361,7 +362,7 @@ static void three_are_made(struct script *s, size_t first, int number)
     for (size_t i = first; i < 3; i++) {
         const struct zkl_contender_machine *m = &members[i]->machine;
         char prefix[ZKL_NODE_NAME_MAX + 1];
-        zkl_name_prefix(&m->naming, m->guid, prefix);
+        zkl_name_prefix(&m->asked.naming, m->guid, prefix);
         snprintf(names[i], sizeof names[i], "%.60s%010d", prefix, number++);
         made[i - first] = names[i];
     }
@@ -440,11 +441,11 @@ static void a_write_answers_who_shared_the_read(void **state)
     number(s, ZKL_REQ_GET, ""); /* the second one's, which writes and is late again */
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_NOTEMPTY);
     script_fired(s, "/s/leases/G3--0000000008", ZKL_FIRED_DELETED);
-    assert_true(members[1]->machine.quota.out);
+    assert_true(members[1]->machine.limit.out);
     the_data_is(s, "");
     script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK);
-    assert_false(members[1]->machine.quota.out);
-    assert_int_equal(members[1]->machine.quota.limit, 2);
+    assert_false(members[1]->machine.limit.out);
+    assert_int_equal(members[1]->machine.limit.permits, 2);
     end_in_time(s);
 }
 

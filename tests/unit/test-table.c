@@ -69,8 +69,9 @@ static void check_action(struct walk *w, const struct zkl_action *a)
 {
     enum zkl_contender_state state = w->m.state;
     bool left = state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_ENDED;
-    bool permit = w->m.naming.role == ZKL_ROLE_PERMIT;
-    bool looks = permit && w->m.try_only && !w->m.quota.looked; /* its "room" is told so */
+    bool permit = w->m.asked.naming.role == ZKL_ROLE_PERMIT;
+    bool looks =
+        permit && w->m.asked.try_only && !w->m.asked.quota.looked; /* its "room" is told so */
     must(!is_request(a->type) || w->connected);
     must(a->type != ZKL_DO_CREATE ||
          (state == ZKL_CONTENDER_QUEUEING && w->m.create_out && !w->m.on_server));
@@ -80,9 +81,9 @@ static void check_action(struct walk *w, const struct zkl_action *a)
           (state == (permit ? ZKL_CONTENDER_LISTING : ZKL_CONTENDER_EXHAUSTED) ||
            (state == ZKL_CONTENDER_HOLDING && w->m.watches_contention && !w->m.contended))));
     must(a->type != ZKL_DO_CONTENDED || (state == ZKL_CONTENDER_HOLDING && w->m.contended));
-    must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.quota.out));
-    must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.quota.out && w->view.permits > 0));
-    must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.quota.watched));
+    must(a->type != ZKL_DO_GET_LIMIT || (permit && w->m.limit.out));
+    must(a->type != ZKL_DO_SET_LIMIT || (permit && w->m.limit.out && w->view.permits > 0));
+    must(a->type != ZKL_DO_WATCH_LIMIT || (permit && w->m.limit.watched));
     must(!permit || state != ZKL_CONTENDER_EXHAUSTED);
     must(a->type != ZKL_DO_ASK ||
          (state == ZKL_CONTENDER_EXHAUSTED && zkl_name_is_retained(a->name)));
@@ -94,7 +95,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     must(a->type != ZKL_DO_WATCH_OWN_LATER || (zkl_contender_puts_off(&w->m) && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || (state == ZKL_CONTENDER_HOLDING && w->m.on_server));
     must(a->type != ZKL_DO_GRANT || w->ev.now.boot_ns < w->ev.fresh_until_boot);
-    must(a->type != ZKL_DO_GRANT || !permit || (w->view.agreed && w->m.quota.limit > 0));
+    must(a->type != ZKL_DO_GRANT || !permit || (w->view.agreed && w->m.limit.permits > 0));
     must(a->type != ZKL_DO_FAIL || (left && a->code < looks && w->grants == 0));
     must(a->type != ZKL_DO_RELEASED || (left && w->grants == 1));
     must(a->type != ZKL_DO_LOST || left || state == ZKL_CONTENDER_LOSTHOLD);
@@ -142,7 +143,7 @@ static void name_of_ours(struct walk *w, char *name)
 {
     static const int32_t numbers[] = {5, 5, 5, 5, INT32_MAX, INT32_MIN, ZKL_SEQUENCE_HARD};
     char prefix[ZKL_NODE_NAME_MAX + 1];
-    zkl_name_prefix(&w->m.naming, w->m.guid, prefix);
+    zkl_name_prefix(&w->m.asked.naming, w->m.guid, prefix);
     snprintf(name, 128, "%.48s%010d", prefix, numbers[fake_random(&w->prng, 7)]);
 }
 
@@ -151,7 +152,7 @@ static void list_children(struct walk *w)
     static char ours[128];
     static const char *children[4];
     w->ev.children = children;
-    bool permit = w->m.naming.role == ZKL_ROLE_PERMIT;
+    bool permit = w->m.asked.naming.role == ZKL_ROLE_PERMIT;
     if (fake_chance(&w->prng, 2))
         children[w->ev.child_count++] = permit ? "x-lease-0000000003" : "x-lock-0000000003";
     else if (!permit && fake_chance(&w->prng, 4))
@@ -175,7 +176,7 @@ static bool answer_limit(struct walk *w)
     w->ev.type = fake_chance(&w->prng, 4) ? ZKL_EV_LIMIT_SET : ZKL_EV_LIMIT;
     w->ev.data = texts[fake_random(&w->prng, sizeof texts / sizeof *texts)];
     w->ev.data_size = strlen(w->ev.data);
-    return w->m.quota.out;
+    return w->m.limit.out;
 }
 
 static void answer_create(struct walk *w)
@@ -195,7 +196,7 @@ static bool answer_list(struct walk *w)
     if (w->m.create_out && !refused)
         return false;
     bool rooted =
-        w->m.state == ZKL_CONTENDER_EXHAUSTED || w->m.quota.watched || w->m.watches_contention;
+        w->m.state == ZKL_CONTENDER_EXHAUSTED || w->m.limit.watched || w->m.watches_contention;
     w->ev.type = rooted ? ZKL_EV_ROOTED : ZKL_EV_LISTED;
     w->ev.czxid = 50 + fake_random(&w->prng, 200);
     if (w->ev.answer == ZKL_ANSWER_OK)
@@ -237,7 +238,7 @@ static bool answer_something(struct walk *w)
 static bool anything_out(const struct walk *w)
 {
     const struct zkl_contender_machine *m = &w->m;
-    return m->create_out || m->list_out || m->delete_out || m->quota.out ||
+    return m->create_out || m->list_out || m->delete_out || m->limit.out ||
            (m->stat_out && m->state == ZKL_CONTENDER_RECOVERING) ||
            (m->renew_out && m->state == ZKL_CONTENDER_EXHAUSTED) ||
            (w->make_out && m->state == ZKL_CONTENDER_MAKING);
@@ -282,7 +283,8 @@ static bool ask(struct walk *w)
     case 2:
         w->ev.type = ZKL_EV_STAY;
         w->ev.idle = fake_chance(&w->prng, 2);
-        return owned && w->m.state == ZKL_CONTENDER_HOLDING && w->m.naming.role == ZKL_ROLE_LOCK;
+        return owned && w->m.state == ZKL_CONTENDER_HOLDING &&
+               w->m.asked.naming.role == ZKL_ROLE_LOCK;
     default:
         w->ev.type = ZKL_EV_RELEASE;
         return owned && w->m.state != ZKL_CONTENDER_RELEASING;
@@ -353,25 +355,25 @@ static void random_events_respect_the_table(void **state)
     for (seed = 1; seed <= ROUNDS; seed++) {
         struct walk w = {
             .prng.state = seed,
-            .m = {.state = ZKL_CONTENDER_NEW, .lock_path = "/a/b", .lock_path_length = 4}};
+            .m = {.state = ZKL_CONTENDER_NEW, .asked.lock_path = "/a/b", .lock_path_length = 4}};
         w.connected = !fake_chance(&w.prng, 5);
-        w.m.try_only = fake_chance(&w.prng, 4);
-        w.m.try_sync = fake_chance(&w.prng, 2);
-        w.m.try_asks = fake_chance(&w.prng, 2);
-        w.m.watch_own = fake_chance(&w.prng, 2);
-        w.m.posted = fake_chance(&w.prng, 3);
-        w.m.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
+        w.m.asked.try_only = fake_chance(&w.prng, 4);
+        w.m.asked.try_sync = fake_chance(&w.prng, 2);
+        w.m.asked.try_asks = fake_chance(&w.prng, 2);
+        w.m.asked.watch_own = fake_chance(&w.prng, 2);
+        w.m.asked.posted = fake_chance(&w.prng, 3);
+        w.m.asked.lease_ns = fake_chance(&w.prng, 3) ? 2000 : 0;
         if (fake_chance(&w.prng, 4)) {
-            w.m.naming.role = ZKL_ROLE_READ;
+            w.m.asked.naming.role = ZKL_ROLE_READ;
             strcpy(w.m.downgrade_from, fake_chance(&w.prng, 2) ? "x-__WRIT__0000000005" : "");
         }
         if (fake_chance(&w.prng, 4)) {
-            w.m.naming.role = ZKL_ROLE_PERMIT;
+            w.m.asked.naming.role = ZKL_ROLE_PERMIT;
             w.m.downgrade_from[0] = '\0';
             w.view.permits = (int)fake_random(&w.prng, 3);
-            w.m.quota = (struct zkl_quota){.view = &w.view,
-                                           .want = 1 + (int)fake_random(&w.prng, 2),
-                                           .looked = fake_chance(&w.prng, 2)};
+            w.m.asked.quota = (struct zkl_quota){.view = &w.view,
+                                                 .want = 1 + (int)fake_random(&w.prng, 2),
+                                                 .looked = fake_chance(&w.prng, 2)};
         }
         for (int i = 0; i < STEPS && w.m.state != ZKL_CONTENDER_ENDED; i++)
             walk_one(&w);
