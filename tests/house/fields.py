@@ -20,10 +20,7 @@ MEMBER = re.compile(r'(?:->|\.)(\w*) (0x\w+)(?: \w+)?$')
 STATEMENTS = ('CompoundStmt', 'IfStmt', 'ForStmt', 'WhileStmt', 'DoStmt', 'CaseStmt', 'DefaultStmt')
 
 # Read by nobody who names them, and why that is right.
-EXEMPT = {
-    ('zkl_core', 'contenders'): 'tests count what is left',
-    ('zkl_look', 'foreign'): 'tests and proofs ask whether all children were taken for what they are',
-}
+EXEMPT = {}
 
 
 class Looked:
