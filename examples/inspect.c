@@ -26,15 +26,13 @@ static void *waiter(void *arg)
 
 static void show(const struct zkl_inspection *seen)
 {
+    static const char *const roles[] = {"", "holds", "waits", "else"};
     for (size_t i = 0; i < seen->count; i++) {
-        const struct zkl_entry *e = &seen->entries[i];
-        printf("%s, since %lld ms: %s (%s)\n",
-               e->role == ZKL_ENTRY_ROLE_HOLDER
-                   ? "holds"
-                   : (e->role == ZKL_ENTRY_ROLE_WAITER ? "waits" : "else"),
-               (long long)e->age_ms, e->owner, e->node_path);
+        const struct zkl_entry *e = zkl_inspection_entry(seen, i);
+        printf("%s, since %lld ms: %s (%s)\n", roles[e->role], (long long)e->age_ms, e->owner,
+               e->node_path);
         if (e->waits_for != ZKL_NO_ENTRY)
-            printf("    for %s\n", seen->entries[e->waits_for].node_path);
+            printf("    for %s\n", zkl_inspection_entry(seen, e->waits_for)->node_path);
     }
 }
 
@@ -48,7 +46,8 @@ static int break_first(struct zkl_client *client, size_t count)
             return failed("not seen");
     } while (seen->count < count);
     show(seen);
-    int rc = zkl_break(client, seen->entries[0].node_path, seen->entries[0].czxid, 0, WAIT_MS);
+    const struct zkl_entry *first = zkl_inspection_entry(seen, 0);
+    int rc = zkl_break(client, first->node_path, first->czxid, 0, WAIT_MS);
     zkl_inspection_free(seen);
     return rc ? failed("not broken") : 0;
 }

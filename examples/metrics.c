@@ -36,15 +36,15 @@ static void tell(const char *what, const struct zkl_histogram *h)
 static int in_words(struct zkl_client *client, struct zkl_mutex *mutex, struct zkl_semaphore *sem)
 {
     struct zkl_client_metrics all = ZKL_CLIENT_METRICS_INIT;
-    struct zkl_lock_metrics reports = ZKL_LOCK_METRICS_INIT, permits = ZKL_LOCK_METRICS_INIT;
-    if (zkl_client_get_metrics(client, &all) || zkl_mutex_get_metrics(mutex, &reports) ||
-        zkl_semaphore_get_metrics(sem, &permits))
+    struct zkl_lock_metrics locks = ZKL_LOCK_METRICS_INIT, reports = locks, permits = locks;
+    if (zkl_client_get_metrics(client, &all) || zkl_client_get_lock_metrics(client, &locks) ||
+        zkl_mutex_get_metrics(mutex, &reports) || zkl_semaphore_get_metrics(sem, &permits))
         return failed("no figures");
     tell("waits for the report lock", &reports.wait);
     tell("writes to the ensemble", &all.writes);
     fprintf(stderr, "permits: %llu; timeouts: %llu; shortest time told apart: %lld ns\n",
             (unsigned long long)permits.acquisitions,
-            (unsigned long long)all.locks.failures[-ZKL_ETIMEDOUT],
+            (unsigned long long)locks.failures[-ZKL_ETIMEDOUT],
             (long long)zkl_histogram_bound_ns(0));
     return 0;
 }
@@ -53,9 +53,8 @@ static int as_text(struct zkl_client *client)
 {
     static char text[100000]; /* 10,000 bytes for the client, and as much for each path */
     int length = zkl_metrics_prometheus(client, text, sizeof text);
-    if (length < 0 || (size_t)length >= sizeof text)
-        return failed("no text");
-    return fputs(text, stdout) < 0;
+    int whole = length >= 0 && (size_t)length < sizeof text;
+    return whole ? fputs(text, stdout) < 0 : failed("no text");
 }
 
 int main(int argc, char **argv)
@@ -64,13 +63,14 @@ int main(int argc, char **argv)
     struct zkl_mutex *mutex;
     struct zkl_semaphore *semaphore;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    struct zkl_lock_options counted = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options counted = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_lock_options counted_too = ZKL_LOCK_OPTIONS_INIT;
     options.servers = argc > 1 ? argv[1] : getenv("ZKL_SERVERS");
     options.connect_timeout_ms = 10000;
-    counted.metrics = 1; /* figures of these paths, not only of the client */
+    counted.metrics = counted_too.metrics = 1; /* figures of these paths, not only of the client */
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/reports", &counted) ||
-        zkl_semaphore_new(&semaphore, client, "/zklock/examples/licences", 3, &counted))
+        zkl_semaphore_new(&semaphore, client, "/zklock/examples/licences", 3, &counted_too))
         return failed("no lock at HOST:PORT, or ZKL_SERVERS");
     int rc = work(mutex, semaphore) || in_words(client, mutex, semaphore) || as_text(client);
     zkl_semaphore_free(semaphore);

@@ -17,7 +17,7 @@ static struct zkl_mutex *new_mutex(struct zkl_client *client, const char *path,
                                    enum zkl_names names, const char *name)
 {
     struct zkl_mutex *mutex = NULL;
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     options.names = names;
     options.name = name;
     options.owner = "examples/names"; /* what listings show */

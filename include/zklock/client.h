@@ -60,13 +60,15 @@ struct zkl_client_options {
     size_t size;
     /* "host:port[,host:port...][/chroot]"; an IPv6 address in brackets */
     const char *servers;
-    int session_timeout_ms; /* asked for; the server may negotiate another. 0: 10000 */
-    int connect_timeout_ms; /* > 0: open waits so long for the first answer */
+    int64_t connect_timeout_ms; /* > 0: open waits so long for the first answer */
+    int session_timeout_ms;     /* asked for; the server may negotiate another. 0: 10000 */
     /* the largest tickTime of any server that may lead the ensemble, where it is known: windows are
      * longer then. 0: half of the negotiated timeout, which no server's is above unless configured
      * so */
     int tick_ms;
-    const char *auth_scheme; /* "digest", or NULL for none */
+    enum zkl_acl acl;             /* of every node and parent this client makes */
+    enum zkl_log_level log_level; /* ZKL_LOG_DEFAULT: ZKL_LOG_INFO */
+    const char *auth_scheme;      /* "digest", or NULL for none */
     /* for digest "user:password", or "digest:user:password": with two colons or more "digest:" in
      * front is the scheme, with one it is a user of that name; neither part is empty. Or one of the
      * next two */
@@ -74,25 +76,20 @@ struct zkl_client_options {
     /* a file whose first line is the credential; a pipe's writer has 10 s for it */
     const char *auth_file;
     const char *auth_env; /* an environment variable that holds it */
-    enum zkl_acl acl;     /* of every node and parent this client makes */
     const char *owner;    /* data of the nodes; NULL: "host pid thread". At most 512 bytes */
     zkl_client_state_fn state_fn;
     void *state_arg;
     zkl_log_fn log_fn; /* what is of log_level or worse; NULL: silent */
     void *log_arg;
-    enum zkl_log_level log_level; /* 0: ZKL_LOG_INFO */
-    char *errbuf;                 /* gets open's failure in words; may be NULL */
+    char *errbuf; /* gets open's failure in words; may be NULL */
     size_t errbuf_size;
 };
 
-static inline struct zkl_client_options zkl_client_options_init(void)
-{
-    struct zkl_client_options o;
-    memset(&o, 0, sizeof o);
-    o.size = sizeof o;
-    return o;
-}
-#define ZKL_CLIENT_OPTIONS_INIT zkl_client_options_init()
+#define ZKL_CLIENT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct zkl_client_options), NULL, 0, 0, 0, ZKL_ACL_OPEN, ZKL_LOG_DEFAULT, NULL,     \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                \
+    }
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
  * the link, of a server and of its session. It has two threads of its own beside libzookeeper's

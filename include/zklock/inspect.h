@@ -6,8 +6,8 @@
  *     const struct zkl_inspection *seen;
  *     if (zkl_inspect(client, "/locks/report", 5000, &seen) == 0) {
  *         for (size_t i = 0; i < seen->count; i++)
- *             if (seen->entries[i].role == ZKL_ENTRY_ROLE_HOLDER)
- *                 printf("held by %s\n", seen->entries[i].owner);
+ *             if (zkl_inspection_entry(seen, i)->role == ZKL_ENTRY_ROLE_HOLDER)
+ *                 printf("held by %s\n", zkl_inspection_entry(seen, i)->owner);
  *         zkl_inspection_free(seen);
  *     }
  *
@@ -53,12 +53,13 @@ enum zkl_entry_access {
 
 /* One child. Text belongs to the inspection. */
 struct zkl_entry {
+    size_t size;
     enum zkl_entry_role role;
     enum zkl_entry_access access;
     const char *node_path; /* without the chroot: what zkl_revoke and zkl_break take */
     const char *name;      /* of a named lock, else "" */
     const char *peer;      /* who names its nodes so: "curator", "kazoo", "zookeeper", or "" */
-    int32_t sequence;      /* place in the queue; 0 for a foreign child */
+    int64_t sequence;      /* place in the queue; 0 for a foreign child */
     uint64_t czxid;        /* the token, of a holder */
     /* Its owner's; 0: not ephemeral, goes only by being deleted; or not known, with a czxid of
      * 0. */
@@ -82,11 +83,20 @@ struct zkl_entry {
  * The children are listed at one moment, what is told of each is read just after; a child that goes
  * in between is left out. */
 struct zkl_inspection {
+    size_t size;
     enum zkl_lock_kind kind;
     int permits; /* of a semaphore, 0 if not said there */
     size_t count;
-    const struct zkl_entry *entries;
+    const struct zkl_entry *entries; /* take them by zkl_inspection_entry */
 };
+
+/* Entry index, less than count. A newer library's entries may be longer than this struct. */
+static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_inspection *inspection,
+                                                           size_t index)
+{
+    const char *first = (const char *)inspection->entries;
+    return (const struct zkl_entry *)(const void *)(first + index * inspection->entries->size);
+}
 
 /* Look at the lock at path. 0: *inspection is to be freed with zkl_inspection_free. ZKL_EINVAL,
  * ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES (no READ

@@ -12,7 +12,7 @@
  *             stop_writing();
  *     }
  *     ...
- *     struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+ *     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
  *     struct zkl_mutex *report;
  *     options.owner = "the nightly report";
  *     if (zkl_mutex_new(&report, client, "/locks/report", &options) == 0)
@@ -26,7 +26,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <zklock/error.h>
 
 #ifdef __cplusplus
@@ -43,47 +42,23 @@ enum zkl_names {
     ZKL_NAMES_NAMED = 2
 };
 
-#define ZKL_LOCK_NAME_MAX 64 /* bytes of a lock's name */
-
-/* Fill with ZKL_LOCK_OPTIONS_INIT. A NULL instead of options means just that. All text is
- * copied. */
+/* What all locks have. Fill with ZKL_LOCK_OPTIONS_INIT. A NULL instead of options means just that.
+ * All text is copied. zkl_mutex_options (mutex.h) has these and a mutex's own. */
 struct zkl_lock_options {
     size_t size;
     enum zkl_names names;
-    /* with ZKL_NAMES_NAMED: at most ZKL_LOCK_NAME_MAX bytes, without "/" and "_lock_" */
-    const char *name;
-    const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
     /* 1: ask the server to tell of requests to let go (see zkl_mutex_revoke_requested); a lock with
      * a callback always does */
     int revocable;
     int posted_unlock; /* 1: unlock does not wait for the server's answer (see zkl_mutex_unlock) */
-    int metrics;       /* 1: figures are kept of this path, in some 1.5 kB (see metrics.h) */
-
-    /* The last two, for mutexes only, change what "first come, first served" means: see
-     * docs/guarantees.md. */
-
-    /* > 0: the threads that lock this handle queue with one node, and have it in turn, first come
-     * first served among them: unlock hands it on to the next one without a request, so often in a
-     * row while others are known to queue. The node, and so the token, is one for all of them. A
-     * hold that is suspect, revoked, or has a lease is not handed on. A try is busy while another
-     * thread of this handle has the lock or queues */
-    int local_handoffs_max;
-    /* > 0, at most 3,600,000: the last unlock leaves the node on the server with nobody in it; this
-     * handle takes it again without a request, on the same node with the same token. It goes when
-     * this time is over, when anybody else queues or asks it to let go, and when the link breaks. A
-     * hold that had to be waited for, or has a lease, is not kept. Two requests more for each
-     * node */
-    int64_t retain_ms;
+    int metrics;       /* 1: figures are kept of this path, in some 2 kB (see metrics.h) */
+    const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
 };
 
-static inline struct zkl_lock_options zkl_lock_options_init(void)
-{
-    struct zkl_lock_options o;
-    memset(&o, 0, sizeof o);
-    o.size = sizeof o;
-    return o;
-}
-#define ZKL_LOCK_OPTIONS_INIT zkl_lock_options_init()
+#define ZKL_LOCK_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct zkl_lock_options), ZKL_NAMES_CURATOR, 0, 0, 0, NULL                          \
+    }
 
 struct zkl_mutex;
 struct zkl_permit;

@@ -30,6 +30,7 @@ extern "C" {
 #endif
 
 enum zkl_log_level {
+    ZKL_LOG_DEFAULT = 0,
     ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
     ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
     ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to let go */
@@ -65,8 +66,8 @@ struct zkl_log_event {
     int code;              /* enum zkl_error */
     int state;             /* enum zkl_hold_state */
     int reason;            /* enum zkl_reason */
+    uint32_t dropped;      /* so many events are missing here: the callback is slow */
     uint64_t token;
-    uint64_t dropped;    /* so many events are missing here: the callback is slow */
     const char *message; /* all of it as one line of text, without a newline */
 };
 

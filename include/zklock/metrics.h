@@ -4,13 +4,13 @@
  * as text for Prometheus. All is counted in this process, of this client; nothing is asked of a
  * server.
  *
- * The figures of a client are always kept; those of a lock where zkl_lock_options.metrics is set,
+ * The figures of a client are always kept; those of a lock where metrics is set in its options,
  * by its path: all handles of the client that name the path together.
  *
- *     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
- *     if (zkl_client_get_metrics(client, &m) == 0)
+ *     struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+ *     if (zkl_client_get_lock_metrics(client, &m) == 0)
  *         printf("99 of 100 waited at most %lld ns\n",
- *                (long long)zkl_histogram_percentile_ns(&m.locks.wait, 99));
+ *                (long long)zkl_histogram_percentile_ns(&m.wait, 99));
  *
  * These calls may be made from any thread, callbacks included, and never wait for a server.
  * Illegal: a struct without its initializer, or the figures of a lock whose options did not ask for
@@ -29,7 +29,8 @@ extern "C" {
 
 #define ZKL_HISTOGRAM_BUCKETS 72
 
-/* How often something took how long. Two buckets for each doubling: 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12
+/* How often something took how long. It stands in other structs and never grows.
+ * Two buckets for each doubling: 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12
  * ... microseconds up to 7 hours, and one for what took longer. */
 struct zkl_histogram {
     uint64_t count;
@@ -48,8 +49,8 @@ ZKL_API int64_t zkl_histogram_percentile_ns(const struct zkl_histogram *histogra
 
 /* --- locks -------------------------------------------------------------- */
 
-#define ZKL_METRICS_CODES 32
-#define ZKL_METRICS_REASONS 8
+#define ZKL_METRICS_CODES 64
+#define ZKL_METRICS_REASONS 16
 
 /* Of one path, or of all paths of a client. A semaphore's permits count each as one hold; of a
  * multi-lock each member counts at its own path. */
@@ -78,17 +79,14 @@ struct zkl_lock_metrics {
     uint64_t queue_before;
 };
 
-static inline struct zkl_lock_metrics zkl_lock_metrics_init(void)
-{
-    struct zkl_lock_metrics m;
-    memset(&m, 0, sizeof m);
-    m.size = sizeof m;
-    return m;
-}
-#define ZKL_LOCK_METRICS_INIT zkl_lock_metrics_init()
+#define ZKL_LOCK_METRICS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct zkl_lock_metrics), 0, 0, {0}, 0, 0, 0, {0}, 0, 0, {0, 0, 0, {0}},            \
+            {0, 0, 0, {0}}, 0, 0, 0                                                                \
+    }
 
 /* The figures of the mutex's path. 0; ZKL_EINVAL: a NULL, no ZKL_LOCK_METRICS_INIT, or no handle of
- * the path was made with zkl_lock_options.metrics; ZKL_EFORK. */
+ * the path was made with metrics in its options; ZKL_EFORK. */
 ZKL_API int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics);
 /* Likewise. */
 ZKL_API int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore,
@@ -114,17 +112,18 @@ enum zkl_metrics_request {
     ZKL_METRICS_REQUESTS = 11
 };
 
+#define ZKL_METRICS_REQUESTS_MAX 32
+
 struct zkl_client_metrics {
     size_t size;
-    struct zkl_lock_metrics locks; /* all paths together */
     /* Since the client was opened. */
     uint64_t connections;    /* times that a link came up */
     uint64_t reconnects;     /* of these: all but the first */
     uint64_t disconnections; /* times that a link was lost */
     uint64_t expiries;       /* sessions that ended with what they held */
     uint64_t heartbeats;
-    uint64_t requests[ZKL_METRICS_REQUESTS]; /* sent, by enum zkl_metrics_request */
-    uint64_t log_dropped;                    /* log events that a slow callback missed */
+    uint64_t requests[ZKL_METRICS_REQUESTS_MAX]; /* sent, by enum zkl_metrics_request */
+    uint64_t log_dropped;                        /* log events that a slow callback missed */
     /* how long the ensemble took to answer a write, heartbeats included */
     struct zkl_histogram writes;
     /* Now. */
@@ -140,17 +139,17 @@ struct zkl_client_metrics {
     uint64_t watch_bytes; /* of paths; at most 1,000,000 */
 };
 
-static inline struct zkl_client_metrics zkl_client_metrics_init(void)
-{
-    struct zkl_client_metrics m;
-    memset(&m, 0, sizeof m);
-    m.size = sizeof m;
-    return m;
-}
-#define ZKL_CLIENT_METRICS_INIT zkl_client_metrics_init()
+#define ZKL_CLIENT_METRICS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct zkl_client_metrics), 0, 0, 0, 0, 0, {0}, 0, {0, 0, 0, {0}}, 0, 0, 0, 0, 0,   \
+            0, 0                                                                                   \
+    }
 
 /* 0; ZKL_EINVAL: a NULL, or no ZKL_CLIENT_METRICS_INIT; ZKL_EFORK. Also after zkl_client_close. */
 ZKL_API int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics *metrics);
+/* The figures of all its locks together. Likewise. */
+ZKL_API int zkl_client_get_lock_metrics(struct zkl_client *client,
+                                        struct zkl_lock_metrics *metrics);
 
 /* The client's figures, and those of each path that keeps them (label "lock"), in Prometheus' text
  * format, into buf with a final NUL. Returns the text's length as snprintf does (cut if >= size);

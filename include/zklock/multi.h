@@ -26,7 +26,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <zklock/mutex.h>
 #include <zklock/semaphore.h>
 
@@ -41,26 +40,30 @@ enum zkl_member_type {
     ZKL_MEMBER_SEMAPHORE = 2 /* count permits of it */
 };
 
+/* Fill with one of the two calls below. */
 struct zkl_member {
+    size_t size;
     enum zkl_member_type type;
+    int count; /* of permits */
     struct zkl_mutex *mutex;
     struct zkl_semaphore *semaphore;
-    int count; /* of permits */
 };
+
+#define ZKL_MEMBER_INIT                                                                            \
+    {                                                                                              \
+        sizeof(struct zkl_member), ZKL_MEMBER_MUTEX, 0, NULL, NULL                                 \
+    }
 
 static inline struct zkl_member zkl_member_mutex(struct zkl_mutex *mutex)
 {
-    struct zkl_member m;
-    memset(&m, 0, sizeof m);
-    m.type = ZKL_MEMBER_MUTEX;
+    struct zkl_member m = ZKL_MEMBER_INIT;
     m.mutex = mutex;
     return m;
 }
 
 static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semaphore, int count)
 {
-    struct zkl_member m;
-    memset(&m, 0, sizeof m);
+    struct zkl_member m = ZKL_MEMBER_INIT;
     m.type = ZKL_MEMBER_SEMAPHORE;
     m.semaphore = semaphore;
     m.count = count;

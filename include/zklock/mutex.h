@@ -33,6 +33,41 @@ extern "C" {
 
 #define ZKL_HOLD_COUNT_MAX 1000000000
 
+#define ZKL_LOCK_NAME_MAX 64 /* bytes of a lock's name */
+
+/* Fill with ZKL_MUTEX_OPTIONS_INIT. A NULL instead of options means just that. All text is copied.
+ * The first ones are those of zkl_lock_options. */
+struct zkl_mutex_options {
+    size_t size;
+    enum zkl_names names;
+    int revocable;
+    int posted_unlock;
+    int metrics;
+    const char *owner;
+    /* with ZKL_NAMES_NAMED: at most ZKL_LOCK_NAME_MAX bytes, without "/" and "_lock_" */
+    const char *name;
+
+    /* The last two change what "first come, first served" means: see docs/guarantees.md. */
+
+    /* > 0: the threads that lock this handle queue with one node, and have it in turn, first come
+     * first served among them: unlock hands it on to the next one without a request, so often in a
+     * row while others are known to queue. The node, and so the token, is one for all of them. A
+     * hold that is suspect, revoked, or has a lease is not handed on. A try is busy while another
+     * thread of this handle has the lock or queues */
+    int64_t local_handoffs_max;
+    /* > 0, at most 3,600,000: the last unlock leaves the node on the server with nobody in it; this
+     * handle takes it again without a request, on the same node with the same token. It goes when
+     * this time is over, when anybody else queues or asks it to let go, and when the link breaks. A
+     * hold that had to be waited for, or has a lease, is not kept. Two requests more for each
+     * node */
+    int64_t retain_ms;
+};
+
+#define ZKL_MUTEX_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct zkl_mutex_options), ZKL_NAMES_CURATOR, 0, 0, 0, NULL, NULL, 0, 0             \
+    }
+
 /* A handle on the mutex at path (absolute, below the client's chroot, at most 512 bytes; parents
  * are made when needed, as containers that the server removes once they are empty). options may be
  * NULL. No request is sent.
@@ -40,7 +75,7 @@ extern "C" {
  * unless they are named locks of different names.
  * 0, ZKL_EINVAL, ZKL_EBADPATH, ZKL_EBADTIMEOUT (retain_ms), ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                          const struct zkl_lock_options *options);
+                          const struct zkl_mutex_options *options);
 
 /* Give the handle up. After 0 no callback of this mutex runs any more (called from within that very
  * callback: none after it). A node that retain_ms keeps is deleted in the background. NULL is

@@ -28,7 +28,7 @@ extern "C" {
 
 struct zkl_rwlock;
 
-/* As zkl_mutex_new. ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused (ZKL_EINVAL). */
+/* As zkl_mutex_new. ZKL_NAMES_NAMED is refused (ZKL_EINVAL). */
 ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, const char *path,
                            const struct zkl_lock_options *options);
 /* As zkl_mutex_free, for both halves. */

@@ -42,9 +42,9 @@ struct zkl_semaphore;
 
 /* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
  * stands there (an acquire returns ZKL_EMISMATCH if none does). After the first acquire the handle
- * follows changes of it. path: at most 505 bytes. options as for zkl_mutex_new; ZKL_NAMES_KAZOO,
- * ZKL_NAMES_NAMED, local_handoffs_max and retain_ms are refused. No request is sent. 0,
- * ZKL_EINVAL, ZKL_EBADPATH, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
+ * follows changes of it. path: at most 505 bytes. Names are
+ * Curator's; others are refused. No request is sent. 0, ZKL_EINVAL, ZKL_EBADPATH, ZKL_ECLOSED,
+ * ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,
                               const struct zkl_lock_options *options);

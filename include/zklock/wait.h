@@ -23,8 +23,8 @@
 #ifndef ZKLOCK_WAIT_H
 #define ZKLOCK_WAIT_H
 
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <zklock/error.h>
 
 #ifdef __cplusplus
@@ -55,10 +55,10 @@ ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
  * ignored. */
 ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
-#define ZKL_WAIT_TRY 1u /* do not queue: ZKL_EBUSY if anybody is before us */
+#define ZKL_WAIT_TRY UINT64_C(1) /* do not queue: ZKL_EBUSY if anybody is before us */
 /* With TRY: read behind a sync, so that the answer is as of the call's start and not as old as the
  * server's replication lag; one more request. */
-#define ZKL_WAIT_SYNC 2u
+#define ZKL_WAIT_SYNC UINT64_C(2)
 
 /* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A
  * lease begins with the grant; if less than 2 ms of it are left when the caller gets the processor,
@@ -67,38 +67,29 @@ struct zkl_wait {
     size_t size;
     int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
     struct zkl_cancel *cancel; /* borrowed until the call returns; may be NULL */
-    unsigned flags;            /* ZKL_WAIT_* */
+    uint64_t flags;            /* ZKL_WAIT_* */
     /* ZKL_LEASE_MIN_MS or more: the hold is lost so long after its grant, unless renewed; 0: none
-     * */
+     */
     int64_t lease_ms;
 };
 
-static inline struct zkl_wait zkl_wait_init(void)
-{
-    struct zkl_wait w;
-    memset(&w, 0, sizeof w);
-    w.size = sizeof w;
-    w.deadline_ns = ZKL_NO_DEADLINE;
-    return w;
-}
-#define ZKL_WAIT_INIT zkl_wait_init()
+#define ZKL_WAIT_INIT                                                                              \
+    {                                                                                              \
+        sizeof(struct zkl_wait), ZKL_NO_DEADLINE, NULL, 0, 0                                       \
+    }
 
 /* What a successful acquire gives. */
 struct zkl_grant {
     size_t size;
-    uint64_t token;    /* fencing token: grows with every later grant of this path */
-    int64_t window_ms; /* for so long, from now, the hold is proved; can be 0 in a re-entry */
-    int hold_count;    /* 1 for a first grant, more for a re-entry */
+    uint64_t token;     /* fencing token: grows with every later grant of this path */
+    int64_t window_ms;  /* for so long, from now, the hold is proved; can be 0 in a re-entry */
+    int64_t hold_count; /* 1 for a first grant, more for a re-entry */
 };
 
-static inline struct zkl_grant zkl_grant_init(void)
-{
-    struct zkl_grant g;
-    memset(&g, 0, sizeof g);
-    g.size = sizeof g;
-    return g;
-}
-#define ZKL_GRANT_INIT zkl_grant_init()
+#define ZKL_GRANT_INIT                                                                             \
+    {                                                                                              \
+        sizeof(struct zkl_grant), 0, 0, 0                                                          \
+    }
 
 /* Where a call or an operation that waits for a lock stands, by what its client knows already: see
  * zkl_mutex_waiting. Fill with ZKL_STANDING_INIT. */
@@ -113,14 +104,13 @@ struct zkl_standing {
     char owner[520];
 };
 
-static inline struct zkl_standing zkl_standing_init(void)
-{
-    struct zkl_standing s;
-    memset(&s, 0, sizeof s);
-    s.size = sizeof s;
-    return s;
-}
-#define ZKL_STANDING_INIT zkl_standing_init()
+#define ZKL_STANDING_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct zkl_standing), 0, 0, {0},                                                    \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 #ifdef __cplusplus
 } /* extern "C" */

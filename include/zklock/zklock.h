@@ -86,6 +86,10 @@
  *   threads.
  * - Calls that can wait are refused in a callback of the library (ZKL_EINCALLBACK) and, with an
  *   inherited client, in a forked child (ZKL_EFORK): each process opens a client of its own.
+ * - A struct begins with its size, set by its initializer (ZKL_*_INIT, a constant). Later versions
+ *   add fields at the end, where 0 means what was so before. So a program that was built with an
+ *   older header runs with a newer library; one that was built with a newer header runs with an
+ *   older library unless it sets a field that this does not know (ZKL_EINVAL).
  * - pthread cancellation of the calling thread is off while a call runs; a zkl_cancel stops a wait.
  *
  * What a lock promises, and what it does not, is in docs/guarantees.md; the folder docs is

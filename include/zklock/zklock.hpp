@@ -80,7 +80,7 @@ namespace zkl
 struct grant {
     std::uint64_t token;
     milliseconds window;
-    int hold_count;
+    std::int64_t hold_count;
 };
 
 /* A bit that ends waits: put native_handle() into zkl_wait's cancel. */
@@ -157,27 +157,43 @@ class client : public detail::handle<zkl_client, zkl_client_free>
 /* As struct zkl_lock_options; an empty text and 0 are its defaults. */
 struct lock_options {
     enum zkl_names names = ZKL_NAMES_CURATOR;
-    std::string name;
     std::string owner;
     bool revocable = false;
     bool posted_unlock = false;
     bool metrics = false;
-    int local_handoffs_max = 0;
+};
+
+/* As struct zkl_mutex_options. */
+struct mutex_options : lock_options {
+    std::string name;
+    std::int64_t local_handoffs_max = 0;
     milliseconds retain{0};
 };
 
 namespace detail
 {
-/* Lives no longer than the options whose texts it points to. */
-inline zkl_lock_options c_options(const lock_options &options)
+template <typename Native> void fill_lock_options(Native &native, const lock_options &options)
 {
-    zkl_lock_options native = ZKL_LOCK_OPTIONS_INIT;
     native.names = options.names;
-    native.name = c_text_or_null(options.name);
     native.owner = c_text_or_null(options.owner);
     native.revocable = options.revocable;
     native.posted_unlock = options.posted_unlock;
     native.metrics = options.metrics;
+}
+
+/* These live no longer than the options whose texts they point to. */
+inline zkl_lock_options c_options(const lock_options &options)
+{
+    zkl_lock_options native = ZKL_LOCK_OPTIONS_INIT;
+    fill_lock_options(native, options);
+    return native;
+}
+
+inline zkl_mutex_options c_options(const mutex_options &options)
+{
+    zkl_mutex_options native = ZKL_MUTEX_OPTIONS_INIT;
+    fill_lock_options(native, options);
+    native.name = c_text_or_null(options.name);
     native.local_handoffs_max = options.local_handoffs_max;
     native.retain_ms = options.retain.count();
     return native;
@@ -240,10 +256,10 @@ class mutex_ref : public detail::timed_lockable<mutex_ref>
 class mutex : public mutex_ref
 {
   public:
-    mutex(client &client, const std::string &path, const lock_options &options = {})
+    mutex(client &client, const std::string &path, const mutex_options &options = {})
         : mutex_ref(nullptr)
     {
-        const zkl_lock_options native = detail::c_options(options);
+        const zkl_mutex_options native = detail::c_options(options);
         detail::check(
             zkl_mutex_new(&native_, client.native_handle(), detail::c_text(path), &native));
     }

@@ -118,9 +118,7 @@ static int finish_known(struct acquiring *a, int rc)
 {
     if (rc != 0)
         return zkl_fail(rc, "it was known at the start");
-    zkl_mutex_fill_grant(a->grant, a->hold);
-    if (a->grant)
-        a->grant->hold_count = a->hold_count;
+    zkl_grant_give(a->grant, a->hold->token, zkl_hold_window_ms(a->hold), a->hold_count);
     return 0;
 }
 
@@ -295,9 +293,9 @@ static int check_acquire(const struct zkl_owner *owner, const struct zkl_mutex *
     static const char call[] = "zkl_mutex_acquire_async";
     if (!mutex || !fn)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, mutex ? "fn" : "mutex");
-    if (grant && grant->size != sizeof *grant)
-        return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
-    int rc = zkl_wait_check(wait, mutex->client, call, false);
+    int rc = zkl_grant_check(grant, call);
+    if (rc == 0)
+        rc = zkl_wait_check(wait, mutex->client, call, false);
     return rc == 0 ? zkl_owner_check_idle(owner, call) : rc;
 }
 
@@ -305,10 +303,10 @@ int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
                             const struct zkl_wait *wait, struct zkl_grant *grant, zkl_done_fn fn,
                             void *arg, uint64_t *op)
 {
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = check_acquire(owner, mutex, wait, grant, fn);
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, "zkl_mutex_acquire_async");
+    if (rc == 0)
+        rc = check_acquire(owner, mutex, &ours, grant, fn);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
@@ -317,7 +315,7 @@ int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
         a->owner = owner;
         a->mutex = mutex;
         a->grant = grant;
-        rc = acquire_mutex(mutex, wait, a, op);
+        rc = acquire_mutex(mutex, &ours, a, op);
     } else {
         rc = zkl_count_failure(mutex, zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path));
     }
@@ -353,12 +351,12 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                 zkl_done_fn fn, void *arg, uint64_t *op)
 {
     static const char call[] = "zkl_semaphore_acquire_async";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
+    struct zkl_wait ours;
     if (!fn)
         return zkl_fail(ZKL_EINVAL, "%s: fn is NULL", call);
-    if (!wait)
-        wait = &forever;
-    int rc = zkl_semaphore_check_acquire(semaphore, count, wait, permits, call, false);
+    int rc = zkl_wait_take(&ours, wait, call);
+    if (rc == 0)
+        rc = zkl_semaphore_check_acquire(semaphore, count, &ours, permits, call, false);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
@@ -366,7 +364,7 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
     if (a) {
         a->mutex = &semaphore->base;
         a->permits = permits;
-        rc = acquire_permits(semaphore, count, wait, a, op);
+        rc = acquire_permits(semaphore, count, &ours, a, op);
     } else {
         rc = zkl_count_failure(&semaphore->base, zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path));
     }

@@ -19,6 +19,7 @@
 #include "error.h"
 #include "hold.h"
 #include "op.h"
+#include "sized.h"
 
 #define MS INT64_C(1000000)
 #define TIMEOUT_DEFAULT_MS 10000
@@ -131,8 +132,8 @@ static int check_options(const struct zkl_client_options *o)
             "ticks at least",
             o->tick_ms, asked_ms);
     if (o->connect_timeout_ms < 0)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %d",
-                        o->connect_timeout_ms);
+        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %lld",
+                        (long long)o->connect_timeout_ms);
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes",
                         ZKL_OWNER_MAX);
@@ -248,7 +249,8 @@ static int wait_connected(struct zkl_client *client, const struct zkl_client_opt
     zkl_driver_unlock(d);
     if (rc == 0)
         return 0;
-    return zkl_fail(rc, "zkl_client_open: %s, %d ms%s", o->servers, o->connect_timeout_ms, trouble);
+    return zkl_fail(rc, "zkl_client_open: %s, %lld ms%s", o->servers,
+                    (long long)o->connect_timeout_ms, trouble);
 }
 
 static bool end_session(struct zkl_client *client, int64_t timeout_ms)
@@ -257,12 +259,15 @@ static bool end_session(struct zkl_client *client, int64_t timeout_ms)
     return zkl_driver_close(client->driver, zkl_clock_mono_ns() + timeout_ms * MS);
 }
 
-static int do_client_open(struct zkl_client **client, const struct zkl_client_options *options)
+static int do_client_open(struct zkl_client **client, const struct zkl_client_options *theirs)
 {
-    if (!client || !options)
+    struct zkl_client_options ours, *options = &ours;
+    if (!client || !theirs)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: %s is NULL", client ? "options" : "client");
-    if (options->size != sizeof *options)
+    if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_client_options, errbuf_size),
+                            sizeof ours))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: fill options with ZKL_CLIENT_OPTIONS_INIT");
+    zkl_sized_read(&ours, sizeof ours, theirs);
     int rc = check_options(options);
     if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");

@@ -116,14 +116,18 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
 /* Of handles whose holds are the calling thread's or owner's. */
 extern const struct zkl_mutex_kind zkl_own_mutex_kind;
+/* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for call. */
+int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
+                           const char *call);
+/* Likewise, of a lock that is no mutex. */
+int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
+                          const char *call);
 /* 0, or what is wrong with the arguments of call, which is to make a lock. */
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
-                       const struct zkl_lock_options *options, const char *call);
-/* 0, or ZKL_EINVAL: an option that only mutexes have. */
-int zkl_lock_check_no_mutex(const struct zkl_lock_options *options, const char *call);
+                       const struct zkl_mutex_options *options, const char *call);
 /* Set up a zeroed handle; 0 or why not, said for call. */
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
-                   const struct zkl_lock_options *options, const char *call);
+                   const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
 /* What the calls for mutexes and for permits say alike; hold may be NULL, for a wrong request. */
 /* Of a hold, or of several as one by the shortest window; NULL: there is none. All are said for call. */
@@ -144,12 +148,17 @@ int zkl_mutex_check_again(const struct zkl_hold *hold);
 /* 0 if this mutex may be acquired by a thread that has another hold of its path: the read lock of
  * who has the write lock; or ZKL_EDEADLK, ZKL_ELOST. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
+/* grant may be NULL. 0 or EINVAL, said for call. */
+int zkl_grant_check(const struct zkl_grant *grant, const char *call);
+void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
 /* ZKL_EDEADLK: an operation of the same owner is to acquire that path. */
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc);
+/* The caller's wait as this library knows it, defaults for NULL; 0 or EINVAL, said for call. */
+int zkl_wait_take(struct zkl_wait *ours, const struct zkl_wait *theirs, const char *call);
 /* 0, or what is wrong with the wait, the client, or (blocks) the thread, said for call. */
 int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client, const char *call,
                    bool blocks);
@@ -163,7 +172,7 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 
 /* Set up a zeroed handle; permits 0: whatever stands there. */
 int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
-                       int permits, const struct zkl_lock_options *options, const char *call);
+                       int permits, const struct zkl_mutex_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
 /* 0, or what is wrong with the arguments of call, which is to acquire permits. */
 int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
@@ -181,7 +190,7 @@ struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
-void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options);
+void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);
 /* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is not
  * simply to be taken. Without the mutex. */
 struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);

@@ -345,7 +345,8 @@ static bool fill_entry(struct inspection *all, const struct zkl_listed *listed, 
     struct zkl_entry *e = &all->entries[all->seen.count++];
     bool contends = listed->role != ZKL_ENTRY_ROLE_FOREIGN;
     int64_t age_ms = q->czxid != 0 ? now_ms - q->ctime_ms : 0;
-    *e = (struct zkl_entry){.role = listed->role,
+    *e = (struct zkl_entry){.size = sizeof *e,
+                            .role = listed->role,
                             .access = listed->access,
                             .node_path = q->query.path,
                             .peer = contends ? peers[listed->place.peer] : "",
@@ -410,6 +411,7 @@ static int inspect(struct zkl_client *client, const char *path, int64_t timeout_
                         .all = calloc(1, sizeof *look.all)};
     if (!look.all)
         return no_memory(&look);
+    look.all->seen.size = sizeof look.all->seen;
     zkl_client_ref(client);
     int rc = look_at(&look);
     zkl_awaited_query_clear(look.queries, look.count);

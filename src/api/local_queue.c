@@ -7,6 +7,7 @@
 #include "counts.h"
 
 #include <assert.h>
+#include <limits.h>
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
@@ -45,10 +46,11 @@ static void dropped(struct zkl_local_queue *local_queue, struct zkl_contender *c
     zkl_hold_put((struct zkl_hold *)contender);
 }
 
-void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_lock_options *options)
+void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options)
 {
-    mutex->local_queue.handoffs_max = options ? (unsigned)options->local_handoffs_max : 0;
-    mutex->local_queue.retain_ns = options ? options->retain_ms * MS : 0;
+    int64_t handoffs_max = options->local_handoffs_max;
+    mutex->local_queue.handoffs_max = handoffs_max < UINT_MAX ? (unsigned)handoffs_max : UINT_MAX;
+    mutex->local_queue.retain_ns = options->retain_ms * MS;
     mutex->local_queue.asks = asks;
     mutex->local_queue.given = given;
     mutex->local_queue.dropped = dropped;

@@ -11,17 +11,47 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "sized.h"
 
 #define RETAIN_MAX_MS 3600000
 
 /* --- handles ------------------------------------------------------------ */
 
-static int check_options(const struct zkl_lock_options *o, const char *call)
+int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
+                           const char *call)
 {
-    if (!o)
+    *ours = (struct zkl_mutex_options)ZKL_MUTEX_OPTIONS_INIT;
+    if (!theirs)
         return 0;
-    if (o->size != sizeof *o)
+    if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_mutex_options, retain_ms),
+                            sizeof *ours))
+        return zkl_fail(ZKL_EINVAL, "%s: fill options with ZKL_MUTEX_OPTIONS_INIT", call);
+    zkl_sized_read(ours, sizeof *ours, theirs);
+    return 0;
+}
+
+int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
+                          const char *call)
+{
+    struct zkl_lock_options given = ZKL_LOCK_OPTIONS_INIT;
+    *ours = (struct zkl_mutex_options)ZKL_MUTEX_OPTIONS_INIT;
+    if (!theirs)
+        return 0;
+    if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_lock_options, owner), sizeof given))
         return zkl_fail(ZKL_EINVAL, "%s: fill options with ZKL_LOCK_OPTIONS_INIT", call);
+    zkl_sized_read(&given, sizeof given, theirs);
+    if (given.names == ZKL_NAMES_NAMED)
+        return zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED is for mutexes only", call);
+    ours->names = given.names;
+    ours->revocable = given.revocable;
+    ours->posted_unlock = given.posted_unlock;
+    ours->metrics = given.metrics;
+    ours->owner = given.owner;
+    return 0;
+}
+
+static int check_options(const struct zkl_mutex_options *o, const char *call)
+{
     if (o->names < ZKL_NAMES_CURATOR || o->names > ZKL_NAMES_NAMED)
         return zkl_fail(ZKL_EINVAL, "%s: names is %d, not a ZKL_NAMES_* value", call,
                         (int)o->names);
@@ -33,8 +63,8 @@ static int check_options(const struct zkl_lock_options *o, const char *call)
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "%s: owner is longer than %d bytes", call, ZKL_OWNER_MAX);
     if (o->local_handoffs_max < 0)
-        return zkl_fail(ZKL_EINVAL, "%s: local_handoffs_max is %d, not 0 or more", call,
-                        o->local_handoffs_max);
+        return zkl_fail(ZKL_EINVAL, "%s: local_handoffs_max is %lld, not 0 or more", call,
+                        (long long)o->local_handoffs_max);
     if (o->retain_ms < 0 || o->retain_ms > RETAIN_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: retain_ms is %lld, not 0 to %d", call,
                         (long long)o->retain_ms, RETAIN_MAX_MS);
@@ -42,7 +72,7 @@ static int check_options(const struct zkl_lock_options *o, const char *call)
 }
 
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
-                       const struct zkl_lock_options *options, const char *call)
+                       const struct zkl_mutex_options *options, const char *call)
 {
     if (!out || !client || !path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
@@ -56,31 +86,19 @@ int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *p
     return check_options(options, call);
 }
 
-int zkl_lock_check_no_mutex(const struct zkl_lock_options *o, const char *call)
-{
-    const char *what = NULL;
-    if (o && o->names == ZKL_NAMES_NAMED)
-        what = "ZKL_NAMES_NAMED";
-    else if (o && o->local_handoffs_max != 0)
-        what = "local_handoffs_max";
-    else if (o && o->retain_ms != 0)
-        what = "retain_ms";
-    return what ? zkl_fail(ZKL_EINVAL, "%s: %s is for mutexes only", call, what) : 0;
-}
-
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
-                   const struct zkl_lock_options *o, const char *call)
+                   const struct zkl_mutex_options *o, const char *call)
 {
-    mutex->naming.names = o ? o->names : ZKL_NAMES_CURATOR;
-    if (o && o->name)
+    mutex->naming.names = o->names;
+    if (o->name)
         strcpy(mutex->naming.name, o->name);
-    mutex->revocable = o && o->revocable;
-    mutex->posted_unlock = o && o->posted_unlock;
-    mutex->owner = o && o->owner ? strdup(o->owner) : NULL;
-    bool copied = !o || !o->owner == !mutex->owner;
+    mutex->revocable = o->revocable;
+    mutex->posted_unlock = o->posted_unlock;
+    mutex->owner = o->owner ? strdup(o->owner) : NULL;
+    bool copied = !o->owner == !mutex->owner;
     mutex->lock_path = copied ? zkl_lock_path_get(client, path) : NULL;
-    bool counted = mutex->lock_path &&
-                   (!o || !o->metrics || zkl_lock_path_keep_counts(client, mutex->lock_path));
+    bool counted =
+        mutex->lock_path && (!o->metrics || zkl_lock_path_keep_counts(client, mutex->lock_path));
     if (!counted) {
         if (mutex->lock_path)
             zkl_lock_path_put(client, mutex->lock_path);
@@ -161,12 +179,22 @@ int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg)
 
 /* --- waits --------------------------------------------------------------- */
 
+int zkl_wait_take(struct zkl_wait *ours, const struct zkl_wait *theirs, const char *call)
+{
+    *ours = (struct zkl_wait)ZKL_WAIT_INIT;
+    if (!theirs)
+        return 0;
+    if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_wait, lease_ms), sizeof *ours))
+        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
+    zkl_sized_read(ours, sizeof *ours, theirs);
+    return 0;
+}
+
 static int check_fields(const struct zkl_wait *wait, const char *call)
 {
-    if (wait->size != sizeof *wait)
-        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
     if (wait->flags & ~(ZKL_WAIT_TRY | ZKL_WAIT_SYNC))
-        return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%x", call, wait->flags);
+        return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%llx", call,
+                        (unsigned long long)wait->flags);
     if ((wait->flags & ZKL_WAIT_SYNC) && !(wait->flags & ZKL_WAIT_TRY))
         return zkl_fail(ZKL_EINVAL, "%s: ZKL_WAIT_SYNC goes with ZKL_WAIT_TRY", call);
     if (wait->deadline_ns < 0)
@@ -203,13 +231,23 @@ int zkl_wait_check_over(const struct zkl_wait *wait, const char *path)
 
 /* --- what a call tells --------------------------------------------------- */
 
+int zkl_grant_check(const struct zkl_grant *grant, const char *call)
+{
+    if (!grant || zkl_sized_is_good(grant, ZKL_SIZED_LEAST(struct zkl_grant, hold_count)))
+        return 0;
+    return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
+}
+
+void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count)
+{
+    struct zkl_grant ours = {sizeof ours, token, window_ms, hold_count};
+    if (grant)
+        zkl_sized_write(grant, &ours, sizeof ours);
+}
+
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold)
 {
-    if (!grant)
-        return;
-    grant->token = hold->token;
-    grant->window_ms = zkl_hold_window_ms(hold);
-    grant->hold_count = hold->count;
+    zkl_grant_give(grant, hold->token, zkl_hold_window_ms(hold), hold->count);
 }
 
 int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)

@@ -4,6 +4,7 @@
  * owns nothing: each call copies the figures for the caller.
  * Users call it from any thread; the copy is made with the client's mutex. */
 #include "metrics.h"
+#include "sized.h"
 
 #include <stdlib.h>
 
@@ -101,7 +102,6 @@ static int64_t window_ms(const struct zkl_core *core)
 static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
 {
     const struct zkl_core *core = &client->driver->core;
-    read_locks(client, &m->locks);
     m->connections = client->links;
     m->reconnects = client->links > 0 ? client->links - 1 : 0;
     m->disconnections = client->links_lost;
@@ -155,6 +155,7 @@ int zkl_snapshot_take(struct zkl_client *client, struct zkl_snapshot *snapshot)
     snapshot->paths = calloc(count_paths(client) + 1, sizeof *snapshot->paths);
     if (snapshot->paths) {
         read_client(client, &snapshot->client);
+        read_locks(client, &snapshot->locks);
         read_paths(client, snapshot);
     }
     zkl_driver_unlock(client->driver);
@@ -175,15 +176,16 @@ static int do_client_metrics(struct zkl_client *client, struct zkl_client_metric
     static const char call[] = "zkl_client_get_metrics";
     if (!client || !metrics)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "metrics" : "client");
-    if (metrics->size != sizeof *metrics)
+    if (!zkl_sized_is_good(metrics, ZKL_SIZED_LEAST(struct zkl_client_metrics, watch_bytes)))
         return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_CLIENT_METRICS_INIT", call);
     int rc = zkl_client_check(client, false, call);
     if (rc != 0)
         return rc;
-    *metrics = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_client_metrics ours = ZKL_CLIENT_METRICS_INIT;
     zkl_driver_lock(client->driver);
-    read_client(client, metrics);
+    read_client(client, &ours);
     zkl_driver_unlock(client->driver);
+    zkl_sized_write(metrics, &ours, sizeof ours);
     return 0;
 }
 
@@ -195,24 +197,57 @@ int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics 
     return rc;
 }
 
-static int do_lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics,
-                           const char *call)
+static int check_lock_metrics(const struct zkl_lock_metrics *metrics,
+                              const struct zkl_client *client, const char *call)
 {
     if (!metrics)
         return zkl_fail(ZKL_EINVAL, "%s: metrics is NULL", call);
-    if (metrics->size != sizeof *metrics)
+    if (!zkl_sized_is_good(metrics, ZKL_SIZED_LEAST(struct zkl_lock_metrics, queue_before)))
         return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_LOCK_METRICS_INIT", call);
-    int rc = zkl_client_check(mutex->client, false, call);
+    return zkl_client_check(client, false, call);
+}
+
+static int do_client_lock_metrics(struct zkl_client *client, struct zkl_lock_metrics *metrics)
+{
+    static const char call[] = "zkl_client_get_lock_metrics";
+    if (!client)
+        return zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
+    int rc = check_lock_metrics(metrics, client, call);
     if (rc != 0)
         return rc;
+    struct zkl_lock_metrics ours = ZKL_LOCK_METRICS_INIT;
+    zkl_driver_lock(client->driver);
+    read_locks(client, &ours);
+    zkl_driver_unlock(client->driver);
+    zkl_sized_write(metrics, &ours, sizeof ours);
+    return 0;
+}
+
+int zkl_client_get_lock_metrics(struct zkl_client *client, struct zkl_lock_metrics *metrics)
+{
+    int shield = zkl_shield();
+    int rc = do_client_lock_metrics(client, metrics);
+    zkl_shield_end(shield);
+    return rc;
+}
+
+static int do_lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics,
+                           const char *call)
+{
+    int rc = check_lock_metrics(metrics, mutex->client, call);
+    if (rc != 0)
+        return rc;
+    struct zkl_lock_metrics ours = ZKL_LOCK_METRICS_INIT;
     const struct zkl_lock_path *lock_path = zkl_mutex_counted(mutex);
     zkl_driver_lock(mutex->client->driver);
     if (lock_path->counts)
-        read_lock(mutex->client, lock_path, metrics);
+        read_lock(mutex->client, lock_path, &ours);
     else
-        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its zkl_lock_options",
-                      call, lock_path->path);
+        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its options", call,
+                      lock_path->path);
     zkl_driver_unlock(mutex->client->driver);
+    if (rc == 0)
+        zkl_sized_write(metrics, &ours, sizeof ours);
     return rc;
 }
 

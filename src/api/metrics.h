@@ -14,6 +14,7 @@ struct zkl_path_metrics {
 /* All at one moment; to be given back. 0 or ZKL_ENOMEM. Without the mutex. */
 struct zkl_snapshot {
     struct zkl_client_metrics client;
+    struct zkl_lock_metrics locks;
     struct zkl_path_metrics *paths;
     size_t path_count;
 };

@@ -12,15 +12,31 @@
 #include "error.h"
 #include "hold.h"
 #include "multi.h"
+#include "sized.h"
 #include "owner.h"
 
 #define MS INT64_C(1000000)
 
 /* --- new and free ------------------------------------------------------- */
 
+/* The caller's lie as far apart as its struct is long. */
+static const struct zkl_member *member_at(const struct zkl_member *members, size_t index)
+{
+    return (const void *)((const char *)members + index * members->size);
+}
+
+static struct zkl_grant *grant_at(struct zkl_grant *grants, size_t index)
+{
+    return (void *)((char *)grants + index * grants->size);
+}
+
 static int check_member(const struct zkl_client *client, const struct zkl_member *member, size_t i)
 {
     static const char call[] = "zkl_multi_new";
+    if (!zkl_sized_is_known(member, ZKL_SIZED_LEAST(struct zkl_member, semaphore), sizeof *member))
+        return zkl_fail(ZKL_EINVAL,
+                        "%s: make member %zu with zkl_member_mutex or zkl_member_semaphore", call,
+                        i);
     if (member->type != ZKL_MEMBER_MUTEX && member->type != ZKL_MEMBER_SEMAPHORE)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu has no known type", call, i);
     if (zkl_member_is_semaphore(member) ? !member->semaphore : !member->mutex)
@@ -48,7 +64,7 @@ static int check_new(struct zkl_multi **multi, const struct zkl_client *client,
         rc = zkl_fail(ZKL_EINVAL, "%s: %zu members, not 1 to %d", call, count,
                       ZKL_MULTI_MEMBERS_MAX);
     for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = check_member(client, &members[i], i);
+        rc = check_member(client, member_at(members, i), i);
     return rc;
 }
 
@@ -109,7 +125,8 @@ static int do_multi_new(struct zkl_multi **multi, struct zkl_client *client,
     m->count = count;
     m->order = (size_t *)(void *)((char *)m->members + bytes);
     m->permit_at = m->order + count;
-    memcpy(m->members, members, bytes);
+    for (size_t i = 0; i < count; i++)
+        zkl_sized_read(&m->members[i], sizeof m->members[i], member_at(members, i));
     look_at_members(m);
     atomic_init(&m->uses, 0);
     sort_members(m);
@@ -227,21 +244,24 @@ void zkl_multi_fill_grants(const struct zkl_multi *multi, struct zkl_grant *gran
     const struct zkl_multi_hold *held = grants ? zkl_owner_find_multi(multi) : NULL;
     for (size_t i = 0; held && i < multi->count; i++) {
         const struct zkl_member *member = &multi->members[i];
-        grants[i].token = token_of(multi, i, held);
-        grants[i].window_ms = window_of(multi, i, held);
-        grants[i].hold_count =
-            zkl_member_is_held_once(member) ? held->count : zkl_mutex_hold_count(member->mutex);
+        zkl_grant_give(grant_at(grants, i), token_of(multi, i, held), window_of(multi, i, held),
+                       zkl_member_is_held_once(member) ? held->count
+                                                       : zkl_mutex_hold_count(member->mutex));
     }
 }
 
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
-                            const struct zkl_grant *grants, const char *call, bool blocks)
+                            struct zkl_grant *grants, const char *call, bool blocks)
 {
     if (!multi)
         return zkl_fail(ZKL_EINVAL, "%s: multi is NULL", call);
     for (size_t i = 0; grants && i < multi->count; i++) {
-        if (grants[i].size != sizeof *grants)
-            return zkl_fail(ZKL_EINVAL, "%s: fill each grant with ZKL_GRANT_INIT", call);
+        const struct zkl_grant *grant = grant_at(grants, i);
+        if (zkl_grant_check(grant, call) != 0)
+            return ZKL_EINVAL;
+        if (grant->size != grants->size)
+            return zkl_fail(ZKL_EINVAL,
+                            "%s: the grants' sizes differ: fill each with ZKL_GRANT_INIT", call);
     }
     return zkl_wait_check(wait, multi->client, call, blocks);
 }
@@ -287,17 +307,18 @@ static int acquire(struct zkl_multi *multi, const struct zkl_wait *wait)
 int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                       struct zkl_grant *grants)
 {
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = zkl_multi_check_acquire(multi, wait, grants, "zkl_multi_acquire", true);
+    static const char call[] = "zkl_multi_acquire";
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, call);
     if (rc == 0)
-        rc = zkl_multi_check_members(multi, wait);
+        rc = zkl_multi_check_acquire(multi, &ours, grants, call, true);
+    if (rc == 0)
+        rc = zkl_multi_check_members(multi, &ours);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
-    struct zkl_cancel *cancel = zkl_cancel_ref(wait->cancel);
-    rc = acquire(multi, wait);
+    struct zkl_cancel *cancel = zkl_cancel_ref(ours.cancel);
+    rc = acquire(multi, &ours);
     if (rc == 0)
         zkl_multi_fill_grants(multi, grants);
     zkl_cancel_free(cancel);

@@ -105,7 +105,7 @@ int zkl_unlocking_end(struct zkl_unlocking *u, int *codes);
 
 /* 0, or what is wrong with the arguments, said for call; if it blocks also with the thread. */
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
-                            const struct zkl_grant *grants, const char *call, bool blocks);
+                            struct zkl_grant *grants, const char *call, bool blocks);
 /* 0, or why the calling owner can't have all, noted and counted: its own holds are in the way, or lost, or
  * (if something is to be acquired) the wait is over. */
 int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait);

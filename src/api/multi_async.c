@@ -177,18 +177,18 @@ int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                             void *arg, uint64_t *op)
 {
     static const char call[] = "zkl_multi_acquire_async";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = zkl_multi_check_acquire(multi, wait, grants, call, false);
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, call);
+    if (rc == 0)
+        rc = zkl_multi_check_acquire(multi, &ours, grants, call, false);
     if (rc == 0)
         rc = check_owner(fn, owner, call);
     if (rc == 0)
-        rc = zkl_cancel_check(wait->cancel, call);
+        rc = zkl_cancel_check(ours.cancel, call);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
-    rc = acquire_as(owner, multi, wait, grants, fn, arg, op);
+    rc = acquire_as(owner, multi, &ours, grants, fn, arg, op);
     zkl_shield_end(shield);
     return rc;
 }

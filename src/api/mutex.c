@@ -16,17 +16,20 @@
 #define MS INT64_C(1000000)
 
 static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                        const struct zkl_lock_options *options)
+                        const struct zkl_mutex_options *options)
 {
-    int rc = zkl_lock_check_new(mutex, client, path, options, "zkl_mutex_new");
+    struct zkl_mutex_options ours;
+    int rc = zkl_mutex_options_take(&ours, options, "zkl_mutex_new");
+    if (rc == 0)
+        rc = zkl_lock_check_new(mutex, client, path, &ours, "zkl_mutex_new");
     if (rc != 0)
         return rc;
     struct zkl_mutex *m = calloc(1, sizeof *m);
     if (!m)
         return zkl_fail(ZKL_ENOMEM, "zkl_mutex_new");
-    rc = zkl_mutex_init(m, client, path, options, "zkl_mutex_new");
+    rc = zkl_mutex_init(m, client, path, &ours, "zkl_mutex_new");
     m->kind = &zkl_own_mutex_kind;
-    zkl_local_queue_setup(m, options);
+    zkl_local_queue_setup(m, &ours);
     if (rc == 0)
         *mutex = m;
     else
@@ -35,7 +38,7 @@ static int do_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, con
 }
 
 int zkl_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client, const char *path,
-                  const struct zkl_lock_options *options)
+                  const struct zkl_mutex_options *options)
 {
     int shield = zkl_shield();
     int rc = do_mutex_new(mutex, client, path, options);
@@ -221,17 +224,17 @@ const struct zkl_mutex_kind zkl_own_mutex_kind = {
 int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant)
 {
     static const char call[] = "zkl_mutex_acquire";
-    struct zkl_wait forever = ZKL_WAIT_INIT;
+    struct zkl_wait ours;
     if (!mutex)
         return zkl_fail(ZKL_EINVAL, "%s: mutex is NULL", call);
-    if (grant && grant->size != sizeof *grant)
-        return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
-    if (!wait)
-        wait = &forever;
-    int rc = zkl_wait_check(wait, mutex->client, call, true);
+    int rc = zkl_grant_check(grant, call);
+    if (rc == 0)
+        rc = zkl_wait_take(&ours, wait, call);
+    if (rc == 0)
+        rc = zkl_wait_check(&ours, mutex->client, call, true);
     if (rc != 0)
         return rc;
-    rc = mutex->kind->acquire(mutex, wait, grant);
+    rc = mutex->kind->acquire(mutex, &ours, grant);
     return rc == 0 ? 0 : zkl_count_failure(mutex, rc);
 }
 

@@ -193,7 +193,7 @@ static void put_locks(struct text *t, const struct zkl_snapshot *snapshot)
         const struct lock_family *f = &lock_families[i];
         struct source all = {t, "zklock_", NULL}, one = {t, "zklock_lock_", NULL};
         put_family(&all, f->name, f->type, f->help);
-        put_lock(&all, f, &snapshot->client.locks);
+        put_lock(&all, f, &snapshot->locks);
         if (snapshot->path_count > 0)
             put_family(&one, f->name, f->type, f->help);
         for (size_t p = 0; p < snapshot->path_count; p++) {

@@ -10,6 +10,7 @@
 
 #include "driver/clock.h"
 #include "error.h"
+#include "hold.h"
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)
@@ -228,8 +229,6 @@ static int revoke(const struct attempt *a)
 
 static int check_wait(const struct zkl_wait *wait, const char *call)
 {
-    if (wait->size != sizeof *wait)
-        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
     if (wait->flags != 0 || wait->lease_ms != 0)
         return zkl_fail(ZKL_EINVAL, "%s: wait's flags and lease_ms are for locks", call);
     if (wait->deadline_ns < 0)
@@ -240,18 +239,19 @@ static int check_wait(const struct zkl_wait *wait, const char *call)
 int zkl_revoke(struct zkl_client *client, const char *node_path, const struct zkl_wait *wait,
                unsigned flags)
 {
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, "zkl_revoke");
+    if (rc == 0)
+        rc = check_wait(&ours, "zkl_revoke");
+    if (rc != 0)
+        return rc;
     struct attempt a = {.call = "zkl_revoke",
                         .client = client,
                         .path = node_path,
                         .flags = flags,
-                        .deadline = wait->deadline_ns,
-                        .cancel = wait->cancel};
-    int rc = check_wait(wait, a.call);
-    if (rc == 0)
-        rc = check(&a);
+                        .deadline = ours.deadline_ns,
+                        .cancel = ours.cancel};
+    rc = check(&a);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -12,16 +12,17 @@ static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, 
                          const struct zkl_lock_options *options)
 {
     static const char call[] = "zkl_rwlock_new";
-    int rc = zkl_lock_check_new(rwlock, client, path, options, call);
+    struct zkl_mutex_options ours;
+    int rc = zkl_lock_options_take(&ours, options, call);
     if (rc == 0)
-        rc = zkl_lock_check_no_mutex(options, call);
+        rc = zkl_lock_check_new(rwlock, client, path, &ours, call);
     if (rc != 0)
         return rc;
     struct zkl_rwlock *rw = calloc(1, sizeof *rw);
-    rc = rw ? zkl_mutex_init(&rw->read, client, path, options, call)
+    rc = rw ? zkl_mutex_init(&rw->read, client, path, &ours, call)
             : zkl_fail(ZKL_ENOMEM, "%s", call);
     if (rc == 0) {
-        rc = zkl_mutex_init(&rw->write, client, path, options, call);
+        rc = zkl_mutex_init(&rw->write, client, path, &ours, call);
         if (rc != 0)
             zkl_mutex_fini(&rw->read);
     }

@@ -17,10 +17,10 @@
 
 /* --- the handle --------------------------------------------------------- */
 
-static int check_options(const char *path, int permits, const struct zkl_lock_options *options,
+static int check_options(const char *path, int permits, const struct zkl_mutex_options *options,
                          const char *call)
 {
-    if (options && options->names != ZKL_NAMES_CURATOR)
+    if (options->names != ZKL_NAMES_CURATOR)
         return zkl_fail(ZKL_EINVAL, "%s: a semaphore has Curator's names only", call);
     if (permits < 0 || permits > ZKL_PERMITS_MAX)
         return zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 0 to %d", call, permits,
@@ -40,15 +40,13 @@ static struct zkl_lock_path *lock_path_below(struct zkl_client *client, const ch
 }
 
 int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const char *path,
-                       int permits, const struct zkl_lock_options *options, const char *call)
+                       int permits, const struct zkl_mutex_options *options, const char *call)
 {
     char leases[ZKL_PATH_MAX + 1];
-    struct zkl_lock_options inner = options ? *options : ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options inner = *options;
     int rc = zkl_lock_check_new(s, client, path, options, call);
     if (rc == 0)
         rc = check_options(path, permits, options, call);
-    if (rc == 0)
-        rc = zkl_lock_check_no_mutex(options, call);
     if (rc != 0)
         return rc;
     snprintf(leases, sizeof leases, "%s/leases", path);
@@ -60,8 +58,7 @@ int zkl_semaphore_init(struct zkl_semaphore *s, struct zkl_client *client, const
     s->base.semaphore = s;
     s->view.permits = permits;
     s->path = zkl_lock_path_get(client, path);
-    bool counted =
-        s->path && (!options || !options->metrics || zkl_lock_path_keep_counts(client, s->path));
+    bool counted = s->path && (!options->metrics || zkl_lock_path_keep_counts(client, s->path));
     s->gate = counted ? lock_path_below(client, path, "/locks") : NULL;
     if (s->gate)
         return 0;
@@ -82,11 +79,14 @@ static int do_new(struct zkl_semaphore **semaphore, struct zkl_client *client, c
                   int permits, const struct zkl_lock_options *options)
 {
     static const char call[] = "zkl_semaphore_new";
-    int rc = zkl_lock_check_new(semaphore, client, path, options, call);
+    struct zkl_mutex_options ours;
+    int rc = zkl_lock_options_take(&ours, options, call);
+    if (rc == 0)
+        rc = zkl_lock_check_new(semaphore, client, path, &ours, call);
     if (rc != 0)
         return rc;
     struct zkl_semaphore *s = calloc(1, sizeof *s);
-    rc = s ? zkl_semaphore_init(s, client, path, permits, options, call)
+    rc = s ? zkl_semaphore_init(s, client, path, permits, &ours, call)
            : zkl_fail(ZKL_ENOMEM, "%s", call);
     if (rc == 0)
         *semaphore = s;
@@ -209,14 +209,14 @@ static int acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_
 int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const struct zkl_wait *wait,
                           struct zkl_permit **permits)
 {
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc =
-        zkl_semaphore_check_acquire(semaphore, count, wait, permits, "zkl_semaphore_acquire", true);
+    static const char call[] = "zkl_semaphore_acquire";
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, call);
+    if (rc == 0)
+        rc = zkl_semaphore_check_acquire(semaphore, count, &ours, permits, call, true);
     if (rc != 0)
         return rc;
-    rc = acquire(semaphore, count, wait, permits);
+    rc = acquire(semaphore, count, &ours, permits);
     return rc == 0 ? 0 : zkl_count_failure(&semaphore->base, rc);
 }
 
@@ -310,17 +310,17 @@ static int check_set(struct zkl_semaphore *semaphore, int permits, const struct 
 int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
                               const struct zkl_wait *wait)
 {
-    struct zkl_wait forever = ZKL_WAIT_INIT;
-    if (!wait)
-        wait = &forever;
-    int rc = check_set(semaphore, permits, wait);
+    struct zkl_wait ours;
+    int rc = zkl_wait_take(&ours, wait, "zkl_semaphore_set_permits");
     if (rc == 0)
-        rc = zkl_wait_check_over(wait, semaphore->path->path);
+        rc = check_set(semaphore, permits, &ours);
+    if (rc == 0)
+        rc = zkl_wait_check_over(&ours, semaphore->path->path);
     if (rc != 0)
         return rc;
     int shield = zkl_shield();
-    struct zkl_cancel *cancel = zkl_cancel_ref(wait->cancel);
-    rc = do_set_permits(semaphore, permits, wait);
+    struct zkl_cancel *cancel = zkl_cancel_ref(ours.cancel);
+    rc = do_set_permits(semaphore, permits, &ours);
     zkl_cancel_free(cancel);
     zkl_shield_end(shield);
     return rc;

@@ -101,12 +101,14 @@ static int do_new(struct zkl_mutex **mutex, struct zkl_client *client, const cha
                   const struct zkl_lock_options *options)
 {
     static const char call[] = "zkl_semaphore_mutex_new";
-    int rc = zkl_lock_check_new(mutex, client, path, options, call);
+    struct zkl_mutex_options ours;
+    int rc = zkl_lock_options_take(&ours, options, call);
+    if (rc == 0)
+        rc = zkl_lock_check_new(mutex, client, path, &ours, call);
     if (rc != 0)
         return rc;
     struct zkl_semaphore *s = calloc(1, sizeof *s);
-    rc = s ? zkl_semaphore_init(s, client, path, 1, options, call)
-           : zkl_fail(ZKL_ENOMEM, "%s", call);
+    rc = s ? zkl_semaphore_init(s, client, path, 1, &ours, call) : zkl_fail(ZKL_ENOMEM, "%s", call);
     if (rc != 0) {
         free(s);
         return rc;

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "op.h"
 #include "permit_request.h"
+#include "sized.h"
 
 /* Whose waits are meant: of one handle, or of one operation. */
 struct wanted {
@@ -51,10 +52,12 @@ static uint64_t before_in_handle(const struct zkl_hold *hold)
 static void fill(struct zkl_standing *standing, const struct zkl_hold *hold)
 {
     struct zkl_place place = zkl_place_of(zkl_contender_in_queue(hold));
-    standing->since_ns = hold->began_ns;
-    standing->before = hold->local_waiter.waits ? before_in_handle(hold) : place.before;
-    zkl_text_copy(standing->predecessor, sizeof standing->predecessor, place.predecessor);
-    zkl_text_copy(standing->owner, sizeof standing->owner, place.owner);
+    struct zkl_standing ours = ZKL_STANDING_INIT;
+    ours.since_ns = hold->began_ns;
+    ours.before = hold->local_waiter.waits ? before_in_handle(hold) : place.before;
+    zkl_text_copy(ours.predecessor, sizeof ours.predecessor, place.predecessor);
+    zkl_text_copy(ours.owner, sizeof ours.owner, place.owner);
+    zkl_sized_write(standing, &ours, sizeof ours);
 }
 
 /* The list has the one that came last first; of a multi-lock so the member that is waited for. */
@@ -79,7 +82,8 @@ static int check(const struct zkl_client *client, const struct zkl_standing *sta
                  const char *call)
 {
     int rc = zkl_client_check(client, true, call);
-    if (rc == 0 && standing && standing->size != sizeof *standing)
+    if (rc == 0 && standing &&
+        !zkl_sized_is_good(standing, ZKL_SIZED_LEAST(struct zkl_standing, owner)))
         rc = zkl_fail(ZKL_EINVAL, "%s: fill standing with ZKL_STANDING_INIT", call);
     return rc;
 }

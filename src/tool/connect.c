@@ -126,8 +126,8 @@ static int open_client(struct zkl_client **client, const struct zkl_client_optio
     int code = zkl_client_open(client, options);
     if (code == ZKL_EDISCONNECTED)
         return fail(EXIT_NO_SERVER,
-                    "no server of %s answered within %d s: see that one runs and can be reached",
-                    options->servers, (options->connect_timeout_ms + 999) / 1000);
+                    "no server of %s answered within %lld s: see that one runs and can be reached",
+                    options->servers, (long long)(options->connect_timeout_ms + 999) / 1000);
     if (code == ZKL_EBADSERVERS)
         return fail(EXIT_CONFIG,
                     "%s: the servers must be HOST:PORT[,HOST:PORT...][/CHROOT], with names that "

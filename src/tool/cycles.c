@@ -70,12 +70,13 @@ static void step_to_all(struct search *s, struct place *from)
     size_t told = from->entry->waits_for;
     if (told == ZKL_NO_ENTRY)
         return;
-    step(s, from, &inside->entries[told]);
+    step(s, from, zkl_inspection_entry(inside, told));
     if (from->entry->access != ZKL_ENTRY_ACCESS_WRITE)
         return;
-    for (size_t i = 0; i < inside->count && inside->entries[i].role == ZKL_ENTRY_ROLE_HOLDER; i++) {
+    for (size_t i = 0;
+         i < inside->count && zkl_inspection_entry(inside, i)->role == ZKL_ENTRY_ROLE_HOLDER; i++) {
         if (i != told)
-            step(s, from, &inside->entries[i]);
+            step(s, from, zkl_inspection_entry(inside, i));
     }
 }
 
@@ -109,7 +110,7 @@ static void follow(struct search *s, size_t first)
 static void follow_all(struct search *s, const struct seen *lock)
 {
     for (size_t i = 0; lock->inside && i < lock->inside->count; i++) {
-        const struct zkl_entry *e = &lock->inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(lock->inside, i);
         size_t first = e->host[0] ? find(s, e->owner) : NOWHERE;
         if (first != NOWHERE && !s->places[first].left)
             follow(s, first);
@@ -129,7 +130,7 @@ static size_t count_entries(const struct look *look)
 static void add_places(struct search *s, const struct seen *lock)
 {
     for (size_t i = 0; lock->inside && i < lock->inside->count; i++) {
-        const struct zkl_entry *e = &lock->inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(lock->inside, i);
         if (e->role != ZKL_ENTRY_ROLE_FOREIGN && e->host[0])
             s->places[s->count++] = (struct place){.lock = lock, .entry = e};
     }

@@ -225,7 +225,7 @@ static void check_lock(struct doctor *d, const struct seen *seen)
     if (inside->count > 0)
         report_peers(d, inside);
     for (size_t i = 0; i < inside->count; i++) {
-        const struct zkl_entry *e = &inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
         check_node(d, seen, e);
         if (e->role != ZKL_ENTRY_ROLE_FOREIGN)
             check_node_acl(d, seen, e, &rights);

@@ -36,8 +36,8 @@ static bool may_have_children(const struct zkl_entry *e)
 static const struct zkl_entry *find(const struct zkl_inspection *inside, const char *node_path)
 {
     for (size_t i = 0; i < inside->count; i++) {
-        if (strcmp(inside->entries[i].node_path, node_path) == 0)
-            return &inside->entries[i];
+        if (strcmp(zkl_inspection_entry(inside, i)->node_path, node_path) == 0)
+            return zkl_inspection_entry(inside, i);
     }
     return NULL;
 }
@@ -61,9 +61,9 @@ static int walk_children(struct look *look, struct zkl_client *client,
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < inside->count; i++) {
-        const char *node_path = inside->entries[i].node_path;
+        const char *node_path = zkl_inspection_entry(inside, i)->node_path;
         size_t length = last_run_lock_length(node_path);
-        if (!may_have_children(&inside->entries[i]))
+        if (!may_have_children(zkl_inspection_entry(inside, i)))
             continue;
         if (length > 0)
             rc = walk_record(look, client, inside, node_path, length);

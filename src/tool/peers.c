@@ -18,7 +18,7 @@ static struct mix mix_of(const struct zkl_inspection *inside)
 {
     struct mix m = {0};
     for (size_t i = 0; i < inside->count; i++) {
-        const struct zkl_entry *e = &inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
         bool curator = strcmp(e->peer, "curator") == 0;
         m.foreign |= e->role == ZKL_ENTRY_ROLE_FOREIGN;
         m.curator |= curator;

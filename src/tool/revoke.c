@@ -101,13 +101,14 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
 static int revoke_holders(const struct revoke *r, const struct zkl_inspection *inside)
 {
     size_t holders = 0;
-    while (holders < inside->count && inside->entries[holders].role == ZKL_ENTRY_ROLE_HOLDER)
+    while (holders < inside->count &&
+           zkl_inspection_entry(inside, holders)->role == ZKL_ENTRY_ROLE_HOLDER)
         holders++;
     const struct zkl_entry **asked = calloc(holders + 1, sizeof *asked);
     if (!asked)
         return fail(EXIT_SYSTEM, "there is no memory left");
     for (size_t i = 0; i < holders; i++)
-        asked[i] = &inside->entries[i];
+        asked[i] = zkl_inspection_entry(inside, i);
     int rc = revoke(r, asked, holders);
     free(asked);
     return rc;
@@ -136,7 +137,7 @@ static int with_client(const struct revoke *r)
     int code = zkl_inspect(r->client, r->path, LOOK_MS, &inside);
     if (code != 0)
         return fail_code(code);
-    bool held = inside->count > 0 && inside->entries[0].role == ZKL_ENTRY_ROLE_HOLDER;
+    bool held = inside->count > 0 && zkl_inspection_entry(inside, 0)->role == ZKL_ENTRY_ROLE_HOLDER;
     int rc = held ? revoke_holders(r, inside) : revoke_node(r);
     zkl_inspection_free(inside);
     return rc;

@@ -27,7 +27,8 @@ static json_t *json_of_number(bool known, int64_t number)
 
 static json_t *json_of_node(const struct zkl_inspection *inside, size_t index)
 {
-    return index == ZKL_NO_ENTRY ? json_null() : json_string(inside->entries[index].node_path);
+    return index == ZKL_NO_ENTRY ? json_null()
+                                 : json_string(zkl_inspection_entry(inside, index)->node_path);
 }
 
 /* NULL: no memory. So in all of these: what gets a NULL is NULL itself. */
@@ -50,8 +51,9 @@ static json_t *json_of_role(const struct zkl_inspection *inside, enum zkl_entry_
     json_t *list = json_array();
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < inside->count; i++) {
-        if (inside->entries[i].role == role)
-            rc = json_array_append_new(list, json_of_entry(inside, &inside->entries[i]));
+        if (zkl_inspection_entry(inside, i)->role == role)
+            rc =
+                json_array_append_new(list, json_of_entry(inside, zkl_inspection_entry(inside, i)));
     }
     if (rc == 0)
         return list;

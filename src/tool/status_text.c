@@ -14,7 +14,7 @@
 static size_t count_holders(const struct zkl_inspection *inside)
 {
     size_t n = 0;
-    while (n < inside->count && inside->entries[n].role == ZKL_ENTRY_ROLE_HOLDER)
+    while (n < inside->count && zkl_inspection_entry(inside, n)->role == ZKL_ENTRY_ROLE_HOLDER)
         n++;
     return n;
 }
@@ -25,7 +25,7 @@ static size_t count_waiters(const struct zkl_inspection *inside)
 {
     size_t waiters = 0, entries = 0;
     for (size_t i = 0; i < inside->count; i++) {
-        const struct zkl_entry *e = &inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(inside, i);
         waiters += e->role == ZKL_ENTRY_ROLE_WAITER;
         entries += e->role == ZKL_ENTRY_ROLE_WAITER && e->access == ZKL_ENTRY_ACCESS_ENTRY;
     }
@@ -68,7 +68,7 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
 static bool goes_on(const struct seen *seen)
 {
     for (size_t i = 0; seen->inside && i < seen->inside->count; i++) {
-        const struct zkl_entry *e = &seen->inside->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(seen->inside, i);
         if (e->role == ZKL_ENTRY_ROLE_HOLDER && (uint64_t)e->czxid == seen->last.token)
             return true;
     }
@@ -100,7 +100,7 @@ static void lock(struct sheet *sheet, const struct seen *seen)
 {
     head(sheet, seen);
     for (size_t i = 0; i < seen->inside->count; i++)
-        entry(sheet, seen, &seen->inside->entries[i]);
+        entry(sheet, seen, zkl_inspection_entry(seen->inside, i));
     last_run(sheet, seen);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library itself as a peer: what a program would write, and nothing for the benchmark. */
 #include "peer.h"
+#include "../lib/lock_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static struct zkl_client *client;
 static struct zkl_mutex *mutexes[LOCKS_MAX];
 static struct zkl_rwlock *rwlock;
 static struct zkl_multi *multi;
-static struct zkl_lock_options options;
+static struct zkl_mutex_options options;
 
 static void must(const char *what, int rc)
 {
@@ -121,7 +122,7 @@ static void zklock_open(const struct settings *given)
     char path[PATH_BYTES];
 
     settings = given;
-    options = ZKL_LOCK_OPTIONS_INIT;
+    options = (struct zkl_mutex_options)ZKL_MUTEX_OPTIONS_INIT;
     options.posted_unlock = strcmp(given->variant, "posted") == 0;
     options.local_handoffs_max = strcmp(given->variant, "local") == 0 ? LOCAL_HANDOFFS : 0;
     options.retain_ms = strcmp(given->variant, "retained") == 0 ? RETAIN_MS : 0;
@@ -131,8 +132,9 @@ static void zklock_open(const struct settings *given)
     if (multi_lock)
         make_multi();
     if (strcmp(given->mode, "rw") == 0) {
+        struct zkl_lock_options of_all = lock_options_of(&options);
         snprintf(path, sizeof path, "%s-0", given->path);
-        must("new", zkl_rwlock_new(&rwlock, client, path, &options));
+        must("new", zkl_rwlock_new(&rwlock, client, path, &of_all));
     }
 }
 

@@ -61,9 +61,9 @@ static const char *path_of(enum place place, char *path, size_t size)
 }
 
 /* The processes use one path in different ways; where leases are used, or tries, in the plain one. */
-static struct zkl_lock_options options_at(const struct client *c, enum place place)
+static struct zkl_mutex_options options_at(const struct client *c, enum place place)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     if (place != MUTEX && place != REVOKED)
         return options;
@@ -75,7 +75,7 @@ static struct zkl_lock_options options_at(const struct client *c, enum place pla
 static int make_mutex(struct client *c, enum place place)
 {
     char path[64];
-    struct zkl_lock_options options = options_at(c, place);
+    struct zkl_mutex_options options = options_at(c, place);
     int rc =
         zkl_mutex_new(&c->mutex[place], c->client, path_of(place, path, sizeof path), &options);
 

@@ -70,7 +70,8 @@ void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count
 
     calls_add(&line, " %d", rc);
     for (int i = 0; rc == 0 && i < count; i++)
-        calls_add(&line, " %llx:%d", (unsigned long long)grants[i].token, grants[i].hold_count);
+        calls_add(&line, " %llx:%lld", (unsigned long long)grants[i].token,
+                  (long long)grants[i].hold_count);
     calls_write(&line);
     call_end(w);
 }

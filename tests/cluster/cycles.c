@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     struct zkl_client *client;
     struct zkl_mutex *mutex;
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    struct zkl_lock_options lock_options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options lock_options = ZKL_MUTEX_OPTIONS_INIT;
     int cycles = argc > 1 ? atoi(argv[1]) : 1;
 
     options.servers = getenv("ZKL_SERVERS");

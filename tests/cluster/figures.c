@@ -16,7 +16,7 @@ static int failed(const char *what)
 
 static int use(struct zkl_client *client, const char *path, struct zkl_mutex **mutex)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     options.metrics = 1;
     if (zkl_mutex_new(mutex, client, path, &options) != 0)

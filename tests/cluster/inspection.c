@@ -23,9 +23,9 @@ static void entry_text(const struct zkl_entry *e, const char *path, char *out, s
     check_ok(strncmp(e->node_path, path, strlen(path)));
     if (e->waits_for != ZKL_NO_ENTRY)
         snprintf(waits_for, sizeof waits_for, " for %zu", e->waits_for);
-    snprintf(out, size, "%s %s%s%s%s %s %d %s", roles[e->role], accesses[e->access],
-             e->name[0] ? " " : "", e->name, waits_for, e->peer[0] ? e->peer : "-", e->sequence,
-             e->node_path + strlen(path) + 1);
+    snprintf(out, size, "%s %s%s%s%s %s %lld %s", roles[e->role], accesses[e->access],
+             e->name[0] ? " " : "", e->name, waits_for, e->peer[0] ? e->peer : "-",
+             (long long)e->sequence, e->node_path + strlen(path) + 1);
 }
 
 void check_inspection(const struct zkl_inspection *inspection, const char *path,

@@ -196,6 +196,7 @@ static void call_on_metrics(struct refused_calls *e, enum refusal where)
     struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
 
     LOCAL(zkl_client_get_metrics(e->client, &of_client), 0);
+    LOCAL(zkl_client_get_lock_metrics(e->client, &of_lock), 0);
     LOCAL(zkl_mutex_get_metrics(e->mutex, &of_lock), ZKL_EINVAL); /* made without */
     LOCAL(zkl_semaphore_get_metrics(e->semaphore, &of_lock), 0);
     LOCAL(sign(zkl_metrics_prometheus(e->client, NULL, 0)), 1);

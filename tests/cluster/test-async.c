@@ -286,7 +286,7 @@ static void a_deadline_ends_an_operation(void **state)
     check_wait(atomic_load(&done.calls) > 0, WAIT_MS);
     check_true(strstr(done.detail, "had passed") != NULL);
     check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);
-    wait = zkl_wait_init();
+    wait = (struct zkl_wait)ZKL_WAIT_INIT;
     wait.flags = ZKL_WAIT_TRY;
     check_ok(zkl_mutex_acquire_async(s.b, s.mutex, &wait, NULL, note_completion, &done, NULL));
     check_num(completion_code(&done), ==, ZKL_EBUSY);
@@ -568,7 +568,7 @@ static void an_owner_has_a_multi_lock(void **state)
     zkl_cancel_set(wait.cancel);
     check_num(completion_code(&done), ==, ZKL_ECANCELED);
     zkl_cancel_free(wait.cancel);
-    wait = zkl_wait_init();
+    wait = (struct zkl_wait)ZKL_WAIT_INIT;
     wait.deadline_ns = zkl_now_ns() + 100 * MS;
     check_ok(zkl_multi_acquire_async(s.b, multi, &wait, NULL, note_completion, &done, NULL));
     check_num(completion_code(&done), ==, ZKL_ETIMEDOUT);

@@ -177,13 +177,13 @@ static void acquire_gives_grants_and_says_why_not(void **)
     check_true(zkl::last_unlock() == ZKL_ELOST);
 
     other_holder<std::unique_lock<zkl::mutex>> other(mutex);
-    wait = ZKL_WAIT_INIT;
+    wait = zkl_wait ZKL_WAIT_INIT;
     wait.cancel = cancel.native_handle();
     check_true(!cancel.is_set());
     cancel.set();
     check_true(cancel.is_set());
     check_num(thrown_by([&] { mutex.acquire(wait); }), ==, ZKL_ECANCELED);
-    wait = ZKL_WAIT_INIT;
+    wait = zkl_wait ZKL_WAIT_INIT;
     wait.flags = ZKL_WAIT_TRY;
     check_num(thrown_by([&] { mutex.acquire(wait); }), ==, ZKL_EBUSY);
     check_num(mutex.acquire_code(wait), ==, ZKL_EBUSY);

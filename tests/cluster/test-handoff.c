@@ -15,7 +15,7 @@
 
 static struct zkl_mutex *shared(struct zkl_client *client, const char *path, int handoffs_max)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
 
     options.local_handoffs_max = handoffs_max;

@@ -163,7 +163,7 @@ static void readers_and_writers_are_seen(void **state)
 static void named_locks_are_queues_of_their_own(void **state)
 {
     const char *path = cluster_path("named");
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_client *client = cluster_client();
     struct zkl_mutex *alpha = NULL, *beta = NULL, *plain = cluster_mutex(client, path);
     struct actor *actor = actor_new();

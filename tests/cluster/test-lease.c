@@ -181,7 +181,7 @@ static void a_waiter_that_was_asked_hears_of_it_with_its_grant(void **state)
 {
     const char *path = cluster_path("early");
     char node[700];
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_client *client = cluster_client(), *other = cluster_client();
     struct zkl_mutex *holder = cluster_mutex(other, path), *mutex;
     struct actor *actor = actor_new();

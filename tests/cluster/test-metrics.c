@@ -14,6 +14,7 @@
 
 #include "chance.h"
 #include "completion.h"
+#include "lock_options.h"
 #include "nodes.h"
 #include "notes.h"
 
@@ -26,7 +27,15 @@ static struct zkl_client_metrics figures(struct zkl_client *client)
     struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
 
     check_ok(zkl_client_get_metrics(client, &m));
-    check_num(m.locks.held, ==, m.locks.acquisitions - m.locks.hold.count);
+    return m;
+}
+
+static struct zkl_lock_metrics total_figures(struct zkl_client *client)
+{
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT;
+
+    check_ok(zkl_client_get_lock_metrics(client, &m));
+    check_num(m.held, ==, m.acquisitions - m.hold.count);
     return m;
 }
 
@@ -38,9 +47,9 @@ static struct zkl_lock_metrics lock_figures(struct zkl_mutex *mutex)
     return m;
 }
 
-static struct zkl_lock_options counted(void)
+static struct zkl_mutex_options counted(void)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     options.metrics = 1;
     return options;
@@ -48,7 +57,7 @@ static struct zkl_lock_options counted(void)
 
 static struct zkl_mutex *counted_mutex(struct zkl_client *client, const char *path)
 {
-    struct zkl_lock_options options = counted();
+    struct zkl_mutex_options options = counted();
     struct zkl_mutex *mutex;
 
     check_ok(zkl_mutex_new(&mutex, client, path, &options));
@@ -271,7 +280,7 @@ static void *worker_main(void *arg)
 
 static int open_mutex(struct workload *workload, int which, const char *base)
 {
-    struct zkl_lock_options options = counted();
+    struct zkl_mutex_options options = counted();
     char path[128];
 
     options.local_handoffs_max = which == HANDED ? 3 : 0;
@@ -283,7 +292,8 @@ static int open_mutex(struct workload *workload, int which, const char *base)
 static bool workload_open(struct workload *workload, const char *servers, const char *base)
 {
     struct zkl_client_options options = cluster_options();
-    struct zkl_lock_options with = counted();
+    struct zkl_mutex_options with = counted();
+    struct zkl_lock_options with_all = lock_options_of(&with);
     struct zkl_member members[MUTEXES];
     char path[128];
 
@@ -296,9 +306,9 @@ static bool workload_open(struct workload *workload, const char *servers, const 
     if (!ok)
         return false;
     snprintf(path, sizeof path, "%s-shared", base);
-    ok = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with) == 0;
+    ok = zkl_rwlock_new(&workload->rwlock, workload->client, path, &with_all) == 0;
     snprintf(path, sizeof path, "%s-permits", base);
-    ok = ok && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with) == 0;
+    ok = ok && zkl_semaphore_new(&workload->semaphore, workload->client, path, 3, &with_all) == 0;
     ok = ok && zkl_multi_new(&workload->multi, workload->client, members, MUTEXES) == 0;
     ok = ok && zkl_cancel_new(&workload->set) == 0;
     if (ok)
@@ -374,28 +384,27 @@ static void compare_paths(const struct workload *workload, struct zkl_lock_metri
 static void compare(struct workload *workload)
 {
     struct tally *t = &workload->tally;
-    struct zkl_client_metrics m = ZKL_CLIENT_METRICS_INIT;
-    struct zkl_lock_metrics sum = ZKL_LOCK_METRICS_INIT;
+    struct zkl_lock_metrics m = ZKL_LOCK_METRICS_INIT, sum = ZKL_LOCK_METRICS_INIT;
     uint64_t acquired = 0;
 
-    same("figures", (uint64_t)-zkl_client_get_metrics(workload->client, &m), 0);
+    same("figures", (uint64_t)-zkl_client_get_lock_metrics(workload->client, &m), 0);
     compare_paths(workload, &sum);
     for (int i = 0; i < PATHS; i++)
         acquired += t->acquired[i];
-    same("acquisitions", m.locks.acquisitions, acquired);
+    same("acquisitions", m.acquisitions, acquired);
     same("acquisitions of all paths", sum.acquisitions, acquired);
-    same("reentries", m.locks.reentries, t->reentries);
+    same("reentries", m.reentries, t->reentries);
     same("reentries of all paths", sum.reentries, t->reentries);
-    same("releases", m.locks.releases, t->releases);
+    same("releases", m.releases, t->releases);
     same("releases of all paths", sum.releases, t->releases);
     for (size_t c = 0; c < ZKL_METRICS_CODES; c++) {
-        same(zkl_strerror(-(int)c), m.locks.failures[c], t->failures[c]);
+        same(zkl_strerror(-(int)c), m.failures[c], t->failures[c]);
         same("the same of all paths", sum.failures[c], t->failures[c]);
     }
-    same("held", m.locks.held + m.locks.waiting + m.locks.unconfirmed, 0);
+    same("held", m.held + m.waiting + m.unconfirmed, 0);
     same("odd results", (uint64_t)workload->odd, 0);
-    close_to("wait", &m.locks.wait, t->waits, t->wait_count);
-    close_to("hold", &m.locks.hold, t->holds, t->hold_count);
+    close_to("wait", &m.wait, t->waits, t->wait_count);
+    close_to("hold", &m.hold, t->holds, t->hold_count);
     print_message("    %llu acquired, %llu busy, %llu timed out, %llu canceled, %llu deadlocks\n",
                   (unsigned long long)acquired, (unsigned long long)t->failures[-ZKL_EBUSY],
                   (unsigned long long)t->failures[-ZKL_ETIMEDOUT],
@@ -664,10 +673,10 @@ static void losses_and_links_are_counted(void **state)
     check_num(m.disconnections, ==, 2);
     check_num(m.expiries, ==, 1);
     check_num(m.state, ==, ZKL_CLIENT_CLOSED);
-    check_num(m.locks.acquisitions, ==, 5);
-    check_num(m.locks.hold.count, ==, 5);
-    check_num(m.locks.releases, ==, 4); /* one thread has ended instead */
-    check_num(m.locks.failures[-ZKL_ELOST], ==, 1);
+    check_num(total_figures(client).acquisitions, ==, 5);
+    check_num(total_figures(client).hold.count, ==, 5);
+    check_num(total_figures(client).releases, ==, 4); /* one thread has ended instead */
+    check_num(total_figures(client).failures[-ZKL_ELOST], ==, 1);
     cluster_free(client, mutex);
     proxy_stop(proxy);
 }
@@ -691,8 +700,8 @@ static void the_janitors_backlog_is_seen(void **state)
     check_ok(proxy_wait_held(proxy, WAIT_MS));
     struct zkl_client_metrics m = figures(client);
     check_num(m.janitor_backlog, ==, 1);
-    check_num(m.locks.unconfirmed, ==, 1);
-    check_num(m.locks.releases, ==, 1);
+    check_num(total_figures(client).unconfirmed, ==, 1);
+    check_num(total_figures(client).releases, ==, 1);
     check_num(m.outstanding, >=, 1);
     proxy_release(proxy);
     check_wait(figures(client).janitor_backlog == 0, WAIT_MS);
@@ -727,7 +736,7 @@ static void queues_are_told_from_lists_that_came_anyway(void **state)
     }
     struct zkl_client_metrics before = figures(client);
     for (size_t i = 0; i < 1000; i++)
-        check_num(figures(client).locks.waiting, ==, QUEUE);
+        check_num(total_figures(client).waiting, ==, QUEUE);
     struct zkl_client_metrics after = figures(client);
     after.requests[ZKL_METRICS_REQUEST_KEEPALIVE] = before.requests[ZKL_METRICS_REQUEST_KEEPALIVE];
     /* Put off till now. */
@@ -864,13 +873,13 @@ static void figures_outlive_their_path(void **state)
     check_ok(zkl_mutex_unlock(asking));
     check_num(lock_figures(plain).acquisitions, ==, 2);
     check_num(lock_figures(asking).hold.count, ==, 2);
-    check_num(figures(client).locks.acquisitions, ==, 3);
+    check_num(total_figures(client).acquisitions, ==, 3);
     check_ok(zkl_mutex_free(asking));
     check_num(lock_figures(plain).acquisitions, ==, 2);
     check_ok(zkl_mutex_free(plain));
     check_wait(paths_of(client) == 0, WAIT_MS);
-    check_num(figures(client).locks.acquisitions, ==, 3);
-    check_num(figures(client).locks.hold.count, ==, 3);
+    check_num(total_figures(client).acquisitions, ==, 3);
+    check_num(total_figures(client).hold.count, ==, 3);
     cluster_free(client, NULL);
 }
 

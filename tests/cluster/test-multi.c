@@ -108,7 +108,7 @@ static void all_are_held_and_given_back(void **state)
 
     (void)state;
     for (int i = 0; i < MEMBERS; i++)
-        grants[i] = ZKL_GRANT_INIT;
+        grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     check_num(zkl_multi_unlock(s.multi, NULL), ==, ZKL_ENOTOWNER);
     check_num(zkl_multi_node_path(s.multi, 0, node, sizeof node), ==, ZKL_ENOTOWNER);
     check_ok(zkl_multi_acquire(s.multi, NULL, grants));
@@ -307,7 +307,7 @@ static void semaphores_are_members(void **state)
     if (zkl_multi_new(&multi, client, members, 3) != 0)
         fail_msg("%s", zkl_error_detail());
     for (int i = 0; i < 3; i++)
-        grants[i] = ZKL_GRANT_INIT;
+        grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     check_ok(zkl_multi_acquire(multi, NULL, grants));
     for (int i = 0; i < 3; i++) {
         check_true(grants[i].token > 0 && zkl_multi_token(multi, (size_t)i) == grants[i].token);
@@ -377,7 +377,7 @@ static void named_locks_of_one_path_are_different_locks(void **state)
 {
     const char *path = cluster_path("names");
     struct zkl_client *client = cluster_client();
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *alpha, *beta, *again;
     struct zkl_multi *multi;
 
@@ -511,11 +511,11 @@ struct pair {
 
 static void pair_open(struct pair *p)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     options.revocable = 1;
     *p = (struct pair){.client = cluster_client(), .other = cluster_client(), .actor = actor_new()};
     p->notes = (struct notes)NOTES_INIT;
-    p->wait = ZKL_WAIT_INIT;
+    p->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     snprintf(p->paths[0], sizeof p->paths[0], "%s/a", paths_of("pair"));
     snprintf(p->paths[1], sizeof p->paths[1], "%.70s/b", paths_of("pair"));
     check_ok(zkl_mutex_new(&p->first, p->client, p->paths[0], &options));
@@ -711,14 +711,14 @@ struct parts {
 
 static void parts_open(struct parts *p, const char *name)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     const char *base = paths_of(name);
     options.local_handoffs_max = 3;
     *p = (struct parts){.client = cluster_client(), .other = cluster_client()};
     p->actor = actor_new();
     p->neighbour = actor_new();
     p->notes = (struct notes)NOTES_INIT;
-    p->wait = ZKL_WAIT_INIT;
+    p->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     check_ok(zkl_cancel_new(&p->wait.cancel));
     snprintf(p->first_leases, sizeof p->first_leases, "%s/leases", member_path(base, 0));
     snprintf(p->handed_path, sizeof p->handed_path, "%s", member_path(base, 1));

@@ -8,7 +8,7 @@
 static struct zkl_mutex *mutex_with(struct zkl_client *client, const char *path,
                                     enum zkl_names names, const char *name, const char *owner)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
     options.names = names;
     options.name = name;
@@ -159,7 +159,8 @@ static void bad_options_are_refused(void **state)
     struct zkl_mutex *mutex;
     struct zkl_rwlock *rwlock;
     struct zkl_semaphore *semaphore;
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_lock_options of_all = ZKL_LOCK_OPTIONS_INIT;
 
     (void)state;
     memset(long_text, 'x', sizeof long_text - 1);
@@ -170,12 +171,13 @@ static void bad_options_are_refused(void **state)
         check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
         check_true(strstr(zkl_error_detail(), bad[i].word) != NULL);
     }
-    options = zkl_lock_options_init();
-    options.retain_ms = 1000;
-    check_num(zkl_rwlock_new(&rwlock, client, "/x", &options), ==, ZKL_EINVAL);
-    check_true(strstr(zkl_error_detail(), "retain_ms") != NULL);
-    check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &options), ==, ZKL_EINVAL);
-    check_true(strstr(zkl_error_detail(), "retain_ms") != NULL);
+    of_all.names = ZKL_NAMES_NAMED;
+    check_num(zkl_rwlock_new(&rwlock, client, "/x", &of_all), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "for mutexes only") != NULL);
+    check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &of_all), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "for mutexes only") != NULL);
+    check_num(zkl_semaphore_mutex_new(&mutex, client, "/x", &of_all), ==, ZKL_EINVAL);
+    check_true(strstr(zkl_error_detail(), "for mutexes only") != NULL);
     memset(&options, 0, sizeof options);
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
     cluster_free(client, NULL);

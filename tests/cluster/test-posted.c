@@ -8,7 +8,7 @@
 
 static struct zkl_mutex *posting_mutex(struct zkl_client *client, const char *path)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
 
     options.posted_unlock = 1;

@@ -17,7 +17,7 @@
 
 static struct zkl_mutex *retained(struct zkl_client *client, const char *path, int64_t retain_ms)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
 
     options.retain_ms = retain_ms;
@@ -130,7 +130,7 @@ static void a_try_gets_what_nobody_is_in(void **state)
     for (size_t i = 0; i < 2; i++) {
         const char *path = cluster_path("tried");
         struct zkl_client *client = cluster_client(), *other = cluster_client();
-        struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+        struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
         struct zkl_mutex *mutex, *tried = cluster_mutex(other, path);
         options.retain_ms = LONG_MS;
         options.names = names[i];
@@ -394,9 +394,7 @@ static void what_is_kept_does_not_make_a_circle(void **state)
 static void others_refuse(void **state)
 {
     struct zkl_client *client = cluster_client();
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
-    struct zkl_semaphore *semaphore;
-    struct zkl_rwlock *rwlock;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
 
     (void)state;
@@ -407,14 +405,6 @@ static void others_refuse(void **state)
     options.retain_ms = 0;
     options.local_handoffs_max = -1;
     check_num(zkl_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-    for (int i = 0; i < 2; i++) {
-        options.retain_ms = i;
-        options.local_handoffs_max = 1 - i;
-        check_num(zkl_rwlock_new(&rwlock, client, "/x", &options), ==, ZKL_EINVAL);
-        check_num(zkl_semaphore_new(&semaphore, client, "/x", 1, &options), ==, ZKL_EINVAL);
-        check_num(zkl_semaphore_mutex_new(&mutex, client, "/x", &options), ==, ZKL_EINVAL);
-        check_true(strstr(zkl_error_detail(), "for mutexes only") != NULL);
-    }
     cluster_free(client, NULL);
 }
 

@@ -348,13 +348,13 @@ static void wrong_arguments_are_named(void **state)
     check_fails(zkl_revoke(client, "/x/", NULL, ZKL_INSPECT_FORCE), ZKL_EBADPATH, "empty");
     r.wait.size = 0;
     check_fails(do_revoke(&r), ZKL_EINVAL, "ZKL_WAIT_INIT");
-    r.wait = zkl_wait_init();
+    r.wait = (struct zkl_wait)ZKL_WAIT_INIT;
     r.wait.flags = ZKL_WAIT_TRY;
     check_fails(do_revoke(&r), ZKL_EINVAL, "flags");
-    r.wait = zkl_wait_init();
+    r.wait = (struct zkl_wait)ZKL_WAIT_INIT;
     r.wait.lease_ms = 1;
     check_fails(do_revoke(&r), ZKL_EINVAL, "lease_ms");
-    r.wait = zkl_wait_init();
+    r.wait = (struct zkl_wait)ZKL_WAIT_INIT;
     r.wait.deadline_ns = -1;
     check_fails(do_revoke(&r), ZKL_EBADTIMEOUT, "deadline_ns");
     check_fails(zkl_break(NULL, r.node, 0, 0, 0), ZKL_EINVAL, "client is NULL");

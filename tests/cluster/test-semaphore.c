@@ -53,7 +53,7 @@ static int do_take(void *user)
 static int take(struct user *u, int count)
 {
     u->count = count;
-    u->wait = zkl_wait_init();
+    u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     u->wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
     return do_take(u);
 }
@@ -61,7 +61,7 @@ static int take(struct user *u, int count)
 static int try_take(struct user *u, int count)
 {
     u->count = count;
-    u->wait = zkl_wait_init();
+    u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     u->wait.flags = ZKL_WAIT_TRY;
     return do_take(u);
 }
@@ -101,7 +101,7 @@ static void begin(struct user *u, int count, const char *path, int nth)
 {
     check_wait(queued(path) == nth - 1, WAIT_MS); /* who has got its permits has left */
     u->count = count;
-    u->wait = zkl_wait_init();
+    u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     actor_begin(u->actor, do_take, u);
     check_wait(queued(path) == nth, WAIT_MS);
 }
@@ -280,7 +280,7 @@ static void an_ended_request_leaves_nothing(void **state)
         check_ok(zkl_cancel_new(&cancel));
         b.count = 2;
         c.count = 1;
-        b.wait = c.wait = zkl_wait_init();
+        b.wait = c.wait = (struct zkl_wait)ZKL_WAIT_INIT;
         b.wait.cancel = c.wait.cancel = i == 1 ? cancel : NULL;
         if (i == 0)
             b.wait.deadline_ns = c.wait.deadline_ns = zkl_now_ns() + 400 * INT64_C(1000000);
@@ -514,7 +514,7 @@ static void a_crowd_gets_through(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < CROWD; i++) {
             users[i].count = 1 + (i + round) % PERMITS;
-            users[i].wait = zkl_wait_init();
+            users[i].wait = (struct zkl_wait)ZKL_WAIT_INIT;
             actor_begin(users[i].actor, do_take, &users[i]);
         }
         int out = 0, done = 0;

@@ -179,7 +179,7 @@ static void a_reader_stands_behind_writers_only(void **state)
  * within the handle, too, where only one queues. */
 static void look_at_one_handle(int handoffs_max)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_client *client = client_called("all of us");
     struct actor *actors[3];
     struct zkl_mutex *mutex;

@@ -90,7 +90,7 @@ static void no_memory_while_locking_with_a_callback(void **state)
 /* By a handle that keeps what nobody else wants: twice, so that it is taken again if it was kept. */
 static bool keep_and_take(struct fixture *s, int n, int count)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct zkl_mutex *mutex;
     int codes[4];
 

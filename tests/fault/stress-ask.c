@@ -15,7 +15,7 @@ static void check_seen(struct player *p, enum place at, const struct zkl_inspect
     int holders = 0;
 
     for (size_t i = 0; i < seen->count; i++) {
-        const struct zkl_entry *e = &seen->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(seen, i);
         bool half_made = at == AT_ONE || place_room(at) > 1; /* one of its parts is not there yet */
         holders += e->role == ZKL_ENTRY_ROLE_HOLDER && e->access != ZKL_ENTRY_ACCESS_READ;
         if ((e->role == ZKL_ENTRY_ROLE_FOREIGN && !half_made) || e->node_path == NULL ||
@@ -53,7 +53,9 @@ static void look(struct player *p, struct station *s, enum place at)
         return;
     check_seen(p, at, seen);
     if (at == AT_BROKEN && seen->count > 0)
-        ask_for(p, s, &seen->entries[chance_between(&p->chance, 0, (int)seen->count - 1)]);
+        ask_for(p, s,
+                zkl_inspection_entry(seen,
+                                     (size_t)chance_between(&p->chance, 0, (int)seen->count - 1)));
     zkl_inspection_free(seen);
 }
 
@@ -104,7 +106,8 @@ void act_figures(struct player *p, struct station *s, int variant)
     CALL(p, zkl_client_server(s->client, text, sizeof text),
          MAY_COUNT | MAY(ZKL_EDISCONNECTED) | MAY(ZKL_ECLOSED));
     CALL(p, zkl_client_get_metrics(s->client, &of_client), MAY_0);
-    check_figures(p, &of_client.locks);
+    CALL(p, zkl_client_get_lock_metrics(s->client, &of_lock), MAY_0);
+    check_figures(p, &of_lock);
     CALL(p, zkl_mutex_get_metrics(s->seats[0].mutex, &of_lock), MAY_0);
     check_figures(p, &of_lock);
     CALL(p, zkl_semaphore_get_metrics(s->four, &of_lock), MAY_0);
@@ -232,6 +235,7 @@ static void child_others(struct player *p, struct station *s, struct zkl_permit 
 static void child_client(struct player *p, struct station *s, struct zkl_owner *owner)
 {
     struct zkl_client_metrics figures = ZKL_CLIENT_METRICS_INIT;
+    struct zkl_lock_metrics of_lock = ZKL_LOCK_METRICS_INIT;
     const struct zkl_inspection *seen = NULL;
     struct zkl_permit *got = NULL;
     struct zkl_mutex *m = s->seats[0].mutex;
@@ -242,6 +246,7 @@ static void child_client(struct player *p, struct station *s, struct zkl_owner *
     REFUSED(zkl_client_close(s->client, 1000));
     REFUSED(zkl_client_free(s->client));
     REFUSED(zkl_client_get_metrics(s->client, &figures));
+    REFUSED(zkl_client_get_lock_metrics(s->client, &of_lock));
     REFUSED(zkl_metrics_prometheus(s->client, NULL, 0));
     REFUSED(zkl_client_event_fd(s->client));
     REFUSED(zkl_client_dispatch(s->client, 1));

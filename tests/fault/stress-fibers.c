@@ -257,7 +257,7 @@ static void prepare(struct player *p, struct fiber *f, struct station *s)
     for (int i = 0; i < 4; i++) {
         f->visits[i] = NO_VISIT;
         f->codes[i] = 0;
-        f->grants[i] = ZKL_GRANT_INIT;
+        f->grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     }
     CALL(p, zkl_owner_new(&f->owner), MAY_0);
 }

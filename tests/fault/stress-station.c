@@ -71,7 +71,7 @@ static void on_hold(const struct zkl_hold_event *event, void *arg)
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static void add_seat(struct player *p, struct station *s, size_t at_seat, enum place at, bool weak,
-                     const struct zkl_lock_options *options)
+                     const struct zkl_mutex_options *options)
 {
     struct seat *seat = &s->seats[at_seat];
 
@@ -81,8 +81,8 @@ static void add_seat(struct player *p, struct station *s, size_t at_seat, enum p
 
 static void make_mutexes(struct player *p, struct station *s)
 {
-    struct zkl_lock_options plain = ZKL_LOCK_OPTIONS_INIT, posted = plain, handed = plain,
-                            retained = plain, broken = plain, kazoo = plain, named = plain;
+    struct zkl_mutex_options plain = ZKL_MUTEX_OPTIONS_INIT, posted = plain, handed = plain,
+                             retained = plain, broken = plain, kazoo = plain, named = plain;
 
     plain.metrics = 1;
     posted.posted_unlock = 1;

@@ -34,7 +34,7 @@ struct side {
 
 static struct seat open_seat(struct zkl_client *client, enum how how)
 {
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct seat seat = {0};
     char path[32];
 

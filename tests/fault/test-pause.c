@@ -203,7 +203,7 @@ static void late_answer_proves_from_its_sending(void **state)
 static void a_kept_lock_has_an_eighth(void **state)
 {
     enum { TIMEOUT_MS = 2000, MARGIN_MS = 20 };
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
     struct proxy *proxy = NULL;
     struct zkl_mutex *mutex = NULL;
     int64_t least_ms = TIMEOUT_MS, grants = 0;

@@ -21,7 +21,7 @@ struct user {
 static struct user user_at(const char *servers, const char *path)
 {
     struct user u = {.client = fault_open(servers, SESSION_MS)};
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
 
     options.posted_unlock = true;
     fault_alone_from(u.client, ROW);

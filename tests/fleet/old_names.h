@@ -3,6 +3,8 @@
 #ifndef ZKFLEET_OLD_NAMES_H
 #define ZKFLEET_OLD_NAMES_H
 
+#define zkl_mutex_options zkl_lock_options
+#define ZKL_MUTEX_OPTIONS_INIT ZKL_LOCK_OPTIONS_INIT
 #define zkl_rwlock_reader zkl_rwlock_read
 #define zkl_rwlock_writer zkl_rwlock_write
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer.h"
+#include "../lib/lock_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,13 @@
 
 struct wish {
     struct settings settings;
-    struct zkl_lock_options options;
+    struct zkl_mutex_options options;
 };
 
 static void set_flags(struct wish *w, const char *word)
 {
     struct settings *s = &w->settings;
-    struct zkl_lock_options *o = &w->options;
+    struct zkl_mutex_options *o = &w->options;
 
     s->tries |= strcmp(word, "try") == 0;
     s->syncs |= strcmp(word, "sync") == 0;
@@ -100,16 +101,18 @@ static bool multi_held(struct handle *h, const struct hold *hold, int n, char *p
 
 /* --- mutex ------------------------------------------------------------------------------------ */
 
-static int mutex_make(struct handle *h, struct zkl_client *client, const struct zkl_lock_options *o)
+static int mutex_make(struct handle *h, struct zkl_client *client,
+                      const struct zkl_mutex_options *o)
 {
     return zkl_mutex_new(&h->mutex, client, h->paths[0], o);
 }
 
 /* Of a semaphore. */
 static int single_make(struct handle *h, struct zkl_client *client,
-                       const struct zkl_lock_options *o)
+                       const struct zkl_mutex_options *o)
 {
-    return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], o);
+    struct zkl_lock_options of_all = lock_options_of(o);
+    return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &of_all);
 }
 
 static int mutex_lock(struct handle *h, const struct zkl_wait *wait, struct hold *hold)
@@ -132,12 +135,13 @@ static int mutex_free(struct handle *h)
 /* --- halves of a read-write lock -------------------------------------------------------------- */
 
 static int rwlock_make(struct handle *h, struct zkl_client *client,
-                       const struct zkl_lock_options *o)
+                       const struct zkl_mutex_options *o)
 {
-    return zkl_rwlock_new(&h->rwlock, client, h->paths[0], o);
+    struct zkl_lock_options of_all = lock_options_of(o);
+    return zkl_rwlock_new(&h->rwlock, client, h->paths[0], &of_all);
 }
 
-static int read_make(struct handle *h, struct zkl_client *client, const struct zkl_lock_options *o)
+static int read_make(struct handle *h, struct zkl_client *client, const struct zkl_mutex_options *o)
 {
     h->settings.access = 'r';
     return rwlock_make(h, client, o);
@@ -163,10 +167,11 @@ static int rwlock_free(struct handle *h)
 /* --- semaphore -------------------------------------------------------------------------------- */
 
 static int semaphore_make(struct handle *h, struct zkl_client *client,
-                          const struct zkl_lock_options *o)
+                          const struct zkl_mutex_options *o)
 {
     h->settings.access = 'p';
-    return zkl_semaphore_new(&h->semaphore, client, h->paths[0], h->settings.permits, o);
+    struct zkl_lock_options of_all = lock_options_of(o);
+    return zkl_semaphore_new(&h->semaphore, client, h->paths[0], h->settings.permits, &of_all);
 }
 
 static int semaphore_lock(struct handle *h, const struct zkl_wait *wait, struct hold *hold)
@@ -192,7 +197,8 @@ static int semaphore_free(struct handle *h)
 
 /* --- multi-lock ------------------------------------------------------------------------------- */
 
-static int multi_make(struct handle *h, struct zkl_client *client, const struct zkl_lock_options *o)
+static int multi_make(struct handle *h, struct zkl_client *client,
+                      const struct zkl_mutex_options *o)
 {
     struct zkl_member members[PATHS_MAX];
     int rc = 0;
@@ -227,7 +233,7 @@ static int multi_free(struct handle *h)
 
 /* --- one that does not lock ------------------------------------------------------------------- */
 
-static int none_make(struct handle *h, struct zkl_client *client, const struct zkl_lock_options *o)
+static int none_make(struct handle *h, struct zkl_client *client, const struct zkl_mutex_options *o)
 {
     (void)h, (void)client, (void)o;
     return 0;
@@ -301,7 +307,7 @@ static void read_worker(struct handle *h, struct wish *wish, const char *worker)
 int handle_make(struct handle *h, struct zkl_client *client, const char *worker)
 {
     struct wish wish = {.settings = {.threads = 1, .count = 1, .permits = 1, .access = 'x'},
-                        .options = ZKL_LOCK_OPTIONS_INIT};
+                        .options = ZKL_MUTEX_OPTIONS_INIT};
 
     memset(h, 0, sizeof *h);
     read_worker(h, &wish, worker);

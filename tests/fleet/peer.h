@@ -49,7 +49,7 @@ struct hold {
 struct kind {
     const char *name;
     int (*make)(struct handle *h, struct zkl_client *client,
-                const struct zkl_lock_options *options);
+                const struct zkl_mutex_options *options);
     int (*lock)(struct handle *h, const struct zkl_wait *wait, struct hold *hold);
     int (*unlock)(struct handle *h, struct hold *hold);
     /* The nth of what is held: its place, its token, its node. False: there is no nth. */

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-STRUCTS = ('zkl_client_options', 'zkl_lock_options', 'zkl_wait')
+STRUCTS = ('zkl_client_options', 'zkl_lock_options', 'zkl_mutex_options', 'zkl_wait')
 
 
 def fields(headers, struct):
@@ -25,6 +25,8 @@ def main(root):
     for struct in STRUCTS:
         rows = re.findall(rf'^\| `{struct}` \| (.*?) \| .*? \| (.*?) \|$', section, re.M)
         wanted, listed = set(fields(headers, struct)) - {'size'}, []
+        if struct == 'zkl_mutex_options':
+            wanted -= set(fields(headers, 'zkl_lock_options'))  # what all locks have
         for names, users in rows:
             names, paths = re.findall(r'`(\w+)`', names), re.findall(r'`([\w./-]+)`', users)
             listed += names

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handle.h"
+#include "lock_options.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -28,9 +29,9 @@ static bool is(const char *value, const char *text)
     return value != NULL && strcmp(value, text) == 0;
 }
 
-static struct zkl_lock_options lock_options(const char *const *options)
+static struct zkl_mutex_options lock_options(const char *const *options)
 {
-    struct zkl_lock_options o = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options o = ZKL_MUTEX_OPTIONS_INIT;
 
     o.name = option(options, "name");
     if (o.name != NULL)
@@ -63,7 +64,7 @@ static int listen_to(struct handle *h, const char *const *options)
 
 static int mutex_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
-    struct zkl_lock_options o = lock_options(options);
+    struct zkl_mutex_options o = lock_options(options);
 
     h->access = 'x';
     int rc = zkl_mutex_new(&h->mutex, client, h->paths[0], &o);
@@ -91,7 +92,8 @@ static int mutex_free(struct handle *h)
 
 static int read_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
-    struct zkl_lock_options o = lock_options(options);
+    struct zkl_mutex_options all = lock_options(options);
+    struct zkl_lock_options o = lock_options_of(&all);
 
     h->access = 'r';
     int rc = zkl_rwlock_new(&h->rwlock, client, h->paths[0], &o);
@@ -123,7 +125,8 @@ static int number(const char *value, int otherwise)
 
 static int semaphore_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
-    struct zkl_lock_options o = lock_options(options);
+    struct zkl_mutex_options all = lock_options(options);
+    struct zkl_lock_options o = lock_options_of(&all);
 
     h->access = 'p';
     h->count = number(option(options, "count"), 1);
@@ -157,7 +160,8 @@ static int semaphore_free(struct handle *h)
 
 static int single_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
-    struct zkl_lock_options o = lock_options(options);
+    struct zkl_mutex_options all = lock_options(options);
+    struct zkl_lock_options o = lock_options_of(&all);
 
     h->access = 'x';
     return zkl_semaphore_mutex_new(&h->mutex, client, h->paths[0], &o);
@@ -178,10 +182,11 @@ static int free_members(struct handle *h)
 static int make_member(struct handle *h, size_t i, struct zkl_client *client,
                        const char *const *options)
 {
-    struct zkl_lock_options o = lock_options(options);
+    struct zkl_mutex_options o = lock_options(options);
+    struct zkl_lock_options of_all = lock_options_of(&o);
 
     if (i == h->paths_count - 1 && is(option(options, "last"), "single"))
-        return zkl_semaphore_mutex_new(&h->members[i], client, h->paths[i], &o);
+        return zkl_semaphore_mutex_new(&h->members[i], client, h->paths[i], &of_all);
     return zkl_mutex_new(&h->members[i], client, h->paths[i], &o);
 }
 

@@ -235,7 +235,7 @@ static void describe(const struct zkl_inspection *seen, char *text, size_t size)
     size_t n = (size_t)snprintf(text, size, "%s", kinds[seen->kind]);
 
     for (size_t i = 0; i < seen->count && n < size; i++) {
-        const struct zkl_entry *e = &seen->entries[i];
+        const struct zkl_entry *e = zkl_inspection_entry(seen, i);
         n += (size_t)snprintf(text + n, size - n, "|%s %s %s %s", roles[e->role],
                               accesses[e->access], e->peer, e->owner);
         if (e->waits_for != ZKL_NO_ENTRY && n < size)

@@ -37,7 +37,7 @@ static bool mutexes(zkl::client &client)
 {
     zkl::cancel cancel;
     zkl_wait wait = ZKL_WAIT_INIT;
-    zkl::lock_options options;
+    zkl::mutex_options options;
     options.revocable = true;
     zkl::mutex mutex(client, "/consumer/mutex", options);
     zkl::semaphore_mutex any(client, "/consumer/any");

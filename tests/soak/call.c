@@ -140,7 +140,8 @@ void note_grants(struct worker *w, int rc, const struct zkl_grant *grants, int c
 
     calls_add(&line, " %d", rc);
     for (int i = 0; rc == 0 && i < count; i++)
-        calls_add(&line, " %llx:%d", (unsigned long long)grants[i].token, grants[i].hold_count);
+        calls_add(&line, " %llx:%lld", (unsigned long long)grants[i].token,
+                  (long long)grants[i].hold_count);
     calls_write(&line);
 }
 

@@ -170,7 +170,7 @@ static bool lock_multi(struct worker *w, struct visit *v, struct zkl_multi *mult
     struct zkl_grant grants[SOAK_PATHS];
 
     for (int i = 0; i < v->set.count; i++)
-        grants[i] = ZKL_GRANT_INIT;
+        grants[i] = (struct zkl_grant)ZKL_GRANT_INIT;
     struct zkl_wait wait = call_begin(w, "multi", &v->set, patience);
     note_begin(w, patience == TRY ? "acquire try" : "acquire", &v->set);
     int rc = zkl_multi_acquire(multi, &wait, grants);
