@@ -31,14 +31,8 @@ extern "C" {
 
 /* --- version ------------------------------------------------------------ */
 
-#define ZKL_VERSION_MAJOR 0
-#define ZKL_VERSION_MINOR 1
-#define ZKL_VERSION_PATCH 0
-/* One number that grows with every release: 1.2.3 is 10203. */
-#define ZKL_VERSION_NUMBER (ZKL_VERSION_MAJOR * 10000 + ZKL_VERSION_MINOR * 100 + ZKL_VERSION_PATCH)
-
-/* The version of the library that runs, as text ("0.1.0") and, through number if not NULL, as
- * ZKL_VERSION_NUMBER was when it was built. */
+/* The version of the library that runs, as text ("1.0.0") and, through number if not NULL, as
+ * version.h's ZKL_VERSION_NUMBER was when it was built. */
 ZKL_API const char *zkl_version(int *number);
 
 /* --- errors ------------------------------------------------------------- */

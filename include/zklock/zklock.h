@@ -2,7 +2,7 @@
  *
  * zklock.h - distributed locks on Apache ZooKeeper, for C and C++: the headers of all locks.
  *
- *   error.h      codes, sentences for them, the version
+ *   error.h      codes, sentences for them, the version that runs (version.h: that of the headers)
  *   wait.h       clock, deadlines, cancel objects, what an acquire gives
  *   log.h        events for the program's log
  *   client.h     the connection to an ensemble

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <zklock/version.h>
 
 /* Each code once: number and sentence side by side. */
 #define CODES(X)                                                                                   \

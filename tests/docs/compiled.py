@@ -72,7 +72,7 @@ def compile_c(block, compiler, include, library, folder):
     is_file = '#include' in block.text
     source = head + block.text if is_file else fragment(block)
     command = [compiler, '-std=c11', '-D_DEFAULT_SOURCE', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-I', include,
-               '-DTHREADED']  # as pkg-config says for guard.h
+               '-I', pathlib.Path(library).parent.parent / 'include', '-DTHREADED']  # as pkg-config says for guard.h
     if not re.search(r'\bmain\(', source):
         return failed([*command, '-Wno-unused-function', '-fsyntax-only', '-x', 'c', '-'], input=source)
     return failed([*command, '-o', folder / 'a.out', '-x', 'c', '-', '-x', 'none', library], input=source)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""exports.py SHARED STATIC MAP HEADER...: the library exports what the headers declare, no more and no less.
+"""exports.py SHARED STATIC MAP VERSION HEADER...: the library exports what the headers declare, no more and no less.
 
 Goal: nobody can come to depend on an internal name, and no promised name is missing. Method: three
 lists are compared: the functions declared with ZKL_API, the version map, and the dynamic symbols of
@@ -25,7 +25,8 @@ def compare(problems, one, ones, other, others):
 
 
 def main():
-    library, archive, version_map, *headers = sys.argv[1:]
+    library, archive, version_map, version, *headers = sys.argv[1:]
+    wanted = 'libzklock.so.' + version.partition('.')[0]
     problems = []
 
     declared = set()
@@ -58,8 +59,8 @@ def main():
 
     dynamic = run('readelf', '-W', '-d', library)
     soname = re.search(r'\(SONAME\).*\[(.*)\]', dynamic)
-    if not soname or soname.group(1) != 'libzklock.so.0':
-        problems.append(f'the soname is {soname.group(1) if soname else "missing"}, not libzklock.so.0')
+    if not soname or soname.group(1) != wanted:
+        problems.append(f'the soname is {soname.group(1) if soname else "missing"}, not {wanted}')
     # A thread's key destructor is code of the library and runs when the thread ends: after a dlclose too.
     if not re.search(r'\(FLAGS_1\).*\bNODELETE\b', dynamic):
         problems.append('the library is not linked with -z nodelete')

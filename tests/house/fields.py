@@ -63,9 +63,10 @@ class Looked:
         self.stack.append([kind, rest, 0, struct])
 
 
-def look(root, clang, structs, source):
+def look(root, build, clang, structs, source):
     run = subprocess.run([clang, '-std=gnu17', '-D_GNU_SOURCE', '-DTHREADED', '-fsyntax-only', '-fno-color-diagnostics',
-                          '-Xclang', '-ast-dump', '-I', root / 'src', '-I', root / 'include', source],
+                          '-Xclang', '-ast-dump', '-I', root / 'src', '-I', root / 'include',
+                          '-I', pathlib.Path(build) / 'include', source],
                          capture_output=True, text=True, check=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
     looked = Looked(structs)
     for line in run.stdout.splitlines():
@@ -73,14 +74,14 @@ def look(root, clang, structs, source):
     return set(looked.names.values()), {looked.names[a] for a in looked.read if a in looked.names}
 
 
-def main(root, clang):
+def main(root, build, clang):
     root = pathlib.Path(root)
     files = [f for folder in FOLDERS for f in sorted((root / 'src' / folder).glob('*.[ch]'))]
     structs = {name for f in files for name in re.findall(r'^struct (\w+) \{', f.read_text(), re.M)}
     sources = [f for f in files if f.suffix == '.c']
     fields, read = collections.Counter(), set()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for named, used in pool.map(lambda source: look(root, clang, structs, source), sources):
+        for named, used in pool.map(lambda source: look(root, build, clang, structs, source), sources):
             fields.update(named)
             read |= used
     unread = sorted(set(fields) - read - set(EXEMPT))

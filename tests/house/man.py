@@ -6,7 +6,7 @@ man.py names SOURCE_DIR MESON BUILD_DIR    each public function has a page under
                                            names are in the headers. Looked up in an installed tree.
                                            A call that tests/cluster/refused_calls.c shows to be refused in
                                            callbacks has that code on its page
-man.py code SOURCE_DIR COMPILER            the prototypes in the SYNOPSIS sections are those of the headers,
+man.py code SOURCE_DIR COMPILER BUILD_DIR  the prototypes in the SYNOPSIS sections are those of the headers,
                                            and there is an example; tests/docs compiles it
 man.py lint SOURCE_DIR                     mandoc has nothing to say
 
@@ -127,7 +127,7 @@ def check_names(meson, build):
     finish(problems, f'{len(installed)} names for {len(wanted)} functions, {len(refused)} refused in callbacks')
 
 
-def check_code(compiler):
+def check_code(compiler, build):
     problems, count = [], 0
     for page in PAGES:
         includes, functions = prototypes(page)
@@ -138,7 +138,7 @@ def check_code(compiler):
         program = '\n'.join(includes + [f'{kind} {name}({", ".join(arguments)});'
                                         for kind, name, arguments in functions if name.islower()]) + '\n'
         command = [compiler, '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only',
-                   '-I', SOURCE / 'include', '-x', 'c', '-']
+                   '-I', SOURCE / 'include', '-I', pathlib.Path(build) / 'include', '-x', 'c', '-']
         done = subprocess.run(command, input=program, text=True, stderr=subprocess.PIPE)
         count += 1
         if done.returncode != 0:

@@ -1,6 +1,7 @@
 /* A program of somebody else, built with the installed pkg-config file alone. Compiles as C and as C++. */
 #include <stdio.h>
 #include <string.h>
+#include <zklock/version.h>
 #include <zklock/zklock.h>
 
 int main(void)

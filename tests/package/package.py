@@ -22,6 +22,7 @@ import installed
 from installed import one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
+SONAME = 'libzklock.so.' + VERSION.partition('.')[0]
 EXAMPLES_NEED = {'<zklock/guard.h>': 'zklock-guard', '<uv.h>': 'libuv'}  # pkg-config's names, beside zklock
 NEVER_LINKED = {'-lzookeeper_mt', '-lpthread', '-pthread'}  # by who links the shared library
 ABOUT = ['-Wall', '-Wextra', '-Werror']
@@ -74,7 +75,7 @@ def build_and_install(source, work):
 def check_files(root):
     for header in sorted((SOURCE / 'include/zklock').glob('*.h*')):
         one(root, f'include/zklock/{header.name}')
-    for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', 'libzklock.so.0', f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
+    for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', SONAME, f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
         one(root, name)
     pages = sorted((SOURCE / 'docs/man').glob('*.[137]'))
     for page in pages:
@@ -87,9 +88,9 @@ def check_files(root):
 
 def check_soname(root):
     """The real file's name is what programs remember, and the links lead there."""
-    for name in ['libzklock.so', 'libzklock.so.0']:
+    for name in ['libzklock.so', SONAME]:
         check(one(root, name).resolve().name == f'libzklock.so.{VERSION}', f'{name} leads to another file')
-    check('[libzklock.so.0]' in run(['readelf', '-d', one(root, 'libzklock.so.0')]), 'the soname is not libzklock.so.0')
+    check(f'[{SONAME}]' in run(['readelf', '-d', one(root, SONAME)]), f'the soname is not {SONAME}')
 
 
 def check_notification():
@@ -132,7 +133,7 @@ def check_consumer(compiler, language, work, environment):
         program = work / f'consumer-{language}-{kind}'
         build_program(compiler, language, HERE / 'consumer.c', program, [f'-DEXPECTED_VERSION="{VERSION}"', *options],
                       environment)
-        check(('[libzklock.so.0]' in run(['readelf', '-d', program])) == (kind == 'shared'),
+        check((f'[{SONAME}]' in run(['readelf', '-d', program])) == (kind == 'shared'),
               f'the {kind} {language} program is linked with the wrong library')
         print(f'{language} {kind}:', run([program], env=environment).strip())
 

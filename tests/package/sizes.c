@@ -45,6 +45,7 @@ static int is_whole(const unsigned char behind[BEHIND])
 /* Constants: they can be statics. */
 static struct zkl_client_options client_options = ZKL_CLIENT_OPTIONS_INIT;
 static struct zkl_lock_options lock_options = ZKL_LOCK_OPTIONS_INIT;
+static struct zkl_mutex_options mutex_options = ZKL_MUTEX_OPTIONS_INIT;
 static struct zkl_wait wait_for_long = ZKL_WAIT_INIT;
 static struct zkl_grant grants[2] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
 
@@ -90,13 +91,16 @@ static void set_later_fields(struct zkl_client *client, struct zkl_mutex *mutex)
 {
 #ifdef LATER
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    struct zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+    struct zkl_lock_options of_all = ZKL_LOCK_OPTIONS_INIT;
     struct zkl_client_options of_client = client_options;
     struct zkl_client *none;
     struct zkl_mutex *other;
-    wait.later = options.later = of_client.later = 1;
+    struct zkl_rwlock *halves;
+    wait.later = options.later = of_all.later = of_client.later = 1;
     TRUE(zkl_mutex_acquire(mutex, &wait, NULL) == ZKL_EINVAL);
     TRUE(zkl_mutex_new(&other, client, "/sizes/c", &options) == ZKL_EINVAL);
+    TRUE(zkl_rwlock_new(&halves, client, "/sizes/c", &of_all) == ZKL_EINVAL);
     TRUE(zkl_client_open(&none, &of_client) == ZKL_EINVAL);
 #else
     (void)client;
@@ -108,18 +112,21 @@ int main(int argc, char **argv)
 {
     struct zkl_client *client;
     struct zkl_mutex *a, *b;
+    struct zkl_rwlock *halves;
     client_options.servers = getenv("ZKL_SERVERS");
     client_options.connect_timeout_ms = 60000;
-    lock_options.metrics = 1;
+    mutex_options.metrics = lock_options.metrics = 1;
     wait_for_long.deadline_ns = zkl_now_ns() + INT64_C(60000000000);
     TRUE(zkl_client_open(&client, &client_options) == 0);
-    TRUE(zkl_mutex_new(&a, client, "/sizes/a", &lock_options) == 0);
+    TRUE(zkl_mutex_new(&a, client, "/sizes/a", &mutex_options) == 0);
+    TRUE(zkl_rwlock_new(&halves, client, "/sizes/halves", &lock_options) == 0);
     TRUE(zkl_mutex_new(&b, client, "/sizes/b", NULL) == 0);
     see_locks(client, a);
     see_figures(client, a);
     take_both(client, a, b);
     if (argc > 1 && strcmp(argv[1], "older") == 0)
         set_later_fields(client, a);
+    TRUE(zkl_rwlock_free(halves) == 0);
     TRUE(zkl_mutex_free(a) == 0 && zkl_mutex_free(b) == 0 && zkl_client_free(client) == 0);
     printf("sizes: a wait has %zu bytes, client options %zu\n", sizeof wait_for_long,
            sizeof client_options);

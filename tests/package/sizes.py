@@ -38,7 +38,7 @@ def add_later_fields(include):
 
 def build_library(include, output):
     files = [f for folder in ('core', 'api', 'driver', 'secret') for f in (source / 'src' / folder).glob('*.c')]
-    run([*compiler, *FLAGS, '-shared', '-fPIC', '-I', source / 'src', '-I', include, '-o', output, *files, '-lzookeeper_mt'])
+    run([*compiler, *FLAGS, '-shared', '-fPIC', '-I', source / 'src', '-I', include, '-I', library.parent.parent / 'include', '-o', output, *files, f'-Wl,--version-script={source}/src/libzklock.map', '-lzookeeper_mt'])
 
 
 def build_program(include, output, *flags):
@@ -65,7 +65,7 @@ def main():
         later = work / 'include'
         shutil.copytree(source / 'include', later)
         count = add_later_fields(later)
-        later_library = work / library.name
+        later_library = work / re.match(r'libzklock\.so\.\d+', library.name)[0]  # as programs ask for it
         build_library(later, later_library)
         build_program(source / 'include', work / 'program')
         build_program(later, work / 'later-program', '-DLATER')

@@ -115,7 +115,7 @@ def try_short(tree, bug, schedules):
             tree.build("tests/sim/sim")
             look_with_sim(tree, bug, schedules)
         else:
-            tree.build("src/libzklock.so.0.1.0")
+            tree.build("src/libzklock.a")
     except Broken as why:
         bug.fault = "does not apply or build: " + str(why)[-400:]
     finally:
