@@ -131,9 +131,8 @@ static int check_options(const struct zkl_client_options *o)
             "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
             "ticks at least",
             o->tick_ms, asked_ms);
-    if (o->connect_timeout_ms < 0)
-        return zkl_fail(ZKL_EBADTIMEOUT, "zkl_client_open: connect_timeout_ms is %lld",
-                        (long long)o->connect_timeout_ms);
+    if (zkl_check_ms(o->connect_timeout_ms, "zkl_client_open: connect_timeout_ms") != 0)
+        return ZKL_EBADTIMEOUT;
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: owner is longer than %d bytes",
                         ZKL_OWNER_MAX);

@@ -124,6 +124,7 @@ static void malformed_server_lists_are_explained(void **state)
 static void options_out_of_range_are_named(void **state)
 {
     static const int sessions[] = {-1, 1, 99, 86400001};
+    static const int64_t connects[] = {-1, INT64_MIN, ZKL_TIMEOUT_MAX_MS + 1, INT64_MAX};
     struct zkl_client_options options = cluster_options();
     struct zkl_client *client = NULL;
     char owner[514], errbuf[4] = "xyz";
@@ -137,8 +138,10 @@ static void options_out_of_range_are_named(void **state)
     }
     check_num(strlen(errbuf), ==, 2);
     options = cluster_options();
-    options.connect_timeout_ms = -1;
-    check_fails(zkl_client_open(&client, &options), ZKL_EBADTIMEOUT, "connect_timeout_ms");
+    for (size_t i = 0; i < sizeof connects / sizeof connects[0]; i++) {
+        options.connect_timeout_ms = connects[i];
+        check_fails(zkl_client_open(&client, &options), ZKL_EBADTIMEOUT, "connect_timeout_ms");
+    }
     options = cluster_options();
     memset(owner, 'o', sizeof owner - 1);
     owner[sizeof owner - 1] = '\0';
