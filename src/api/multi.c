@@ -63,8 +63,11 @@ static int check_new(struct zkl_multi **multi, const struct zkl_client *client,
     if (rc == 0 && (count < 1 || count > ZKL_MULTI_MEMBERS_MAX))
         rc = zkl_fail(ZKL_EINVAL, "%s: %zu members, not 1 to %d", call, count,
                       ZKL_MULTI_MEMBERS_MAX);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = check_member(client, member_at(members, i), i);
+        if (rc == 0 && i + 1 < count && member_at(members, i + 1)->size != members->size)
+            rc = zkl_fail(ZKL_EINVAL, "%s: the members' sizes differ", call);
+    }
     return rc;
 }
 

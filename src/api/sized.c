@@ -25,7 +25,8 @@ static size_t smaller(size_t a, size_t b)
 
 bool zkl_sized_is_good(const void *theirs, size_t least)
 {
-    return size_of(theirs) >= least && size_of(theirs) <= SIZE_LIMIT;
+    size_t size = size_of(theirs);
+    return size >= least && size <= SIZE_LIMIT && size % _Alignof(size_t) == 0;
 }
 
 bool zkl_sized_is_known(const void *theirs, size_t least, size_t our_size)

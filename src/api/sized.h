@@ -12,7 +12,7 @@
 #define ZKL_SIZED_LEAST(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 
 /* The size that theirs begins with may be one: not less than least, nor more than any struct will ever
- * have, as where it was not set. */
+ * have, as where it was not set, and one behind which another can begin, in an array. */
 bool zkl_sized_is_good(const void *theirs, size_t least);
 
 /* Likewise, and what lies behind ours in it is 0: it asks for nothing that this library does not know. */

@@ -4,6 +4,8 @@
 
 #include "check_error.h"
 
+#include <zklock/metrics.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +199,196 @@ static void timeouts_out_of_range_are_refused(void **state)
     cluster_free(client, mutex);
 }
 
+/* --- sizes ---------------------------------------------------------------------------------------
+ * What is called with a struct of some size; what that leaves is undone. */
+
+static struct zkl_client *sized_client;
+static struct zkl_mutex *sized_mutex;
+
+static int open_with(void *options)
+{
+    struct zkl_client *client = NULL;
+    int rc = zkl_client_open(&client, options);
+    if (rc == 0)
+        check_ok(zkl_client_free(client));
+    return rc;
+}
+
+static int make_mutex(void *options)
+{
+    struct zkl_mutex *mutex = NULL;
+    int rc = zkl_mutex_new(&mutex, sized_client, "/sizes", options);
+    check_ok(zkl_mutex_free(mutex));
+    return rc;
+}
+
+static int make_rwlock(void *options)
+{
+    struct zkl_rwlock *rwlock = NULL;
+    int rc = zkl_rwlock_new(&rwlock, sized_client, "/sizes", options);
+    check_ok(zkl_rwlock_free(rwlock));
+    return rc;
+}
+
+static int acquire(const struct zkl_wait *wait, struct zkl_grant *grant)
+{
+    int rc = zkl_mutex_acquire(sized_mutex, wait, grant);
+    if (rc == 0)
+        check_ok(zkl_mutex_unlock(sized_mutex));
+    return rc;
+}
+
+static int acquire_with(void *wait)
+{
+    return acquire(wait, NULL);
+}
+
+static int acquire_into(void *grant)
+{
+    return acquire(NULL, grant);
+}
+
+static int make_multi(void *member)
+{
+    struct zkl_multi *multi = NULL;
+    int rc = zkl_multi_new(&multi, sized_client, member, 1);
+    check_ok(zkl_multi_free(multi));
+    return rc;
+}
+
+static int ask_who_waits(void *standing)
+{
+    check_num(zkl_mutex_waiting(sized_mutex, standing), ==, 0);
+    return zkl_error_detail()[0] == '\0' ? 0 : ZKL_EINVAL;
+}
+
+static int look_at_client(void *metrics)
+{
+    return zkl_client_get_metrics(sized_client, metrics);
+}
+
+static int look_at_locks(void *metrics)
+{
+    return zkl_client_get_lock_metrics(sized_client, metrics);
+}
+
+/* A copy of a struct that says another size, in memory that ends where it does, as far as there is any. */
+static char *resized(const void *it, size_t own, size_t size)
+{
+    size_t room = size < sizeof size || size > 2 * own ? sizeof size : size;
+    char *copy = calloc(1, room);
+
+    check_true(copy != NULL);
+    memcpy(copy, it, room < own ? room : own);
+    memcpy(copy, &size, sizeof size);
+    return copy;
+}
+
+static int call_resized(int (*call)(void *), const void *it, size_t own, size_t size)
+{
+    char *copy = resized(it, own, size);
+    int rc = call(copy);
+
+    check_true(memcmp(copy, &size, sizeof size) == 0);
+    free(copy);
+    return rc;
+}
+
+enum use { IS_READ, IS_FILLED, IS_LEFT }; /* as nobody waits */
+
+/* What a later field of the caller's has: it is asked for by what the library reads, and not known to what it fills. */
+static void check_later_field(int (*call)(void *), const void *it, size_t own, enum use use)
+{
+    size_t later = own + sizeof(int64_t);
+    char *copy = resized(it, own, later);
+
+    check_ok(call(copy));
+    memset(copy + own, 1, later - own);
+    check_num(call(copy), ==, use == IS_READ ? ZKL_EINVAL : 0);
+    check_num(copy[own], ==, use != IS_FILLED);
+    free(copy);
+}
+
+static void check_sizes(int (*call)(void *), const void *it, size_t own, enum use use)
+{
+    /* No struct of a compiler's ends where the next one of an array could not begin. */
+    const size_t bad[] = {0,       1,       7,       8,        sizeof(void *),
+                          own + 1, own + 4, own + 7, SIZE_MAX, SIZE_MAX - 7};
+
+    check_ok(call_resized(call, it, own, own));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (bad[i] % sizeof(void *) == 0 && bad[i] >= own && bad[i] < 4096)
+            continue; /* where own + 4 is one that a compiler makes */
+        check_num(call_resized(call, it, own, bad[i]), ==, ZKL_EINVAL);
+        check_detail(ZKL_EINVAL, "");
+    }
+    check_later_field(call, it, own, use);
+}
+
+/* Goal: a struct of a size that none has is refused by whatever takes one, and neither it nor what is behind it is
+ * written or read; a longer one's unknown end must ask for nothing, and is 0 where it is filled. */
+static void structs_of_no_sane_size_are_refused(void **state)
+{
+    const struct zkl_client_options options = cluster_options();
+    static const struct zkl_mutex_options of_mutex = ZKL_MUTEX_OPTIONS_INIT;
+    static const struct zkl_lock_options of_lock = ZKL_LOCK_OPTIONS_INIT;
+    static const struct zkl_wait wait = ZKL_WAIT_INIT;
+    static const struct zkl_grant grant = ZKL_GRANT_INIT;
+    static const struct zkl_standing standing = ZKL_STANDING_INIT;
+    static const struct zkl_client_metrics of_client = ZKL_CLIENT_METRICS_INIT;
+    static const struct zkl_lock_metrics of_locks = ZKL_LOCK_METRICS_INIT;
+
+    (void)state;
+    sized_client = cluster_client();
+    sized_mutex = cluster_mutex(sized_client, cluster_path("sizes"));
+    const struct zkl_member member = zkl_member_mutex(sized_mutex);
+    check_sizes(open_with, &options, sizeof options, IS_READ);
+    check_sizes(make_mutex, &of_mutex, sizeof of_mutex, IS_READ);
+    check_sizes(make_rwlock, &of_lock, sizeof of_lock, IS_READ);
+    check_sizes(make_multi, &member, sizeof member, IS_READ);
+    check_sizes(acquire_with, &wait, sizeof wait, IS_READ);
+    check_sizes(acquire_into, &grant, sizeof grant, IS_FILLED);
+    check_sizes(ask_who_waits, &standing, sizeof standing, IS_LEFT);
+    check_sizes(look_at_client, &of_client, sizeof of_client, IS_FILLED);
+    check_sizes(look_at_locks, &of_locks, sizeof of_locks, IS_FILLED);
+    cluster_free(sized_client, sized_mutex);
+}
+
+/* Goal: elements of an array lie as far apart as the first is long, so one that says another size is refused, before
+ * it is looked at by that size. */
+static void arrays_of_several_sizes_are_refused(void **state)
+{
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *one = cluster_mutex(client, cluster_path("array-one"));
+    struct zkl_mutex *two = cluster_mutex(client, cluster_path("array-two"));
+    struct zkl_member *members = calloc(2, sizeof *members);
+    struct zkl_grant *grants = calloc(2, sizeof *grants);
+    struct zkl_multi *multi = NULL;
+
+    (void)state;
+    check_true(members && grants);
+    members[0] = zkl_member_mutex(one);
+    members[1] = zkl_member_mutex(two);
+    members[1].size += sizeof(int64_t);
+    check_fails(zkl_multi_new(&multi, client, members, 2), ZKL_EINVAL, "sizes");
+    members[1].size = 0;
+    check_num(zkl_multi_new(&multi, client, members, 2), ==, ZKL_EINVAL);
+    members[1].size = sizeof members[1];
+    check_ok(zkl_multi_new(&multi, client, members, 2));
+    grants[0].size = sizeof grants[0];
+    check_num(zkl_multi_acquire(multi, NULL, grants), ==, ZKL_EINVAL);
+    grants[1].size = sizeof grants[1] + sizeof(int64_t);
+    check_fails(zkl_multi_acquire(multi, NULL, grants), ZKL_EINVAL, "sizes");
+    grants[1].size = sizeof grants[1];
+    check_ok(zkl_multi_acquire(multi, NULL, grants));
+    check_true(grants[0].token != 0 && grants[1].token != 0);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_ok(zkl_multi_free(multi));
+    free(grants);
+    free(members);
+    cluster_free(client, one, two);
+}
+
 static const struct CMUnitTest tests[] = {
     cluster_test(malformed_paths_are_explained),
     cluster_test(the_longest_path_works),
@@ -204,6 +396,8 @@ static const struct CMUnitTest tests[] = {
     cluster_test(options_out_of_range_are_named),
     cluster_test(halves_of_credentials_are_refused),
     cluster_test(timeouts_out_of_range_are_refused),
+    cluster_test(structs_of_no_sane_size_are_refused),
+    cluster_test(arrays_of_several_sizes_are_refused),
     cluster_test(paths_that_no_server_takes_are_refused_at_once),
 };
 
