@@ -28,7 +28,7 @@ models        480  the rule that proves a session, against what servers do with 
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile
-package        60  the tarball builds, its unit tests pass, and programs build with what it installs
+package       120  the tarball builds, its unit tests pass, and programs build with what it installs; those of other headers, and of the previous release, run
 lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
 tool          120  the zklock command: children, signals, terminals, loss, cron jobs
@@ -139,6 +139,9 @@ install() # SUITE: what it can't do without, then what it would skip
     esac
     case $1 in
     proofs | long) zkl_install_packages "cbmc z3 kissat" || echo "going on without cbmc" ;;
+    esac
+    case $1 in
+    package | all) zkl_install_packages abigail-tools || echo "going on without abidiff" ;;
     esac
     case $1 in
     package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;

@@ -74,7 +74,7 @@ def build_and_install(source, work):
 
 def check_files(root):
     for header in sorted((SOURCE / 'include/zklock').glob('*.h*')):
-        one(root, f'include/zklock/{header.name}')
+        one(root, f'include/zklock/{header.name.removesuffix(".in")}')
     for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', SONAME, f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
         one(root, name)
     pages = sorted((SOURCE / 'docs/man').glob('*.[137]'))
