@@ -77,14 +77,15 @@ inline zkl_wait wait_for(nanoseconds time) noexcept
     return wait;
 }
 
-/* Until try_acquire says true, or the clock, whatever is done to it, shows that time. */
+/* Until try_acquire says true, or the clock, whatever is done to it, shows that time. What has passed at the start
+ * is not compared exactly, for which it may be too long ago. */
 template <class Clock, class Duration, class TryAcquire>
 auto until(const std::chrono::time_point<Clock, Duration> &time, TryAcquire try_acquire)
 {
     for (;;) {
         const nanoseconds end = time.time_since_epoch(), now = Clock::now().time_since_epoch();
         auto acquired = try_acquire(wait_for(end - now));
-        if (acquired || Clock::now() >= time)
+        if (acquired || !(end > now) || Clock::now() >= time)
             return acquired;
     }
 }

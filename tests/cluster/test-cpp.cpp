@@ -112,8 +112,8 @@ struct odd_clock {
 };
 odd_clock::rep odd_clock::looks;
 
-/* Goal: times that no number of nanoseconds holds wait for ever; what has passed, and what is no number, is a
- * try: it acquires what is free and does not wait for what is not. */
+/* Goal: times that no number of nanoseconds holds wait for ever; what has passed, though in nanoseconds it would
+ * be another time, and what is no number, is a try: it acquires what is free and does not wait for what is not. */
 static void times_may_be_of_any_size_and_clock(void **)
 {
     zkl::client client(options());
@@ -133,13 +133,18 @@ static void times_may_be_of_any_size_and_clock(void **)
         count(mutex.try_lock_for(double_hours(-std::numeric_limits<double>::infinity())));
         count(mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
         count(mutex.try_lock_until(std::chrono::system_clock::time_point::min()));
+        using year_1513 = std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
+        count(mutex.try_lock_until(year_1513(-4000000h)));
+        using no_time = std::chrono::time_point<std::chrono::system_clock, double_hours>;
+        count(
+            mutex.try_lock_until(no_time(double_hours(std::numeric_limits<double>::quiet_NaN()))));
         const auto end = odd_clock::now() + odd_clock::duration(20);
         count(mutex.try_lock_until(end));
-        check_true(acquired == 8 || odd_clock::now() >= end);
+        check_true(acquired == 10 || odd_clock::now() >= end);
         return acquired;
     };
 
-    check_num(each_way(), ==, 8);
+    check_num(each_way(), ==, 10);
     {
         other_holder<std::unique_lock<zkl::mutex>> other(mutex);
         check_num(each_way(), ==, 0);
