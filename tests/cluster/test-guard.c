@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Guards: the server itself refuses the transaction of who does not hold any more. */
+#include "cluster.h"
+
 #include "completion.h"
 #include "notes.h"
 #include "check_error.h"

@@ -2,6 +2,7 @@
 /* Many acquisitions under way at a time, of one client and one thread: what each takes, that a half of them can
  * be given up, and that nothing of any is left. Multi-locks likewise. */
 #include "api/client.h"
+#include "cluster.h"
 #include "completion.h"
 #include "under_way.h"
 

@@ -7,7 +7,6 @@ static int ended(struct completion *done, int rc)
 {
     if (rc == 0)
         rc = completion_code(done);
-    *done = (struct completion){0};
     return rc;
 }
 

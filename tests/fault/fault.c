@@ -363,20 +363,6 @@ void told_fn(const struct zkl_hold_event *event, void *arg)
     }
 }
 
-void note_completion(int code, void *arg)
-{
-    struct completion *done = arg;
-
-    done->code = code;
-    atomic_fetch_add(&done->calls, 1);
-}
-
-int completion_code(struct completion *done)
-{
-    check_wait(atomic_load(&done->calls) == 1, WAIT_MS);
-    return done->code;
-}
-
 int fault_threads(void)
 {
     int n = 0;

@@ -7,6 +7,7 @@
 #define ZKFAULT_FAULT_H
 
 #include "check.h"
+#include "completion.h"
 #include "fourlw.h"
 #include "length.h"
 #include "proxy.h"
@@ -95,15 +96,6 @@ int act_window(struct zkl_mutex *mutex, void *unused);
 int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
 
 /* --- what a callback was told ----------------------------------------------------------------- */
-
-/* Of an operation. */
-struct completion {
-    atomic_int calls; /* written last */
-    int code;
-};
-void note_completion(int code, void *done);
-/* Wait for the one callback of an operation: its code. */
-int completion_code(struct completion *done);
 
 struct told {
     atomic_int held, suspect, lost;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation's callback was told. */
+/* What an operation's callback was told. For the suites that call the library: each compiles completion.c
+ * with its own shared parts. */
 #ifndef ZKTEST_COMPLETION_H
 #define ZKTEST_COMPLETION_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
-#include "cluster.h"
-
 #include <zklock/async.h>
+
+#include "check.h"
 
 struct completion {
     atomic_int calls; /* written last */
