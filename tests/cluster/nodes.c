@@ -112,9 +112,7 @@ int all_watches(void)
 
 struct proxy *proxy_for(struct zkl_client_options *options)
 {
-    struct proxy *proxy = NULL;
-
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     options->servers = cluster_servers(proxy_address(proxy));
     return proxy;
 }

@@ -4,7 +4,7 @@
 #define ZKTEST_NODES_H
 
 #include "cluster.h"
-#include "proxy.h"
+#include "proxy_before.h"
 
 /* "PATH/NAME". Static memory, good for some more calls. */
 const char *below(const char *path, const char *name);

@@ -4,27 +4,11 @@
 
 #include "refused_calls.h"
 #include "notes.h"
-#include "proxy.h"
+#include "nodes.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
-
-static struct zkl_client *client_through(struct proxy *proxy)
-{
-    struct zkl_client_options options = cluster_options();
-
-    options.servers = cluster_servers(proxy_address(proxy));
-    return cluster_client_with(&options);
-}
-
-static struct proxy *new_proxy(void)
-{
-    struct proxy *proxy = NULL;
-
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    return proxy;
-}
 
 static int64_t window_end(struct zkl_mutex *mutex)
 {
@@ -37,8 +21,8 @@ static int64_t window_end(struct zkl_mutex *mutex)
 static void nothing_is_called_after_a_free_within_the_callback(void **state)
 {
     struct notes notes = NOTES_INIT;
-    struct proxy *proxy = new_proxy();
-    struct zkl_client *client = client_through(proxy);
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("free-within"));
     sem_t gate;
 
@@ -131,8 +115,8 @@ static void free_from_another_clients_callback_is_refused(void **state)
 static void a_short_cut_is_told_as_suspect_and_held(void **state)
 {
     struct notes notes = NOTES_INIT;
-    struct proxy *proxy = new_proxy();
-    struct zkl_client *client = client_through(proxy);
+    struct proxy *proxy = NULL;
+    struct zkl_client *client = client_through(&proxy, SESSION_MS);
     struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("suspect"));
     char node[256];
 
@@ -310,7 +294,7 @@ static void close_within(struct within *w)
  * that is asked for, of a permit, of the client's states, of the log. Modes: F46. */
 static void every_call_in_every_callback(void **state)
 {
-    struct proxy *proxy = new_proxy();
+    struct proxy *proxy = proxy_before(server, 0);
     struct within w;
 
     (void)state;

@@ -3,7 +3,7 @@
  * it. */
 #include "cluster.h"
 
-#include "proxy.h"
+#include "proxy_before.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -191,11 +191,10 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
  * after that, as all events are muted: it lists when the link is back. Modes: F11. */
 static void an_unlinked_waiter_queues_again(void **state)
 {
-    struct proxy *proxy = NULL;
     char start[128];
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct scene s = scene_begin("unlinked", proxy_address(proxy));
     third_begin(&s);
     snprintf(start, sizeof start, "%s", cluster_at(s.path));
@@ -222,10 +221,8 @@ static void an_unlinked_waiter_queues_again(void **state)
  * for its own is muted: the list must tell it. */
 static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **state)
 {
-    struct proxy *proxy = NULL;
-
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct scene s = scene_begin("late", proxy_address(proxy));
     third_begin(&s);
     proxy_set_hook(proxy, mute, s.waiter_node);

@@ -3,7 +3,7 @@
 #include "cluster.h"
 
 #include "notes.h"
-#include "proxy.h"
+#include "nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -822,12 +822,10 @@ static void members_are_given_up_once(void **state)
     struct actor *actor = actor_new();
     struct zkl_mutex *third, *rival;
     struct zkl_multi *multi;
-    struct proxy *proxy;
     char node[700];
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options), *other = cluster_client();
     struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
     struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
@@ -949,12 +947,10 @@ static void requests_are_counted(void **state)
 {
     enum { CYCLES = 100 };
     const char *base = paths_of("count");
-    struct proxy *proxy;
     struct zkl_client_options options = cluster_options();
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct set s = set_of(client, base, forwards);
     make_paths(base);
@@ -980,14 +976,12 @@ static void permits_go_with_the_others(void **state)
 {
     enum { CYCLES = 30 };
     const char *base = paths_of("beside");
-    struct proxy *proxy;
     struct zkl_client_options options = cluster_options();
     struct zkl_semaphore *semaphore;
     struct zkl_multi *multi;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct zkl_mutex *first = cluster_mutex(client, member_path(base, 0));
     struct zkl_mutex *second = cluster_mutex(client, member_path(base, 1));
@@ -1020,12 +1014,10 @@ static void round_trips_are_counted(void **state)
 {
     enum { DELAY_MS = 200 };
     const char *base = paths_of("trips");
-    struct proxy *proxy;
     struct zkl_client_options options = cluster_options();
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
-    options.servers = cluster_servers(proxy_address(proxy));
+    struct proxy *proxy = proxy_for(&options);
     struct zkl_client *client = cluster_client_with(&options);
     struct set s = set_of(client, base, forwards);
     make_paths(base);

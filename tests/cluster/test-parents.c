@@ -3,7 +3,7 @@
 #include "cluster.h"
 
 #include "nodes.h"
-#include "proxy.h"
+#include "proxy_before.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +165,6 @@ static void a_path_that_was_never_used_may_go(void **state)
                                   .jvm_extra = "-Dznode.container.maxNeverUsedIntervalMs=1"};
     struct zkl_client_options client_options = cluster_options();
     struct actor *actor = actor_new();
-    struct proxy *proxy = NULL;
     struct wire *own = NULL;
     struct zks *keen = NULL;
     char err[512];
@@ -173,7 +172,7 @@ static void a_path_that_was_never_used_may_go(void **state)
     (void)state;
     check_ok(zks_start(&keen, &options, err, sizeof err));
     check_ok(wire_open(&own, zks_host(), zks_port(keen, 0), 60000));
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(keen, 0)));
+    struct proxy *proxy = proxy_before(keen, 0);
     client_options.servers = proxy_address(proxy);
     struct zkl_client *client = cluster_client_with(&client_options);
     struct zkl_mutex *mutex = cluster_mutex(client, "/never/used");

@@ -3,7 +3,7 @@
  * descriptor and no thread left, and handles that go in any order. */
 #include "cluster.h"
 
-#include "proxy.h"
+#include "proxy_before.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -88,7 +88,6 @@ static pid_t start_guest(FILE *output, int from, const char *path)
 static void nothing_is_ever_printed(void **state)
 {
     const char *path = cluster_path("printed");
-    struct proxy *proxy = NULL;
     FILE *output = tmpfile();
     int status = -1, to_guest[2];
     char text[512];
@@ -98,7 +97,7 @@ static void nothing_is_ever_printed(void **state)
     check_true(output != NULL);
     check_ok(pipe(to_guest));
     pid_t pid = start_guest(output, to_guest[0], path);
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     const char *servers = cluster_servers(proxy_address(proxy));
     check_num(write(to_guest[1], servers, strlen(servers)), ==, (ssize_t)strlen(servers));
     close(to_guest[0]);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "proxy.h"
+#include "nodes.h"
 
 #define EXPIRING_SESSION_MS 4500
 
@@ -40,10 +40,9 @@ struct expiring *expiring_open(void)
 
     check_true(expiring != NULL);
     pthread_mutex_init(&expiring->mu, NULL);
-    check_ok(proxy_start(&expiring->proxy, zks_host(), zks_port(server, 0)));
+    expiring->proxy = proxy_for(&options);
     proxy_set_hook(expiring->proxy, note_session, expiring);
     options.session_timeout_ms = EXPIRING_SESSION_MS;
-    options.servers = cluster_servers(proxy_address(expiring->proxy));
     expiring->client = cluster_client_with(&options);
     return expiring;
 }

@@ -21,10 +21,8 @@ int bench_set_up(void **state, const char *path, int session_ms)
 {
     struct bench *b = calloc(1, sizeof *b);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0) {
-        free(b);
-        return -1;
-    }
+    check_true(b != NULL);
+    b->proxy = proxy_before(server, 0);
     b->path = path;
     b->client = fault_open(proxy_address(b->proxy), session_ms);
     b->mutex = fault_mutex(b->client, path);

@@ -10,7 +10,7 @@
 #include "completion.h"
 #include "fourlw.h"
 #include "length.h"
-#include "proxy.h"
+#include "proxy_before.h"
 #include "wire.h"
 #include "zkserver.h"
 

@@ -29,8 +29,8 @@ static int set_up(void **state)
 {
     struct bench *b = calloc(1, sizeof *b);
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
-        return -1;
+    check_true(b != NULL);
+    b->proxy = proxy_before(server, 0);
     b->direct = fault_open(zks_connect_string(server), 10 * SESSION_MS);
     b->rival = fault_mutex(b->direct, path);
     b->wire = fault_wire();

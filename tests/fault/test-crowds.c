@@ -58,7 +58,7 @@ static struct bouncing *bouncing_open(size_t paths, int length, size_t places)
     struct bouncing *b = calloc(1, sizeof *b);
 
     check_true(b != NULL);
-    check_ok(proxy_start(&b->proxy, zks_host(), zks_port(server, 0)));
+    b->proxy = proxy_before(server, 0);
     proxy_set_hook(b->proxy, see_frame, b);
     b->crowd = crowd_open(proxy_address(b->proxy), SESSION_MS, places, NULL);
     b->path_count = paths;

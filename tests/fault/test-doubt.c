@@ -195,10 +195,9 @@ static void become_rival(struct side *s)
 static void each_kind_is_in_doubt(void **state)
 {
     struct side late, rival;
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     open_side(&late, fault_open(proxy_address(proxy), 1000));
     open_side(&rival, fault_open(zks_connect_string(server), 10000));
     become_rival(&rival);
@@ -240,10 +239,9 @@ static bool unlock_in_time(struct side *s, struct proxy *proxy, struct zkl_owner
 static bool try_in_time(int session_ms, int *codes)
 {
     struct zkl_owner *owners[2];
-    struct proxy *proxy = NULL;
     struct side s;
 
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     open_side(&s, fault_open(proxy_address(proxy), session_ms));
     for (int i = 0; i < 2; i++) {
         check_ok(zkl_owner_new(&owners[i]));

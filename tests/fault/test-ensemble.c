@@ -66,7 +66,7 @@ struct holder {
 static void holder_begin(struct holder *h, int node, const char *path, int session_ms)
 {
     memset(h, 0, sizeof *h);
-    check_ok(proxy_start(&h->proxy, zks_host(), zks_port(server, (size_t)node)));
+    h->proxy = proxy_before(server, node);
     h->client = fault_open(proxy_address(h->proxy), session_ms);
     h->mutex = fault_mutex(h->client, path);
     check_ok(zkl_mutex_set_callback(h->mutex, told_fn, &h->told));
@@ -307,7 +307,7 @@ static void a_create_that_comes_late_makes_nothing(void **state)
     for (int i = 0; i < test_length(20, 2); i++) {
         int64_t before = 0, after = 0;
         for (int n = 0; n < 2; n++)
-            check_ok(proxy_start(&proxies[n], zks_host(), zks_port(server, (size_t)n)));
+            proxies[n] = proxy_before(server, n);
         snprintf(servers, sizeof servers, "%s,%s", proxy_address(proxies[0]),
                  proxy_address(proxies[1]));
         struct wire *w = wire_at(2, QUIET_MS);

@@ -92,10 +92,9 @@ static void other_kinds(struct zkl_client *client)
 static void locks_of_a_foreign_server(unsigned ops, bool says_so)
 {
     struct foreign foreign = {ops};
-    struct proxy *proxy;
     struct wire *wire = fault_wire();
 
-    assert_int_equal(proxy_start(&proxy, zks_host(), zks_port(server, 0)), 0);
+    struct proxy *proxy = proxy_before(server, 0);
     be_foreign(proxy, &foreign, says_so);
     struct zkl_client *client = fault_open(proxy_address(proxy), SESSION_MS);
     struct zkl_client *direct = fault_open(zks_connect_string(server), SESSION_MS);

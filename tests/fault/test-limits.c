@@ -43,8 +43,8 @@ static int set_up(void **state)
 {
     struct desk *d = calloc(1, sizeof *d);
 
-    if (d == NULL || proxy_start(&d->proxy, zks_host(), zks_port(server, 0)) != 0)
-        return -1;
+    check_true(d != NULL);
+    d->proxy = proxy_before(server, 0);
     d->client = fault_open(proxy_address(d->proxy), SESSION_MS);
     d->mutex = fault_mutex(d->client, path);
     d->wire = fault_wire();

@@ -28,8 +28,8 @@ static int set_up(void **state)
     struct bench *b = calloc(1, sizeof *b);
     struct zkl_member members[MEMBERS];
 
-    if (b == NULL || proxy_start(&b->proxy, zks_host(), zks_port(server, 0)) != 0)
-        return -1;
+    check_true(b != NULL);
+    b->proxy = proxy_before(server, 0);
     b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
     b->direct = fault_open(zks_connect_string(server), SESSION_MS);
     b->wire = fault_wire();

@@ -171,10 +171,9 @@ static void late_answer_proves_from_its_sending(void **state)
         OLD_MS = TIMEOUT_MS / 4 + TIMEOUT_MS / 8,
         WINDOW_MS = TIMEOUT_MS * 15 / 16 - OLD_MS /* so much a proof shows from its sending on */
     };
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
     struct zkl_mutex *mutex = fault_mutex(client, "/late");
     check_ok(zkl_mutex_lock(mutex));
@@ -204,13 +203,12 @@ static void a_kept_lock_has_an_eighth(void **state)
 {
     enum { TIMEOUT_MS = 2000, MARGIN_MS = 20 };
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
-    struct proxy *proxy = NULL;
     struct zkl_mutex *mutex = NULL;
     int64_t least_ms = TIMEOUT_MS, grants = 0;
 
     (void)state;
     options.retain_ms = QUIET_MS;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), TIMEOUT_MS);
     check_ok(zkl_mutex_new(&mutex, client, "/kept", &options));
     int64_t end_ms = net_now_ms() + TIMEOUT_MS;

@@ -103,11 +103,10 @@ static void close_while_the_next_handle_opens_leaves_nothing(void **state)
  * tried, which is stopped on its way; the first one hears that its session has ended. */
 static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **state)
 {
-    struct proxy *proxy = NULL;
     int threads = fault_threads() + 4;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), 1000);
     check_ok(proxy_refuse(proxy, true));
     stall = 1;

@@ -169,14 +169,13 @@ static void the_granted_timeout_counts(void **state)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};
     struct zks *own = NULL;
-    struct proxy *proxy = NULL;
     struct told told = {0};
     struct zkl_grant grant = ZKL_GRANT_INIT;
     char err[512];
 
     (void)state;
     check_ok(zks_start(&own, &options, err, sizeof err));
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(own, 0)));
+    struct proxy *proxy = proxy_before(own, 0);
     struct zkl_client *client = fault_open(proxy_address(proxy), WISH_MS);
     struct zkl_mutex *mutex = fault_mutex(client, "/granted");
     check_ok(zkl_mutex_set_callback(mutex, told_fn, &told));

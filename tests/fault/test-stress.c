@@ -365,12 +365,11 @@ static void check_called(void)
 static void all_at_once(void **state)
 {
     pid_t pids[PROCESSES];
-    struct proxy *proxy = NULL;
     int fd = world_make();
 
     (void)state;
     check_num(fd, >=, 0);
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     world->seed = seed;
     world->port = zks_port(server, 0);
     snprintf(world->proxied, sizeof world->proxied, "%s", proxy_address(proxy));

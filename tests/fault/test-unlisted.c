@@ -108,11 +108,10 @@ static void a_path_made_anew_is_noticed(void **state)
 {
     static const char *const path = "/unlisted/anew";
     char last[200];
-    struct proxy *proxy = NULL;
     struct wire *w = fault_wire();
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     struct user u = user_at(proxy_address(proxy), path);
     struct actor *waiter = actor_new();
     lock_and_unlock(&u, ROW + 3);

@@ -9,7 +9,7 @@
 #include "cluster.h"
 #include "driver/handle.h"
 #include "pair.h"
-#include "proxy.h"
+#include "proxy_before.h"
 #include "sim/fake.h"
 
 #define SILENT_MS 1000
@@ -615,12 +615,11 @@ static void an_event_moves_no_zxid(void **state)
 {
     static struct teller t;
     const char *path = cluster_path("event");
-    struct proxy *proxy = NULL;
     struct Stat stat;
 
     (void)state;
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     proxy_set_hook(proxy, take_zxid, &t);
     zhandle_t *zh =
         zookeeper_init2(proxy_address(proxy), NULL, SESSION_MS, NULL, NULL, 0, log_nothing);

@@ -3,7 +3,7 @@
  * before anybody else can have the lock. */
 #include "tool.h"
 
-#include "proxy.h"
+#include "proxy_before.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +52,7 @@ static void begin(struct scene *s, const char *session, const char *how)
     s->path = cluster_path("loss");
     atomic_init(&s->over, false);
     atomic_init(&s->late_ms, 0);
-    check_ok(proxy_start(&s->proxy, zks_host(), zks_port(server, 0)));
+    s->proxy = proxy_before(server, 0);
     set_session(session);
     s->client = cluster_client();
     s->next = cluster_mutex(s->client, s->path);
@@ -250,7 +250,7 @@ static void held_up(bool stop)
     struct scene s = {.worked = worked_new(), .path = cluster_path("loss")};
     int unread, status = 0;
 
-    check_ok(proxy_start(&s.proxy, zks_host(), zks_port(server, 0)));
+    s.proxy = proxy_before(server, 0);
     set_session(SESSION);
     s.client = cluster_client();
     s.next = cluster_mutex(s.client, s.path);

@@ -3,7 +3,7 @@
  * tests set (wall.h). */
 #include "tool.h"
 
-#include "proxy.h"
+#include "proxy_before.h"
 #include "wall.h"
 
 #include <jansson.h>
@@ -443,7 +443,7 @@ static void strike(struct struck *k, const char *words, enum strike how)
 
     begin(s);
     k->ambush = (struct ambush){.words = words, .strike = how};
-    check_ok(proxy_start(&k->proxy, zks_host(), zks_port(server, 0)));
+    k->proxy = proxy_before(server, 0);
     proxy_set_hook(k->proxy, ambush, &k->ambush);
     k->tool = tool_run("run", "--servers", proxy_address(k->proxy), "--not-within", "60", s->path,
                        "--", WORK, s->worked.name, "1");

@@ -319,10 +319,9 @@ static void one_unreadable_node_is_told(void **state)
 {
     static const struct wire_acl unreadable = {0x1f & ~1, "world", "anyone"};
     static const char node[] = "/veiled/a/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
-    struct proxy *proxy = NULL;
 
     (void)state;
-    check_ok(proxy_start(&proxy, zks_host(), zks_port(server, 0)));
+    struct proxy *proxy = proxy_before(server, 0);
     check_ok(wire_create(raw, "/veiled", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/veiled/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, node, "", WIRE_EPHEMERAL, &unreadable, 1, NULL, 0));
