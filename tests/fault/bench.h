@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client behind a frame proxy, a competitor that is not, and a raw client that looks on: one mutex
- * each, of the same path. */
+/* A client behind a frame proxy, a competitor that is not: one mutex each, of the same path; a raw client that
+ * looks on, and another thread. */
 #ifndef ZKFAULT_BENCH_H
 #define ZKFAULT_BENCH_H
 
@@ -14,12 +14,14 @@ struct bench {
     struct zkl_client *direct; /* the competitor */
     struct zkl_mutex *rival;
     struct wire *wire;
+    struct actor *actor;
     struct told told; /* for a callback, if the test sets one */
 };
 
-/* For the set-up of a test: *state is the bench. path is "/TOP/NAME", and stays valid. 0, or -1: the proxy did not
- * start. */
+/* For the set-up of a test: *state is the bench. path is "/TOP/NAME", and stays valid. 0. */
 int bench_set_up(void **state, const char *path, int session_ms);
+/* With these session timeouts; 0: the bench has no such client and mutex. */
+int bench_set_up_with(void **state, const char *path, int client_ms, int direct_ms);
 /* The path is there, and does not go before the end. */
 void bench_make_path(struct bench *b);
 /* All goes, with what is below TOP. */

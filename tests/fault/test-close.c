@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client is closed, or given up at once, in every state that its threads can be in, with a server
  * that answers and with one that does not: everybody gets an answer in time, and nothing stays. */
-#include "fault.h"
+#include "bench.h"
 #include "leaks.h"
 
 #include <dirent.h>
@@ -11,53 +11,30 @@
 #define SESSION_MS 1000
 #define SOON_MS 1000 /* for what must not wait for a server */
 
-struct bench {
-    struct proxy *proxy;
-    struct zkl_client *client; /* through the proxy; closed by the test */
-    struct zkl_mutex *mutex;
-    struct zkl_client *direct;
-    struct zkl_mutex *rival;
-    struct wire *wire;
-    struct actor *actor;
-    struct told told;
-    int64_t session;
-};
-
 static const char *const path = "/close/m";
 
+static int64_t last_session; /* of the client that is closed */
+
+/* The client is opened and closed by the test. */
 static int set_up(void **state)
 {
-    struct bench *b = calloc(1, sizeof *b);
-
-    check_true(b != NULL);
-    b->proxy = proxy_before(server, 0);
-    b->direct = fault_open(zks_connect_string(server), 10 * SESSION_MS);
-    b->rival = fault_mutex(b->direct, path);
-    b->wire = fault_wire();
-    b->actor = actor_new();
-    *state = b;
-    return 0;
+    return bench_set_up_with(state, path, 0, 10 * SESSION_MS);
 }
 
 static int tear_down(void **state)
 {
     struct bench *b = *state;
 
-    zkl_mutex_free(b->rival);
-    zkl_client_free(b->direct);
-    proxy_stop(b->proxy);
-    wire_delete_tree(b->wire, "/close");
-    wire_close(b->wire);
-    actor_free(b->actor);
-    free(b);
-    return 0;
+    b->client = NULL;
+    b->mutex = NULL;
+    return bench_tear_down(state);
 }
 
 static void open_client(struct bench *b)
 {
     b->client = fault_open(proxy_address(b->proxy), SESSION_MS);
     b->mutex = fault_mutex(b->client, path);
-    b->session = fault_session(b->client);
+    last_session = fault_session(b->client);
     b->told.lost = 0;
     check_ok(zkl_mutex_set_callback(b->mutex, told_fn, &b->told));
 }
@@ -184,7 +161,7 @@ static void end_actor(struct bench *b, const struct scene *scene)
 /* The session's nodes go, at the latest when it times out; then the path is free. */
 static void check_gone(struct bench *b, int ms)
 {
-    check_wait(flw_has_session(zks_host(), zks_port(server, 0), b->session) == 0, ms);
+    check_wait(flw_has_session(zks_host(), zks_port(server, 0), last_session) == 0, ms);
     check_wait(fault_children(b->wire, path) == 0, ms);
     check_ok(zkl_mutex_lock_for(b->rival, WAIT_MS));
     check_ok(zkl_mutex_unlock(b->rival));
@@ -356,7 +333,8 @@ static void close_with_fifty_waiters(void **state)
         a[i] = actor_new();
         actor_begin(a[i], act_lock, mutexes[i % PATHS], NULL);
     }
-    check_wait(flw_session_watches(zks_host(), zks_port(server, 0), b->session) == WAITERS + PATHS,
+    check_wait(flw_session_watches(zks_host(), zks_port(server, 0), last_session) ==
+                   WAITERS + PATHS,
                WAIT_MS);
     check_ok(zkl_client_close(b->client, WAIT_MS));
     for (int i = 0; i < WAITERS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, descriptors and watches run out: whoever needs one is told or waits within its deadline,
  * and all goes on when there are some again. */
-#include "fault.h"
+#include "bench.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,48 +31,17 @@ static void skip_under_tsan(void)
     }
 }
 
-struct desk {
-    struct proxy *proxy;
-    struct zkl_client *client; /* through the proxy */
-    struct zkl_mutex *mutex;
-    struct wire *wire;
-    struct actor *actor;
-};
-
 static int set_up(void **state)
 {
-    struct desk *d = calloc(1, sizeof *d);
-
-    check_true(d != NULL);
-    d->proxy = proxy_before(server, 0);
-    d->client = fault_open(proxy_address(d->proxy), SESSION_MS);
-    d->mutex = fault_mutex(d->client, path);
-    d->wire = fault_wire();
-    d->actor = actor_new();
-    *state = d;
-    return 0;
+    return bench_set_up_with(state, path, SESSION_MS, 0);
 }
 
-static int tear_down(void **state)
-{
-    struct desk *d = *state;
-
-    zkl_mutex_free(d->mutex);
-    zkl_client_free(d->client);
-    proxy_stop(d->proxy);
-    wire_delete_tree(d->wire, "/limits");
-    wire_close(d->wire);
-    actor_free(d->actor);
-    free(d);
-    return 0;
-}
-
-static void check_works(struct desk *d, struct zkl_client *client, struct zkl_mutex *mutex)
+static void check_works(struct bench *b, struct zkl_client *client, struct zkl_mutex *mutex)
 {
     check_ok(zkl_mutex_lock_for(mutex, WAIT_MS));
-    check_num(fault_children(d->wire, path), ==, 1);
+    check_num(fault_children(b->wire, path), ==, 1);
     check_ok(zkl_mutex_unlock(mutex));
-    fault_check_rest(client, d->wire, path, 3000);
+    fault_check_rest(client, b->wire, path, 3000);
 }
 
 static int open_plain(struct zkl_client **client)
@@ -105,7 +74,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
  * a session behind. Modes: F62. */
 static void no_thread_while_opening(void **state)
 {
-    struct desk *d = *state;
+    struct bench *b = *state;
     int threads = fault_threads(), n, rc = ZKL_ESYSTEM;
     int sessions = flw_connections(zks_host(), zks_port(server, 0));
 
@@ -126,27 +95,27 @@ static void no_thread_while_opening(void **state)
     }
     print_message("    %d places\n", n - 2);
     check_num(n - 2, ==, 4); /* two of its own, and two in place of libzookeeper's */
-    check_works(d, d->client, d->mutex);
+    check_works(b, b->client, b->mutex);
 }
 
 /* The session ends, and there is no thread for the next one: the hold is lost all the same, waits
  * end by their deadline, and once there are threads again the client is back. Modes: F62. */
 static void no_thread_for_the_next_session(void **state)
 {
-    struct desk *d = *state;
+    struct bench *b = *state;
 
-    check_ok(zkl_mutex_lock(d->mutex));
+    check_ok(zkl_mutex_lock(b->mutex));
     no_threads = true;
-    fault_expire(d->client, 0);
-    check_wait(zkl_mutex_token(d->mutex) == 0, WAIT_MS);
-    check_num(zkl_mutex_unlock(d->mutex), ==, ZKL_ELOST);
+    fault_expire(b->client, 0);
+    check_wait(zkl_mutex_token(b->mutex) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(b->mutex), ==, ZKL_ELOST);
     int64_t start_ms = net_now_ms();
-    check_num(zkl_mutex_lock_for(d->mutex, 1500), ==, ZKL_ETIMEDOUT); /* three tries, in vain */
+    check_num(zkl_mutex_lock_for(b->mutex, 1500), ==, ZKL_ETIMEDOUT); /* three tries, in vain */
     check_num(net_now_ms() - start_ms, >=, 1500);
     check_num(net_now_ms() - start_ms, <, 1500 + 5000);
-    check_num(zkl_client_get_state(d->client), ==, ZKL_CLIENT_CONNECTING);
+    check_num(zkl_client_get_state(b->client), ==, ZKL_CLIENT_CONNECTING);
     no_threads = false;
-    check_works(d, d->client, d->mutex);
+    check_works(b, b->client, b->mutex);
 }
 
 /* In a process whose user may have no more than max threads. Exit status: 0, or why not. */
@@ -235,7 +204,7 @@ static void limit_descriptors(rlim_t n)
  * works once there are some again. */
 static void no_descriptor_while_opening(void **state)
 {
-    struct desk *d = *state;
+    struct bench *b = *state;
     struct rlimit limit;
     int threads = fault_threads(), before = count_descriptors();
 
@@ -252,7 +221,7 @@ static void no_descriptor_while_opening(void **state)
         check_true(rc != 0 || more > 0);
         if (rc == 0) {
             struct zkl_mutex *mutex = fault_mutex(client, path);
-            check_works(d, client, mutex);
+            check_works(b, client, mutex);
             check_ok(zkl_mutex_free(mutex));
             check_ok(zkl_client_free(client));
         }
@@ -279,11 +248,11 @@ static void take_all(struct hogs *hogs)
 }
 
 /* The link breaks, nobody listens, and what the client lets go between two attempts is taken too. */
-static void starve(struct desk *d, struct hogs *hogs)
+static void starve(struct bench *b, struct hogs *hogs)
 {
-    check_ok(proxy_refuse(d->proxy, true));
-    proxy_cut(d->proxy);
-    check_wait(zkl_client_get_state(d->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
+    check_ok(proxy_refuse(b->proxy, true));
+    proxy_cut(b->proxy);
+    check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_SUSPENDED, WAIT_MS);
     limit_descriptors(number_above(1));
     for (int i = 0; i < 50; i++) {
         take_all(hogs);
@@ -305,7 +274,7 @@ static int64_t cpu_ms(void)
  * is back. */
 static void no_descriptor_for_a_reconnect(void **state)
 {
-    struct desk *d = *state;
+    struct bench *b = *state;
     struct rlimit limit;
     struct hogs hogs = {.count = 0};
     struct zkl_cancel *cancel = NULL;
@@ -313,18 +282,18 @@ static void no_descriptor_for_a_reconnect(void **state)
     skip_under_tsan();
     int before = count_descriptors();
     check_ok(getrlimit(RLIMIT_NOFILE, &limit));
-    check_ok(zkl_mutex_lock(d->mutex));
-    starve(d, &hogs);
+    check_ok(zkl_mutex_lock(b->mutex));
+    starve(b, &hogs);
     int64_t start_ms = net_now_ms(), start_cpu_ms = cpu_ms();
-    int timed_out = actor_do(d->actor, act_lock_for, d->mutex, (void *)(intptr_t)(4 * SESSION_MS));
+    int timed_out = actor_do(b->actor, act_lock_for, b->mutex, (void *)(intptr_t)(4 * SESSION_MS));
     int64_t took_ms = net_now_ms() - start_ms, took_cpu_ms = cpu_ms() - start_cpu_ms;
     int cancel_rc = zkl_cancel_new(&cancel),
-        try_rc = actor_do(d->actor, act_trylock, d->mutex, NULL);
-    int unlock_rc = zkl_mutex_unlock(d->mutex);
+        try_rc = actor_do(b->actor, act_trylock, b->mutex, NULL);
+    int unlock_rc = zkl_mutex_unlock(b->mutex);
     limit_descriptors(limit.rlim_cur);
     while (hogs.count > 0)
         close(hogs.fds[--hogs.count]);
-    check_ok(proxy_refuse(d->proxy, false));
+    check_ok(proxy_refuse(b->proxy, false));
 
     print_message("    %lld ms with %lld ms of work\n", (long long)took_ms, (long long)took_cpu_ms);
     check_num(timed_out, ==, ZKL_ETIMEDOUT);
@@ -334,7 +303,7 @@ static void no_descriptor_for_a_reconnect(void **state)
     check_num(cancel_rc, ==, ZKL_ESYSTEM);
     check_num(try_rc, ==, ZKL_EDISCONNECTED);
     check_true(is_unanswered(unlock_rc) || unlock_rc == ZKL_ELOST);
-    check_works(d, d->client, d->mutex);
+    check_works(b, b->client, b->mutex);
     check_wait(count_descriptors() == before, WAIT_MS);
 }
 
@@ -384,9 +353,9 @@ static int ask_holder(struct zkl_mutex *unused, void *arg)
     return keep_detail(a, zkl_revoke(a->client, a->node, NULL, 0));
 }
 
-static void check_refused(struct desk *d, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
+static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
 {
-    check_num(actor_do(d->actor, ask, d->mutex, a), ==, ZKL_ESYSTEM);
+    check_num(actor_do(b->actor, ask, b->mutex, a), ==, ZKL_ESYSTEM);
     check_true(strstr(a->detail, "one more watch") != NULL);
 }
 
@@ -394,45 +363,45 @@ static void check_refused(struct desk *d, struct answer *a, int (*ask)(struct zk
  * nothing, and can be repeated when there is room. What need not wait goes on. */
 static void no_watch_for_a_wait(void **state)
 {
-    struct desk *d = *state;
+    struct bench *b = *state;
     struct zkl_client *other = fault_open(zks_connect_string(server), QUIET_MS);
     struct zkl_mutex *held = fault_mutex(other, path);
     struct zkl_semaphore *full;
     struct zkl_permit *permit;
-    struct answer a = {.client = d->client};
-    struct zkl_member member = zkl_member_mutex(d->mutex);
+    struct answer a = {.client = b->client};
+    struct zkl_member member = zkl_member_mutex(b->mutex);
     char node[300];
 
     check_ok(zkl_semaphore_new(&full, other, "/limits/s", 1, NULL));
-    check_ok(zkl_semaphore_new(&a.semaphore, d->client, "/limits/s", 1, NULL));
-    check_ok(zkl_multi_new(&a.multi, d->client, &member, 1));
+    check_ok(zkl_semaphore_new(&a.semaphore, b->client, "/limits/s", 1, NULL));
+    check_ok(zkl_multi_new(&a.multi, b->client, &member, 1));
     check_ok(zkl_mutex_lock(held));
     check_num(zkl_mutex_node_path(held, node, sizeof node), >, 0);
     a.node = node;
     check_ok(zkl_semaphore_acquire(full, 1, NULL, &permit));
 
-    zkl_driver_lock(d->client->driver);
-    d->client->driver->core.watch_bytes_max = 20;
-    zkl_driver_unlock(d->client->driver);
-    check_refused(d, &a, ask_mutex);
+    zkl_driver_lock(b->client->driver);
+    b->client->driver->core.watch_bytes_max = 20;
+    zkl_driver_unlock(b->client->driver);
+    check_refused(b, &a, ask_mutex);
     check_true(strstr(a.detail, "beside all that this client watches") != NULL);
-    check_refused(d, &a, ask_multi);
-    check_refused(d, &a, ask_semaphore);
-    check_refused(d, &a, ask_holder);
-    check_wait(fault_contenders(d->client) == 0, WAIT_MS);
-    check_num(fault_children(d->wire, path), ==, 1);
+    check_refused(b, &a, ask_multi);
+    check_refused(b, &a, ask_semaphore);
+    check_refused(b, &a, ask_holder);
+    check_wait(fault_contenders(b->client) == 0, WAIT_MS);
+    check_num(fault_children(b->wire, path), ==, 1);
     check_ok(zkl_mutex_unlock(held));
-    check_works(d, d->client, d->mutex);
+    check_works(b, b->client, b->mutex);
 
     check_ok(zkl_mutex_lock(held));
-    zkl_driver_lock(d->client->driver);
-    d->client->driver->core.watch_bytes_max = ZKL_WATCH_BYTES_MAX;
-    zkl_driver_unlock(d->client->driver);
-    actor_begin(d->actor, act_lock, d->mutex, NULL);
-    check_wait(fault_watches(d->client) == 2, WAIT_MS);
+    zkl_driver_lock(b->client->driver);
+    b->client->driver->core.watch_bytes_max = ZKL_WATCH_BYTES_MAX;
+    zkl_driver_unlock(b->client->driver);
+    actor_begin(b->actor, act_lock, b->mutex, NULL);
+    check_wait(fault_watches(b->client) == 2, WAIT_MS);
     check_ok(zkl_mutex_unlock(held));
-    check_ok(actor_end(d->actor, WAIT_MS));
-    check_ok(actor_do(d->actor, act_unlock, d->mutex, NULL));
+    check_ok(actor_end(b->actor, WAIT_MS));
+    check_ok(actor_do(b->actor, act_unlock, b->mutex, NULL));
 
     check_ok(zkl_permit_release(permit));
     check_ok(zkl_multi_free(a.multi));
@@ -442,7 +411,7 @@ static void no_watch_for_a_wait(void **state)
     check_ok(zkl_client_free(other));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, bench_tear_down)
 
 int main(int argc, char **argv)
 {
