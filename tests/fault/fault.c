@@ -346,6 +346,18 @@ int act_token(struct zkl_mutex *mutex, void *token)
     return 0;
 }
 
+int act_multi_lock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_lock(multi);
+}
+
+int act_multi_unlock(struct zkl_mutex *unused, void *multi)
+{
+    (void)unused;
+    return zkl_multi_unlock(multi, NULL);
+}
+
 /* --- callbacks, threads ----------------------------------------------------------------------- */
 
 void told_fn(const struct zkl_hold_event *event, void *arg)

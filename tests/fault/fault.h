@@ -94,6 +94,8 @@ int act_unlock(struct zkl_mutex *mutex, void *unused);
 int act_count(struct zkl_mutex *mutex, void *unused);
 int act_window(struct zkl_mutex *mutex, void *unused);
 int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
+int act_multi_lock(struct zkl_mutex *unused, void *multi);
+int act_multi_unlock(struct zkl_mutex *unused, void *multi);
 
 /* --- what a callback was told ----------------------------------------------------------------- */
 

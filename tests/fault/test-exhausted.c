@@ -486,18 +486,6 @@ static void strangers_number_is_waited_for(void **state)
     wire_close(w);
 }
 
-static int act_multi_lock(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_lock(multi);
-}
-
-static int act_multi_unlock(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_unlock(multi, NULL);
-}
-
 static void check_all(struct wire *w, const char *exhausted, int before, int there, int behind)
 {
     check_wait(fault_children(w, "/alpha") == before && fault_children(w, exhausted) == there &&

@@ -162,18 +162,6 @@ static void cut_before_the_answer_to_delete(void **state)
     }
 }
 
-static int act_multi_lock(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_lock(multi);
-}
-
-static int act_multi_unlock(struct zkl_mutex *unused, void *multi)
-{
-    (void)unused;
-    return zkl_multi_unlock(multi, NULL);
-}
-
 static int act_multi_lock_for(struct zkl_mutex *unused, void *multi)
 {
     (void)unused;
