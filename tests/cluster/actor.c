@@ -131,6 +131,13 @@ int do_unlock(void *mutex)
     return zkl_mutex_unlock(mutex);
 }
 
+int do_lock_cancel(void *arg)
+{
+    const struct cancel_wait *wait = arg;
+
+    return zkl_mutex_lock_until(wait->mutex, ZKL_NO_DEADLINE, wait->cancel);
+}
+
 struct take take_of(struct zkl_mutex *mutex)
 {
     struct take take = {.mutex = mutex, .wait = ZKL_WAIT_INIT, .grant = ZKL_GRANT_INIT};

@@ -78,6 +78,13 @@ int do_lock(void *mutex);
 int do_trylock(void *mutex);
 int do_unlock(void *mutex);
 
+/* A wait that nothing but the cancel object ends; for actors: do_lock_cancel(cancel_wait). */
+struct cancel_wait {
+    struct zkl_mutex *mutex;
+    struct zkl_cancel *cancel;
+};
+int do_lock_cancel(void *cancel_wait);
+
 /* An acquire with everything there is; also for actors: do_acquire(take). */
 struct take {
     struct zkl_mutex *mutex;

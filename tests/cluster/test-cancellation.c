@@ -128,17 +128,6 @@ static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
     check_completes(&s, "zkl_client_free", call_client_free);
 }
 
-struct cancel_wait {
-    struct zkl_mutex *mutex;
-    struct zkl_cancel *cancel;
-};
-
-static int wait_with_cancel(void *arg)
-{
-    struct cancel_wait *w = arg;
-    return zkl_mutex_lock_until(w->mutex, ZKL_NO_DEADLINE, w->cancel);
-}
-
 static void *set_with_pending(void *cancel)
 {
     pthread_cancel(pthread_self());
@@ -160,7 +149,7 @@ static void setting_a_cancel_object_is_not_cut_short(void **state)
     (void)state;
     check_ok(zkl_cancel_new(&wait.cancel));
     check_ok(zkl_mutex_lock(mutex));
-    actor_begin(waiter, wait_with_cancel, &wait);
+    actor_begin(waiter, do_lock_cancel, &wait);
     check_wait(cluster_children(path) == 2, WAIT_MS);
     check_ok(pthread_create(&thread, NULL, set_with_pending, wait.cancel));
     check_ok(pthread_join(thread, NULL));

@@ -41,17 +41,6 @@ static int in_child(int (*fn)(void *arg), void *arg)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
-struct cancel_wait {
-    struct zkl_mutex *mutex;
-    struct zkl_cancel *cancel;
-};
-
-static int wait_with_cancel(void *arg)
-{
-    struct cancel_wait *w = arg;
-    return zkl_mutex_lock_until(w->mutex, ZKL_NO_DEADLINE, w->cancel);
-}
-
 static int set_cancel(void *cancel)
 {
     zkl_cancel_set(cancel);
@@ -71,7 +60,7 @@ static void a_childs_cancel_does_not_reach_the_parent(void **state)
     (void)state;
     check_ok(zkl_cancel_new(&wait.cancel));
     check_ok(zkl_mutex_lock(mutex));
-    actor_begin(waiter, wait_with_cancel, &wait);
+    actor_begin(waiter, do_lock_cancel, &wait);
     check_wait(cluster_children(path) == 2, WAIT_MS);
     check_ok(in_child(set_cancel, wait.cancel));
     net_nap_ms(200); /* would do for the wait to end */

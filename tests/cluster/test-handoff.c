@@ -42,6 +42,12 @@ static bool is_contended(struct zkl_mutex *mutex)
     return contended;
 }
 
+static void takes_of(struct take *takes, struct zkl_mutex *mutex, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        takes[i] = take_of(mutex);
+}
+
 /* Actors that wait, the first one first; takes[i] is what each waits with. */
 static void line_up(struct actor **actors, struct take *takes, struct zkl_mutex *mutex,
                     size_t count)
@@ -68,8 +74,7 @@ static void threads_take_turns_on_one_node(void **state)
     struct take takes[THREADS];
 
     (void)state;
-    for (int i = 0; i < THREADS; i++)
-        takes[i] = take_of(mutex);
+    takes_of(takes, mutex, THREADS);
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
     line_up(actors, takes, mutex, THREADS);
@@ -233,8 +238,7 @@ static void it_is_handed_on_so_often_while_others_wait(void **state)
     struct take takes[THREADS];
 
     (void)state;
-    for (int i = 0; i < THREADS; i++)
-        takes[i] = take_of(mutex);
+    takes_of(takes, mutex, THREADS);
     check_ok(zkl_mutex_lock(mutex));
     uint64_t token = zkl_mutex_token(mutex);
     actor_begin(last, do_lock, outside);
@@ -282,8 +286,7 @@ static void who_gives_up_is_passed_over(void **state)
 
     (void)state;
     check_ok(zkl_cancel_new(&cancel));
-    for (int i = 0; i < 4; i++)
-        takes[i] = take_of(mutex);
+    takes_of(takes, mutex, 4);
     takes[0].wait.deadline_ns = zkl_now_ns() + 300 * INT64_C(1000000);
     takes[2].wait.cancel = cancel;
     check_ok(zkl_mutex_lock(mutex));
@@ -344,8 +347,7 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
     uint64_t token;
 
     (void)state;
-    for (int i = 0; i < THREADS; i++)
-        takes[i] = take_of(mutex);
+    takes_of(takes, mutex, THREADS);
     takes[THREADS - 1].wait.deadline_ns = zkl_now_ns() + 8000 * INT64_C(1000000);
     check_ok(zkl_mutex_lock(mutex));
     token = zkl_mutex_token(mutex);
@@ -467,8 +469,7 @@ static void close_ends_all_waits(void **state)
     struct take takes[THREADS];
 
     (void)state;
-    for (int i = 0; i < THREADS; i++)
-        takes[i] = take_of(mutex);
+    takes_of(takes, mutex, THREADS);
     check_ok(zkl_mutex_lock(mutex));
     line_up(actors, takes, mutex, THREADS);
     check_num(zkl_mutex_free(mutex), ==, ZKL_EBUSY);

@@ -59,6 +59,17 @@ static void parents_of_others_are_used_and_stay(void **state)
     cluster_free(client, mutex);
 }
 
+/* The create of a node that is held back goes on; again: the one after the parents were made anew, which is
+ * the second to come, is held back too. */
+static void release_create(struct proxy *proxy, bool again)
+{
+    if (again)
+        check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
+    proxy_release(proxy);
+    if (again)
+        check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
+}
+
 /* Goal: a parent that the server removes after it was made, and before the node is, is made again;
  * the caller hears nothing of it. Method: the second create of the node, the one after the parents
  * were made, is held back while the raw connection removes the parent; several times.
@@ -78,11 +89,7 @@ static void a_parent_removed_in_between_is_made_again(void **state)
     for (int i = 0; i < 5; i++) {
         check_ok(proxy_wait_held(proxy, WAIT_MS));
         check_ok(wire_delete(raw, cluster_at(path), -1));
-        if (i < 4)
-            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
-        proxy_release(proxy);
-        if (i < 4)
-            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
+        release_create(proxy, i < 4);
     }
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
@@ -184,11 +191,7 @@ static void a_path_that_was_never_used_may_go(void **state)
     for (int i = 0; i < 3; i++) {
         check_ok(proxy_wait_held(proxy, WAIT_MS));
         check_wait(wire_exists(own, "/never", NULL) == WIRE_NONODE, WAIT_MS);
-        if (i < 2)
-            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 2));
-        proxy_release(proxy);
-        if (i < 2)
-            check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
+        release_create(proxy, i < 2);
     }
     check_ok(actor_result(actor));
     check_ok(actor_do(actor, do_unlock, mutex));
