@@ -4,11 +4,10 @@
 #ifndef ZKTEST_TOOL_SHARED_H
 #define ZKTEST_TOOL_SHARED_H
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "mapped.h"
 
 struct shared {
     atomic_llong alive_ns; /* CLOCK_BOOTTIME, the last time that a command worked */
@@ -18,16 +17,10 @@ struct shared {
     atomic_int signals[65]; /* how often each one came */
 };
 
-/* NULL: no such file, or no memory. */
+/* As mapped_file. */
 static inline struct shared *shared_map(const char *name)
 {
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    void *at = MAP_FAILED;
-    if (fd >= 0 && ftruncate(fd, sizeof(struct shared)) == 0)
-        at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        close(fd);
-    return at == MAP_FAILED ? NULL : at;
+    return mapped_file(name, sizeof(struct shared));
 }
 
 #endif
