@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "calls.h"
+#include "call_results.h"
 #include "chance.h"
 #include "net.h"
 
@@ -66,13 +66,7 @@ int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wi
 
 void ask_end(struct worker *w, int rc, const struct zkl_grant *grants, int count)
 {
-    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
-
-    calls_add(&line, " %d", rc);
-    for (int i = 0; rc == 0 && i < count; i++)
-        calls_add(&line, " %llx:%lld", (unsigned long long)grants[i].token,
-                  (long long)grants[i].hold_count);
-    calls_write(&line);
+    calls_write_grants(w->number, rc, grants, count);
     call_end(w);
 }
 
@@ -88,15 +82,6 @@ static void note_hand(const struct granted *h, char way, int64_t ns, const char 
     calls_add(&line, "%s", verb);
     for (int i = 0; i < h->count; i++)
         add_place(&line, (enum place)held(h, i)->place, (enum access)held(h, i)->access);
-    calls_write(&line);
-}
-
-static void note_codes(const struct granted *h, const int *codes)
-{
-    struct calls_line line = calls_line('!', net_boot_ns(), h->w->number);
-
-    for (int i = 0; i < h->count; i++)
-        calls_add(&line, " %d", codes[i]);
     calls_write(&line);
 }
 
@@ -290,7 +275,7 @@ void granted_leave(struct granted *h)
         held(h, i)->left_ns = now;
     note_hand(h, '?', now, " release");
     unlock(h, codes);
-    note_codes(h, codes);
+    calls_write_codes(h->w->number, codes, h->count);
     for (int i = 0; i < h->count; i++) {
         if (codes[i] == ZKL_ELOST && chance(&h->w->chance, 50))
             granted_write_late(h);

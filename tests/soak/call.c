@@ -134,26 +134,6 @@ void note_begin(struct worker *w, const char *verb, const struct set *set)
     calls_write(&line);
 }
 
-void note_grants(struct worker *w, int rc, const struct zkl_grant *grants, int count)
-{
-    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
-
-    calls_add(&line, " %d", rc);
-    for (int i = 0; rc == 0 && i < count; i++)
-        calls_add(&line, " %llx:%lld", (unsigned long long)grants[i].token,
-                  (long long)grants[i].hold_count);
-    calls_write(&line);
-}
-
-void note_codes(struct worker *w, const int *codes, int count)
-{
-    struct calls_line line = calls_line('!', net_boot_ns(), w->number);
-
-    for (int i = 0; i < count; i++)
-        calls_add(&line, " %d", codes[i]);
-    calls_write(&line);
-}
-
 void note_proved(struct worker *w, struct place place, int64_t until_ns)
 {
     struct calls_line line = calls_line('~', until_ns, w->number);

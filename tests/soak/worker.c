@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "call_results.h"
 #include "net.h"
 
 #define UNITS_MAX (2 * SOAK_PATHS + 2)
@@ -107,7 +108,7 @@ static void give_back(struct worker *w, const struct visit *v, const struct unit
     note_begin(w, "release", set);
     int rc = unit->multi ? zkl_multi_unlock(unit->multi, codes)
                          : (codes[0] = zkl_mutex_unlock(handle(w, unit->place)));
-    note_codes(w, codes, set->count);
+    calls_write_codes(w->number, codes, set->count);
     call_check(w, rc, 0);
 }
 
@@ -133,7 +134,7 @@ static bool lock_one(struct worker *w, struct visit *v, struct place place, enum
 
     note_begin(w, patience == TRY ? "acquire try" : "acquire", &one);
     int rc = zkl_mutex_acquire(handle(w, place), &wait, &grant);
-    note_grants(w, rc, &grant, 1);
+    calls_write_grants(w->number, rc, &grant, 1);
     if (!call_end(w, &wait, rc, SINGLE))
         return false;
     v->units[v->count++] = (struct unit){.place = place};
@@ -174,7 +175,7 @@ static bool lock_multi(struct worker *w, struct visit *v, struct zkl_multi *mult
     struct zkl_wait wait = call_begin(w, "multi", &v->set, patience);
     note_begin(w, patience == TRY ? "acquire try" : "acquire", &v->set);
     int rc = zkl_multi_acquire(multi, &wait, grants);
-    note_grants(w, rc, grants, v->set.count);
+    calls_write_grants(w->number, rc, grants, v->set.count);
     if (!call_end(w, &wait, rc, MULTI))
         return false;
     check_grants(w, v, grants);
@@ -190,7 +191,7 @@ static void refused(struct worker *w, const struct visit *v, struct zkl_multi *m
     call_say(w, "upgrading multi", &v->set, "");
     note_begin(w, "acquire", &v->set);
     int rc = zkl_multi_acquire(multi, NULL, NULL);
-    note_grants(w, rc, NULL, 0);
+    calls_write_grants(w->number, rc, NULL, 0);
     call_check(w, rc, ZKL_EDEADLK);
     count_in(w, REFUSED);
 }
@@ -330,11 +331,11 @@ static void trespass(struct worker *w)
     const struct set one = {1, {{path, WRITING}}};
 
     note_begin(w, "acquire", &one);
-    note_grants(w, 0, &(struct zkl_grant){.hold_count = 1}, 1);
+    calls_write_grants(w->number, 0, &(struct zkl_grant){.hold_count = 1}, 1);
     if (witness_move(w->shared, w->number, path, WRITING, 0))
         witness_move(w->shared, w->number, path, OUTSIDE, 0);
     note_begin(w, "release", &one);
-    note_codes(w, &released, 1);
+    calls_write_codes(w->number, &released, 1);
     net_nap_ms(1);
 }
 

@@ -58,8 +58,6 @@ void call_odd(struct worker *w, const char *what, int rc);
 /* The record for tests/linear: a call begins; it has returned, with grants (of an acquire that was granted) or
  * codes (of an unlock) for each place; this one is proved until then. */
 void note_begin(struct worker *w, const char *verb, const struct set *set);
-void note_grants(struct worker *w, int rc, const struct zkl_grant *grants, int count);
-void note_codes(struct worker *w, const int *codes, int count);
 void note_proved(struct worker *w, struct place place, int64_t until_ns);
 
 /* The same for acquiring: makes a wait of that patience. */
