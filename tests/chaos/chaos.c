@@ -85,12 +85,8 @@ static void set_option(struct options *o, int option, const char *value)
     case 'f':
         o->shared = option_number("shared", value, 0, 1000000);
         break;
-    case 'h':
-        fputs(usage_text, stdout);
-        exit(0);
     default:
-        fputs(usage_text, stderr);
-        exit(2);
+        option_usage(option, usage_text);
     }
 }
 
@@ -114,7 +110,7 @@ static struct options parse(int argc, char **argv)
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(&o, option, optarg);
     if (optind < argc)
-        set_option(&o, '?', NULL);
+        option_usage('?', usage_text);
     return o;
 }
 

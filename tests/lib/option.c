@@ -18,3 +18,9 @@ long option_number(const char *option, const char *text, long low, long high)
     }
     return n;
 }
+
+void option_usage(int option, const char *text)
+{
+    fputs(text, option == 'h' ? stdout : stderr);
+    exit(option == 'h' ? 0 : 2);
+}

@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 2
+#include "option.h"
+
 #define EXIT_NO_SERVER 125
 #define EXIT_NO_COMMAND 127
 
@@ -54,35 +55,20 @@ static const char usage_text[] =
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-static int number(const char *option, const char *text, int low, int high)
-{
-    char *end;
-    long n;
-
-    errno = 0;
-    n = strtol(text, &end, 10);
-    if (errno != 0 || *text == '\0' || *end != '\0' || n < low || n > high) {
-        fprintf(stderr, "zk-private: --%s takes a number from %d to %d, not '%s'\n", option, low,
-                high, text);
-        exit(EXIT_USAGE);
-    }
-    return (int)n;
-}
-
 static void set_option(struct settings *s, int option, const char *value)
 {
     switch (option) {
     case 'n':
-        s->options.nodes = (size_t)number("nodes", value, 1, ZKS_NODES_MAX);
+        s->options.nodes = (size_t)option_number("nodes", value, 1, ZKS_NODES_MAX);
         break;
     case 't':
-        s->options.tick_ms = number("tick", value, 10, 60000);
+        s->options.tick_ms = (int)option_number("tick", value, 10, 60000);
         break;
     case 'm':
-        s->options.min_session_ms = number("min-session", value, 1, 3600000);
+        s->options.min_session_ms = (int)option_number("min-session", value, 1, 3600000);
         break;
     case 'M':
-        s->options.max_session_ms = number("max-session", value, 1, 86400000);
+        s->options.max_session_ms = (int)option_number("max-session", value, 1, 86400000);
         break;
     case 'f':
         s->options.fsync = true;
@@ -93,12 +79,8 @@ static void set_option(struct settings *s, int option, const char *value)
     case 'q':
         s->quiet = true;
         break;
-    case 'h':
-        fputs(usage_text, stdout);
-        exit(EXIT_SUCCESS);
     default:
-        fputs(usage_text, stderr);
-        exit(EXIT_USAGE);
+        option_usage(option, usage_text);
     }
 }
 

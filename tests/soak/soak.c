@@ -84,12 +84,8 @@ static void set_option(struct soak *soak, int option, const char *value)
     case 'l':
         soak->shared->leak = leak_named(value);
         break;
-    case 'h':
-        fputs(usage_text, stdout);
-        exit(0);
     default:
-        fputs(usage_text, stderr);
-        exit(2);
+        option_usage(option, usage_text);
     }
 }
 
@@ -112,7 +108,7 @@ static void parse(struct soak *soak, int argc, char **argv)
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(soak, option, optarg);
     if (optind < argc)
-        set_option(soak, '?', NULL);
+        option_usage('?', usage_text);
 }
 
 /* --- processes -------------------------------------------------------------------------------- */
