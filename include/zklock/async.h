@@ -13,15 +13,29 @@
  *     if (zkl_mutex_acquire_async(owner, mutex, &wait, NULL, granted, job, NULL) != 0)
  *         fprintf(stderr, "%s\n", zkl_error_detail());
  *
- * An operation has the arguments of the call it is the twin of, what they mean, and its codes; what
- * that call would return is the callback's code. If the starting call returns anything but 0
- * nothing was begun and there is no callback: so come the codes of a wrong call (ZKL_EINVAL to
- * ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER among them), and ZKL_ENOMEM, ZKL_ESYSTEM
- * and ZKL_EBUSY where one says so. If it returns 0 the callback runs exactly once, whatever
- * happens: also for what was known at once, and at the latest when the client is closed
- * (ZKL_ECLOSED). It does not run within the starting call. What the caller hands in for results (a
- * grant, permits, codes) is to stay until the callback and is written just before it; all other
- * arguments are copied.
+ * In an event loop (epoll, poll, libuv) all callbacks run on its own thread:
+ *
+ *     #include <poll.h>
+ *     #include <zklock/async.h>
+ *
+ *     void serve(struct zkl_client *client, const int *stop)
+ *     {
+ *         struct pollfd p = {zkl_client_event_fd(client), POLLIN, 0};
+ *         while (p.fd >= 0 && !*stop) {
+ *             if (poll(&p, 1, -1) > 0)
+ *                 zkl_client_dispatch(client, 100);
+ *         }
+ *     }
+ *
+ * Each call here starts what the call of the same name without _async does: its arguments mean the
+ * same, and the callback gets the code that that call would return. If the starting call itself
+ * returns anything but 0, nothing was begun and no callback comes: it so returns the codes of a
+ * wrong call (ZKL_EINVAL to ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER among them),
+ * and ZKL_ENOMEM, ZKL_ESYSTEM and ZKL_EBUSY where its comment says so. If it returns 0 the callback
+ * runs exactly once, whatever happens: also for what was known at once, and at the latest when the
+ * client is closed (ZKL_ECLOSED). It does not run within the starting call. The memory handed in
+ * for results (a grant, permits, codes) must stay until the callback, and is written just before
+ * it; all other arguments are copied.
  *
  * Callbacks of one client run one after the other, with no library lock held: on a thread of the
  * client's, perhaps at the very moment in which the starting call returns on another; or, for an
@@ -49,7 +63,8 @@ extern "C" {
 /* --- owners ------------------------------------------------------------- */
 
 /* An owner is for a mutex and a multi-lock what a thread is in zklock.h: it holds, with a count,
- * and has its own place in each queue; two owners exclude each other, in one thread too. It is
+ * and has its own place in each queue; two owners exclude each other, in one thread too. A server
+ * makes one for each connection or job; one handle for each path serves them all. An owner is
  * bound to no thread and no client, and to the process that made it. Any thread may use it, but not
  * two at a time (nor while the operation of a multi-lock has it). An owner can have many
  * acquisitions under way, but one for a path: another one that would wait for the first is refused
@@ -59,8 +74,10 @@ struct zkl_owner;
 /* 0, ZKL_EINVAL, ZKL_ENOMEM. */
 ZKL_API int zkl_owner_new(struct zkl_owner **owner);
 /* 0; ZKL_EBUSY: it holds something (lost holds count until they are unlocked), an acquisition is
- * under way, or the calling thread uses it; ZKL_EFORK. Requires: no other thread uses it, and
- * nobody is to put it back. NULL is ignored. */
+ * under way, or the calling thread uses it; ZKL_EFORK. May be called as soon as its last
+ * zkl_mutex_unlock_async has returned 0, and in the callback of its last acquisition if that
+ * failed. Must be the last call with it: no other thread uses it, and nobody puts it back later.
+ * NULL is ignored. */
 ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
 /* From now on all calls of zklock.h that the calling thread makes, those that wait too, are made as
@@ -126,7 +143,8 @@ ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, vo
 
 /* --- any operation ------------------------------------------------------ */
 
-/* End an operation's wait, unless it is decided already: its callback then gets ZKL_ECANCELED.
+/* End an operation's wait: its callback gets ZKL_ECANCELED, unless the outcome was decided before,
+ * which may be a grant (0): be ready to unlock it. The callback comes later, as always.
  * Cheaper than a cancel object where there are many. A number that is no operation of this client
  * any more, or of one that can't be canceled, is ignored. May be called in callbacks. 0,
  * ZKL_EINVAL, ZKL_EFORK. */
@@ -139,11 +157,11 @@ ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_st
 /* --- event loops -------------------------------------------------------- */
 
 /* The client's descriptor for poll, epoll and the like, the same at each call: readable while a
- * callback is due. From the first call on all callbacks of this client, those of its states, its
- * log and its holds too, run in zkl_client_dispatch and nowhere else; what runs on the client's
- * thread just then is waited for. The descriptor is the client's: only look whether it is readable.
- * Returns it (>= 0), or ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM (no
- * descriptor). */
+ * callback is due. No timer is needed beside it: deadlines and lost sessions make it readable. From
+ * the first call on all callbacks of this client, those of its states, its log and its holds too,
+ * run in zkl_client_dispatch and nowhere else; what runs on the client's thread just then is waited
+ * for. The descriptor is the client's: only look whether it is readable. Returns it (>= 0), or
+ * ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM (no descriptor). */
 ZKL_API int zkl_client_event_fd(struct zkl_client *client);
 /* Run callbacks that are due, in their order, on the calling thread, at most max (what has gathered
  * of one hold's states, of the client's, or of its log counts as one); never waits for one to come.

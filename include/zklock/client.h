@@ -61,10 +61,12 @@ struct zkl_client_options {
     /* "host:port[,host:port...][/chroot]"; an IPv6 address in brackets */
     const char *servers;
     int64_t connect_timeout_ms; /* > 0: open waits so long for the first answer */
-    int session_timeout_ms;     /* asked for; the server may negotiate another. 0: 10000 */
-    /* the largest tickTime of any server that may lead the ensemble, where it is known: windows are
-     * longer then. 0: half of the negotiated timeout, which no server's is above unless configured
-     * so */
+    /* asked for, 100 to 86400000; the server may grant another, usually 4 to 40 s. 0: 10000. This
+     * is how long the locks of a killed process stay held */
+    int session_timeout_ms;
+    /* the largest tickTime of the servers, if you know it: windows are longer then. Too small a
+     * value makes windows wrong. 0: half of the granted timeout is assumed, which no server's
+     * tickTime is above, unless its minSessionTimeout was configured below two ticks */
     int tick_ms;
     enum zkl_acl acl;             /* of every node and parent this client makes */
     enum zkl_log_level log_level; /* ZKL_LOG_DEFAULT: ZKL_LOG_INFO */
@@ -96,7 +98,7 @@ struct zkl_client_options {
  * two, and a third where a server is a name; all have every signal blocked. (libzookeeper aborts
  * the process where its own can't be made: ZKL_ESYSTEM comes before that, unless somebody takes the
  * last ones at that very moment.)
- * 0: *client is to be freed with zkl_client_free. Otherwise *client is untouched and errbuf says
+ * 0: the caller frees *client with zkl_client_free. Otherwise *client is untouched and errbuf says
  * why: ZKL_EINVAL, ZKL_EBADSERVERS, ZKL_EBADTIMEOUT (connect_timeout_ms), ZKL_ENOMEM, ZKL_ESYSTEM;
  * with connect_timeout_ms also ZKL_EDISCONNECTED, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EINCALLBACK. Names
  * are looked up in the background, again while no server answers: no call waits for the resolver,
@@ -131,7 +133,7 @@ ZKL_API int zkl_client_close(struct zkl_client *client, int64_t timeout_ms);
 
 /* Close if still open (waiting at most 10 s), then give the handle up. A callback that takes longer
  * than that is not waited for: it, and those behind it, run on after this has returned, and what
- * they use is to outlive them. Mutexes of this client may be freed before or after. In a forked
+ * they use must outlive them. Locks of this client may be freed before or after. In a forked
  * child: the inherited client is left alone, memory included.
  * 0, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK (nothing done). */
 ZKL_API int zkl_client_free(struct zkl_client *client);

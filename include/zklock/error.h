@@ -43,7 +43,7 @@ enum zkl_error {
 
     ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
     ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
-    ZKL_EBADTIMEOUT = -3, /* a negative timeout, one above ZKL_TIMEOUT_MAX_MS, too short a lease */
+    ZKL_EBADTIMEOUT = -3, /* a time is negative, or above ZKL_TIMEOUT_MAX_MS; too short a lease */
     ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */
     ZKL_EFORK = -6,       /* the client was opened by the parent process */
@@ -104,7 +104,10 @@ ZKL_API const char *zkl_strerror(int code);
 ZKL_API const char *zkl_error_name(int code);
 
 /* The last failure on the calling thread in full, with path and cause. Never NULL; valid until the
- * thread's next zklock call. Empty if no call of this thread has failed. */
+ * thread's next zklock call. Empty if no call of this thread has failed. A call that returns 0 for
+ * success leaves it as it was, so read it only after a failure; zkl_mutex_still_held and the other
+ * calls that answer with yes or no, a count, a time or a token empty it, unless they were called
+ * wrongly. */
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,

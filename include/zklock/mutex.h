@@ -2,8 +2,9 @@
  *
  * mutex.h - the mutex: one thread of all processes holds a path.
  *
- * It is reentrant, with a count, and served first come, first served. Mutexes, rwlocks and the
- * mutexes of semaphore.h have the calls of this header in common.
+ * It is reentrant, with a count, and served first come, first served. The threads of a process can
+ * share one handle: they exclude each other as those of other processes do. Mutexes, rwlocks and
+ * the mutexes of semaphore.h have the calls of this header in common.
  *
  *     if (zkl_mutex_lock_for(mutex, 5000) != 0) {
  *         fprintf(stderr, "report: %s\n", zkl_error_detail());
@@ -112,8 +113,8 @@ ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wa
 ZKL_API int zkl_mutex_lock(struct zkl_mutex *mutex);
 /* zkl_mutex_acquire with ZKL_WAIT_TRY. */
 ZKL_API int zkl_mutex_trylock(struct zkl_mutex *mutex);
-/* zkl_mutex_acquire with a deadline timeout_ms from now. ZKL_EBADTIMEOUT besides. 0 ms: only a
- * re-entry succeeds. */
+/* zkl_mutex_acquire with a deadline timeout_ms from now. ZKL_EBADTIMEOUT besides. 0 ms is no try:
+ * no request is sent, and only a re-entry succeeds; see zkl_mutex_trylock. */
 ZKL_API int zkl_mutex_lock_for(struct zkl_mutex *mutex, int64_t timeout_ms);
 /* zkl_mutex_acquire with deadline_ns (absolute, zkl_now_ns()'s clock) and cancel (may be NULL). */
 ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,

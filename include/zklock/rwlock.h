@@ -12,8 +12,25 @@
  *         zkl_mutex_unlock(reader);
  *     }
  *
- * A thread may lock each half again. A thread that has the write lock gets the read lock at once
- * and keeps it when it gives the write lock back (a downgrade: nobody was in between).
+ * A thread may lock each half again. A thread that has the write lock can take the read lock too,
+ * and keeps it when it gives the write lock back (a downgrade). Nobody gets in between: it waits
+ * for no other client, only for the server's answer. The read lock then has the write lock's token:
+ *
+ *     struct zkl_mutex *writer = zkl_rwlock_writer(rwlock);
+ *     if (zkl_mutex_lock_for(writer, 5000) == 0) {
+ *         int rc = ZKL_ELOST;
+ *         if (zkl_mutex_still_held(writer, 500)) {
+ *             write_report(zkl_mutex_token(writer));
+ *             rc = zkl_mutex_lock_for(zkl_rwlock_reader(rwlock), 5000);
+ *         }
+ *         zkl_mutex_unlock(writer);
+ *         if (rc == 0) {
+ *             if (zkl_mutex_still_held(zkl_rwlock_reader(rwlock), 500))
+ *                 work();
+ *             zkl_mutex_unlock(zkl_rwlock_reader(rwlock));
+ *         }
+ *     }
+ *
  * Illegal: to ask for the write lock with only the read lock held (ZKL_EDEADLK, at once); to free a
  * half by itself (ZKL_EINVAL); what mutex.h says.
  */

@@ -51,7 +51,7 @@ ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
-/* Requires: no later call with this object. Waits that still use it keep what they need. NULL is
+/* Must be the last call with this object. Waits that still use it keep what they need. NULL is
  * ignored. */
 ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 

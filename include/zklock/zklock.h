@@ -34,7 +34,8 @@
  * largest token that it has seen and refuses smaller ones: then a late writer can't undo its
  * successor's work.
  *
- * A lock with a deadline, from the first call to the last:
+ * A lock with a deadline, from the first call to the last. Build it with
+ * cc report.c $(pkg-config --cflags --libs zklock)
  *
  *     #include <stdio.h>
  *     #include <zklock/zklock.h>
@@ -75,22 +76,28 @@
  *
  * What to know first:
  *
- * - With a connect_timeout_ms of 0, the default, zkl_client_open returns 0 without a server, which
- *   may be none or the wrong one; the client goes on trying, and a lock without a deadline waits
- *   for ever.
+ * - With a connect_timeout_ms of 0, the default, zkl_client_open does not wait for a server: it
+ *   returns 0 even where none answers. The client goes on trying, and a lock without a deadline
+ *   then waits for ever.
  * - A process that exits, or is killed, without zkl_client_close or zkl_client_free leaves its
  *   locks held until its session times out: the next one in line waits so long, 10 s by default.
  * - A re-entry, a lock by a thread that holds already, sends nothing and so proves nothing: its
  *   window can be 0. Ask zkl_mutex_still_held, which says how much is proved now.
- * - Any call may be made from any thread unless its comment says otherwise; holds belong to
- *   threads.
- * - Calls that can wait are refused in a callback of the library (ZKL_EINCALLBACK) and, with an
- *   inherited client, in a forked child (ZKL_EFORK): each process opens a client of its own.
+ * - Any call may be made from any thread unless its comment says otherwise. All threads of a
+ *   process can share one client, and one handle for each path; each thread has holds of its own.
+ * - What zkl_..._new, zkl_client_open, zkl_semaphore_acquire and zkl_inspect give is the caller's
+ *   to free. Locks may be freed before their client or after it.
+ * - In a callback of the library, calls that can wait are refused (ZKL_EINCALLBACK).
+ * - A process opens its client after it was forked. Its parent may have one too: with that one
+ *   every call in the child is refused (ZKL_EFORK), the free calls too. The child needs to free
+ *   nothing of it, and does it no harm when it exits.
+ * - A signal ends no call: the handler runs, and the call goes on. There is no EINTR. A handler
+ *   that is to end a wait calls zkl_cancel_set.
  * - A struct begins with its size, set by its initializer (ZKL_*_INIT, a constant). Later versions
  *   add fields at the end, where 0 means what was so before. So a program that was built with an
  *   older header runs with a newer library; one that was built with a newer header runs with an
  *   older library unless it sets a field that this does not know (ZKL_EINVAL).
- * - pthread cancellation of the calling thread is off while a call runs; a zkl_cancel stops a wait.
+ * - pthread cancellation of the calling thread is off while a call runs.
  *
  * What a lock promises, and what it does not, is in docs/guarantees.md; the folder docs is
  * installed as share/doc/zklock.
