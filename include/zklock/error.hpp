@@ -22,6 +22,10 @@
 #ifndef ZKLOCK_ERROR_HPP
 #define ZKLOCK_ERROR_HPP
 
+#if __cplusplus < 201703L
+#error "zklock.hpp needs C++17: compile with -std=c++17 or later"
+#endif
+
 #include <zklock/error.h>
 
 #include <stdexcept>

@@ -15,8 +15,8 @@
     X(ZKL_EINVAL, "an argument is NULL, a struct's size is not set, or an option is out of range") \
     X(ZKL_EBADPATH, "the lock path is not usable: give an absolute ZooKeeper path")                \
     X(ZKL_EBADTIMEOUT,                                                                             \
-      "the timeout is negative or above ZKL_TIMEOUT_MAX_MS: to wait without a limit "              \
-      "use the call without a timeout")                                                            \
+      "a time is out of range, negative or above ZKL_TIMEOUT_MAX_MS: to wait without a "           \
+      "limit use the call without a timeout")                                                      \
     X(ZKL_EBADSERVERS,                                                                             \
       "the server list is not usable: give host:port[,host:port...][/chroot], an IPv6 "            \
       "address in brackets")                                                                       \
@@ -30,7 +30,7 @@
                    "or a multi-lock names it twice")                                               \
     X(ZKL_ENOTOWNER, "the calling thread does not hold this lock")                                 \
     X(ZKL_EOVERFLOW, "the lock was locked again too often: is an unlock missing?")                 \
-    X(ZKL_EBUSY, "somebody else has it")                                                           \
+    X(ZKL_EBUSY, "it is in use: somebody holds it, or waits for it")                               \
     X(ZKL_ETIMEDOUT, "the deadline passed before it was done")                                     \
     X(ZKL_ECANCELED, "the wait was canceled")                                                      \
     X(ZKL_EDISCONNECTED,                                                                           \
