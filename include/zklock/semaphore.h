@@ -67,8 +67,9 @@ ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
 ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
 /* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
  * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, ZKL_EINVAL,
- * ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH,
- * ZKL_ENOCHROOT, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK, ZKL_EINCALLBACK. */
+ * ZKL_EBADTIMEOUT (a negative deadline), ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_EDISCONNECTED,
+ * ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EQUOTA, ZKL_EREADONLY,
+ * ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
                                       const struct zkl_wait *wait);
 /* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
