@@ -261,13 +261,14 @@ static bool end_session(struct zkl_client *client, int64_t timeout_ms)
 static int do_client_open(struct zkl_client **client, const struct zkl_client_options *theirs)
 {
     struct zkl_client_options ours, *options = &ours;
-    if (!client || !theirs)
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: %s is NULL", client ? "options" : "client");
+    if (!theirs)
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: options is NULL");
     if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_client_options, errbuf_size),
                             sizeof ours))
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: fill options with ZKL_CLIENT_OPTIONS_INIT");
     zkl_sized_read(&ours, sizeof ours, theirs);
-    int rc = check_options(options);
+    int rc =
+        client ? check_options(options) : zkl_fail(ZKL_EINVAL, "zkl_client_open: client is NULL");
     if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");
     char *credential = NULL;

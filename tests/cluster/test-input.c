@@ -134,6 +134,9 @@ static void options_out_of_range_are_named(void **state)
     (void)state;
     options.errbuf = errbuf;
     options.errbuf_size = 3;
+    check_fails(zkl_client_open(NULL, &options), ZKL_EINVAL, "client");
+    check_num(strlen(errbuf), ==, 2);
+    strcpy(errbuf, "xyz");
     for (size_t i = 0; i < sizeof sessions / sizeof sessions[0]; i++) {
         options.session_timeout_ms = sessions[i];
         check_fails(zkl_client_open(&client, &options), ZKL_EINVAL, "session_timeout_ms");
