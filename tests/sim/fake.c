@@ -657,8 +657,10 @@ static int32_t version_at(const struct fake *fake, const struct fake_node *node,
     int32_t version = node->version;
     for (size_t i = 0; i < fake->change_count; i++) {
         const struct fake_change *change = &fake->changes[i];
-        version -= change->what == FAKE_CHANGED && change->zxid > view &&
-                   change->zxid > node->czxid && strcmp(change->path, node->path) == 0;
+        bool is_its =
+            change->zxid > node->czxid && (node->dzxid == 0 || change->zxid < node->dzxid);
+        version -= change->what == FAKE_CHANGED && is_its && change->zxid > view &&
+                   strcmp(change->path, node->path) == 0;
     }
     return version;
 }
