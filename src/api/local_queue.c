@@ -82,12 +82,15 @@ void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_req
 bool zkl_hold_pass(struct zkl_hold *hold)
 {
     struct zkl_mutex *mutex = hold->mutex;
-    /* What its call never returned goes: that call may need the hold again, so it can't be another owner's. */
-    if (!mutex->has_local_queue || !hold->returned)
+    if (!mutex->has_local_queue)
         return false;
-    /* What tells another callback than the next owner's would goes. */
-    if (hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg)
+    /* What its call never returned goes: that call may need the hold again, so it can't be another owner's. So does
+     * what tells another callback than the next owner's would. */
+    if (!hold->returned || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg) {
+        zkl_local_queue_part(&hold->client->driver->core, zkl_clock_now(), &mutex->local_queue,
+                             &hold->contender);
         return false;
+    }
     hold->returned = false;           /* to whoever gets it next */
     atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
     bool passed = zkl_local_queue_pass(&hold->client->driver->core, zkl_clock_now(),

@@ -389,6 +389,14 @@ enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct z
     return answer;
 }
 
+void zkl_local_queue_part(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue, struct zkl_contender *c)
+{
+    enter(core, now);
+    if (local_queue->holder == c)
+        zkl_local_queue_forget_holder(core, local_queue, "unlocked");
+}
+
 bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *c)
 {
@@ -401,8 +409,7 @@ bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
         settle(core);
         return true;
     }
-    if (local_queue->holder == c)
-        zkl_local_queue_forget_holder(core, local_queue, "unlocked");
+    zkl_local_queue_part(core, now, local_queue, c);
     return false;
 }
 

@@ -73,6 +73,9 @@ struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
  * released, by the very next call into the core: who waits then queues behind that. */
 bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *contender);
+/* c, which is to be released next, is not to be anybody else's: from now on the others don't depend on it. */
+void zkl_local_queue_part(struct zkl_core *core, struct zkl_time now,
+                          struct zkl_local_queue *local_queue, struct zkl_contender *c);
 /* Give up the idle one, if there is one. */
 void zkl_local_queue_drop(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue);

@@ -811,6 +811,48 @@ static void a_part_is_given_up_once(void **state)
     parts_close(&p);
 }
 
+/* Goal: a mutex may be freed as soon as no call uses it, whatever of it is still to go. Method: a part that is handed
+ * on in its process is given up with its delete held up, and its handle is freed at once. */
+static void a_part_given_up_can_be_freed(void **state)
+{
+    const char *base = paths_of("freed");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_mutex_options handing = ZKL_MUTEX_OPTIONS_INIT;
+    struct parts p = {.wait = ZKL_WAIT_INIT};
+    char leases[120];
+
+    (void)state;
+    struct proxy *proxy = proxy_for(&options);
+    p.client = cluster_client_with(&options);
+    p.other = cluster_client();
+    p.actor = actor_new();
+    handing.local_handoffs_max = 3;
+    handing.retain_ms = 60000;
+    snprintf(leases, sizeof leases, "%s/leases", member_path(base, 1));
+    check_ok(zkl_cancel_new(&p.wait.cancel));
+    check_ok(zkl_mutex_new(&p.handed, p.client, member_path(base, 0), &handing));
+    check_ok(zkl_semaphore_mutex_new(&p.last, p.client, member_path(base, 1), NULL));
+    check_ok(zkl_semaphore_mutex_new(&p.rival, p.other, member_path(base, 1), NULL));
+    check_ok(zkl_mutex_lock(p.rival));
+    const struct zkl_member members[] = {zkl_member_mutex(p.handed), zkl_member_mutex(p.last)};
+    check_ok(zkl_multi_new(&p.multi, p.client, members, 2));
+    actor_begin(p.actor, parts_acquire, &p);
+    check_wait(cluster_children(leases) == 2, WAIT_MS);
+    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
+    zkl_cancel_set(p.wait.cancel);
+    check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
+    check_ok(zkl_multi_free(p.multi));
+    check_ok(zkl_mutex_free(p.handed));
+    proxy_release(proxy);
+    check_wait(cluster_children(member_path(base, 0)) == 0, WAIT_MS);
+    check_ok(zkl_mutex_unlock(p.rival));
+    actor_end(p.actor);
+    cluster_free(p.client, p.last);
+    cluster_free(p.other, p.rival);
+    zkl_cancel_free(p.wait.cancel);
+    proxy_stop(proxy);
+}
+
 /* Goal: so are members that were made as one, of which one was lost. Method: the call is canceled while the answer to
  * the delete of the other one is held up; a sanitizer sees what else would stay. */
 static void members_are_given_up_once(void **state)
@@ -1058,6 +1100,7 @@ int main(int argc, char **argv)
         cluster_test(a_hold_from_before_may_be_lost),
         cluster_test(a_part_given_up_is_somebody_elses),
         cluster_test(a_part_is_given_up_once),
+        cluster_test(a_part_given_up_can_be_freed),
         cluster_test(members_are_given_up_once),
         cluster_test(a_request_on_the_way_counts),
         cluster_test(a_re_entry_needs_no_time),
