@@ -235,7 +235,7 @@ static void execute(struct zkl_core *core, struct zkl_contender *c, const struct
     case ZKL_DO_END:
         finish(core, c, action);
         break;
-    default:
+    default:                                  /* not reached: likewise */
         assert(!"an action of another kind"); /* not reached: these are all kinds */
     }
 }

@@ -187,14 +187,6 @@ void zkl_step_decide_permit(struct zkl_step *s)
     }
 }
 
-static void on_listed(struct zkl_step *s)
-{
-    if (s->ev->answer == ZKL_ANSWER_OK)
-        zkl_step_decide_permit(s);
-    else
-        zkl_step_on_unlisted(s);
-}
-
 void zkl_in_waiting_for_permit(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -210,7 +202,7 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_list_again(s, "link up");
     else if (ev->type == ZKL_EV_ROOTED) { /* another one of this root had it listed */
         to_listing(s, "listed");
-        on_listed(s);
+        zkl_step_decide_permit(s);
     } else
         zkl_step_common_lock_request(s);
 }

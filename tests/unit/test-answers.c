@@ -328,6 +328,15 @@ static void a_credential_that_is_wanted_ends_all(void **state)
     script_free(s);
 }
 
+/* Goal: each answer that ends a call has a code of its own, also where no call gets it, as the session ends first. */
+static void each_end_has_its_code(void **state)
+{
+    (void)state;
+    assert_int_equal(zkl_answer_code(ZKL_ANSWER_AUTH), ZKL_EAUTH);
+    assert_int_equal(zkl_answer_code(ZKL_ANSWER_BADPATH), ZKL_EBADPATH);
+    assert_int_equal(zkl_answer_code(ZKL_ANSWER_OTHER), ZKL_EPROTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_throttled_request_is_tried_again_with_back_off),
         cmocka_unit_test(a_list_behind_no_barrier_shows_nothing),
         cmocka_unit_test(a_credential_that_is_wanted_ends_all),
+        cmocka_unit_test(each_end_has_its_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
