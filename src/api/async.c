@@ -140,7 +140,7 @@ static int finish_acquiring(struct zkl_op *op, int rc)
         rc = finish_known(a, rc);
     else
         rc = a->request ? finish_permits(a, rc) : finish_own(a, rc);
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     if (rc != 0)
         settle_failed(a, rc);
     drop(a, a->known || rc != 0);
@@ -278,7 +278,7 @@ static int acquire_mutex(struct zkl_mutex *mutex, const struct zkl_wait *wait, s
         if (rc != 0)
             undo_own(a);
     }
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     if (rc != 0) {
         zkl_count_failure(mutex, rc);
         drop(a, true);
@@ -490,7 +490,7 @@ int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl
     int shield = zkl_shield();
     struct zkl_owner *before = zkl_owner_use(owner);
     rc = unlock(mutex, fn, arg);
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     zkl_shield_end(shield);
     return rc;
 }

@@ -65,7 +65,7 @@ static int finish_acquiring(struct zkl_op *op, int rc)
         rc = zkl_attempt_finish(a->attempt, rc, false);
     if (rc == 0)
         zkl_multi_fill_grants(a->multi, a->grants);
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     zkl_owner_make_idle(a->owner);
     atomic_fetch_sub(&a->multi->uses, 1);
     return rc == 0 || a->attempt ? rc : zkl_fail(rc, "it was known at the start");
@@ -168,7 +168,7 @@ static int acquire_as(struct zkl_owner *owner, struct zkl_multi *multi, const st
                 zkl_owner_make_idle(owner);
         }
     }
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     return rc;
 }
 
@@ -282,7 +282,7 @@ static int unlock_as(struct zkl_owner *owner, struct zkl_multi *multi, int *code
         if (rc != 0)
             zkl_owner_make_idle(owner);
     }
-    zkl_owner_use(before);
+    zkl_owner_put_back(before);
     return rc;
 }
 

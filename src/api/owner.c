@@ -117,6 +117,11 @@ struct zkl_owner *zkl_owner_use(struct zkl_owner *owner)
     return before;
 }
 
+void zkl_owner_put_back(struct zkl_owner *before)
+{
+    self.in_use = before;
+}
+
 int zkl_owner_check(const struct zkl_owner *owner, const char *call)
 {
     if (!owner)

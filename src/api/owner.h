@@ -40,6 +40,9 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
 /* multi_hold.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
+/* As zkl_owner_use, without a look at the owner so far: the callback of the operation that was begun as that
+ * one may have freed it by now. */
+void zkl_owner_put_back(struct zkl_owner *before);
 /* 0, or why this owner is of no use to call: ZKL_EINVAL, ZKL_EFORK; and (idle) ZKL_EBUSY. */
 int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call);
 int zkl_owner_check(const struct zkl_owner *owner, const char *call);
