@@ -161,8 +161,11 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
         : type == FAKE_DOWN ? "down"
                             : "expired",
         h == p->probe ? " (probe)" : "");
-    if (type != FAKE_EXPIRED && h->expired && chance(p->world, 2))
-        return; /* of a session that has ended, the end is all that is told for sure */
+    /* Who hears of a new link only when the session has ended is told of a loss (on_session in src/driver/handle.c).
+     * The loss of the link before it is always told, and before that one's answers. */
+    bool is_late = type != FAKE_EXPIRED && h->expired && chance(p->world, 2);
+    if (is_late && type == FAKE_UP)
+        event.type = h == p->probe ? ZKL_SE_PROBE_DOWN : ZKL_SE_DOWN;
     zkl_core_session_event(core_of(p), &event);
     if (type == FAKE_EXPIRED && h == p->probe) {
         drop_handle(&p->probe, fake_close);
