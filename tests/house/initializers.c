@@ -20,8 +20,8 @@ const void *each_initializer(int which);
 
 const void *each_initializer(int which)
 {
-    const void *const all[] = {&wait_for_it,    &grants[0],     &standing,
-                               &client_options, &lock_options,  &mutex_options,
-                               &member,         &lock_metrics,  &client_metrics};
+    const void *const all[] = {&wait_for_it,    &grants[0],    &standing,
+                               &client_options, &lock_options, &mutex_options,
+                               &member,         &lock_metrics, &client_metrics};
     return all[which];
 }
