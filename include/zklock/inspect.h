@@ -102,8 +102,7 @@ static inline const struct zkl_entry *zkl_inspection_entry(const struct zkl_insp
  * ZKL_EBADPATH, ZKL_EBADTIMEOUT, ZKL_ETIMEDOUT, ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES (no READ
  * on the path, or a semaphore's parts), ZKL_EAUTH, ZKL_EPROTO, ZKL_ENOMEM, ZKL_EFORK,
  * ZKL_EINCALLBACK, ZKL_EREADONLY, ZKL_EUNIMPLEMENTED. A path that does not exist is 0 with
- * ZKL_LOCK_KIND_NONE; a child that may not be
- * read is told by its name. */
+ * ZKL_LOCK_KIND_NONE; a child that may not be read is told by its name. */
 ZKL_API int zkl_inspect(struct zkl_client *client, const char *path, int64_t timeout_ms,
                         const struct zkl_inspection **inspection);
 /* NULL is ignored. */
