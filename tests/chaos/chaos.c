@@ -41,7 +41,10 @@ static const char usage_text[] =
     "  --trace      say each fault\n"
     "  --break WHAT do something wrong, which must be seen: window (holders do not look at their\n"
     "               window) or lock (one does not lock)\n"
-    "  --help       this text\n";
+    "  --help       this text\n"
+    "To find a reason: ZKL_CHAOS_LOGS=DIR has each client write what it does to "
+    "DIR/process-N.log,\n"
+    "ZKS_KEEP=1 keeps the servers' logs and data.\n";
 
 /* --- options ---------------------------------------------------------------------------------- */
 

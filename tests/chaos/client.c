@@ -6,8 +6,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "chance.h"
 #include "clock.h"
@@ -208,12 +209,43 @@ static int run_threads(struct client *c)
 
 /* --- the process ------------------------------------------------------------------------------ */
 
+/* For who looks for the reason of a failure: line-buffered, so that a killed process has said all. */
+static void write_event(const struct zkl_log_event *event, void *client)
+{
+    const struct client *c = client;
+
+    fprintf(c->log, "[%lld] %d: session %llx: %s\n", (long long)(net_boot_ns() / 1000000), getpid(),
+            (unsigned long long)event->session, event->message);
+}
+
+/* One file for all lives of a process, in the folder that ZKL_CHAOS_LOGS names; none without. */
+static int open_log(struct client *c)
+{
+    const char *dir = getenv("ZKL_CHAOS_LOGS");
+    char path[400];
+
+    if (dir == NULL)
+        return 0;
+    snprintf(path, sizeof path, "%s/process-%d.log", dir, c->number);
+    c->log = fopen(path, "a");
+    if (c->log == NULL)
+        shared_odd(c->shared, "process %d: no log at %s", c->number, path);
+    else
+        setvbuf(c->log, NULL, _IOLBF, 0);
+    return c->log == NULL ? -1 : 0;
+}
+
 static int open_client(struct client *c)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
     options.servers = c->process->servers;
     options.session_timeout_ms = c->process->session_ms;
+    if (c->log != NULL) {
+        options.log_fn = write_event;
+        options.log_arg = c;
+        options.log_level = ZKL_LOG_DEBUG;
+    }
     return zkl_client_open(&c->client, &options);
 }
 
@@ -233,7 +265,8 @@ int client_run(int fd, int number)
         return 1;
     c.process = &c.shared->process[number];
     clock_step_by(&c.process->clock_ns);
-    if (went_wrong(&c, "open", open_client(&c)) || went_wrong(&c, "new", make_handles(&c)))
+    if (open_log(&c) != 0 || went_wrong(&c, "open", open_client(&c)) ||
+        went_wrong(&c, "new", make_handles(&c)))
         return 1;
     return run_threads(&c) != 0 || close_client(&c) ? 1 : 0;
 }

@@ -63,9 +63,20 @@ static void report_node(struct wire *wire, const char *path, int depth)
     wire_names_free(&names);
 }
 
-static void report_standstill(struct testbed *s)
+/* As each server has it by itself: they are to agree. */
+static void report_server(struct testbed *s, size_t node)
 {
     struct wire *wire = NULL;
+
+    fprintf(stderr, "  server %zu%s:\n", node,
+            zks_leader(s->zks) == (int)node ? ", the leader" : "");
+    if (wire_open(&wire, zks_node_host(s->zks, node), zks_port(s->zks, node), 10000) == 0)
+        report_node(wire, "/chaos", 0);
+    wire_close(wire);
+}
+
+static void report_standstill(struct testbed *s)
+{
 
     for (int i = 0; i < CHAOS_PROCESSES; i++)
         fprintf(stderr, "  process %d: pid %d, clock off by %lld s, %d threads\n", i,
@@ -73,9 +84,8 @@ static void report_standstill(struct testbed *s)
                 s->shared->process[i].threads);
     for (int i = 0; i < CHAOS_SEATS; i++)
         report_seat(s->shared, i);
-    if (wire_open(&wire, zks_node_host(s->zks, 0), zks_port(s->zks, 0), 10000) == 0)
-        report_node(wire, "/chaos", 0);
-    wire_close(wire);
+    for (size_t i = 0; i < CHAOS_NODES; i++)
+        report_server(s, i);
 }
 
 /* Once there are no faults everybody gets through. Modes: F6, F21. */

@@ -3,6 +3,8 @@
 #ifndef ZKCHAOS_WORKER_H
 #define ZKCHAOS_WORKER_H
 
+#include <stdio.h>
+
 #include <zklock/zklock.h>
 
 #include "shared.h"
@@ -26,6 +28,7 @@ struct client {
     int fd; /* of the journal */
     int number;
     struct process *process;
+    FILE *log; /* or NULL */
     struct zkl_client *client;
     struct zkl_mutex *mutex[PLACES]; /* of the places that are mutexes */
     struct zkl_rwlock *rwlock;
