@@ -9,6 +9,7 @@
 #include "check_error.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +101,63 @@ static void an_owner_in_use_is_not_freed(void **state)
     check_ok(zkl_mutex_unlock(s.mutex));
     check_true(zkl_owner_use(NULL) == owner);
     check_ok(zkl_owner_free(owner));
+    scene_close(&s);
+}
+
+struct short_life {
+    struct zkl_owner *owner;
+    int freed; /* what zkl_owner_free said */
+    atomic_bool over;
+};
+
+static void free_owner(int code, void *arg)
+{
+    struct short_life *life = arg;
+
+    (void)code;
+    life->freed = zkl_owner_free(life->owner);
+    atomic_store(&life->over, true);
+}
+
+/* A thread and those that it starts get one processor: whoever is woken often goes on at once. */
+static void share_one_processor(cpu_set_t *before)
+{
+    cpu_set_t one;
+    int cpu = 0;
+
+    check_ok(sched_getaffinity(0, sizeof *before, before));
+    while (!CPU_ISSET(cpu, before))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    check_ok(sched_setaffinity(0, sizeof one, &one));
+}
+
+#define EARLY_WANTED 5
+#define EARLY_TRIES 20000
+
+/* Goal: an owner may be freed in the callback of a failed acquisition, also where that comes before the
+ * starting call returns, which then does not look at it any more (the address sanitizer sees it). */
+static void an_owner_may_be_freed_in_its_callback(void **state)
+{
+    cpu_set_t before;
+    int early = 0, tries = 0;
+
+    (void)state;
+    share_one_processor(&before);
+    struct scene s = scene_open("short");
+    struct zkl_wait over = ZKL_WAIT_INIT;
+    over.deadline_ns = 1;
+    for (; early < EARLY_WANTED && tries < EARLY_TRIES; tries++) {
+        struct short_life life = {.owner = new_owner()};
+        check_ok(
+            zkl_mutex_acquire_async(life.owner, s.mutex, &over, NULL, free_owner, &life, NULL));
+        early += atomic_load(&life.over);
+        check_wait(atomic_load(&life.over), WAIT_MS);
+        check_ok(life.freed);
+    }
+    check_ok(sched_setaffinity(0, sizeof before, &before));
+    check_num(early, ==, EARLY_WANTED);
     scene_close(&s);
 }
 
@@ -808,6 +866,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cluster_test(an_owner_holds_as_a_thread_does),
         cluster_test(an_owner_in_use_is_not_freed),
+        cluster_test(an_owner_may_be_freed_in_its_callback),
         cluster_test(owners_exclude_each_other_in_one_thread),
         cluster_test(an_owner_enters_again),
         cluster_test(wrong_calls_are_refused_at_once),
