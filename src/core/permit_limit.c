@@ -187,6 +187,13 @@ void zkl_step_decide_permit(struct zkl_step *s)
     }
 }
 
+/* The watch is used up: it fired, or was to be set anew by a list that failed, which shows nothing. */
+static bool is_watch_over(const struct zkl_event *ev)
+{
+    bool failed = ev->answer != ZKL_ANSWER_OK && ev->answer != ZKL_ANSWER_NONODE;
+    return ev->type == ZKL_EV_LOCK_PATH_FIRED || (ev->type == ZKL_EV_ROOTED && failed);
+}
+
 void zkl_in_waiting_for_permit(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -194,9 +201,9 @@ void zkl_in_waiting_for_permit(struct zkl_step *s)
         zkl_step_doubt_limit(s);
     if (zkl_step_limit(s))
         ;
-    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED && s->m->asked.quota.want > 1)
+    else if (is_watch_over(ev) && s->m->asked.quota.want > 1)
         watch_lock_path(s); /* one list for all of the request */
-    else if (ev->type == ZKL_EV_LOCK_PATH_FIRED)
+    else if (is_watch_over(ev))
         zkl_step_list_again(s, "leases changed");
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(s, "link up");

@@ -451,6 +451,46 @@ static void a_write_answers_who_shared_the_read(void **state)
     end_in_time(s);
 }
 
+/* One of two that wait lists the leases anew; their watch has fired meanwhile. */
+static struct script *one_of_two_lists_anew(void)
+{
+    struct script *s = waiting_for_two();
+    char list[400];
+    script_fired(s, "/s/leases/G3--0000000008", ZKL_FIRED_DELETED);
+    number(s, ZKL_REQ_GET, "2");
+    script_created(s, 9);
+    snprintf(list, sizeof list, "x-lease-0000000001 %s %s", names[0], members[1]->machine.node);
+    script_listed(s, list);
+    zkl_core_fired(&s->core, s->core.now, members[0]->subs[ZKL_SUB_LOCK_PATH].watch->id,
+                   ZKL_FIRED_OTHER);
+    script_forget(s);
+    return s;
+}
+
+/* Goal: a list that fails is no list without one's node: whoever waited by the watch that is gone with it looks
+ * for itself, and a request that fails takes back all its nodes. Found by the simulation (seed 20450885). */
+static void a_list_that_fails_hides_no_node(void **state)
+{
+    struct script *s = one_of_two_lists_anew();
+    (void)state;
+    script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_UNIMPLEMENTED);
+    assert_true(script_has(s, "  > delete /s/leases/G4--0000000009\n"));
+    assert_true(script_has(s, "  > delete /s/leases/G2--0000000007\n"));
+    end_in_time(s);
+}
+
+/* Goal: likewise where the server was too busy. */
+static void a_list_that_is_refused_is_asked_for_again(void **state)
+{
+    struct script *s = one_of_two_lists_anew();
+    (void)state;
+    script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_LINK);
+    assert_true(members[0]->machine.on_server);
+    assert_true(script_has(s, "[     0] #2 WAITING -> LISTING: leases are to be watched\n"
+                              "  > list root /s/leases\n"));
+    end_in_time(s);
+}
+
 /* Goal: a change that is heard of without a link is looked at with the next one. */
 static void a_change_without_a_link_waits(void **state)
 {
@@ -538,6 +578,8 @@ int main(void)
         cmocka_unit_test(stopped_while_it_is_taken_back),
         cmocka_unit_test(one_of_two_looks_for_both),
         cmocka_unit_test(a_write_answers_who_shared_the_read),
+        cmocka_unit_test(a_list_that_fails_hides_no_node),
+        cmocka_unit_test(a_list_that_is_refused_is_asked_for_again),
         cmocka_unit_test(a_change_without_a_link_waits),
         cmocka_unit_test(two_that_wait_are_stopped),
         cmocka_unit_test(one_of_two_is_lost_meanwhile),
