@@ -107,9 +107,9 @@ static bool only_pauses(const struct testbed *s)
     return only;
 }
 
-/* May a server be struck now? Two may stand still at a time: nobody serves then. But while one comes back,
+/* May a server be struck, or cut off, now? Two may stand still at a time: nobody serves then. But while one comes back,
  * with its data or without, the others stay: ZooKeeper 3.8.0 loses committed writes if another one is
- * killed meanwhile, as the canary shows. */
+ * killed or cut off meanwhile, as the canary shows. */
 static bool may_strike(struct testbed *s, enum fault fault)
 {
     if (nodes_in_trouble(s) == 0)
@@ -208,7 +208,7 @@ static bool cut_fault(struct testbed *s)
     int before = (node + CHAOS_NODES - 1) % CHAOS_NODES;
     bool alone = chance(&s->chance, 60);
 
-    if (s->nets.nodes == 0 || nodes_in_trouble(s) > 0)
+    if (s->nets.nodes == 0 || !may_strike(s, NODE_CUT))
         return false;
     s->cut_until_ms[node] = until(s, 500, 5000);
     cut(s, node, true);
