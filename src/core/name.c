@@ -148,9 +148,10 @@ static const char *after_last(const char *child, const char *marker, int32_t *se
     const char *number = child + strlen(child);
     while (number > child && is_digit(number[-1]))
         number--;
-    if (!ends_with(child, number, marker) && number > child && number[-1] == '-')
-        number--;
-    return ends_with(child, number, marker) && parse_number(number, sequence) ? number : NULL;
+    bool found = ends_with(child, number, marker);
+    if (!found && number > child && number[-1] == '-')
+        found = ends_with(child, --number, marker);
+    return found && parse_number(number, sequence) ? number : NULL;
 }
 
 /* "x-<session>-<number>": ZooKeeper's own recipes, in C (hexadecimal) and Java (decimal). */
