@@ -197,78 +197,63 @@ int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics 
     return rc;
 }
 
-static int check_lock_metrics(const struct zkl_lock_metrics *metrics,
-                              const struct zkl_client *client, const char *call)
+/* Of a client's locks together, or of the path of one handle: path, or NULL. */
+static int read_figures(struct zkl_client *client, const struct zkl_lock_path *path,
+                        struct zkl_lock_metrics *ours, const char *call)
+{
+    int rc = 0;
+    zkl_driver_lock(client->driver);
+    if (!path)
+        read_locks(client, ours);
+    else if (path->counts)
+        read_lock(client, path, ours);
+    else
+        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its options", call,
+                      path->path);
+    zkl_driver_unlock(client->driver);
+    return rc;
+}
+
+static int get_lock_metrics(struct zkl_client *client, const struct zkl_lock_path *path,
+                            struct zkl_lock_metrics *metrics, const char *call)
 {
     if (!metrics)
         return zkl_fail(ZKL_EINVAL, "%s: metrics is NULL", call);
     if (!zkl_sized_is_good(metrics, ZKL_SIZED_LEAST(struct zkl_lock_metrics, queue_before)))
         return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_LOCK_METRICS_INIT", call);
-    return zkl_client_check(client, false, call);
-}
-
-static int do_client_lock_metrics(struct zkl_client *client, struct zkl_lock_metrics *metrics)
-{
-    static const char call[] = "zkl_client_get_lock_metrics";
-    if (!client)
-        return zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
-    int rc = check_lock_metrics(metrics, client, call);
+    int rc = zkl_client_check(client, false, call);
     if (rc != 0)
         return rc;
     struct zkl_lock_metrics ours = ZKL_LOCK_METRICS_INIT;
-    zkl_driver_lock(client->driver);
-    read_locks(client, &ours);
-    zkl_driver_unlock(client->driver);
-    zkl_sized_write(metrics, &ours, sizeof ours);
-    return 0;
-}
-
-int zkl_client_get_lock_metrics(struct zkl_client *client, struct zkl_lock_metrics *metrics)
-{
     int shield = zkl_shield();
-    int rc = do_client_lock_metrics(client, metrics);
+    rc = read_figures(client, path, &ours, call);
     zkl_shield_end(shield);
-    return rc;
-}
-
-static int do_lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics,
-                           const char *call)
-{
-    int rc = check_lock_metrics(metrics, mutex->client, call);
-    if (rc != 0)
-        return rc;
-    struct zkl_lock_metrics ours = ZKL_LOCK_METRICS_INIT;
-    const struct zkl_lock_path *lock_path = zkl_mutex_counted(mutex);
-    zkl_driver_lock(mutex->client->driver);
-    if (lock_path->counts)
-        read_lock(mutex->client, lock_path, &ours);
-    else
-        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its options", call,
-                      lock_path->path);
-    zkl_driver_unlock(mutex->client->driver);
     if (rc == 0)
         zkl_sized_write(metrics, &ours, sizeof ours);
     return rc;
 }
 
-static int lock_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics, const char *call)
+int zkl_client_get_lock_metrics(struct zkl_client *client, struct zkl_lock_metrics *metrics)
 {
-    int shield = zkl_shield();
-    int rc = do_lock_metrics(mutex, metrics, call);
-    zkl_shield_end(shield);
-    return rc;
+    static const char call[] = "zkl_client_get_lock_metrics";
+    if (!client)
+        return zkl_fail(ZKL_EINVAL, "%s: client is NULL", call);
+    return get_lock_metrics(client, NULL, metrics, call);
 }
 
 int zkl_mutex_get_metrics(struct zkl_mutex *mutex, struct zkl_lock_metrics *metrics)
 {
+    static const char call[] = "zkl_mutex_get_metrics";
     if (!mutex)
-        return zkl_fail(ZKL_EINVAL, "zkl_mutex_get_metrics: mutex is NULL");
-    return lock_metrics(mutex, metrics, "zkl_mutex_get_metrics");
+        return zkl_fail(ZKL_EINVAL, "%s: mutex is NULL", call);
+    return get_lock_metrics(mutex->client, zkl_mutex_counted(mutex), metrics, call);
 }
 
 int zkl_semaphore_get_metrics(struct zkl_semaphore *semaphore, struct zkl_lock_metrics *metrics)
 {
+    static const char call[] = "zkl_semaphore_get_metrics";
     if (!semaphore)
-        return zkl_fail(ZKL_EINVAL, "zkl_semaphore_get_metrics: semaphore is NULL");
-    return lock_metrics(&semaphore->base, metrics, "zkl_semaphore_get_metrics");
+        return zkl_fail(ZKL_EINVAL, "%s: semaphore is NULL", call);
+    return get_lock_metrics(semaphore->base.client, zkl_mutex_counted(&semaphore->base), metrics,
+                            call);
 }
