@@ -112,7 +112,11 @@ template <class Native, auto free_native> class handle
         handle before(std::exchange(native_, std::exchange(other.native_, nullptr)));
         return *this;
     }
-    ~handle() { free_native(native_); }
+    ~handle()
+    {
+        if (native_) /* what was moved from fails no call, and leaves zkl_error_detail alone */
+            free_native(native_);
+    }
     Native *native_handle() const noexcept { return native_; }
 
   protected:

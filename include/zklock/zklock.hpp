@@ -150,6 +150,18 @@ class client : public detail::handle<zkl_client, zkl_client_free>
         detail::check(state);
         return static_cast<enum zkl_client_state>(state);
     }
+    /* As zkl_client_session_id. 0: there is no session now. */
+    std::int64_t session_id() const noexcept { return zkl_client_session_id(native_); }
+    /* The server that the link is to, "address:port"; empty: there is no link. */
+    std::string server() const
+    {
+        char buf[512];
+        const int length = zkl_client_server(native_, buf, sizeof buf);
+        if (length == ZKL_EDISCONNECTED)
+            return {};
+        detail::check(length);
+        return buf;
+    }
 };
 
 /* --- mutex -------------------------------------------------------------- */
@@ -163,8 +175,13 @@ struct lock_options {
     bool metrics = false;
 };
 
-/* As struct zkl_mutex_options. */
-struct mutex_options : lock_options {
+/* As struct zkl_mutex_options: what all locks have, and a mutex's own. */
+struct mutex_options {
+    enum zkl_names names = ZKL_NAMES_CURATOR;
+    std::string owner;
+    bool revocable = false;
+    bool posted_unlock = false;
+    bool metrics = false;
     std::string name;
     std::int64_t local_handoffs_max = 0;
     milliseconds retain{0};
@@ -172,7 +189,8 @@ struct mutex_options : lock_options {
 
 namespace detail
 {
-template <typename Native> void fill_lock_options(Native &native, const lock_options &options)
+template <class Native, class Options>
+void fill_lock_options(Native &native, const Options &options)
 {
     native.names = options.names;
     native.owner = c_text_or_null(options.owner);
@@ -232,6 +250,16 @@ class mutex_ref : public detail::timed_lockable<mutex_ref>
     std::uint64_t token() const noexcept { return zkl_mutex_token(native_); }
     milliseconds window() const noexcept { return milliseconds(zkl_mutex_window_ms(native_)); }
     int hold_count() const noexcept { return zkl_mutex_hold_count(native_); }
+    /* How the hold is, and why if it is not well: as zkl_mutex_hold_state. 0: not held. */
+    int hold_state(enum zkl_reason *reason = nullptr) const noexcept
+    {
+        return zkl_mutex_hold_state(native_, reason);
+    }
+    /* How many wait through this handle, and where the first of them stands: as zkl_mutex_waiting. */
+    int waiting(zkl_standing *standing = nullptr) const noexcept
+    {
+        return zkl_mutex_waiting(native_, standing);
+    }
     bool revoke_requested() const noexcept { return zkl_mutex_revoke_requested(native_) == 1; }
     void renew(milliseconds lease) { detail::check(zkl_mutex_renew(native_, lease.count())); }
     std::string node_path() const { return detail::text_of(zkl_mutex_node_path, native_); }
@@ -363,6 +391,10 @@ class permit : public detail::handle<zkl_permit, detail::release>
     }
     std::uint64_t token() const noexcept { return zkl_permit_token(native_); }
     milliseconds window() const noexcept { return milliseconds(zkl_permit_window_ms(native_)); }
+    int hold_state(enum zkl_reason *reason = nullptr) const noexcept
+    {
+        return zkl_permit_hold_state(native_, reason);
+    }
     bool revoke_requested() const noexcept { return zkl_permit_revoke_requested(native_) == 1; }
     void renew(milliseconds lease) { detail::check(zkl_permit_renew(native_, lease.count())); }
     std::string node_path() const { return detail::text_of(zkl_permit_node_path, native_); }
@@ -414,6 +446,11 @@ class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
 
     /* The number of permits, as far as it is known here; 0: not yet. */
     int permits() const noexcept { return zkl_semaphore_permits(native_); }
+    /* As mutex_ref::waiting. */
+    int waiting(zkl_standing *standing = nullptr) const noexcept
+    {
+        return zkl_semaphore_waiting(native_, standing);
+    }
     /* For all clients. */
     void set_permits(int permits, const zkl_wait &wait = detail::wait_for_ever())
     {
@@ -504,6 +541,11 @@ class multi_lock : public detail::timed_lockable<multi_lock>,
     }
     /* The shortest. */
     milliseconds window() const noexcept { return milliseconds(zkl_multi_window_ms(native_)); }
+    /* Of the member that is worst off: as zkl_multi_hold_state. */
+    int hold_state(enum zkl_reason *reason = nullptr) const noexcept
+    {
+        return zkl_multi_hold_state(native_, reason);
+    }
 
     int acquire_code(const zkl_wait &wait) noexcept
     {

@@ -104,11 +104,18 @@ static void permits_are_objects(void **)
 
     check_true(one && !none && one.still_held(0ms) && one.token() > 0 && one.window() > 0ms);
     check_num(semaphore.permits(), ==, 2);
+    check_wait(one.hold_state() == ZKL_HOLD_HELD && none.hold_state() == 0, WAIT_MS);
     {
         const zkl::permit two = semaphore.try_acquire_for(std::chrono::hours::max());
         check_true(two && two.node_path() != one.node_path());
         check_true(!semaphore.try_acquire());
         check_true(!semaphore.try_acquire_for(5ms));
+        check_num(semaphore.waiting(), ==, 0);
+        std::thread waiter([&] { (void)semaphore.acquire(); });
+        check_wait(semaphore.waiting() == 1, WAIT_MS);
+        check_true(!one.release());
+        waiter.join();
+        one = semaphore.acquire();
         check_true(!semaphore.try_acquire_until(std::chrono::system_clock::now() + 5ms));
     }
     check_true(!zkl::last_unlock());
@@ -154,7 +161,10 @@ static void a_permit_outlives_its_hold(void **)
         zkl::permit permit = semaphore.acquire();
         check_ok(wire_delete(raw, cluster_at(permit.node_path().c_str()), -1));
         check_wait(permit.check(0ms) == ZKL_ELOST, WAIT_MS);
+        zkl_reason reason = ZKL_REASON_NONE;
         check_true(permit && !permit.still_held(0ms));
+        check_true(permit.hold_state(&reason) == ZKL_HOLD_LOST &&
+                   reason == ZKL_REASON_NODE_DELETED);
         check_num(thrown_by([&] { permit.renew(1s); }), ==, ZKL_ELOST);
     }
     check_true(zkl::last_unlock() == ZKL_ELOST);
@@ -195,6 +205,7 @@ static void a_multi_lock_is_a_lock(void **)
         check_num(all.token(2), ==, a.token());
         check_num(all.token(4), ==, 0);
         check_true(all.node_path(0) == b.node_path() && all.window() > 0ms);
+        check_wait(all.hold_state() == ZKL_HOLD_HELD, WAIT_MS);
     }
     check_true(!zkl::last_unlock() && !a.still_held(0ms) && !all.still_held(0ms));
     const std::vector<zkl::grant> grants = all.acquire();
@@ -202,7 +213,11 @@ static void a_multi_lock_is_a_lock(void **)
     check_num(grants[0].token, ==, b.token());
     lose(a);
     check_true(all.check(0ms) == ZKL_ELOST && b.still_held(0ms));
+    zkl_reason reason = ZKL_REASON_NONE;
+    check_num(all.hold_state(&reason), ==, ZKL_HOLD_LOST);
+    check_num(reason, ==, ZKL_REASON_NODE_DELETED);
     all.unlock();
+    check_num(all.hold_state(), ==, 0);
     check_true(zkl::last_unlock() == ZKL_ELOST && !b.still_held(0ms));
     other_mutex other(a);
     check_true(!all.try_lock() && !all.try_lock_for(5ms) &&

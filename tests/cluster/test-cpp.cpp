@@ -303,6 +303,86 @@ static void moved_from_objects_are_refused(void **)
     check_true(b.native_handle() == nullptr);
 }
 
+static std::string failed_call()
+{
+    check_num(zkl_mutex_lock(nullptr), ==, ZKL_EINVAL);
+    return zkl_error_detail();
+}
+
+/* Goal: the end of an object that was moved from is no call: zkl_error_detail still has the last failure. */
+static void the_end_of_a_moved_from_object_keeps_the_detail(void **)
+{
+    auto first = std::make_unique<zkl::client>(options());
+    zkl::client client(std::move(*first));
+    auto mutex = std::make_unique<zkl::mutex>(client, cluster_path("cpp-detail"));
+    const zkl::mutex kept(std::move(*mutex));
+    std::string before = failed_call();
+
+    first.reset();
+    check_true(before == zkl_error_detail());
+    before = failed_call();
+    mutex.reset();
+    check_true(before == zkl_error_detail());
+    before = failed_call();
+    {
+        zkl::permit none;
+    }
+    check_true(before == zkl_error_detail());
+    check_true(kept.native_handle() != nullptr);
+}
+
+/* Goal: who asks for the session and the server is told what C tells, and a wrong call of a number answers 0. */
+static void a_client_tells_its_session_and_server(void **)
+{
+    zkl::client client(options());
+    char address[256];
+
+    check_num(client.session_id(), !=, 0);
+    check_num(client.session_id(), ==, zkl_client_session_id(client.native_handle()));
+    check_num(zkl_client_server(client.native_handle(), address, sizeof address), >, 0);
+    check_true(client.server() == address);
+    zkl::client moved(std::move(client));
+    check_num(client.session_id(), ==, 0);
+    check_num(thrown_by([&] { (void)client.server(); }), ==, ZKL_EINVAL);
+
+    zkl::client_options nobody = options();
+    nobody.servers = "127.0.0.1:1";
+    nobody.connect_timeout = 0ms;
+    const zkl::client alone(nobody);
+    check_true(alone.session_id() == 0 && alone.server().empty());
+
+    check_true(!moved.close(WAIT_MS * 1ms));
+    check_num(moved.session_id(), ==, 0);
+    check_num(thrown_by([&] { (void)moved.server(); }), ==, ZKL_ECLOSED);
+}
+
+/* Goal: a mutex tells how its hold is and why, and who waits for it where. */
+static void a_mutex_tells_its_hold_and_who_waits(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-state"));
+    zkl_reason reason = ZKL_REASON_LINK;
+    zkl_standing standing = ZKL_STANDING_INIT;
+
+    check_num(mutex.hold_state(&reason), ==, 0);
+    check_num(reason, ==, ZKL_REASON_NONE);
+    check_num(mutex.waiting(), ==, 0);
+    {
+        std::unique_lock lock(mutex);
+        check_wait(mutex.hold_state() == ZKL_HOLD_HELD, WAIT_MS);
+        std::thread waiter([&] { std::lock_guard guard(mutex); });
+        check_wait(mutex.waiting(&standing) == 1 && standing.before == 1, WAIT_MS);
+        check_num(standing.since_ns, >, 0);
+        lose(mutex);
+        check_num(mutex.hold_state(&reason), ==, ZKL_HOLD_LOST);
+        check_num(reason, ==, ZKL_REASON_NODE_DELETED);
+        lock.unlock();
+        waiter.join();
+    }
+    zkl::mutex moved(std::move(mutex));
+    check_true(mutex.hold_state() == 0 && mutex.waiting() == 0);
+}
+
 /* Goal: a forked child gets ZKL_EFORK from all it inherits, and its destructors harm nobody. */
 static void a_forked_child_is_refused(void **)
 {
@@ -318,6 +398,8 @@ static void a_forked_child_is_refused(void **)
         wrong += thrown_by([&] { return mutex.try_lock_for(1s); }) != ZKL_EFORK;
         wrong += thrown_by([&] { zkl::mutex(client, "/child"); }) != ZKL_EFORK;
         wrong += mutex.still_held(0ms);
+        wrong += mutex.hold_state() != 0 || mutex.waiting() != 0 || client.session_id() != 0;
+        wrong += thrown_by([&] { (void)client.server(); }) != ZKL_EFORK;
         lock.unlock();
         wrong += zkl::last_unlock() != ZKL_EFORK;
         zkl::mutex gone(std::move(mutex));
@@ -336,6 +418,9 @@ static const struct CMUnitTest tests[] = {
     cpp_test(a_guard_outlives_its_hold),
     cpp_test(a_closed_client_refuses_and_unlocks),
     cpp_test(moved_from_objects_are_refused),
+    cpp_test(the_end_of_a_moved_from_object_keeps_the_detail),
+    cpp_test(a_client_tells_its_session_and_server),
+    cpp_test(a_mutex_tells_its_hold_and_who_waits),
     cpp_test(a_forked_child_is_refused),
 };
 

@@ -30,7 +30,9 @@ static zkl::client open_client(const char *servers)
 template <class Hold> static bool ask(const Hold &hold)
 {
     std::cout << hold.token() << hold.window().count() << hold.node_path();
-    return hold.still_held(500ms) && !hold.check(500ms) && !hold.revoke_requested();
+    enum zkl_reason reason;
+    return hold.still_held(500ms) && !hold.check(500ms) && !hold.revoke_requested() &&
+           hold.hold_state(&reason) == ZKL_HOLD_HELD;
 }
 
 static bool mutexes(zkl::client &client)
@@ -48,7 +50,7 @@ static bool mutexes(zkl::client &client)
     std::scoped_lock fourth(mutex, any);
     mutex.renew(1s);
     cancel.set();
-    return cancel.is_set() && ask(mutex) && mutex.hold_count() > 1 &&
+    return cancel.is_set() && ask(mutex) && mutex.hold_count() > 1 && mutex.waiting() == 0 &&
            mutex.acquire(wait).token != 0;
 }
 
@@ -71,7 +73,7 @@ static bool permits(zkl::client &client)
     three = semaphore.try_acquire_until(later);
     one.renew(1s);
     return ask(one) && two && !two.release() && semaphore.acquire_many(3).size() == 3 &&
-           semaphore.permits() == 6;
+           semaphore.permits() == 6 && semaphore.waiting() == 0;
 }
 
 static bool several(zkl::client &client)
@@ -82,13 +84,15 @@ static bool several(zkl::client &client)
     zkl::multi_lock all(client, {a, b, shared.reader(), {semaphore, 2}});
     std::unique_lock lock(all, 1s);
     std::cout << all.token(0) << all.node_path(1) << all.window().count();
-    return all.still_held(500ms) && !all.check(500ms) && all.acquire().size() == 4;
+    return all.still_held(500ms) && !all.check(500ms) && all.hold_state() == ZKL_HOLD_HELD &&
+           all.acquire().size() == 4;
 }
 
 int main(int argc, char **argv)
 {
     try {
         zkl::client client = open_client(argc > 1 ? argv[1] : "");
+        std::cout << client.session_id() << client.server();
         const bool fine = mutexes(client) && shared(client) && permits(client) && several(client) &&
                           !client.close(1s);
         return fine && !zkl::last_unlock() ? 0 : 1;
