@@ -116,7 +116,7 @@ ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int cou
                                         zkl_done_fn fn, void *arg, uint64_t *op);
 /* zkl_permit_release: the handle is freed at the callback, and may not be used from here on. At
  * once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing changed. After close ZKL_ELOST: released, and
- * there is no callback. */
+ * there is no callback. In its own state callback too: it is then told of no more. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
 /* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner is this operation's: another

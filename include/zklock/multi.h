@@ -18,8 +18,8 @@
  *     zkl_multi_free(both);
  *
  * Illegal: members of several clients (ZKL_EINVAL), or two with one path (ZKL_EDEADLK); to unlock
- * in another thread than the one that locked (ZKL_ENOTOWNER); to free a member before the
- * multi-lock.
+ * in another thread than the one that locked (ZKL_ENOTOWNER); to release a permit of it by itself,
+ * as a semaphore's callback is told of it (ZKL_EINVAL); to free a member before the multi-lock.
  */
 #ifndef ZKLOCK_MULTI_H
 #define ZKLOCK_MULTI_H

@@ -21,8 +21,8 @@
  * stands in the data of <path>/leases while somebody uses the semaphore. The first client writes
  * it; one that names another number is refused (ZKL_EMISMATCH), and zkl_semaphore_set_permits
  * changes it for all. Clients of Curator neither read nor write it.
- * Illegal: a permit after its release; any handle in a forked child (ZKL_EFORK); to wait in a
- * callback of the library (ZKL_EINCALLBACK).
+ * Illegal: a permit after its release, or the release of a multi-lock's (ZKL_EINVAL); a handle in a
+ * forked child (ZKL_EFORK); to wait in a callback of the library (ZKL_EINCALLBACK).
  */
 #ifndef ZKLOCK_SEMAPHORE_H
 #define ZKLOCK_SEMAPHORE_H
@@ -76,7 +76,7 @@ ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permi
 ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
 
 /* Give a permit back and free the handle, whatever is returned but for ZKL_EINVAL, ZKL_EFORK and
- * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock. */
+ * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock; ZKL_EINVAL also where a multi-lock has the permit. */
 ZKL_API int zkl_permit_release(struct zkl_permit *permit);
 /* As the zkl_mutex calls of these names, for one permit. */
 ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);

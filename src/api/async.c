@@ -499,9 +499,8 @@ int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *ar
 {
     static const char call[] = "zkl_permit_release_async";
     struct zkl_hold *hold = (struct zkl_hold *)permit;
-    if (!permit || !fn)
-        return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "fn" : "permit");
-    int rc = zkl_client_check(hold->client, false, call);
+    int rc = fn ? zkl_permit_check_release(permit, call)
+                : zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, permit ? "fn" : "permit");
     if (rc != 0)
         return rc;
     int shield = zkl_shield();

@@ -190,11 +190,18 @@ void zkl_hold_drop_notes(struct zkl_note *notes)
     }
 }
 
-/* The oldest event; false: there is none, or the mutex was freed, in the last callback perhaps. */
+static bool is_permit(const struct zkl_hold *hold)
+{
+    return hold->mutex->semaphore && !hold->mutex->kind;
+}
+
+/* The oldest event; false: there is none, or the mutex was freed, or the permit, whose handle the caller then has no
+ * more, given back: in the last callback perhaps. */
 static bool take_event(struct zkl_hold *hold, struct zkl_hold_event *event)
 {
     zkl_driver_lock(hold->client->driver);
-    bool some = hold->event_count > 0 && !hold->client->driver->running_quiesced;
+    bool some = hold->event_count > 0 && !hold->client->driver->running_quiesced &&
+                !(is_permit(hold) && hold->given_back);
     if (some) {
         event->state = (enum zkl_hold_state)hold->events[0].state;
         event->reason = (enum zkl_reason)hold->events[0].reason;
@@ -210,8 +217,7 @@ static void run_note(struct zkl_note *note)
     struct zkl_hold *hold = of_note(note);
     char path[ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s/%s", hold->lock_path->path, hold->node);
-    const struct zkl_semaphore *semaphore = hold->mutex->semaphore;
-    bool permit = semaphore && !hold->mutex->kind;
+    bool permit = is_permit(hold);
     struct zkl_hold_event event = {.size = sizeof event,
                                    .mutex = permit ? NULL : hold->mutex,
                                    .permit = permit ? (struct zkl_permit *)hold : NULL,

@@ -36,6 +36,8 @@ struct zkl_hold {
     bool ended;                      /* the core is done with it, or does not have it yet */
     bool has_lock_path;              /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
+    bool given_back;                 /* its release has begun */
+    bool is_members;                 /* a permit that a multi-lock has; since before it began */
     struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
@@ -180,6 +182,9 @@ int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
                                 const char *call, bool blocks);
 /* 0, or ZKL_EINVAL: so many can't be had at once. */
 int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
+
+/* 0, or why this call, which is to give the permit back, may not be made: ZKL_EINVAL, ZKL_EFORK. */
+int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 

@@ -124,8 +124,11 @@ static int want_permits(struct zkl_attempt *a, size_t i)
         is_mutex ? check_handle(a, member->mutex) : zkl_semaphore_check_count(semaphore, count);
     if (rc != 0)
         return rc;
-    a->shares[i].request = zkl_permit_request_new(semaphore, (size_t)count);
-    return a->shares[i].request ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
+    struct zkl_permit_request *request = zkl_permit_request_new(semaphore, (size_t)count);
+    for (int n = 0; request && n < count; n++)
+        zkl_permit_request_hold(request, (size_t)n)->is_members = true;
+    a->shares[i].request = request;
+    return request ? 0 : zkl_fail(ZKL_ENOMEM, "%s", semaphore->path->path);
 }
 
 static int want(struct zkl_attempt *a, size_t i)

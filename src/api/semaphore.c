@@ -337,10 +337,20 @@ static int find(struct zkl_permit *permit, const char *call, struct zkl_hold **h
     return zkl_client_check((*hold)->client, false, call);
 }
 
-int zkl_permit_release(struct zkl_permit *permit)
+int zkl_permit_check_release(struct zkl_permit *permit, const char *call)
 {
     struct zkl_hold *hold;
-    int rc = find(permit, "zkl_permit_release", &hold);
+    int rc = find(permit, call, &hold);
+    if (rc == 0 && hold->is_members)
+        rc = zkl_fail(ZKL_EINVAL, "%s: %s: the permit is a multi-lock's: unlock that", call,
+                      hold->lock_path->path);
+    return rc;
+}
+
+int zkl_permit_release(struct zkl_permit *permit)
+{
+    struct zkl_hold *hold = (struct zkl_hold *)permit;
+    int rc = zkl_permit_check_release(permit, "zkl_permit_release");
     if (rc != 0)
         return rc;
     if (zkl_driver_in_callback())

@@ -415,6 +415,7 @@ bool zkl_hold_begin_release(struct zkl_hold *hold)
     if (!hold->request && zkl_hold_pass(hold_at(hold, 0)))
         return false;
     for (size_t i = hold_count(hold); i-- > 0;) {
+        hold_at(hold, i)->given_back = true;
         zkl_core_release(core, zkl_clock_now(), &hold_at(hold, i)->contender);
         zkl_count_released(hold_at(hold, i));
     }

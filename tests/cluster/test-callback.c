@@ -4,10 +4,12 @@
 
 #include "refused_calls.h"
 #include "notes.h"
+#include "completion.h"
 #include "nodes.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static int64_t window_end(struct zkl_mutex *mutex)
@@ -355,6 +357,105 @@ static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
     cluster_free(client, NULL);
 }
 
+/* --- permits in their own callback ------------------------------------------------------------ */
+
+/* What a callback does with the permit that it is told of. */
+struct giver {
+    atomic_int events;
+    int waits, starts; /* what zkl_permit_release and its twin said at the first event */
+    char detail[300];
+    struct completion done;
+};
+
+static void give_back(const struct zkl_hold_event *event, void *arg)
+{
+    struct giver *giver = arg;
+
+    if (atomic_load(&giver->events) == 0) {
+        giver->waits = zkl_permit_release(event->permit);
+        giver->starts = zkl_permit_release_async(event->permit, note_completion, &giver->done);
+        snprintf(giver->detail, sizeof giver->detail, "%s", zkl_error_detail());
+    }
+    atomic_fetch_add(&giver->events, 1);
+}
+
+static void ask_for(const char *node)
+{
+    check_ok(wire_set(raw, node, "__REVOKE__", -1));
+}
+
+/* Goal: a permit that a multi-lock has can't be given back by itself, which would leave the multi-lock with a handle
+ * that is freed: not in its own callback either, which is told of it; the multi-lock is held on. */
+static void a_multi_locks_permit_is_not_given_back_alone(void **state)
+{
+    const char *path = cluster_path("members-permit");
+    struct zkl_client *client = cluster_client();
+    struct giver giver = {.waits = 1, .starts = 1};
+    struct zkl_semaphore *semaphore;
+    struct zkl_multi *multi;
+    char node[300];
+
+    (void)state;
+    check_ok(zkl_semaphore_new(&semaphore, client, path, 2, NULL));
+    check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
+    struct zkl_member member = zkl_member_semaphore(semaphore, 2);
+    check_ok(zkl_multi_new(&multi, client, &member, 1));
+    check_ok(zkl_multi_lock(multi));
+    check_num(zkl_multi_node_path(multi, 0, node, sizeof node), >, 0);
+    ask_for(cluster_at(node));
+    check_wait(atomic_load(&giver.events) == 1, WAIT_MS);
+    check_num(giver.waits, ==, ZKL_EINVAL);
+    check_num(giver.starts, ==, ZKL_EINVAL);
+    check_true(strstr(giver.detail, "multi-lock") != NULL);
+    check_num(zkl_multi_still_held(multi, 1), ==, 1);
+    check_ok(zkl_multi_unlock(multi, NULL));
+    check_ok(zkl_multi_free(multi));
+    check_ok(zkl_semaphore_free(semaphore));
+    cluster_free(client, NULL);
+    check_num(giver.done.calls, ==, 0);
+}
+
+/* Goal: a permit by itself is given back in its own callback by the twin that does not wait, and nothing more is told of
+ * it, though more has gathered. Method: another callback holds the client's up, until the request to let go and the loss
+ * of the permit have both come. */
+static void a_permit_is_given_back_in_its_own_callback(void **state)
+{
+    const char *path = cluster_path("own-permit");
+    struct zkl_client *client = cluster_client();
+    struct zkl_mutex *trigger = cluster_mutex(client, cluster_path("own-trigger"));
+    struct notes notes = NOTES_INIT;
+    struct giver giver = {.waits = 1, .starts = 1};
+    struct zkl_semaphore *semaphore;
+    struct zkl_permit *permit;
+    char node[300];
+    sem_t gate;
+
+    (void)state;
+    sem_init(&gate, 0, 0);
+    notes.gate = &gate;
+    check_ok(zkl_mutex_set_callback(trigger, take_note, &notes));
+    check_ok(zkl_semaphore_new(&semaphore, client, path, 1, NULL));
+    check_ok(zkl_semaphore_set_callback(semaphore, give_back, &giver));
+    check_ok(zkl_mutex_lock(trigger));
+    check_ok(zkl_semaphore_acquire(semaphore, 1, NULL, &permit));
+    check_num(zkl_permit_node_path(permit, node, sizeof node), >, 0);
+    delete_node_of(trigger);
+    check_wait(running(&notes) == 1, WAIT_MS);
+    ask_for(cluster_at(node));
+    check_wait(zkl_permit_revoke_requested(permit) == 1, WAIT_MS);
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    check_wait(zkl_permit_check(permit, 0) == ZKL_ELOST, WAIT_MS);
+    check_num(atomic_load(&giver.events), ==, 0);
+    sem_post(&gate);
+    check_num(completion_code(&giver.done), ==, ZKL_ELOST);
+    check_num(giver.waits, ==, ZKL_EINCALLBACK);
+    check_ok(giver.starts);
+    check_num(zkl_mutex_unlock(trigger), ==, ZKL_ELOST);
+    check_wait(zkl_semaphore_free(semaphore) == 0, WAIT_MS);
+    cluster_free(client, trigger);
+    check_num(atomic_load(&giver.events), ==, 1);
+}
+
 static const struct CMUnitTest tests[] = {
     cluster_test(a_short_cut_is_told_as_suspect_and_held),
     cluster_test(a_callback_is_that_of_the_acquire),
@@ -362,6 +463,8 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_slow_callback_stalls_only_the_free_of_its_mutex),
     cluster_test(nothing_is_called_after_a_free_within_the_callback),
     cluster_test(free_from_another_clients_callback_is_refused),
+    cluster_test(a_multi_locks_permit_is_not_given_back_alone),
+    cluster_test(a_permit_is_given_back_in_its_own_callback),
 };
 
 int main(int argc, char **argv)
