@@ -24,7 +24,7 @@ static void *look(void *step)
     const struct zkl_inspection *seen = NULL;
     int rc = zkl_inspect(client, "/zklock/examples/operations/a", 5000, &seen);
     if (rc == 0 && seen->count > 0)
-        printf("held as %s\n", seen->entries[0].node_path);
+        printf("held as %s\n", zkl_inspection_entry(seen, 0)->node_path);
     zkl_inspection_free(seen);
     next(rc, step);
     return NULL;

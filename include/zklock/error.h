@@ -56,7 +56,7 @@ enum zkl_error {
 
     /* Not held, and nothing is wrong: what the caller does next is its own choice. */
 
-    ZKL_EBUSY = -11,     /* trylock: somebody else has it; free: held or waited on */
+    ZKL_EBUSY = -11,     /* trylock: somebody has it or waits; free: held or waited on */
     ZKL_ETIMEDOUT = -12, /* the deadline passed */
     ZKL_ECANCELED = -13, /* the wait's cancel object was set */
 
