@@ -10,7 +10,7 @@
  *     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
  *     options.log_fn = print_line;
  *     options.log_arg = stderr;
- *     options.log_level = ZKL_LOG_DEBUG;
+ *     options.connect_timeout_ms = 5000;
  *     options.servers = "127.0.0.1:2181";
  *     if (zkl_client_open(&client, &options) != 0)
  *         exit(EXIT_FAILURE);

@@ -276,6 +276,38 @@ static void structs_without_their_size_are_refused(void **state)
     cluster_free(good, take.mutex);
 }
 
+/* Goal: structs of a later header, which have a field more, are taken as long as that is 0, and what is written has 0
+ * there. */
+static void structs_of_a_later_header_are_taken(void **state)
+{
+    struct {
+        struct zkl_client_options known;
+        int64_t later;
+    } options = {cluster_options(), 0};
+    struct {
+        struct zkl_wait known;
+        int64_t later;
+    } wait = {ZKL_WAIT_INIT, 0};
+    struct {
+        struct zkl_grant known;
+        int64_t later;
+    } grant = {ZKL_GRANT_INIT, 7};
+    struct zkl_client *client;
+
+    (void)state;
+    options.known.size = sizeof options;
+    wait.known.size = sizeof wait;
+    grant.known.size = sizeof grant;
+    check_ok(zkl_client_open(&client, &options.known));
+    struct zkl_mutex *mutex = cluster_mutex(client, cluster_path("later"));
+    check_ok(zkl_mutex_acquire(mutex, &wait.known, &grant.known));
+    check_num(grant.known.token, ==, zkl_mutex_token(mutex));
+    check_num(grant.later, ==, 0);
+    check_num(grant.known.size, ==, sizeof grant);
+    check_ok(zkl_mutex_unlock(mutex));
+    cluster_free(client, mutex);
+}
+
 /* --- closed ---------------------------------------------------------------------------------- */
 
 /* Goal: after close each call says ZKL_ECLOSED or what still can be said, at once, and all can be freed;
@@ -376,6 +408,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(every_function_takes_null),
     cluster_test(other_pointers_may_be_null_or_say_so),
     cluster_test(structs_without_their_size_are_refused),
+    cluster_test(structs_of_a_later_header_are_taken),
     cluster_test(a_closed_client_says_so),
     cluster_test(each_code_has_its_sentence),
     cluster_test(each_code_has_its_name),
