@@ -489,13 +489,18 @@ static void notice(struct proc *p, struct fake_handle *h)
 /* Of what is rare otherwise: the create under a write lock is carried out, and not answered. */
 static void cut_now(struct proc *p)
 {
+    struct world *w = p->world;
     if (!p->cut_soon || !p->current)
         return;
     p->cut_soon = false;
-    p->world->fault_seen = true;
+    w->fault_seen = true;
     while (p->current->out.first && fake_serve(p->current))
         ;
     fake_break(p->current);
+    if (chance(w, 2) || w->fake.now_ms < w->outage_until_ms)
+        return;
+    p->current->may_lower = false;
+    fake_connect(p->current, true); /* soon enough for the window */
 }
 
 void faults_notice(struct proc *p)

@@ -141,7 +141,8 @@ static void choose_role(struct app *app, struct zkl_lock_request *wish)
     if (app->root != RW_ROOT)
         return;
     struct app *writer = some_writer(app->proc);
-    wish->naming.role = writer || chance(w, 2) ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
+    bool reads = writer || chance(w, w->many_writers ? 8 : 2);
+    wish->naming.role = reads ? ZKL_ROLE_READ : ZKL_ROLE_WRITE;
     if (!writer || chance(w, 6))
         return;
     happened(w, SIM_DOWNGRADE);
@@ -160,15 +161,17 @@ static int choose_root(struct proc *p)
     struct world *w = p->world;
     if (is_lonely(w))
         return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
-    return some_writer(p) && !chance(w, 3) ? RW_ROOT : (int)rnd(w, ROOTS);
+    bool rwlock = (w->many_writers || some_writer(p)) && !chance(w, 3);
+    return rwlock ? RW_ROOT : (int)rnd(w, ROOTS);
 }
 
-/* In a lonely world the first one only, mostly. */
+/* In a lonely world the first one only, mostly. Beside a writer soon: it may be a downgrade, which is rare. */
 static bool begins(struct app *app)
 {
     struct world *w = app->proc->world;
     bool stays = app != app->proc->apps && is_lonely(w);
-    return proc_is_lively(app->proc) && chance(w, w->lonely ? 4 : 8) && !stays;
+    unsigned once_in = some_writer(app->proc) ? 2 : w->lonely ? 4 : 8;
+    return proc_is_lively(app->proc) && chance(w, once_in) && !stays;
 }
 
 static void start(struct app *app)

@@ -95,6 +95,7 @@ static void world_init(struct world *w)
     permits_init(w);
     w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
+    w->many_writers = !w->lonely && w->seed % MANY_WRITERS_ONCE_IN == 1;
     if (w->lonely && w->fault_rate < 100)
         w->fault_rate *= 10;
     w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;

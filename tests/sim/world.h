@@ -24,7 +24,8 @@
 #define TURNS_ONCE_IN 3  /* schedules */
 #define SAYS_NO_ONCE_IN 5
 #define FOREIGN_ONCE_IN 11
-#define LONELY_ONCE_IN 7 /* not a multiple of the above */
+#define LONELY_ONCE_IN 7        /* not a multiple of the above */
+#define MANY_WRITERS_ONCE_IN 11 /* likewise */
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
 #define ALL_APPS (APPS + ROOTS + PLACES)
 #define CHAOS_STEPS 500
@@ -156,7 +157,8 @@ struct world {
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
     bool turns;
-    bool lonely; /* each process mostly locks at a path of its own */
+    bool lonely;       /* each process mostly locks at a path of its own */
+    bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
     int turns_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;
