@@ -4,6 +4,7 @@
 
 man.py names SOURCE_DIR MESON BUILD_DIR    each public function has a page under its name, and each page's
                                            names are in the headers. Looked up in an installed tree.
+                                           It has each code that the header's comment on the call names.
                                            A call that tests/cluster/refused_calls.c shows to be refused in
                                            callbacks has that code on its page
 man.py code SOURCE_DIR COMPILER BUILD_DIR  the prototypes in the SYNOPSIS sections are those of the headers,
@@ -85,6 +86,20 @@ def finish(problems, summary):
     sys.exit(1 if problems or not PAGES else 0)
 
 
+def missing_codes():
+    """Codes that a header's comment names for a call, and the call's page does not."""
+    pages = {name: page for page in PAGES if page.suffix == '.3' for name in names(page)}
+    for header in HEADERS:
+        text = header.read_text(encoding='utf-8')
+        for comment, calls in re.findall(r'(/\*(?:(?!\*/).)*\*/)\n((?:(?:ZKL_API|static inline)[^;{]*[;{][^\n]*\n)+)',
+                                         text, re.DOTALL):
+            codes = set(re.findall(r'\bZKL_E[A-Z]+\b', re.sub(r'but for\b[^.]*\.', '', comment, flags=re.DOTALL)))
+            for name in sorted(set(re.findall(r'\b(zkl_\w+)\(', calls)) & set(pages)):
+                said = pages[name].read_text(encoding='utf-8')
+                yield from (f'{pages[name].name} lacks {code}, which {header.name} names for {name}'
+                            for code in sorted(codes) if code not in said)
+
+
 def check_names(meson, build):
     problems = []
     text = header_text()
@@ -117,6 +132,7 @@ def check_names(meson, build):
         for name, section in re.findall(r'^\.Xr (z[\w-]+) (\d)', page.read_text(encoding='utf-8'), re.MULTILINE):
             if f'{name}.{section}' not in installed:
                 problems.append(f'{page.name} points to {name}({section}), which is not there')
+    problems += missing_codes()
     every = (SOURCE / 'tests/cluster/refused_calls.c').read_text(encoding='utf-8')
     refused = set(re.findall(r'\bREFUSED\((zkl_\w+)\(', every))
     for page in PAGES:
