@@ -50,6 +50,8 @@
  * Illegal:
  * - To move, assign to or destroy a lock that is held, waited for, or named by a guard. (A mutex that is
  *   destroyed while it is held is not freed, and stays locked until its client is closed.)
+ * - To unlock in another thread than the one that locked, as where a guard was moved to one: nothing is given
+ *   back, and last_unlock() is ZKL_ENOTOWNER there. A zkl::semaphore_mutex, and a permit, belong to no thread.
  * - std::condition_variable_any with these locks: nobody in another process can notify it, and where the lock
  *   can't be taken again behind a wait, the standard has the program end. std::condition_variable does not
  *   compile with them.
@@ -97,16 +99,16 @@ class cancel : public detail::handle<zkl_cancel, zkl_cancel_free>
 /* As struct zkl_client_options; an empty text and 0 are its defaults. Callbacks are functions, and not
  * objects, since they may run on for a while when the client is gone, and must not throw: */
 struct client_options {
-    std::string servers;
+    std::string servers{};
     milliseconds session_timeout{0};
     milliseconds connect_timeout{0}; /* 0: the constructor does not wait for a server */
     milliseconds tick{0};
-    std::string auth_scheme;
-    std::string auth_credential;
-    std::string auth_file;
-    std::string auth_env;
+    std::string auth_scheme{};
+    std::string auth_credential{};
+    std::string auth_file{};
+    std::string auth_env{};
     enum zkl_acl acl = ZKL_ACL_OPEN;
-    std::string owner;
+    std::string owner{};
     void (*state_fn)(zkl_client *client, enum zkl_client_state state, void *arg) noexcept = nullptr;
     void *state_arg = nullptr;
     void (*log_fn)(const zkl_log_event *event, void *arg) noexcept = nullptr;
@@ -169,7 +171,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
 /* As struct zkl_lock_options; an empty text and 0 are its defaults. */
 struct lock_options {
     enum zkl_names names = ZKL_NAMES_CURATOR;
-    std::string owner;
+    std::string owner{};
     bool revocable = false;
     bool posted_unlock = false;
     bool metrics = false;
@@ -178,11 +180,11 @@ struct lock_options {
 /* As struct zkl_mutex_options: what all locks have, and a mutex's own. */
 struct mutex_options {
     enum zkl_names names = ZKL_NAMES_CURATOR;
-    std::string owner;
+    std::string owner{};
     bool revocable = false;
     bool posted_unlock = false;
     bool metrics = false;
-    std::string name;
+    std::string name{};
     std::int64_t local_handoffs_max = 0;
     milliseconds retain{0};
 };

@@ -303,6 +303,24 @@ static void moved_from_objects_are_refused(void **)
     check_true(b.native_handle() == nullptr);
 }
 
+/* Goal: a guard that was moved to another thread gives nothing back there, and that thread is told; the lock is still its
+ * own thread's. */
+static void a_guard_unlocks_in_the_thread_that_locked(void **)
+{
+    zkl::client client(options());
+    zkl::mutex mutex(client, cluster_path("cpp-thread"));
+    std::unique_lock lock(mutex);
+
+    check_true(elsewhere([&] {
+        std::unique_lock here(std::move(lock));
+        here.unlock();
+        return zkl::last_unlock() == ZKL_ENOTOWNER;
+    }));
+    check_true(!lock.owns_lock() && mutex.hold_count() == 1 && mutex.still_held(0ms));
+    mutex.unlock();
+    check_true(!zkl::last_unlock() && mutex.hold_count() == 0);
+}
+
 static std::string failed_call()
 {
     check_num(zkl_mutex_lock(nullptr), ==, ZKL_EINVAL);
@@ -418,6 +436,7 @@ static const struct CMUnitTest tests[] = {
     cpp_test(a_guard_outlives_its_hold),
     cpp_test(a_closed_client_refuses_and_unlocks),
     cpp_test(moved_from_objects_are_refused),
+    cpp_test(a_guard_unlocks_in_the_thread_that_locked),
     cpp_test(the_end_of_a_moved_from_object_keeps_the_detail),
     cpp_test(a_client_tells_its_session_and_server),
     cpp_test(a_mutex_tells_its_hold_and_who_waits),
