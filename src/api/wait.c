@@ -271,6 +271,7 @@ static void start_one(struct zkl_acquisition *a)
     struct zkl_hold *hold = a->hold;
     struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
     lock_request.try_asks = true;
+    lock_request.view = &hold->lock_path->view;
     lock_request.unlisted = unlisted_at(hold);
     hold->phase = ZKL_PHASE_WAITING;
     if (lock_request.try_only)

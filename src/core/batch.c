@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What members of a batch ask for, put together: creates in one transaction, with the lists that can go along, and
- * deletes in one. Called by feed.c for each request of a member, and by group.c and permits.c, which make batches
- * and say when deletes are complete. What the server answers is dealt out by batch_reply.c. */
+ * deletes in one. Called by feed.c for each request of a member, by group.c and permits.c, which make batches
+ * and say when deletes are complete, and by group_commit.c, whose batches are one transaction of both. What the
+ * server answers is dealt out by batch_reply.c. */
 #include "batch.h"
 
 #include <assert.h>
@@ -226,17 +227,32 @@ void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
+/* The paths of those to be deleted, which leave. */
+static void put_deletes(struct zkl_core *core, struct zkl_batch *batch,
+                        char (*paths)[ZKL_NODE_PATH_MAX + 1])
+{
+    for (size_t i = 0; i < batch->gone_count; i++) {
+        struct zkl_contender *c = batch->gone[i];
+        zkl_core_node_path(c, c->machine.node, paths[i]);
+        c->delete_asked = true;
+        zkl_unlisted_leaves(core, c);
+    }
+}
+
 static void send_many(struct zkl_core *core, struct zkl_batch *batch)
 {
-    size_t room = ZKL_NODE_PATH_MAX + 1, n = batch->made_count;
-    char(*paths)[ZKL_NODE_PATH_MAX + 1] = malloc(n * room);
-    const char **list = malloc(2 * n * sizeof *list);
+    size_t first = batch->deletes_along ? batch->gone_count : 0, n = first + batch->made_count;
+    char(*paths)[ZKL_NODE_PATH_MAX + 1] = malloc(n * sizeof *paths);
+    const char **list = calloc(2 * n, sizeof *list);
     if (paths && list) {
-        for (size_t i = 0; i < n; i++) {
-            zkl_core_new_name(core, batch->made[i], paths[i]);
-            list[i] = paths[i];
-            list[n + i] = batch->made[i]->machine.asked.data;
+        if (batch->deletes_along)
+            put_deletes(core, batch, paths);
+        for (size_t i = 0; i < batch->made_count; i++) {
+            zkl_core_new_name(core, batch->made[i], paths[first + i]);
+            list[n + first + i] = batch->made[i]->machine.asked.data;
         }
+        for (size_t i = 0; i < n; i++)
+            list[i] = paths[i];
         struct zkl_request request = {
             .kind = ZKL_REQ_CREATE_ALL, .checks = list, .check_count = n, .texts = list + n};
         zkl_pending_send(core, &batch->create, &request);
@@ -318,11 +334,9 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch)
     char(*paths)[ZKL_NODE_PATH_MAX + 1] = n > 1 ? malloc(n * room) : NULL;
     const char **list = n > 1 ? malloc(n * sizeof *list) : NULL;
     if (paths && list) {
-        for (size_t i = 0; i < n; i++) {
-            zkl_core_node_path(batch->gone[i], batch->gone[i]->machine.node, paths[i]);
+        put_deletes(core, batch, paths);
+        for (size_t i = 0; i < n; i++)
             list[i] = paths[i];
-            zkl_unlisted_leaves(core, batch->gone[i]);
-        }
         struct zkl_request request = {.kind = ZKL_REQ_DELETE_ALL, .checks = list, .check_count = n};
         zkl_pending_send(core, &batch->remove, &request);
     } else {
@@ -330,4 +344,39 @@ void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch)
     }
     free(paths);
     free(list);
+}
+
+/* --- a group commit ----------------------------------------------------- */
+
+void zkl_batch_add(struct zkl_batch *batch, struct zkl_contender *contender, bool is_delete)
+{
+    if (is_delete)
+        batch->gone[batch->gone_count++] = contender;
+    else
+        batch->made[batch->made_count++] = contender;
+}
+
+/* The one that can tell the zxid by a list that goes along comes first. */
+static void put_calm_first(const struct zkl_core *core, const struct zkl_batch *batch)
+{
+    size_t i = 0;
+    while (i < batch->made_count && !is_calm(core, batch->made[i]))
+        i++;
+    if (i == batch->made_count)
+        return;
+    struct zkl_contender *calm = batch->made[i];
+    memmove(&batch->made[1], &batch->made[0], i * sizeof(struct zkl_contender *));
+    batch->made[0] = calm;
+}
+
+void zkl_batch_send(struct zkl_core *core, struct zkl_batch *batch)
+{
+    batch->collecting = batch->made_count == 0;
+    batch->deletes_along = batch->made_count > 0;
+    if (batch->collecting) {
+        zkl_batch_send_deletes(core, batch);
+        return;
+    }
+    put_calm_first(core, batch);
+    send_many(core, batch);
 }

@@ -11,10 +11,12 @@ struct zkl_batch {
     struct zkl_due due; /* first, see due.h */
     size_t refs;        /* its members, and who made it */
     size_t size, count;
-    bool ahead;         /* lists went out with the creates, whose zxid is still to be found */
-    bool named;         /* names is set */
-    bool collecting;    /* deletes are put together until zkl_batch_send_deletes */
-    size_t stat_member; /* whose node is asked for the transaction's zxid */
+    bool ahead;           /* lists went out with the creates, whose zxid is still to be found */
+    bool named;           /* names is set */
+    bool collecting;      /* deletes are put together until zkl_batch_send_deletes */
+    bool is_group_commit; /* of one transaction, which its members leave with the answer */
+    bool deletes_along;   /* those in gone are in the creating transaction, before the creates */
+    size_t stat_member;   /* whose node is asked for the transaction's zxid */
     struct zkl_pending create, stat, remove;
     struct zkl_contender **members; /* count of them, in their order */
     struct zkl_contender **made;    /* size: those in the creating transaction; NULL: not in it */
@@ -48,6 +50,9 @@ void zkl_batch_reset(struct zkl_batch *batch);
 /* Deletes from here on go out together, in the order asked, by zkl_batch_send_deletes. */
 void zkl_batch_collect(struct zkl_batch *batch);
 void zkl_batch_send_deletes(struct zkl_core *core, struct zkl_batch *batch);
+/* Or, of a group commit: what a member asks for, and all of that. */
+void zkl_batch_add(struct zkl_batch *batch, struct zkl_contender *contender, bool is_delete);
+void zkl_batch_send(struct zkl_core *core, struct zkl_batch *batch);
 /* --- batch_reply.c ------------------------------------------------------ */
 
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
@@ -56,6 +61,8 @@ void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
  * more. */
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
                       const struct zkl_reply *reply);
+/* What waits to be grouped and is not going to be sent: those who were stopped, or all as the link is down. */
+void zkl_batch_cancel_held(struct zkl_core *core);
 /* The members that were stopped while their creates had not been sent hear that they won't be. */
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The answer to a transaction, dealt out to the members of the batch, each as if it had asked alone. A failure names
- * one of them, and the others ask again. The zxid, which they all share, is told by the list that went along where
- * nobody else changes the path's children, or by a look at one of the nodes. Called by dispatch_reply.c, and by
- * group.c and permits.c for creates that will not be sent. */
+ * one of them, and the others ask again; of a group commit all of them go singly. The zxid, which they all share, is
+ * told by the list that went along where nobody else changes the path's children, or by a look at one of the nodes.
+ * Called by dispatch_reply.c, by group.c and permits.c for creates that will not be sent, and by core.c for what waits
+ * to be grouped and will not be sent. */
 #include <assert.h>
+
+#include "group_commit.h"
 
 #include "unlisted_grant.h"
 #include "batch.h"
@@ -26,6 +29,13 @@ void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
+/* Those of a group commit have nothing in common but the transaction. */
+static void let_go(struct zkl_core *core, const struct zkl_batch *batch, struct zkl_contender *c)
+{
+    if (batch->is_group_commit)
+        zkl_batch_detach(core, c);
+}
+
 static void feed_created(struct zkl_core *core, struct zkl_batch *batch, size_t i,
                          struct zkl_event event)
 {
@@ -34,7 +44,25 @@ static void feed_created(struct zkl_core *core, struct zkl_batch *batch, size_t 
     event.type = ZKL_EV_CREATED;
     batch->made[i] = NULL;
     c->wants_create = c->wants_list = false;
+    let_go(core, batch, c);
     zkl_core_feed(core, c, event);
+}
+
+static void feed_deleted(struct zkl_core *core, struct zkl_batch *batch, size_t i,
+                         const struct zkl_reply *reply)
+{
+    struct zkl_contender *c = batch->gone[i];
+    batch->gone[i] = NULL;
+    if (!c)
+        return;
+    if (reply->answer == ZKL_ANSWER_OK) {
+        zkl_batch_count_own(c);
+        zkl_unlisted_left(c);
+    }
+    let_go(core, batch, c);
+    zkl_core_feed(core, c,
+                  (struct zkl_event){
+                      .type = ZKL_EV_DELETED, .answer = reply->answer, .number = reply->number});
 }
 
 /* Its list was to follow and does not: it counts on that, too, and as the janitor's waits for it. */
@@ -42,6 +70,82 @@ static void feed_unsent_list(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_LISTED, .answer = ZKL_ANSWER_LINK});
 }
+
+/* --- a group commit that failed ------------------------------------------ */
+
+static void feed_not_created(struct zkl_core *core, struct zkl_contender *c)
+{
+    zkl_core_feed(core, c,
+                  (struct zkl_event){.type = ZKL_EV_CREATED, .answer = ZKL_ANSWER_ROLLED_BACK});
+}
+
+/* The writes at its path go alone for a while. */
+static void blame(const struct zkl_core *core, const struct zkl_batch *batch, size_t part)
+{
+    struct zkl_contender *c =
+        part < batch->gone_count ? batch->gone[part] : batch->made[part - batch->gone_count];
+    if (c)
+        c->machine.asked.view->alone_until_mono_ns =
+            core->now.mono_ns + ZKL_GROUP_COMMIT_ALONE_MS * INT64_C(1000000);
+}
+
+/* In their order. Who was stopped meanwhile has no use for a node. */
+static void send_singly(struct zkl_core *core, struct zkl_batch *batch)
+{
+    size_t made = batch->made_count, gone = batch->gone_count;
+    for (size_t i = 0; i < gone; i++) {
+        struct zkl_contender *c = batch->gone[i];
+        if (!c)
+            continue;
+        let_go(core, batch, c);
+        zkl_core_send_delete(core, c);
+    }
+    for (size_t i = 0; i < made; i++) {
+        struct zkl_contender *c = batch->made[i];
+        let_go(core, batch, c);
+        if (c->machine.state == ZKL_CONTENDER_LEAVING)
+            feed_not_created(core, c);
+        else
+            zkl_core_send_create(core, c);
+    }
+}
+
+/* False: nobody knows whether it was carried out. */
+static bool retry_singly(struct zkl_core *core, struct zkl_batch *batch,
+                         const struct zkl_reply *reply)
+{
+    size_t parts = batch->gone_count + batch->made_count;
+    bool unsent = reply->answer == ZKL_ANSWER_NOMEM;
+    bool named = reply->answer != ZKL_ANSWER_LINK && !unsent && reply->failed_check < parts;
+    bool unknown =
+        reply->answer == ZKL_ANSWER_LINK || (reply->answer == ZKL_ANSWER_OTHER && !named);
+    if (unknown)
+        return false;
+    if (named)
+        blame(core, batch, reply->failed_check);
+    send_singly(core, batch);
+    return true;
+}
+
+void zkl_batch_cancel_held(struct zkl_core *core)
+{
+    bool is_up = zkl_session_connected(&core->session);
+    struct zkl_contender *next;
+    for (struct zkl_contender *c = core->group_commit.first; c; c = next) {
+        next = c->next_held;
+        bool is_create = c->held == ZKL_HELD_CREATE;
+        if (is_up && !(is_create && c->machine.state == ZKL_CONTENDER_LEAVING))
+            continue;
+        zkl_group_commit_forget(core, c);
+        if (is_create)
+            feed_not_created(core, c);
+        else
+            zkl_core_feed(core, c,
+                          (struct zkl_event){.type = ZKL_EV_DELETED, .answer = ZKL_ANSWER_LINK});
+    }
+}
+
+/* --- creates and deletes ------------------------------------------------- */
 
 /* The transaction failed as a whole: the one to blame hears why, the others that they are to ask
  * again. */
@@ -53,6 +157,10 @@ static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
     if (batch->ahead)
         zkl_batch_forget_lists(core, batch);
     batch->ahead = false;
+    if (batch->is_group_commit && retry_singly(core, batch, reply))
+        return;
+    for (size_t i = 0; batch->deletes_along && i < batch->gone_count; i++)
+        feed_deleted(core, batch, i, reply);
     for (size_t i = 0; i < batch->made_count; i++) {
         bool other = blame_one && i != reply->failed_check;
         if (batch->made[i]->machine.list_out)
@@ -70,14 +178,17 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
         create_failed(core, batch, reply);
         return;
     }
-    for (size_t i = 0; i < batch->made_count && i < reply->child_count; i++)
-        zkl_text_copy(batch->names[i], sizeof batch->names[i], reply->children[i]);
+    size_t first = batch->deletes_along ? batch->gone_count : 0;
+    for (size_t i = 0; i < batch->made_count && first + i < reply->child_count; i++)
+        zkl_text_copy(batch->names[i], sizeof batch->names[i], reply->children[first + i]);
     for (size_t i = 0; i < batch->made_count; i++)
         zkl_batch_count_own(batch->made[i]);
     batch->stat_member = 0;
     batch->named = true;
     if (!batch->ahead)
         zkl_batch_ask_for_zxid(core, batch);
+    for (size_t i = 0; i < first; i++)
+        feed_deleted(core, batch, i, reply);
 }
 
 static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
@@ -106,14 +217,15 @@ static bool is_being_made(const struct zkl_batch *batch, const struct zkl_conten
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
     struct zkl_batch *batch = c->machine.asked.batch;
-    bool known = c->machine.asked.view && reply->answer == ZKL_ANSWER_OK;
+    bool known = c->list_has_stat && reply->answer == ZKL_ANSWER_OK;
     if (known)
         zkl_batch_look_at(core, c, reply);
     bool waited = c->machine.list_out && !c->list_for_stat_only;
     if (!batch || !batch->ahead || !is_being_made(batch, c))
-        return batch && !waited;
+        return !waited && (batch || c->list_for_stat_only);
     batch->ahead = false;
     known = known && c->machine.asked.view->calm && batch->named;
+    batch->refs++; /* members leave it */
     if (known) {
         all_created(core, batch, reply->pzxid);
     } else {
@@ -121,6 +233,7 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
         if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
             zkl_batch_ask_for_zxid(core, batch);
     }
+    zkl_batch_unref(core, batch);
     /* Nobody waited for it, or nobody does any more: who is not the first after all has asked for another. */
     return !known || !waited || !c->machine.list_out;
 }
@@ -153,21 +266,16 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
                        const struct zkl_reply *reply)
 {
     bool all = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
-    if (!all) { /* one of them is gone, or denied: that must not keep the others */
+    if (batch->is_group_commit && !all && retry_singly(core, batch, reply))
+        return;
+    if (!all &&
+        !batch
+             ->is_group_commit) { /* one of them is gone, or denied: that must not keep the others */
         zkl_batch_delete_singly(core, batch);
         return;
     }
-    for (size_t i = 0; i < batch->gone_count; i++) {
-        struct zkl_contender *c = batch->gone[i];
-        batch->gone[i] = NULL;
-        if (c && reply->answer == ZKL_ANSWER_OK) {
-            zkl_batch_count_own(c);
-            zkl_unlisted_left(c);
-        }
-        if (c)
-            zkl_core_feed(core, c,
-                          (struct zkl_event){.type = ZKL_EV_DELETED, .answer = reply->answer});
-    }
+    for (size_t i = 0; i < batch->gone_count; i++)
+        feed_deleted(core, batch, i, reply);
 }
 
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,

@@ -19,6 +19,7 @@
 #include "due.h"
 #include "feed.h"
 #include "group.h"
+#include "group_commit.h"
 #include "heartbeat.h"
 #include "link.h"
 #include "opcode.h"
@@ -152,10 +153,20 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
     }
 }
 
+/* What waits to be grouped, once that is to go. */
+static bool group_commit_goes_on(struct zkl_core *core)
+{
+    if (!zkl_group_commit_is_due(core))
+        return false;
+    zkl_batch_cancel_held(core);
+    zkl_group_commit_send(core);
+    return true;
+}
+
 /* The one loop: what the event set off beyond the contender it was for. In this order: requests that could not be
  * sent are answered; then groups, requests for permits, turns and batches are looked at, one at a time and the
  * refused again after each, so that a batch is looked at when all its members have asked; and a heartbeat that was
- * asked for goes out last. Bounded: a refused request is answered once, and what it leads to is
+ * asked for goes out last, behind what waited to be grouped. Bounded: a refused request is answered once, and what it leads to is
  * refused by a link that the contender then waits for. */
 static void settle(struct zkl_core *core)
 {
@@ -169,7 +180,8 @@ static void settle(struct zkl_core *core)
         due = zkl_due_take(core, &kind);
         if (due)
             look_at(core, due, kind);
-    } while (due || zkl_heartbeat_if_wanted(core)); /* refused, it is held off */
+    } while (due || group_commit_goes_on(core) ||
+             zkl_heartbeat_if_wanted(core)); /* refused, it is held off */
 }
 
 /* The session is over: nothing is awaited, no watch is left. */
@@ -179,6 +191,7 @@ static void forget_session(struct zkl_core *core)
     zkl_watch_clear(core);
     zkl_shared_list_reset(core);
     zkl_opcode_reset(core);
+    zkl_group_commit_reset(core);
     for (struct zkl_contender *c = core->first; c; c = c->next) {
         if (c->machine.asked.batch)
             zkl_batch_reset(c->machine.asked.batch);

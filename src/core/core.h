@@ -26,8 +26,8 @@ enum zkl_request_kind {
     ZKL_REQ_WATCH,          /* path, watch_id: data watch, left only if the node exists */
     ZKL_REQ_UNWATCH,    /* path: all data (flag: child) watches of this client, on the server too */
     ZKL_REQ_DELETE,     /* path; with flag only if it has the version */
-    ZKL_REQ_CREATE_ALL, /* checks: as CREATE, all in one transaction, with texts as data; answered by
-                           names (as children), without zxids */
+    ZKL_REQ_CREATE_ALL, /* checks: as CREATE, all in one transaction, with texts as data, or deleted
+                           in it if the text is NULL; answered by names (as children), without zxids */
     ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
     ZKL_REQ_RENEW,      /* path: delete the empty node and make it again with its ACL and data */
     ZKL_REQ_HEARTBEAT,  /* checks: one transaction that checks all these nodes; a quorum write */
@@ -150,6 +150,7 @@ struct zkl_pending {
     enum zkl_request_kind kind;
     enum zkl_opcode opcode;
     unsigned doubted; /* a set of those that the server may have hung up on, or carried out */
+    unsigned writes;  /* how many creates and deletes are in it: see group_commit.h */
     enum zkl_answer refusal; /* why it could not be sent */
     int64_t sent_boot_ns;
 };
@@ -176,6 +177,8 @@ enum {
     ZKL_SLOTS
 };
 
+enum zkl_held_write { ZKL_HELD_NONE, ZKL_HELD_CREATE, ZKL_HELD_DELETE };
+
 struct zkl_contender {
     struct zkl_contender_machine machine;
     struct zkl_contender *next, *prev; /* in the core's queue of contenders, oldest first */
@@ -186,6 +189,10 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     bool wants_create, wants_list; /* as a member of a batch */
     bool list_for_stat_only;       /* likewise: its list is out for the view, and not waited for */
+    bool list_has_stat;            /* the list that is out tells of the path's node, too */
+    bool delete_asked;             /* of its node, once: another time it may find nothing */
+    enum zkl_held_write held;      /* what of it waits for others: see group_commit.h */
+    struct zkl_contender *next_held;
     uint64_t
         release_watch_id; /* for asked.unlisted: the watch that stood when its delete went out */
     struct zkl_shared_list *shared_list; /* of its root, and of some others */
@@ -205,6 +212,18 @@ struct zkl_children_view {
     int32_t cversion; /* its number of changes when it was listed last, */
     uint32_t own;     /* and how many this client has made since, as far as was answered */
     bool calm;        /* when it was listed last, nobody else had changed anything */
+    /* A transaction failed by a part at this path: until then its writes go alone; CLOCK_MONOTONIC. */
+    int64_t alone_until_mono_ns;
+};
+
+/* Creates and deletes of single contenders that wait for others, to go out in one transaction: group_commit.h. */
+struct zkl_group_commit {
+    unsigned from;    /* ZKL_GROUP_COMMIT_FROM, but for tests; 0: none wait */
+    size_t under_way; /* creates and deletes whose answers are awaited */
+    bool answered;    /* one was, since this was looked at last */
+    unsigned credit;  /* so many times may few go out together before it counts as quiet */
+    size_t held;
+    struct zkl_contender *first, *last;
 };
 
 /* What a client knows of a path at which it locks a mutex and nobody else does: unlisted_grant.c. */
@@ -256,6 +275,7 @@ struct zkl_due {
 #define ZKL_SHARE_BUCKETS 64
 #define ZKL_SHARE_FROM 4 /* first lists of one root, before others follow: a few race as before */
 
+#define ZKL_GROUP_COMMIT_FROM 4 /* writes under way, before others wait to go out together */
 #define ZKL_UNLISTED_FROM                                                                          \
     8 /* locks in a row that nobody came between, before no list is asked for */
 
@@ -315,6 +335,7 @@ struct zkl_core {
         bool unknown;
         bool answered; /* over this link */
     } opcodes[ZKL_OPCODES];
+    struct zkl_group_commit group_commit;
     bool knows_transactions; /* one was answered in this session */
     bool is_blamed;          /* of the last link that broke, what was out first is known */
     size_t chroot_length;    /* set by the driver: it is part of each path there */

@@ -304,6 +304,9 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
         event.first = zkl_unlisted_created(core, c, reply->name);
     if (slot->kind == ZKL_REQ_DELETE && reply->answer == ZKL_ANSWER_OK)
         zkl_unlisted_left(c);
+    if ((slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_DELETE) &&
+        reply->answer == ZKL_ANSWER_OK)
+        zkl_batch_count_own(c);
     zkl_core_feed(core, c, event);
 }
 

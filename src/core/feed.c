@@ -18,6 +18,7 @@
 
 #include "unlisted_grant.h"
 #include "batch.h"
+#include "group_commit.h"
 #include "composite.h"
 #include "opcode.h"
 #include "timers.h"
@@ -110,6 +111,7 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
         zkl_pending_forget(core, &c->slots[i]);
     forget_list(core, c);
     zkl_batch_detach(core, c);
+    zkl_group_commit_forget(core, c);
     unlink_contender(core, c);
     notify(core, c, ZKL_NOTIFY_ENDED, action);
 }
@@ -130,7 +132,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_make(core, c);
         break;
     case ZKL_DO_CREATE:
-        if (!zkl_batch_create(core, c))
+        if (!zkl_batch_create(core, c) && !zkl_group_commit_holds_create(core, c))
             zkl_core_send_create(core, c);
         break;
     case ZKL_DO_CREATE_UNDER:
@@ -156,7 +158,7 @@ static bool send(struct zkl_core *core, struct zkl_contender *c, const struct zk
         zkl_core_send_revocation(core, c, action->name);
         break;
     case ZKL_DO_DELETE:
-        if (!zkl_batch_delete(c))
+        if (!zkl_batch_delete(c) && !zkl_group_commit_holds_delete(core, c))
             zkl_core_send_delete(core, c);
         break;
     case ZKL_DO_GET_LIMIT:

@@ -33,6 +33,7 @@ static void draw_guid(struct zkl_core *core, struct zkl_contender *c)
     if (c->machine.asked.retained)
         zkl_guid_mark_retained(c->machine.guid);
     c->heartbeat_serial = 0; /* an older heartbeat says nothing of the new node */
+    c->delete_asked = false;
 }
 
 void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path)
@@ -103,10 +104,11 @@ void zkl_core_send_lock_path(struct zkl_core *core, struct zkl_contender *c, int
 void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
 {
     c->list_for_stat_only = false;
+    c->list_has_stat = c->machine.asked.view && c->machine.asked.batch;
     send_for(core, c, ZKL_SLOT_LIST,
              (struct zkl_request){.kind = ZKL_REQ_LIST,
                                   .path = c->machine.asked.lock_path,
-                                  .flag = c->machine.asked.view != NULL});
+                                  .flag = c->list_has_stat});
 }
 
 /* A check is a transaction even where it fails, because the root is gone. */
@@ -128,6 +130,7 @@ void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_unlisted_leaves(core, c);
+    c->delete_asked = true;
     zkl_core_send_node(core, c, ZKL_SLOT_DELETE, ZKL_REQ_DELETE);
 }
 

@@ -536,10 +536,14 @@ static int send_create_all(struct zkl_handle *h, struct zkl_call *call, const st
         free(ops);
         return ZSYSTEMERROR;
     }
-    for (size_t i = 0; ops && i < r->check_count; i++)
-        zoo_create_op_init(&ops[i], r->checks[i], r->texts[i], (int)strlen(r->texts[i]),
-                           zkl_handle_acl(h->driver), ZOO_EPHEMERAL_SEQUENTIAL,
-                           call->paths + i * call->path_room, (int)call->path_room);
+    for (size_t i = 0; ops && i < r->check_count; i++) {
+        if (!r->texts[i])
+            zoo_delete_op_init(&ops[i], r->checks[i], -1);
+        else
+            zoo_create_op_init(&ops[i], r->checks[i], r->texts[i], (int)strlen(r->texts[i]),
+                               zkl_handle_acl(h->driver), ZOO_EPHEMERAL_SEQUENTIAL,
+                               call->paths + i * call->path_room, (int)call->path_room);
+    }
     return send_transaction(call, ops, r->check_count);
 }
 

@@ -169,6 +169,7 @@ static void pending(const struct zkl_pending *slot)
     if (slot->id != 0)
         raw(slot->kind * 256 + (int)slot->opcode);
     raw(slot->doubted);
+    raw(slot->writes);
 }
 
 static void stamp(const struct zkl_stamp *s)
@@ -217,7 +218,8 @@ static void machine(const struct zkl_contender_machine *m)
 static void batch(const struct zkl_core *core, const struct zkl_batch *b)
 {
     raw(b->refs);
-    raw(b->ahead | b->named << 1 | b->collecting << 2 | b->due.listed << 3);
+    raw(b->ahead | b->named << 1 | b->collecting << 2 | b->due.listed << 3 |
+        b->is_group_commit << 4 | b->deletes_along << 5);
     raw((int64_t)b->stat_member);
     raw((int64_t)b->size);
     pending(&b->create);
@@ -252,7 +254,10 @@ static void contender(const struct client *c, const struct zkl_contender *o)
     raw(o->wants_create | o->wants_list << 1 | o->list_for_stat_only << 2 | o->follows << 3 |
         o->counts << 4 | o->quiet << 5 | (o->machine.asked.group != NULL) << 6 |
         (o->machine.asked.permits != NULL) << 7 | (o->machine.asked.local_queue != NULL) << 8 |
-        (o->machine.asked.view != NULL) << 9 | (o->machine.asked.unlisted != NULL) << 10);
+        (o->machine.asked.view != NULL) << 9 | (o->machine.asked.unlisted != NULL) << 10 |
+        o->list_has_stat << 11 | o->delete_asked << 12);
+    raw(o->held);
+    raw(contender_number(core, o->next_held));
     own(WATCH, o->release_watch_id);
     raw(contender_number(core, o->shares_list));
     for (const struct zkl_contender *s = o->sharers; s; s = s->next_sharer)
@@ -401,6 +406,12 @@ static void turns(const struct zkl_local_queue *t)
         due_mono(t->idle_until);
 }
 
+static void group_commit(const struct zkl_core *core, const struct zkl_group_commit *waiting)
+{
+    raw(waiting->credit);
+    raw(contender_number(core, waiting->first));
+}
+
 static void group(const struct client *c)
 {
     const struct zkl_group *g = &c->group;
@@ -411,8 +422,9 @@ static void group(const struct client *c)
     raw((int64_t)g->culprit);
     for (size_t i = 0; i < g->count; i++)
         raw(c->members[i].backs_out | (c->members[i].contender->machine.asked.group == g) << 1);
-    for (int i = 0; i < ROOTS && g->count > 0; i++) {
+    for (int i = 0; i < ROOTS && (g->count > 0 || c->core.group_commit.from > 0); i++) {
         own(LINK, c->views[i].link);
+        due_mono(c->views[i].alone_until_mono_ns);
         zxid(c->views[i].czxid);
         raw(c->views[i].cversion);
         raw(c->views[i].own);
@@ -460,6 +472,7 @@ static void core(const struct client *c)
     pending(&k->keepalive);
     pending(&k->watched_read);
     looked_at(k);
+    group_commit(k, &k->group_commit);
     group(c);
     turns(&c->turns);
     for (int i = 0; i < ROOTS; i++)
@@ -480,6 +493,8 @@ static void request(const struct zkl_request *r)
     raw((int64_t)r->check_count);
     for (size_t i = 0; i < r->check_count; i++)
         name(r->checks[i]);
+    for (size_t i = 0; r->texts && i < r->check_count; i++)
+        raw(r->texts[i] != NULL);
     stamp(&r->stamp);
 }
 

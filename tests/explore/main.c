@@ -42,14 +42,15 @@ static const struct line shorts[] = {
     {"turns", 2, 1, 1, 0},      {"rwlock", 2, 1, 1, 0},      {"multirw", 2, 1, 1, 0},
     {"event", 2, 1, 1, 0},      {"fresh", 2, 1, 1, 0},       {"multi", 2, 1, 1, 0},
     {"try", 2, 1, 1, 0},        {"retained", 2, 1, 1, 0},    {"posted", 2, 1, 1, 0},
-    {"unlisted", 2, 1, 1, 0},   {"readers", 2, 1, 1, 0},     {"crowd", 2, 1, 0, 3},
-    {"posted", 1, 2, ANY, 0},   {"multi", 1, 2, ANY, 0},     {"rwlock", 1, 2, ANY, 0},
-    {"lease", 1, 2, ANY, 4},    {"multi2", 2, 1, 1, 1},      {"starved", 1, 3, 0, 2},
-    {"readers", 2, 2, 0, 0},    {"permits", 2, 2, 0, 0},     {"worn", 2, 2, 0, 0},
-    {"multi2", 2, 2, 0, 0},     {"mutex", 2, 1, ANY, 0},     {"window", 1, 2, ANY, 2},
+    {"unlisted", 2, 1, 1, 0},   {"readers", 2, 1, 1, 0},     {"grouped", 1, 1, 2, 0},
+    {"crowd", 2, 1, 0, 3},      {"posted", 1, 2, ANY, 0},    {"multi", 1, 2, ANY, 0},
+    {"rwlock", 1, 2, ANY, 0},   {"lease", 1, 2, ANY, 4},     {"multi2", 2, 1, 1, 1},
+    {"starved", 1, 3, 0, 2},    {"readers", 2, 2, 0, 0},     {"permits", 2, 2, 0, 0},
+    {"worn", 2, 2, 0, 0},       {"multi2", 2, 2, 0, 0},      {"mutex", 2, 1, ANY, 0},
+    {"window", 1, 2, ANY, 2},   {"grouped", 1, 0, ANY, 0},   {"grouped", 2, 1, 1, 0},
     {"window", 1, 3, 0, 3},
 };
-#define AUDITED 44 /* of them, from the first on: see --audit; the others would take too long */
+#define AUDITED 45 /* of them, from the first on: see --audit; the others would take too long */
 
 /* For each scenario larger and larger ones, until one is not complete in its time: the line before that is the
  * largest bound that was. */

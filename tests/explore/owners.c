@@ -467,7 +467,8 @@ void owner_start(struct owner *o)
                                     .posted = part->posted,
                                     .watch_own = part->watch_own,
                                     .lease_ns = part->leases * w->bounds->scenario->lease_ms * MS,
-                                    .unlisted = part->alone ? &c->alone[part->root] : NULL};
+                                    .unlisted = part->alone ? &c->alone[part->root] : NULL,
+                                    .view = part->alone ? &c->views[part->root] : NULL};
     const struct owner *writer = writer_of(o);
     switch (part->kind) {
     case PART_LOCK:

@@ -82,7 +82,8 @@ struct scenario {
     bool worn_first; /* or of the first one's alone */
     int handoffs_max, retain_ms;
     int permits;
-    bool unsaid; /* handles are not told how many */
+    bool unsaid;  /* handles are not told how many */
+    bool grouped; /* creates and deletes wait for others while one is under way */
     int lease_ms;
 };
 

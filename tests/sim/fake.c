@@ -546,7 +546,7 @@ static const char *const *copy_texts(const char *const *texts, size_t count)
         return NULL;
     char **copy = calloc(count, sizeof *copy);
     for (size_t i = 0; i < count; i++)
-        copy[i] = strdup(texts[i]);
+        copy[i] = texts[i] ? strdup(texts[i]) : NULL;
     return (const char *const *)copy;
 }
 
@@ -794,35 +794,9 @@ static uint32_t siblings_ahead(const struct zkl_request *r, size_t i)
     size_t length = (size_t)(strrchr(r->checks[i], '/') - r->checks[i]);
     uint32_t n = 0;
     for (size_t j = 0; j < i; j++)
-        n += strncmp(r->checks[j], r->checks[i], length + 1) == 0 &&
+        n += r->texts[j] && strncmp(r->checks[j], r->checks[i], length + 1) == 0 &&
              !strchr(r->checks[j] + length + 1, '/');
     return n;
-}
-
-static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
-                             struct zkl_reply *reply)
-{
-    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
-    char **paths = calloc(r->check_count, sizeof *paths);
-    for (size_t n = 0; n < r->check_count && reply->answer == ZKL_ANSWER_OK; n++) {
-        reply->answer =
-            sequential_path(h->fake, r->checks[n], siblings_ahead(r, n), path, sizeof path);
-        reply->failed_check = n;
-        paths[n] = reply->answer == ZKL_ANSWER_OK ? strdup(path) : NULL;
-    }
-    bool half = fake_breaks(h->fake, FAKE_HALF_A_TRANSACTION);
-    for (size_t i = 0; i < r->check_count && (reply->answer == ZKL_ANSWER_OK || half); i++) {
-        if (!paths[i])
-            break;
-        create_now(h->fake, paths[i], h->session, r->texts[i]);
-        memmove(paths[i], strrchr(paths[i], '/') + 1, strlen(strrchr(paths[i], '/')));
-    }
-    reply->children = (const char *const *)paths;
-    reply->child_count = r->check_count;
-    if (reply->answer == ZKL_ANSWER_OK)
-        reply->failed_check = 0;
-    else
-        forget_children(reply);
 }
 
 static enum zkl_answer deletable(const struct fake *fake, const struct fake_node *node)
@@ -830,6 +804,62 @@ static enum zkl_answer deletable(const struct fake *fake, const struct fake_node
     if (!node)
         return ZKL_ANSWER_NONODE;
     return fake_has_children(fake, node->path) ? ZKL_ANSWER_NOTEMPTY : ZKL_ANSWER_OK;
+}
+
+/* What a part of a transaction of creates and deletes comes to; out: the node's path. */
+static enum zkl_answer try_part(struct fake_handle *h, const struct zkl_request *r, size_t n,
+                                char *out, size_t size)
+{
+    if (r->texts[n])
+        return sequential_path(h->fake, r->checks[n], siblings_ahead(r, n), out, size);
+    struct fake_node *node = fake_find(h->fake, r->checks[n]);
+    enum zkl_answer answer = deletable(h->fake, node);
+    if (answer == ZKL_ANSWER_OK)
+        node->dzxid = h->fake->zxid; /* each part sees what those before it did */
+    snprintf(out, size, "%s", r->checks[n]);
+    return answer;
+}
+
+static void do_part(struct fake_handle *h, const struct zkl_request *r, size_t n, char *path)
+{
+    if (r->texts[n]) {
+        create_now(h->fake, path, h->session, r->texts[n]);
+        memmove(path, strrchr(path, '/') + 1, strlen(strrchr(path, '/')));
+    } else {
+        delete_now(h->fake, fake_find(h->fake, path));
+        path[0] = '\0'; /* an answer has names of what was made */
+    }
+}
+
+static void serve_create_all(struct fake_handle *h, const struct zkl_request *r,
+                             struct zkl_reply *reply)
+{
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    char **paths = calloc(r->check_count, sizeof *paths);
+    struct fake_node **doomed = calloc(r->check_count, sizeof *doomed);
+    for (size_t n = 0; n < r->check_count && reply->answer == ZKL_ANSWER_OK; n++) {
+        doomed[n] = r->texts[n] ? NULL : fake_find(h->fake, r->checks[n]);
+        reply->answer = try_part(h, r, n, path, sizeof path);
+        reply->failed_check = n;
+        paths[n] = reply->answer == ZKL_ANSWER_OK ? strdup(path) : NULL;
+    }
+    for (size_t i = 0; i < r->check_count && paths[i]; i++) {
+        if (doomed[i])
+            doomed[i]->dzxid = 0;
+    }
+    free(doomed);
+    bool half = fake_breaks(h->fake, FAKE_HALF_A_TRANSACTION);
+    for (size_t i = 0; i < r->check_count && (reply->answer == ZKL_ANSWER_OK || half); i++) {
+        if (!paths[i])
+            break;
+        do_part(h, r, i, paths[i]);
+    }
+    reply->children = (const char *const *)paths;
+    reply->child_count = r->check_count;
+    if (reply->answer == ZKL_ANSWER_OK)
+        reply->failed_check = 0;
+    else
+        forget_children(reply);
 }
 
 static void serve_delete_all(struct fake_handle *h, const struct zkl_request *r,

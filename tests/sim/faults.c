@@ -5,6 +5,7 @@
 
 #include <zklock/zklock.h>
 
+#include "core/batch.h"
 #include "world.h"
 
 /* --- links and servers ---------------------------------------------------- */
@@ -440,6 +441,37 @@ static void interfere(struct world *w)
     }
 }
 
+/* --- a group commit -------------------------------------------------------- */
+
+/* One that waits to be grouped, or is in a transaction; NULL: nobody is. */
+static const struct zkl_contender *some_grouped(const struct proc *p)
+{
+    const struct zkl_contender *c = p->core.first;
+    while (c && c->held == ZKL_HELD_NONE &&
+           !(c->machine.asked.batch && c->machine.asked.batch->is_group_commit))
+        c = c->next;
+    return c;
+}
+
+/* What makes its transaction fail, or its answer get lost. */
+static void aim_at_group(struct world *w, struct proc *p)
+{
+    const struct zkl_contender *c = some_grouped(p);
+    char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
+    if (!c || !chance(w, 6))
+        return;
+    w->fault_seen = true;
+    snprintf(path, sizeof path, "%s/%s", c->machine.asked.lock_path, c->machine.node);
+    struct fake_node *node = c->machine.node[0] ? fake_find(&w->fake, path) : NULL;
+    struct fake_node *root = fake_find(&w->fake, c->machine.asked.lock_path);
+    if (node && chance(w, 2))
+        delete_node(w, node);
+    else if (root && root->counter > 0 && chance(w, 2))
+        collect(w, root);
+    else if (chance(w, 2))
+        cut(p);
+}
+
 /* --- when ----------------------------------------------------------------- */
 
 void faults_maybe(struct world *w)
@@ -451,8 +483,10 @@ void faults_maybe(struct world *w)
         aim(p);
     if (w->strangers && chance(w, 20))
         interfere(w);
-    if (w->lonely)
+    if (w->lonely && !w->grouped)
         collect_soon(w);
+    if (w->grouped)
+        aim_at_group(w, &w->procs[0]);
     if (w->limit_changes && chance(w, 20))
         permits_interfere(w);
     if (fake_breaks_once(&w->fake, FAKE_CLOSED_BY_HAND, 300))

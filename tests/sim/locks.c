@@ -156,21 +156,28 @@ static bool is_lonely(struct world *w)
     return w->lonely && !chance(w, 12);
 }
 
-static int choose_root(struct proc *p)
+static int choose_root(const struct app *app)
 {
+    struct proc *p = app->proc;
     struct world *w = p->world;
+    static const int own[APPS] = {0, 2, TURNS_ROOT, 0};
+    if (w->grouped && !chance(w, 12))
+        return p == w->procs ? own[app - p->apps] : RW_ROOT;
     if (is_lonely(w))
         return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
     bool rwlock = (w->many_writers || some_writer(p)) && !chance(w, 3);
     return rwlock ? RW_ROOT : (int)rnd(w, ROOTS);
 }
 
-/* In a lonely world the first one only, mostly. Beside a writer soon: it may be a downgrade, which is rare. */
+/* In a lonely world the first one only, mostly; or those of the first process. Beside a writer soon: it may be a
+ * downgrade, which is rare. */
 static bool begins(struct app *app)
 {
     struct world *w = app->proc->world;
-    bool stays = app != app->proc->apps && is_lonely(w);
-    unsigned once_in = some_writer(app->proc) ? 2 : w->lonely ? 4 : 8;
+    const struct app *first = w->grouped ? w->procs[0].apps : app->proc->apps;
+    bool is_one = app == first || (w->grouped && app->proc == w->procs && !chance(w, 3));
+    bool stays = !is_one && is_lonely(w);
+    unsigned once_in = some_writer(app->proc) || w->grouped ? 2 : w->lonely ? 4 : 8;
     return proc_is_lively(app->proc) && chance(w, once_in) && !stays;
 }
 
@@ -180,7 +187,7 @@ static void start(struct app *app)
     struct world *w = p->world;
     struct zkl_lock_request wish = {.data = "owner"};
     *app = (struct app){.proc = p, .phase = WAITING, .in_core = true};
-    app->root = choose_root(p);
+    app->root = choose_root(app);
     app->try_only = wish.try_only = chance(w, 5);
     wish.try_sync = chance(w, 2);
     wish.try_asks = w->turns;
@@ -191,6 +198,7 @@ static void start(struct app *app)
     choose_role(app, &wish);
     if (wish.naming.role == ZKL_ROLE_LOCK && !chance(w, 8))
         wish.unlisted = &p->alone[app->root];
+    wish.view = &p->views[app->root];
     if (wish.try_only)
         happened(w, SIM_TRY);
     if (wish.lease_ns)

@@ -45,6 +45,32 @@ static struct proc *proc_of(struct zkl_port *port)
 
 /* --- the port ------------------------------------------------------------- */
 
+/* Whose nodes are made in one transaction. */
+static void note_transaction(struct proc *p, const struct zkl_request *request)
+{
+    bool mixed = false;
+    for (size_t i = 0; i < request->check_count; i++)
+        mixed |= request->texts && !request->texts[i];
+    if (mixed)
+        happened(p->world, SIM_GROUP_COMMIT);
+    for (int i = 0; i < ALL_APPS; i++) {
+        const char *guid = p->apps[i].contender.machine.guid;
+        for (size_t j = 0; guid[0] && j < request->check_count; j++) {
+            if (strstr(request->checks[j], guid))
+                memcpy(p->apps[i].grouped_guid, guid, sizeof p->apps[i].grouped_guid);
+        }
+    }
+}
+
+static bool is_of_a_transaction(const struct proc *p, const struct zkl_contender_machine *m)
+{
+    for (int i = 0; i < ALL_APPS; i++) {
+        if (&p->apps[i].contender.machine == m)
+            return strcmp(p->apps[i].grouped_guid, m->guid) == 0;
+    }
+    return false;
+}
+
 static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request *request)
 {
     struct proc *p = proc_of(port);
@@ -56,6 +82,8 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
     } else if (p->current) {
         answer = fake_send(p->current, request);
     }
+    if (request->kind == ZKL_REQ_CREATE_ALL)
+        note_transaction(p, request);
     if (request->kind == ZKL_REQ_CREATE && request->check_count > 0 && w->fault_rate < 1000)
         p->cut_soon = !chance(w, 3);
     say("  %d > %s %s%s (%llu)%s", name_of(p), request_kinds[request->kind],
@@ -122,10 +150,10 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         (unsigned long long)((const struct zkl_contender *)m)->number,
         zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     bool numbered = strcmp(why, "nobody came between") == 0;
-    bool member = m->asked.batch != NULL;
+    bool member = m->asked.batch || is_of_a_transaction(p, m);
     if (numbered)
         happened(p->world, member ? SIM_ALONE_MULTI : SIM_ALONE);
-    /* A multi-lock's members are granted once the zxid is known, without another look at each node: whoever
+    /* Those of one transaction are granted once the zxid is known, without another look at each node: whoever
      * deletes one by hand meanwhile has deleted that of a holder. */
     if (m->state == ZKL_CONTENDER_HOLDING && from != ZKL_CONTENDER_CONFIRMING &&
         !(numbered && member))
@@ -225,6 +253,8 @@ void proc_init(struct world *w, struct proc *p)
         p->core.watch_bytes_max = 500 + rnd(w, 500);
     p->core.share_from = 1 + rnd(w, ZKL_SHARE_FROM);
     p->core.unlisted_from = rnd(w, 4);
+    p->core.group_commit.from =
+        w->grouped ? 1 : 1 + (unsigned)(w->seed % ZKL_GROUP_COMMIT_FROM); /* not drawn */
     p->core.tracer = (struct zkl_tracer){note_move, p};
     p->current = fake_open(&w->fake);
     for (int i = 0; i < ALL_APPS; i++)
@@ -331,9 +361,11 @@ bool proc_step(struct proc *p)
     if (w->calm || chance(w, 2))
         run_timer(p);
     locks_run(p);
-    group_run(p);
-    permits_run(p);
-    queries_run(p);
+    if (!w->grouped || w->healing || chance(w, 12)) { /* else they would come between */
+        group_run(p);
+        permits_run(p);
+        queries_run(p);
+    }
     turns_run(p);
     faults_mend(p);
     return busy;

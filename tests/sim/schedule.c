@@ -96,6 +96,7 @@ static void world_init(struct world *w)
     w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
     w->many_writers = !w->lonely && w->seed % MANY_WRITERS_ONCE_IN == 1;
+    w->grouped = w->lonely && !w->turns && w->seed / LONELY_ONCE_IN % 4 > 0;
     if (w->lonely && w->fault_rate < 100)
         w->fault_rate *= 10;
     w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;
@@ -113,7 +114,8 @@ static void chaos(struct world *w, const bool *skip)
         reseed(w);
         say("step %d", w->step);
         faults_maybe(w);
-        struct proc *p = &w->procs[rnd(w, PROCS)];
+        bool first = w->grouped && !chance(w, 3);
+        struct proc *p = &w->procs[first ? 0 : rnd(w, PROCS)];
         proc_step(p);
         check_process(p);
         check_world(w);

@@ -40,6 +40,7 @@ enum sim_fault {
     SIM_DOWNGRADE,
     SIM_ALONE, /* a grant by the node's number */
     SIM_ALONE_MULTI,
+    SIM_GROUP_COMMIT, /* creates and deletes of several locks in one transaction */
     SIM_SEVERAL_PERMITS,
     SIM_MULTI,
     SIM_MULTI_STOPPED,

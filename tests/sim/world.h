@@ -49,6 +49,7 @@ struct app {
     struct app *writer;                  /* a reader's that has the write lock already */
     char writer_guid[ZKL_GUID_LEN + 1];  /* its node's */
     char deleted_guid[ZKL_GUID_LEN + 1]; /* by a stranger: no exclusion is promised for it */
+    char grouped_guid[ZKL_GUID_LEN + 1]; /* of a node that was made in a transaction */
     int64_t session;                     /* of its grant */
     struct unlocked unlocked;
     int stop_code;
@@ -114,7 +115,7 @@ struct proc {
     int64_t group_until_ms;
     struct ask asks[ASKS];
     struct zkl_semaphore_view view; /* its handle's */
-    struct zkl_children_view views[ROOTS];
+    struct zkl_children_view views[ROOTS + 1];
     struct zkl_unlisted_grant alone[ROOTS + 1];
     struct question questions[QUESTIONS];
     struct zkl_local_queue turns;
@@ -157,7 +158,8 @@ struct world {
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
     bool turns;
-    bool lonely;       /* each process mostly locks at a path of its own */
+    bool lonely;       /* each process mostly locks at a path of its own, */
+    bool grouped;      /* or the first one at three, whose creates and deletes go together */
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
     int turns_root;
     int limit_max; /* the largest number of permits there ever was */

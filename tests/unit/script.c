@@ -291,7 +291,7 @@ void script_free(struct script *s)
 
 /* --- the owner ------------------------------------------------------------ */
 
-static void acquire(struct script *s, struct zkl_lock_request wish)
+void script_acquire(struct script *s, struct zkl_lock_request wish)
 {
     size_t index = (size_t)s->core.last_number;
     assert_true(index < SCRIPT_CONTENDERS);
@@ -302,27 +302,29 @@ static void acquire(struct script *s, struct zkl_lock_request wish)
 
 void script_lock(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.lock_path = root});
+    script_acquire(s, (struct zkl_lock_request){.lock_path = root});
 }
 
 void script_lock_alone(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->alone});
+    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .unlisted = &s->alone});
 }
 
 void script_try(struct script *s, const char *root, bool sync)
 {
-    acquire(s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_sync = sync});
+    script_acquire(
+        s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_sync = sync});
 }
 
 void script_try_asking(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_asks = true});
+    script_acquire(
+        s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_asks = true});
 }
 
 void script_lock_watched(struct script *s, const char *root)
 {
-    acquire(s, (struct zkl_lock_request){.lock_path = root, .watch_own = true});
+    script_acquire(s, (struct zkl_lock_request){.lock_path = root, .watch_own = true});
 }
 
 struct zkl_contender *script_contender(struct script *s, int number)

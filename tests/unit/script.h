@@ -26,7 +26,7 @@
 
 #define SCRIPT_TIMEOUT_MS 3000
 #define SCRIPT_SESSION 0xa
-#define SCRIPT_CONTENDERS 200
+#define SCRIPT_CONTENDERS 300
 #define SCRIPT_QUERIES 16
 
 struct script_request {
@@ -70,6 +70,7 @@ void script_free(struct script *s);
 
 /* --- the owner: contenders are #1, #2 ... in the order of their wishes ---- */
 
+void script_acquire(struct script *s, struct zkl_lock_request wish);
 void script_lock(struct script *s, const char *root);
 void script_try(struct script *s, const char *root, bool sync);
 void script_try_asking(struct script *s, const char *root);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Group commit: creates and deletes of locks that have nothing to do with each other, in one transaction. What an
+ * ensemble pays for a write it pays once for all of them.
+ *
+ * Which wait for others. A create that needs no list, as its number alone will say that it is the first
+ * (unlisted_grant.h), and the first delete of an unlocked hold's node, if the client knows of nobody who waits for it:
+ * no other contender of its own is there, nobody queued before or behind it, and nobody asked it to let go.
+ * So never grouped are what others wait for, deletes that may find nothing (a second one, a leftover's, a lapsed
+ * lease's), creates of contended locks, of readers and writers, of permits, heartbeats and parents.
+ *
+ * When. Only while ZKL_GROUP_COMMIT_FROM creates and deletes of the client are under way, and until the next of them is
+ * answered: what came meanwhile goes out then. So there is no timer, a client that does one thing at a time never
+ * waits, and none waits longer than the answer to a request that is out already. The threads of a transaction's members
+ * come back one after the other; after some that had as many members one write under way is enough, until
+ * ZKL_GROUP_COMMIT_CREDIT times in a row fewer went out: else the first of them would go singly each time.
+ *
+ * What is sure.
+ * - Tokens. All nodes of a transaction have its zxid, so it never has two creates of one path: both would be granted,
+ *   one after the other, with equal tokens. A second one is not even without a list while the first is there, and is
+ *   refused here besides. (Readers of one path could share one, as none excludes the other; their creates need a list,
+ *   so they are not grouped.) A delete and a create at one path may be in it, in this order: the token of the node that
+ *   goes is that of an earlier transaction.
+ * - Which zxid it was no server before 3.8.3 says in a transaction's answer, nor does libzookeeper ask for it. As for
+ *   multi-locks (batch.c) one list that goes along tells it where the count of the path's changes shows that the last
+ *   was ours, else a look at one of the nodes. That is one request for all of them.
+ * - Failure. All or nothing is done (B5). Where an answer names the part to blame, all go singly, deletes
+ *   first, each in the order in which they came, so that it fails its own call only; and its path's writes go
+ *   alone for ZKL_GROUP_COMMIT_ALONE_MS, so that it is not met again in the next transaction.
+ * - A lost answer. Each create has a GUID of its own, drawn when it is sent, and is looked for by that; each delete is
+ *   repeated singly. What has not been sent when the link breaks was not carried out, and is asked for anew. */
+#ifndef ZKL_CORE_GROUP_COMMIT_H
+#define ZKL_CORE_GROUP_COMMIT_H
+
+#include "core.h"
+
+#define ZKL_GROUP_COMMIT_CREDIT 8
+#define ZKL_GROUP_COMMIT_ALONE_MS 10000
+#define ZKL_GROUP_COMMIT_BYTES_MAX (128 * 1024) /* of one transaction: a server takes 1 MB */
+
+/* --- from feed.c -------------------------------------------------------- */
+
+/* True: the create, or the delete, waits for others. False: it is to be sent now, singly. */
+bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c);
+bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *c);
+/* It ends, or what it waits for is not to be sent. */
+void zkl_group_commit_forget(struct zkl_core *core, struct zkl_contender *c);
+
+/* --- when the event is over --------------------------------------------- */
+
+/* Some wait, and what they waited for has come. */
+bool zkl_group_commit_is_due(struct zkl_core *core);
+/* All that wait. */
+void zkl_group_commit_send(struct zkl_core *core);
+/* The session ended, and with it all that was asked for. */
+void zkl_group_commit_reset(struct zkl_core *core);
+
+#endif
