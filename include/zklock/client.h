@@ -52,7 +52,7 @@ typedef void (*zkl_client_state_fn)(struct zkl_client *client, enum zkl_client_s
 
 enum zkl_acl {
     ZKL_ACL_OPEN = 0,   /* anybody may do anything: ZooKeeper's usual default */
-    ZKL_ACL_CREATOR = 1 /* only this client's credential, which is to be given */
+    ZKL_ACL_CREATOR = 1 /* only this client's identity: by auth_scheme, TLS or SASL */
 };
 
 /* Fill with ZKL_CLIENT_OPTIONS_INIT, then set at least servers. All text is copied. */
@@ -85,12 +85,26 @@ struct zkl_client_options {
     void *log_arg;
     char *errbuf; /* gets open's failure in words; may be NULL */
     size_t errbuf_size;
+    /* TLS, both sides with a certificate: the first three, or none; PEM; names without commas.
+     * libzookeeper reads them again at each connection, and does not look at the host's name in the
+     * server's certificate */
+    const char *tls_ca_file;   /* who signs servers' certificates; the system's CAs count, too */
+    const char *tls_cert_file; /* this client's, and those between it and its CA */
+    const char *tls_key_file;
+    const char *tls_passphrase_file; /* a file whose first line opens the key; NULL: it is open */
+    /* SASL: "DIGEST-MD5" or "GSSAPI"; NULL: none. Not with TLS */
+    const char *sasl_mechanism;
+    const char *sasl_user;          /* DIGEST-MD5 needs it and the next one */
+    const char *sasl_password_file; /* its first line; libzookeeper reads it at each login */
+    const char *sasl_service;       /* NULL: "zookeeper" */
+    const char *sasl_host; /* NULL: for DIGEST-MD5 "zk-sasl-md5", else the server's address */
 };
 
 #define ZKL_CLIENT_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct zkl_client_options), NULL, 0, 0, 0, ZKL_ACL_OPEN, ZKL_LOG_DEFAULT, NULL,     \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, \
+            NULL, NULL, NULL, NULL                                                                 \
     }
 
 /* Open a client. The connection is made in the background and kept: a client survives the loss of
@@ -99,7 +113,8 @@ struct zkl_client_options {
  * the process where its own can't be made: ZKL_ESYSTEM comes before that, unless somebody takes the
  * last ones at that very moment.)
  * 0: the caller frees *client with zkl_client_free. Otherwise *client is untouched and errbuf says
- * why: ZKL_EINVAL, ZKL_EBADSERVERS, ZKL_EBADTIMEOUT (connect_timeout_ms), ZKL_ENOMEM, ZKL_ESYSTEM;
+ * why: ZKL_EINVAL, ZKL_EBADSERVERS, ZKL_EBADTIMEOUT (connect_timeout_ms), ZKL_EUNSUPPORTED (TLS or
+ * SASL that libzookeeper was built without, or both at once), ZKL_ENOMEM, ZKL_ESYSTEM;
  * with connect_timeout_ms also ZKL_EDISCONNECTED, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EINCALLBACK. Names
  * are looked up in the background, again while no server answers: no call waits for the resolver,
  * and a name that has no address is as a server that does not answer (ZKL_EDISCONNECTED, with

@@ -92,7 +92,10 @@ enum zkl_error {
     ZKL_EQUOTA = -29,    /* a quota on the path, or above it, is used up */
     ZKL_EREADONLY = -30, /* the server has lost the others and only answers reads; may pass */
     /* the server does not do what the call needs; the detail has what it said */
-    ZKL_EUNIMPLEMENTED = -31
+    ZKL_EUNIMPLEMENTED = -31,
+    /* TLS or SASL that libzookeeper was built without, or both, for which it has no call; the
+     * detail names what is missing */
+    ZKL_EUNSUPPORTED = -32
 };
 
 /* A sentence for a code: what happened and what to do. Never NULL; static memory.

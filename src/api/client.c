@@ -19,6 +19,7 @@
 #include "error.h"
 #include "hold.h"
 #include "op.h"
+#include "security.h"
 #include "sized.h"
 
 #define MS INT64_C(1000000)
@@ -107,10 +108,10 @@ static int check_auth(const struct zkl_client_options *o)
     if (o->acl != ZKL_ACL_OPEN && o->acl != ZKL_ACL_CREATOR)
         return zkl_fail(ZKL_EINVAL,
                         "zkl_client_open: acl is neither ZKL_ACL_OPEN nor ZKL_ACL_CREATOR");
-    if (o->acl == ZKL_ACL_CREATOR && !o->auth_scheme)
+    if (o->acl == ZKL_ACL_CREATOR && !o->auth_scheme && !o->tls_ca_file && !o->sasl_mechanism)
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: ZKL_ACL_CREATOR needs auth_scheme and a "
-                                    "credential");
-    return 0;
+                                    "credential, TLS or SASL");
+    return zkl_security_check(o);
 }
 
 static int check_options(const struct zkl_client_options *o)
@@ -191,14 +192,37 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     return client;
 }
 
-/* credential is taken over. */
+/* What is to be wiped after use, and what goes with it. */
+struct secrets {
+    char *credential;
+    struct zkl_security security;
+};
+
+static void drop_secrets(struct secrets *secrets)
+{
+    zkl_credential_drop(secrets->credential);
+    zkl_security_fini(&secrets->security);
+}
+
+static int get_secrets(const struct zkl_client_options *o, struct secrets *secrets)
+{
+    int rc = zkl_credential_get(o, &secrets->credential);
+    if (rc == 0)
+        rc = zkl_security_get(o, &secrets->security);
+    if (rc != 0)
+        drop_secrets(secrets);
+    return rc;
+}
+
+/* The secrets are taken over. */
 static int start_driver(struct zkl_client *client, const struct zkl_client_options *o,
-                        char *credential)
+                        const struct secrets *secrets)
 {
     struct zkl_driver_config config = {
         .session_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS,
         .tick_ms = o->tick_ms,
-        .auth_credential = credential,
+        .auth_credential = secrets->credential,
+        .security = secrets->security,
         .creator_acl = o->acl == ZKL_ACL_CREATOR,
         .first_read = o->connect_timeout_ms > 0,
         .notification = zkl_hold_notification,
@@ -227,24 +251,41 @@ static bool undecided(const struct zkl_client *client)
     return core->session.state != ZKL_SESSION_FAILED && core->first_read_wanted;
 }
 
+/* What the first answer was, or that there is none. */
+static int code_of_opening(const struct zkl_driver *d)
+{
+    if (d->core.session.state == ZKL_SESSION_FAILED)
+        return ZKL_EAUTH;
+    if (d->core.first_read_wanted)
+        return zkl_secure_login_refused(d) ? ZKL_EAUTH : ZKL_EDISCONNECTED;
+    return d->core.first_read_answer == ZKL_ANSWER_NONODE ? ZKL_ENOCHROOT : 0;
+}
+
+static void tell_trouble(const struct zkl_driver *d, int rc, char *text, size_t size)
+{
+    if (rc == ZKL_EDISCONNECTED)
+        zkl_resolver_trouble(d, text, size);
+    if (rc == ZKL_EDISCONNECTED && text[0] == '\0')
+        zkl_secure_trouble(d, text, size);
+    if (rc != ZKL_EAUTH)
+        return;
+    if (d->config.security.sasl_mechanism)
+        snprintf(text, size, "; the login by SASL failed: look at sasl_user and the password");
+    else if (!d->config.auth_scheme)
+        snprintf(text, size, "; none was given, and the server wants one, or a login by SASL");
+}
+
 static int wait_connected(struct zkl_client *client, const struct zkl_client_options *o)
 {
     struct zkl_driver *d = client->driver;
     int64_t deadline = zkl_clock_mono_ns() + o->connect_timeout_ms * MS;
     char trouble[512] = "";
-    int rc = 0;
     zkl_driver_lock(d);
     while (undecided(client) && zkl_clock_mono_ns() < deadline)
         zkl_driver_wait(d, &client->opener, deadline);
-    if (d->core.session.state == ZKL_SESSION_FAILED)
-        rc = ZKL_EAUTH;
-    else if (d->core.first_read_wanted)
-        rc = ZKL_EDISCONNECTED;
-    else if (d->core.first_read_answer == ZKL_ANSWER_NONODE)
-        rc = ZKL_ENOCHROOT;
+    int rc = code_of_opening(d);
     client->opening = false;
-    if (rc == ZKL_EDISCONNECTED)
-        zkl_resolver_trouble(d, trouble, sizeof trouble);
+    tell_trouble(d, rc, trouble, sizeof trouble);
     zkl_driver_unlock(d);
     if (rc == 0)
         return 0;
@@ -271,18 +312,18 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
         client ? check_options(options) : zkl_fail(ZKL_EINVAL, "zkl_client_open: client is NULL");
     if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
         rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");
-    char *credential = NULL;
+    struct secrets secrets = {0};
     if (rc == 0)
-        rc = zkl_credential_get(options, &credential);
+        rc = get_secrets(options, &secrets);
     if (rc != 0)
         return fail_open(options, rc);
     struct zkl_client *c = new_client(options);
-    rc = c ? start_driver(c, options, credential) : ZKL_ENOMEM;
+    rc = c ? start_driver(c, options, &secrets) : ZKL_ENOMEM;
     if (rc != 0) {
         if (c)
             free_client(c);
         else
-            zkl_credential_drop(credential);
+            drop_secrets(&secrets);
         return fail_open(options,
                          zkl_fail(rc, "zkl_client_open: %s%s", options->servers,
                                   rc == ZKL_EBADSERVERS ? " has something in brackets that "

@@ -63,7 +63,9 @@
                   "is not needed there")                                                           \
     X(ZKL_EREADONLY, "the server has lost the others and only answers reads: try again later")     \
     X(ZKL_EUNIMPLEMENTED, "the server does not do what was asked: look at its version, and at "    \
-                          "what it says")
+                          "what it says")                                                          \
+    X(ZKL_EUNSUPPORTED, "libzookeeper has no call for what the options ask: have one that has "    \
+                        "what is named, or leave it out")
 
 const char *zkl_strerror(int code)
 {

@@ -71,6 +71,7 @@ void zkl_driver_config_free(struct zkl_driver_config *config)
     free(config->chroot);
     free(config->auth_scheme);
     free(config->auth_credential);
+    zkl_security_fini(&config->security);
 }
 
 static void destroy(struct zkl_driver *d)

@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "core/core.h"
 #include "resolver.h"
+#include "secure.h"
 
 /* Something for the dispatch thread to run; embedded in what it is about. */
 struct zkl_note {
@@ -57,6 +58,7 @@ struct zkl_driver_config {
     int tick_ms; /* 0: unknown */
     char *auth_scheme;
     char *auth_credential;
+    struct zkl_security security;
     bool creator_acl;
     bool first_read; /* one read at the first link: zkl_core's first_read_answer */
     /* All with the mutex held. */
@@ -89,6 +91,7 @@ struct zkl_driver {
     bool open_current, open_probe;
     int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
     struct zkl_resolver resolver;
+    bool login_begun; /* by SASL: a server made a session, and there is no link yet */
 
     pthread_t service, undertaker;
     bool burying, undertaken; /* the undertaker runs; is to be joined */

@@ -253,6 +253,14 @@ static void note_link(struct zkl_handle *h, enum zkl_link_event what)
     }
 }
 
+void zkl_handle_look(struct zkl_handle *h)
+{
+    if (h->ready && !h->told_failed && zoo_state(h->zh) == ZOO_AUTH_FAILED_STATE) {
+        h->told_failed = true;
+        note_link(h, ZKL_LINK_AUTH_FAILED);
+    }
+}
+
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct zkl_handle *h = context;
@@ -275,11 +283,6 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
 }
 
 /* --- opening and closing ------------------------------------------------ */
-
-static void swallow_log(const char *message)
-{
-    (void)message;
-}
 
 static void credential_is_fine(struct zkl_handle *h)
 {
@@ -330,7 +333,9 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
 {
     /* libzookeeper makes two and aborts the process if it can't. That nobody else takes their place
      * between here and there is hoped. */
-    if (!zkl_thread_rehearse(2))
+    int descriptor;
+    if (!zkl_thread_rehearse(2) ||
+        (d->config.security.tls && !zkl_secure_descriptors_do(&descriptor)))
         return ZKL_ESYSTEM;
     struct zkl_handle *h = calloc(1, sizeof *h);
     sigset_t all, old;
@@ -357,11 +362,8 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     h->opened_boot_ns = zkl_clock_boot_ns();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
-    errno = 0;
-    /* For its log libzookeeper would ask who the user is, which can take long where a directory service
-     * knows that. */
-    zhandle_t *zh = zookeeper_init2(h->addresses, on_session, d->config.session_timeout_ms, NULL, h,
-                                    ZOO_NO_LOG_CLIENTENV, swallow_log);
+    zhandle_t *zh = zkl_secure_init(&d->config.security, h->addresses, on_session,
+                                    d->config.session_timeout_ms, h);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 
@@ -400,7 +402,7 @@ static bool close_session(zhandle_t *zh)
     bool linked = zoo_state(zh) == ZOO_CONNECTED_STATE;
     bool expired = zoo_state(zh) == ZOO_EXPIRED_SESSION_STATE;
     int64_t start = zkl_clock_mono_ns();
-    zookeeper_close(zh);
+    zkl_secure_close(zh);
     int64_t took_ms = (zkl_clock_mono_ns() - start) / 1000000;
     return nothing || expired || (linked && took_ms < CLOSE_WAITS_MS - 50);
 }
@@ -441,7 +443,8 @@ static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle
  * waited for. What we were told last does not count: the link may have been closed so as it came up. Its I/O thread sleeps on: a request, of which nobody is told, wakes it. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 {
-    if (!h || !h->ready || h->serial == d->resolver.serial ||
+    /* With TLS it would free what the I/O thread is using in a handshake: the next handle has them. */
+    if (!h || !h->ready || h->serial == d->resolver.serial || d->config.security.tls ||
         zoo_state(h->zh) == ZOO_CONNECTED_STATE || is_unrecoverable(h->zh) == ZINVALIDSTATE)
         return;
     char *given = given_addresses(d, h);

@@ -41,9 +41,11 @@ struct zkl_handle {
     enum zkl_link_event early; /* and this came last */
     /* A link counts once the server is known to have accepted the credential: until then a refusal may
      * end the session at any moment, see zkl_call_multi. */
-    atomic_int auth; /* enum zkl_auth */
-    int auth_asked;  /* how often again, as the answer was lost */
-    bool up_held;    /* a link that is up waits for that */
+    atomic_int auth;           /* enum zkl_auth */
+    int auth_asked;            /* how often again, as the answer was lost */
+    bool up_held;              /* a link that is up waits for that */
+    bool told_failed;          /* see zkl_handle_look */
+    int64_t handshake_mono_ns; /* since when one of TLS is under way; 0: none */
 };
 
 /* What renew.c knows of the node that it makes again. */
@@ -96,5 +98,17 @@ enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc);
 int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper code */
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
+
+/* With the mutex: libzookeeper does not tell of a login by SASL that failed on this side, it just ends its I/O thread. */
+void zkl_handle_look(struct zkl_handle *h);
+
+/* secure.c: as zookeeper_init2; errno says why it returns NULL. */
+zhandle_t *zkl_secure_init(struct zkl_security *security, const char *addresses, watcher_fn watcher,
+                           int timeout_ms, void *context);
+/* secure.c, with the mutex: with TLS, end a handshake that takes too long. */
+void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
+                                int64_t now_mono_ns);
+/* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up. Without the mutex. */
+void zkl_secure_close(zhandle_t *zh);
 
 #endif

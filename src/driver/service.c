@@ -55,6 +55,9 @@ static int64_t next_wake(struct zkl_driver *d)
         at = d->open_not_before;
     if (zkl_resolver_due(d) < at)
         at = zkl_resolver_due(d);
+    int64_t look_ns = zkl_secure_watch(d, now.mono_ns);
+    if (look_ns < at)
+        at = look_ns;
     if ((d->graveyard && !d->burying) || d->closing)
         at = 0;
     return at;

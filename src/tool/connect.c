@@ -84,6 +84,20 @@ static int use_tick(struct zkl_client_options *options, const struct settings *s
     return 0;
 }
 
+/* What is wrong with them the library says. */
+static void use_tls_or_sasl(struct zkl_client_options *options, const struct settings *settings)
+{
+    options->tls_ca_file = settings->text[SETTING_TLS_CA_FILE];
+    options->tls_cert_file = settings->text[SETTING_TLS_CERT_FILE];
+    options->tls_key_file = settings->text[SETTING_TLS_KEY_FILE];
+    options->tls_passphrase_file = settings->text[SETTING_TLS_PASSPHRASE_FILE];
+    options->sasl_mechanism = settings->text[SETTING_SASL_MECHANISM];
+    options->sasl_user = settings->text[SETTING_SASL_USER];
+    options->sasl_password_file = settings->text[SETTING_SASL_PASSWORD_FILE];
+    options->sasl_service = settings->text[SETTING_SASL_SERVICE];
+    options->sasl_host = settings->text[SETTING_SASL_HOST];
+}
+
 static int use_acl(struct zkl_client_options *options, const struct settings *settings)
 {
     const char *text = settings->text[SETTING_ACL];
@@ -91,9 +105,9 @@ static int use_acl(struct zkl_client_options *options, const struct settings *se
         return 0;
     if (strcmp(text, "creator") != 0)
         return fail(EXIT_CONFIG, "%s: acl must be open or creator", settings->place[SETTING_ACL]);
-    if (!options->auth_scheme)
+    if (!options->auth_scheme && !options->tls_ca_file && !options->sasl_mechanism)
         return fail(EXIT_CONFIG, "acl is creator, which needs a credential: set ZKLOCK_AUTH or "
-                                 "auth_file");
+                                 "auth_file, or use TLS or SASL");
     options->acl = ZKL_ACL_CREATOR;
     return 0;
 }
@@ -110,6 +124,7 @@ int tool_options(struct tool_options *all, struct settings *settings)
         rc = use_tick(options, settings);
     if (rc == 0)
         rc = use_credential(options, settings, all->credential);
+    use_tls_or_sasl(options, settings);
     if (rc == 0)
         rc = use_acl(options, settings);
     return rc;

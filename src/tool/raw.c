@@ -185,6 +185,9 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
     if (!raw)
         return fail(EXIT_SYSTEM, "there is no memory left");
     int rc = tool_options(&options, settings);
+    if (rc == 0 && (options.client.tls_ca_file || options.client.sasl_mechanism))
+        rc = fail(EXIT_CONFIG, "this command needs a connection beside the library's, which knows "
+                               "neither TLS nor SASL");
     if (rc == 0)
         rc = connect_raw(raw, settings, &options.client, connect_ms);
     tool_options_fini(&options);

@@ -57,6 +57,7 @@ static int status_of(int code)
     case ZKL_EBADSERVERS:
     case ZKL_ENOCHROOT:
     case ZKL_EMISMATCH:
+    case ZKL_EUNSUPPORTED:
         return EXIT_CONFIG;
     case ZKL_EDISCONNECTED:
     case ZKL_EUNPROVED:

@@ -27,6 +27,15 @@ static const struct {
     [SETTING_TICK] = {"tick", "ZKLOCK_TICK", NULL},
     [SETTING_ACL] = {"acl", "ZKLOCK_ACL", NULL},
     [SETTING_AUTH_FILE] = {"auth_file", "ZKLOCK_AUTH_FILE", NULL},
+    [SETTING_TLS_CA_FILE] = {"tls_ca_file", "ZKLOCK_TLS_CA_FILE", NULL},
+    [SETTING_TLS_CERT_FILE] = {"tls_cert_file", "ZKLOCK_TLS_CERT_FILE", NULL},
+    [SETTING_TLS_KEY_FILE] = {"tls_key_file", "ZKLOCK_TLS_KEY_FILE", NULL},
+    [SETTING_TLS_PASSPHRASE_FILE] = {"tls_passphrase_file", "ZKLOCK_TLS_PASSPHRASE_FILE", NULL},
+    [SETTING_SASL_MECHANISM] = {"sasl_mechanism", "ZKLOCK_SASL_MECHANISM", NULL},
+    [SETTING_SASL_USER] = {"sasl_user", "ZKLOCK_SASL_USER", NULL},
+    [SETTING_SASL_PASSWORD_FILE] = {"sasl_password_file", "ZKLOCK_SASL_PASSWORD_FILE", NULL},
+    [SETTING_SASL_SERVICE] = {"sasl_service", "ZKLOCK_SASL_SERVICE", NULL},
+    [SETTING_SASL_HOST] = {"sasl_host", "ZKLOCK_SASL_HOST", NULL},
 };
 
 static int no_memory(void)
@@ -86,10 +95,11 @@ static int take_line(struct settings *settings, const char *place, char *line)
         if (strcmp(key, names[i].key) == 0)
             return keep(settings, i, trim(equals + 1), place);
     }
-    return fail(EXIT_CONFIG,
-                "%s: not of the form KEY = VALUE, where KEY is servers, session_timeout, tick, acl "
-                "or auth_file",
-                place);
+    return fail(
+        EXIT_CONFIG,
+        "%s: not of the form KEY = VALUE, where KEY is servers, session_timeout, tick, acl, "
+        "auth_file, or one of TLS and SASL that zklock(1) has",
+        place);
 }
 
 static int take_numbered_line(struct settings *settings, const char *file, int number, char *line)

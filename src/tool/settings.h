@@ -11,6 +11,10 @@
  *     auth_file        ZKLOCK_AUTH_FILE        (none)  file whose first line is the credential
  *     (none)           ZKLOCK_AUTH             (none)  the credential itself, before any file
  *
+ * and, as the options of the library that they are named after: tls_ca_file (ZKLOCK_TLS_CA_FILE),
+ * tls_cert_file, tls_key_file, tls_passphrase_file, sasl_mechanism, sasl_user, sasl_password_file,
+ * sasl_service, sasl_host; no option has them.
+ *
  * A subcommand has SETTINGS_OPTIONS among its options, hands their codes to settings_take, and then opens
  * its client with connect.h. */
 #ifndef ZKLOCK_TOOL_SETTINGS_H
@@ -26,6 +30,15 @@ enum setting {
     SETTING_TICK,
     SETTING_ACL,
     SETTING_AUTH_FILE,
+    SETTING_TLS_CA_FILE,
+    SETTING_TLS_CERT_FILE,
+    SETTING_TLS_KEY_FILE,
+    SETTING_TLS_PASSPHRASE_FILE,
+    SETTING_SASL_MECHANISM,
+    SETTING_SASL_USER,
+    SETTING_SASL_PASSWORD_FILE,
+    SETTING_SASL_SERVICE,
+    SETTING_SASL_HOST,
     SETTINGS
 };
 

@@ -511,7 +511,35 @@ static void a_credential_in_the_wrong_place_is_not_shown(void **state)
     unsetenv("ZKLOCK_AUTH_FILE");
 }
 
+/* Goal: TLS and SASL are set by the environment and by a configuration file, each by the library's own name; what the
+ * library says of them ends the command as a wrong setting does. Method: some that no libzookeeper takes. */
+static void tls_and_sasl_come_from_the_environment_or_a_file(void **state)
+{
+    const char *config = file_named("zklock.conf");
+
+    (void)state;
+    setenv("ZKLOCK_TLS_CA_FILE", "/nowhere/ca.pem", 1);
+    tool_check(78, "tls_cert_file is not set", "run", "/secure", "--", "true");
+    setenv("ZKLOCK_TLS_CERT_FILE", "/nowhere/cert.pem", 1);
+    tool_check(78, "tls_key_file is not set", "run", "/secure", "--", "true");
+    setenv("ZKLOCK_TLS_KEY_FILE", "/nowhere/a,b", 1);
+    tool_check(78, "tls_key_file \"/nowhere/a,b\" has a comma", "run", "/secure", "--", "true");
+    unsetenv("ZKLOCK_TLS_CA_FILE");
+    unsetenv("ZKLOCK_TLS_CERT_FILE");
+    unsetenv("ZKLOCK_TLS_KEY_FILE");
+    write_file(config,
+               "tls_ca_file = a\ntls_cert_file = b\ntls_key_file = c\ntls_passphrase_file = d\n"
+               "sasl_mechanism = DIGEST-MD5\nsasl_user = bob\nsasl_password_file = /nowhere\n"
+               "sasl_service = zookeeper\nsasl_host = zk1\nacl = creator\n");
+    tool_check(78, "ZOOKEEPER-3482", "run", "/secure", "--", "true");
+    setenv("ZKLOCK_SASL_MECHANISM", "PLAIN", 1);
+    tool_check(78, "DIGEST-MD5 or GSSAPI", "run", "/secure", "--", "true");
+    unsetenv("ZKLOCK_SASL_MECHANISM");
+    check_ok(unlink(config));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tls_and_sasl_come_from_the_environment_or_a_file),
     cmocka_unit_test(the_commands_end_is_passed_on),
     cmocka_unit_test(what_is_missing_is_told_from_what_cannot_be_run),
     cmocka_unit_test(trouble_at_the_unlock_hides_no_end),

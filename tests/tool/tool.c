@@ -10,7 +10,9 @@
 
 /* --- the program ------------------------------------------------------------------------------- */
 
-static const char *const variables[] = {"ZKLOCK_ACL", "ZKLOCK_AUTH", "ZKLOCK_AUTH_FILE"};
+static const char *const variables[] = {
+    "ZKLOCK_ACL",           "ZKLOCK_AUTH",         "ZKLOCK_AUTH_FILE",     "ZKLOCK_TLS_CA_FILE",
+    "ZKLOCK_TLS_CERT_FILE", "ZKLOCK_TLS_KEY_FILE", "ZKLOCK_SASL_MECHANISM"};
 
 void set_session(const char *seconds)
 {

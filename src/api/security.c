@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What protects a client's connections, from its options: TLS by files, SASL by a user and a file with
+ * its password. What is wrong with them is said before a thread or a socket is made, as libzookeeper
+ * would say it to nobody. No passphrase or password is in a message.
+ * No lock is held. client.c calls it while it opens a client, before any other thread knows that
+ * client. */
+#include "security.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/driver.h"
+#include "driver/secure.h"
+#include "error.h"
+#include "secret/secret.h"
+
+#define CALL "zkl_client_open"
+#define SERVICE_DEFAULT "zookeeper"
+#define HOST_DEFAULT "zk-sasl-md5"
+#define DIGEST "DIGEST-MD5"
+#define SASL_PASSWORD_MAX 1000 /* libzookeeper reads so much of the line */
+
+static bool is_tls(const struct zkl_client_options *o)
+{
+    return o->tls_ca_file || o->tls_cert_file || o->tls_key_file || o->tls_passphrase_file;
+}
+
+static bool is_sasl(const struct zkl_client_options *o)
+{
+    return o->sasl_mechanism || o->sasl_user || o->sasl_password_file || o->sasl_service ||
+           o->sasl_host;
+}
+
+static int check_tls(const struct zkl_client_options *o)
+{
+    const struct {
+        const char *option, *name;
+    } files[] = {{"tls_ca_file", o->tls_ca_file},
+                 {"tls_cert_file", o->tls_cert_file},
+                 {"tls_key_file", o->tls_key_file}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *option = files[i].option, *name = files[i].name;
+        if (!name || name[0] == '\0')
+            return zkl_fail(ZKL_EINVAL,
+                            CALL ": TLS needs tls_ca_file, tls_cert_file and tls_key_file: %s is "
+                                 "not set",
+                            option);
+        if (strchr(name, ','))
+            return zkl_fail(ZKL_EINVAL,
+                            CALL ": %s \"%.256s\" has a comma in its name, at which libzookeeper "
+                                 "would cut it",
+                            option, name);
+    }
+    return 0;
+}
+
+static int check_sasl(const struct zkl_client_options *o)
+{
+    const char *mechanism = o->sasl_mechanism;
+    if (!mechanism || (strcmp(mechanism, DIGEST) != 0 && strcmp(mechanism, "GSSAPI") != 0))
+        return zkl_fail(ZKL_EINVAL, CALL ": SASL needs sasl_mechanism, " DIGEST " or GSSAPI");
+    if (strcmp(mechanism, DIGEST) == 0 && (!o->sasl_user || !o->sasl_password_file))
+        return zkl_fail(ZKL_EINVAL,
+                        CALL ": sasl_mechanism " DIGEST " needs sasl_user and sasl_password_file");
+    return 0;
+}
+
+static int check_support(const struct zkl_client_options *o)
+{
+    if (is_tls(o) && is_sasl(o))
+        return zkl_fail(ZKL_EUNSUPPORTED,
+                        CALL ": tls_ca_file and sasl_mechanism are set, and libzookeeper has no "
+                             "call for TLS and SASL on one connection (ZOOKEEPER-3482)");
+    if (is_tls(o) && !zkl_secure_has_tls())
+        return zkl_fail(ZKL_EUNSUPPORTED,
+                        CALL ": TLS: zookeeper_init_ssl is missing from the libzookeeper that this "
+                             "library was built with: build that with OpenSSL, then this one");
+    if (is_sasl(o) && !zkl_secure_has_sasl())
+        return zkl_fail(ZKL_EUNSUPPORTED, CALL
+                        ": SASL: zookeeper_init_sasl is missing from the libzookeeper that this "
+                        "library was built with: build that with Cyrus SASL, then this one");
+    return 0;
+}
+
+int zkl_security_check(const struct zkl_client_options *o)
+{
+    int rc = is_tls(o) ? check_tls(o) : 0;
+    if (rc == 0 && is_sasl(o))
+        rc = check_sasl(o);
+    return rc == 0 ? check_support(o) : rc;
+}
+
+static int code_of_system(int error)
+{
+    if (error == EMFILE || error == ENFILE)
+        return ZKL_ESYSTEM;
+    return error == ENOMEM ? ZKL_ENOMEM : ZKL_EINVAL;
+}
+
+/* The first line of a file with a secret, into line[ZKL_SECRET_ROOM]. */
+static int read_secret(const char *option, const char *file, char *line)
+{
+    struct zkl_secret_fault fault;
+    if (zkl_secret_read(file, line, &fault))
+        return 0;
+    return zkl_fail(code_of_system(fault.error), CALL ": %s \"%.256s\" %s", option, file,
+                    fault.text);
+}
+
+/* passphrase: NULL, or as it is. */
+static int get_files(const struct zkl_client_options *o, const char *passphrase,
+                     struct zkl_security *security)
+{
+    const struct zkl_tls_files files = {o->tls_ca_file, o->tls_cert_file, o->tls_key_file,
+                                        passphrase};
+    char why[512];
+    if (passphrase && strchr(passphrase, ','))
+        return zkl_fail(ZKL_EINVAL,
+                        CALL ": tls_passphrase_file \"%.256s\" has a passphrase with a comma, at "
+                             "which libzookeeper would cut it",
+                        o->tls_passphrase_file);
+    if (!zkl_tls_files_load(&files, why, sizeof why))
+        return zkl_fail(ZKL_EINVAL, CALL ": %s", why);
+    if (asprintf(&security->tls, "%s,%s,%s%s%s", files.ca, files.certificate, files.key,
+                 files.passphrase ? "," : "", files.passphrase ? files.passphrase : "") >= 0)
+        return 0;
+    security->tls = NULL;
+    return zkl_fail(ZKL_ENOMEM, CALL);
+}
+
+static int get_tls(const struct zkl_client_options *o, struct zkl_security *security)
+{
+    char line[ZKL_SECRET_ROOM];
+    int descriptor;
+    if (!zkl_secure_descriptors_do(&descriptor))
+        return zkl_fail(ZKL_ESYSTEM,
+                        CALL
+                        ": TLS: the next descriptor is %d, and libzookeeper needs some below 1024",
+                        descriptor);
+    int rc = o->tls_passphrase_file
+                 ? read_secret("tls_passphrase_file", o->tls_passphrase_file, line)
+                 : 0;
+    if (rc == 0)
+        rc = get_files(o, o->tls_passphrase_file ? line : NULL, security);
+    explicit_bzero(line, sizeof line);
+    return rc;
+}
+
+/* libzookeeper reads the file itself, at each login: here it is only seen whether it can. */
+static int check_password(const struct zkl_client_options *o)
+{
+    char line[ZKL_SECRET_ROOM];
+    int rc = read_secret("sasl_password_file", o->sasl_password_file, line);
+    if (rc == 0 && strlen(line) > SASL_PASSWORD_MAX)
+        rc = zkl_fail(ZKL_EINVAL,
+                      CALL ": sasl_password_file \"%.256s\" has a password of more than %d bytes",
+                      o->sasl_password_file, SASL_PASSWORD_MAX);
+    explicit_bzero(line, sizeof line);
+    return rc;
+}
+
+static bool copy(char **to, const char *from, const char *otherwise)
+{
+    const char *text = from ? from : otherwise;
+    *to = text ? strdup(text) : NULL;
+    return *to || !text;
+}
+
+static int get_sasl(const struct zkl_client_options *o, struct zkl_security *security)
+{
+    bool is_digest = strcmp(o->sasl_mechanism, DIGEST) == 0;
+    int rc = o->sasl_password_file ? check_password(o) : 0;
+    if (rc != 0)
+        return rc;
+    bool copied = copy(&security->sasl_mechanism, o->sasl_mechanism, NULL);
+    copied = copy(&security->sasl_user, o->sasl_user, NULL) && copied;
+    copied = copy(&security->sasl_password_file, o->sasl_password_file, NULL) && copied;
+    copied = copy(&security->sasl_service, o->sasl_service, SERVICE_DEFAULT) && copied;
+    copied = copy(&security->sasl_host, o->sasl_host, is_digest ? HOST_DEFAULT : NULL) && copied;
+    return copied ? 0 : zkl_fail(ZKL_ENOMEM, CALL);
+}
+
+int zkl_security_get(const struct zkl_client_options *o, struct zkl_security *security)
+{
+    if (is_tls(o))
+        return get_tls(o, security);
+    return is_sasl(o) ? get_sasl(o, security) : 0;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TLS and SASL, where libzookeeper was built with them: what protects a connection, and handles that
+ * have it. libzookeeper declares these calls only where it is told that it has them, so that is known
+ * in this file alone. It owns no handle, but the texts of what protects them.
+ * No lock, but where it is said. handle.c opens handles by it, src/api/security.c asks what there is. */
+#ifdef ZKL_HAVE_TLS
+#define HAVE_OPENSSL_H 1
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#endif
+#ifdef ZKL_HAVE_SASL
+#define HAVE_CYRUS_SASL_H 1
+#endif
+#include "handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* For its log libzookeeper would ask who the user is, which can take long where a directory service
+ * knows that. */
+#define FLAGS ZOO_NO_LOG_CLIENTENV
+
+#define MS INT64_C(1000000)
+#define HANDSHAKE_MIN_MS 1000 /* a handshake may take a third of the session timeout, and so long */
+#define HANDSHAKE_MAX_MS 10000
+#define CUT_MS 50
+#define DESCRIPTORS_MADE 16 /* by libzookeeper and others while a handle is opened */
+
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void zkl_security_fini(struct zkl_security *security)
+{
+    wipe(security->tls);
+    free(security->sasl_mechanism);
+    free(security->sasl_user);
+    free(security->sasl_password_file);
+    free(security->sasl_service);
+    free(security->sasl_host);
+    free(security->sasl_callbacks);
+    *security = (struct zkl_security){0};
+}
+
+/* --- what went wrong last --------------------------------------------------------------------- */
+
+/* libzookeeper says it in its log alone, which does not tell whose: the process has one. Whose it is the
+ * server's address tells. */
+static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char last_server[80], last_text[200];
+
+/* Why OpenSSL failed on this thread, which is where libzookeeper just did; or "". */
+static const char *reason_of_tls(void)
+{
+    const char *reason = NULL;
+#ifdef ZKL_HAVE_TLS
+    unsigned long error = ERR_peek_error();
+    reason = ERR_SYSTEM_ERROR(error) ? NULL : ERR_reason_error_string(error);
+    ERR_clear_error();
+#endif
+    return reason ? reason : "";
+}
+
+/* "... Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
+static void note_log(const char *message)
+{
+    const char *server = strstr(message, ": Socket "),
+               *end = server ? strstr(server, " zk retcode=") : NULL;
+    const char *text = end ? strstr(end, "): ") : NULL;
+    if (!text)
+        return;
+    server += strlen(": Socket ");
+    const char *reason = reason_of_tls();
+    pthread_mutex_lock(&last_mutex);
+    snprintf(last_server, sizeof last_server, "%.*s", (int)(end - server), server);
+    snprintf(last_text, sizeof last_text, "%.100s%s%.80s", text + strlen("): "),
+             *reason ? ": " : "", reason);
+    pthread_mutex_unlock(&last_mutex);
+}
+
+/* What a user can look at. */
+static const char *hint(const char *text, bool tls)
+{
+    static const struct {
+        const char *word, *hint;
+    } hints[] = {
+        {"certificate verify failed",
+         ": is the server's certificate signed by one of tls_ca_file, and "
+         "valid today?"},
+        {"alert", ": the server refused this client's certificate"},
+        {"unexpected eof", ": the server hung up: is that a port for TLS?"},
+    };
+    for (size_t i = 0; tls && i < sizeof hints / sizeof hints[0]; i++) {
+        if (strstr(text, hints[i].word))
+            return hints[i].hint;
+    }
+    bool hung_up = !tls && strstr(text, "failed while receiving a server response");
+    return hung_up ? ": the server hung up: does that port want TLS, or SASL?" : "";
+}
+
+static void tell_last(const struct zkl_driver *d, char *text, size_t size)
+{
+    pthread_mutex_lock(&last_mutex);
+    if (d->resolver.addresses && last_server[0] != '\0' &&
+        strstr(d->resolver.addresses, last_server))
+        snprintf(text, size, "; %s: %s%s", last_server, last_text,
+                 hint(last_text, d->config.security.tls != NULL));
+    pthread_mutex_unlock(&last_mutex);
+}
+
+void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size)
+{
+    int64_t since = d->current ? d->current->handshake_mono_ns : 0;
+    long long ms = (zkl_clock_mono_ns() - since) / MS;
+    if (since != 0 && ms >= HANDSHAKE_MIN_MS)
+        snprintf(text, size,
+                 "; a server has accepted, and not answered the handshake of TLS for "
+                 "%lld ms",
+                 ms);
+    else
+        tell_last(d, text, size);
+}
+
+/* --- TLS ------------------------------------------------------------------------------------- */
+
+#ifdef ZKL_HAVE_TLS
+
+bool zkl_secure_has_tls(void)
+{
+    return true;
+}
+
+static bool fail_to_load(const char *what, const char *file, char *why, size_t size)
+{
+    unsigned long error = ERR_peek_error(); /* the first one is the cause */
+    const char *reason = ERR_reason_error_string(error);
+    if (ERR_SYSTEM_ERROR(error))
+        reason = strerror(ERR_GET_REASON(error));
+    snprintf(why, size, "%s \"%.256s\" can't be loaded: %s", what, file,
+             reason ? reason : "OpenSSL does not say why");
+    ERR_clear_error();
+    return false;
+}
+
+/* The calls of libzookeeper, at each connection. */
+static bool load_all(SSL_CTX *ctx, const struct zkl_tls_files *files, char *why, size_t size)
+{
+    if (SSL_CTX_load_verify_locations(ctx, files->ca, NULL) != 1)
+        return fail_to_load("tls_ca_file", files->ca, why, size);
+    if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate) != 1)
+        return fail_to_load("tls_cert_file", files->certificate, why, size);
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)files->passphrase);
+    if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
+        return fail_to_load("tls_key_file", files->key, why, size);
+    if (SSL_CTX_check_private_key(ctx) != 1)
+        return fail_to_load("tls_key_file", files->key, why, size);
+    return true;
+}
+
+/* Without a passphrase OpenSSL would ask at the terminal. */
+static int no_passphrase(char *buf, int size, int writing, void *given)
+{
+    (void)writing;
+    int length = given ? (int)strlen(given) : 0;
+    if (length > size)
+        return -1;
+    memcpy(buf, given ? given : "", (size_t)length);
+    return length;
+}
+
+bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t size)
+{
+    ERR_clear_error();
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    if (!ctx) {
+        snprintf(why, size, "OpenSSL has no memory");
+        return false;
+    }
+    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+    bool loaded = load_all(ctx, files, why, size);
+    SSL_CTX_free(ctx);
+    return loaded;
+}
+
+/* --- handshakes ------------------------------------------------------------------------------ */
+
+/* Both are there, but in no header, or not in one for programs with threads. */
+extern const int ZOO_SSL_CONNECTING_STATE;
+int zookeeper_interest(zhandle_t *zh, int *fd, int *interest, struct timeval *wait);
+
+/* libzookeeper's I/O thread waits for a handshake without a bound, and looks at nothing else: with a server that accepts
+ * and says nothing it would stand there for ever. Its socket, or -1; its own thread alone is meant to call this, but
+ * that is in the handshake just now, as the state says, and all that is read is what it wrote before. */
+static int socket_in_handshake(zhandle_t *zh)
+{
+    struct timeval wait;
+    int fd = -1, interest;
+    if (zoo_state(zh) != ZOO_SSL_CONNECTING_STATE ||
+        zookeeper_interest(zh, &fd, &interest, &wait) != ZOK)
+        return -1;
+    return fd;
+}
+
+static int64_t handshake_ms(const struct zkl_driver *d)
+{
+    int third_ms = d->core.session.timeout_ms / 3;
+    return third_ms < HANDSHAKE_MIN_MS   ? HANDSHAKE_MIN_MS
+           : third_ms > HANDSHAKE_MAX_MS ? HANDSHAKE_MAX_MS
+                                         : third_ms;
+}
+
+/* Its end is that of the handshake, and libzookeeper goes to the next server, with the same session. */
+void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
+                                int64_t now_mono_ns)
+{
+    if (zoo_state(h->zh) != ZOO_SSL_CONNECTING_STATE) {
+        h->handshake_mono_ns = 0;
+    } else if (h->handshake_mono_ns == 0) {
+        h->handshake_mono_ns = now_mono_ns;
+    } else if (now_mono_ns - h->handshake_mono_ns > handshake_ms(d) * MS) {
+        int fd = socket_in_handshake(h->zh);
+        if (fd >= 0)
+            shutdown(fd, SHUT_RDWR);
+        h->handshake_mono_ns = 0;
+    }
+}
+
+/* What ends a handshake while zookeeper_close, which has told the I/O thread to end, waits for that. */
+struct cutter {
+    int fd;
+    atomic_bool closed;
+};
+
+static void *cutter_main(void *arg)
+{
+    struct cutter *cutter = arg;
+    while (!atomic_load(&cutter->closed)) {
+        nanosleep(&(struct timespec){.tv_nsec = CUT_MS * MS}, NULL);
+        shutdown(cutter->fd, SHUT_RDWR);
+    }
+    return NULL;
+}
+
+void zkl_secure_close(zhandle_t *zh)
+{
+    int fd = socket_in_handshake(zh);
+    struct cutter cutter = {.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+    pthread_t thread;
+    bool cuts = cutter.fd >= 0 && zkl_thread_start(&thread, cutter_main, &cutter) == 0;
+    if (cutter.fd >= 0 && !cuts)
+        shutdown(cutter.fd, SHUT_RDWR);
+    zookeeper_close(zh);
+    atomic_store(&cutter.closed, true);
+    if (cuts)
+        pthread_join(thread, NULL);
+    if (cutter.fd >= 0)
+        close(cutter.fd);
+}
+
+/* For the handshake libzookeeper uses select, which writes where it should not for a descriptor of FD_SETSIZE or more. It
+ * makes a pipe and a socket, and the kernel gives the lowest numbers that are free. */
+bool zkl_secure_descriptors_do(int *lowest)
+{
+    *lowest = eventfd(0, EFD_CLOEXEC);
+    if (*lowest >= 0)
+        close(*lowest);
+    return *lowest + DESCRIPTORS_MADE < FD_SETSIZE;
+}
+
+/* Of zookeeper_log.h, which does not find zookeeper.h where that is in a folder of its own. */
+extern ZooLogLevel logLevel;
+
+/* It takes no callback for its log, and prints until it has one: to nobody, as far as that can be had. The level is the
+ * process's: what another handle says just now is not said either. */
+static zhandle_t *init_tls(const struct zkl_security *security, const char *addresses,
+                           watcher_fn watcher, int timeout_ms, void *context)
+{
+    ZooLogLevel level = logLevel;
+    logLevel = (ZooLogLevel)0;
+    zhandle_t *zh =
+        zookeeper_init_ssl(addresses, security->tls, watcher, timeout_ms, NULL, context, FLAGS);
+    int error = errno;
+    if (zh)
+        zoo_set_log_callback(zh, note_log);
+    logLevel = level;
+    errno = error;
+    return zh;
+}
+
+#else
+
+bool zkl_secure_has_tls(void)
+{
+    return false;
+}
+
+void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
+                                int64_t now_mono_ns)
+{
+    (void)d;
+    (void)h;
+    (void)now_mono_ns;
+}
+
+void zkl_secure_close(zhandle_t *zh)
+{
+    zookeeper_close(zh);
+}
+
+bool zkl_secure_descriptors_do(int *lowest)
+{
+    *lowest = 0;
+    return true;
+}
+
+bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t size)
+{
+    (void)files;
+    snprintf(why, size, "there is no TLS"); /* not reached: zkl_secure_has_tls is asked first */
+    return false;
+}
+
+#endif
+
+/* --- SASL ------------------------------------------------------------------------------------ */
+
+#ifdef ZKL_HAVE_SASL
+
+bool zkl_secure_has_sasl(void)
+{
+    return true;
+}
+
+static zhandle_t *init_sasl(struct zkl_security *security, const char *addresses,
+                            watcher_fn watcher, int timeout_ms, void *context)
+{
+    if (!security->sasl_callbacks)
+        security->sasl_callbacks =
+            zoo_sasl_make_basic_callbacks(security->sasl_user, NULL, security->sasl_password_file);
+    if (!security->sasl_callbacks || sasl_client_init(NULL) != SASL_OK) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    zoo_sasl_params_t params = {.service = security->sasl_service,
+                                .host = security->sasl_host,
+                                .mechlist = security->sasl_mechanism,
+                                .callbacks = security->sasl_callbacks};
+    return zookeeper_init_sasl(addresses, watcher, timeout_ms, NULL, context, FLAGS, note_log,
+                               &params);
+}
+
+#else
+
+bool zkl_secure_has_sasl(void)
+{
+    return false;
+}
+
+#endif
+
+/* --- either, or none ------------------------------------------------------------------------- */
+
+zhandle_t *zkl_secure_init(struct zkl_security *security, const char *addresses, watcher_fn watcher,
+                           int timeout_ms, void *context)
+{
+    errno = 0;
+#ifdef ZKL_HAVE_TLS
+    if (security->tls)
+        return init_tls(security, addresses, watcher, timeout_ms, context);
+#endif
+#ifdef ZKL_HAVE_SASL
+    if (security->sasl_mechanism)
+        return init_sasl(security, addresses, watcher, timeout_ms, context);
+#endif
+    (void)security;
+    return zookeeper_init2(addresses, watcher, timeout_ms, NULL, context, FLAGS, note_log);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TLS and SASL, where libzookeeper was built with them: what protects a connection, and handles that have it. A build of
+ * this library has what the libzookeeper had that it was configured with; one that has neither knows the options and
+ * says so. */
+#ifndef ZKL_DRIVER_SECURE_H
+#define ZKL_DRIVER_SECURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* At most one of both; its texts are its own. */
+struct zkl_security {
+    char *tls; /* "CA,CERTIFICATE,KEY[,PASSPHRASE]", as libzookeeper takes it; NULL: no TLS */
+    char *sasl_mechanism; /* NULL: no SASL */
+    char *sasl_user, *sasl_password_file, *sasl_service, *sasl_host;
+    void *sasl_callbacks; /* libzookeeper's, as long as there are handles */
+};
+
+struct zkl_tls_files {
+    const char *ca, *certificate, *key,
+        *passphrase; /* the last one is no file's name; may be NULL */
+};
+
+bool zkl_secure_has_tls(void);
+bool zkl_secure_has_sasl(void);
+void zkl_security_fini(struct zkl_security *security);
+
+struct zkl_driver;
+/* With the mutex: end a handshake that takes too long, tell of a login that failed. When to look again; INT64_MAX: not needed. */
+int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns);
+/* For TLS: is a low enough descriptor free? *lowest: the next one. */
+bool zkl_secure_descriptors_do(int *lowest);
+/* With the mutex: a server made a session, and did not take the login by SASL. */
+bool zkl_secure_login_refused(const struct zkl_driver *d);
+/* With the mutex. Why there is no link, as far as libzookeeper says: "; SERVER: TEXT"; else text is left alone. */
+void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size);
+
+/* Can they be loaded? False: why says which one can't. Where there is TLS only. */
+bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t size);
+
+#endif
