@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
+#                           "sanitize", "tls", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
 #                           sanitizers only unit, sim (that of threads: without sim) and cluster without its slow
 #                           tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
@@ -49,13 +49,14 @@ clang-address 360  the same with clang
 clang-thread  360  the same with clang
 valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
+tls           240  TLS and SASL: the client library with both, from the source package of Debian, and real servers
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, and the proofs
+long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, the proofs and tls
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize coverage proofs linear fleet mutants long'
+not_in_all='gcc-thread clang-address sanitize tls coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
@@ -139,6 +140,12 @@ install() # SUITE: what it can't do without, then what it would skip
     esac
     case $1 in
     proofs | long) zkl_install_packages "cbmc z3 kissat" || echo "going on without cbmc" ;;
+    esac
+    case $1 in
+    tls | long)
+        zkl_install_packages "libssl-dev libsasl2-dev libsasl2-modules dpkg-dev openssl libnetty-java" ||
+            echo "going on without TLS and SASL"
+        ;;
     esac
     case $1 in
     package | all) zkl_install_packages abigail-tools || echo "going on without abidiff" ;;
@@ -411,6 +418,34 @@ fleet() # [options]
     esac
 }
 
+# This library with a libzookeeper that has TLS and SASL, which Debian's has not. Its own stays as it is.
+tls() # [options]
+{
+    echo "building a client library with TLS and SASL"
+    client=$(run sh tests/tls/client_library.sh "$out/tls-client")
+    case $? in
+    0) ;;
+    77)
+        skip "$client"
+        return
+        ;;
+    *)
+        fail "the build of the client library with TLS and SASL"
+        return
+        ;;
+    esac
+    targets='src/tool/zklock tests/tls/test-sasl tests/tls/test-tls tests/unit/test-security'
+    export CPPFLAGS="-I$client/include" LDFLAGS="-L$client/lib -Wl,-rpath,$client/lib"
+    if build tls gcc -Doptimization=0; then
+        unset CPPFLAGS LDFLAGS
+        tests tls --suite tls "$@"
+    else
+        fail "the build with TLS and SASL"
+    fi
+    unset CPPFLAGS LDFLAGS
+    targets=''
+}
+
 # The figures are shown. The program, which has the suite's name, bounds itself.
 program() # SUITE [options]
 {
@@ -535,6 +570,7 @@ long() # [options]
     old_library || echo "going on without the old library"
     tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite examples "$@"
     proofs
+    tls
 }
 
 suite() # NAME [options]
@@ -561,6 +597,7 @@ suite() # NAME [options]
         fi
         ;;
     fleet) fleet "$@" ;;
+    tls) tls "$@" ;;
     proofs) proofs "$@" ;;
     planted) by_itself python3 tests/planted/mutants.py --short ${brief:+--every 4} --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;

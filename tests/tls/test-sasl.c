@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SASL with a real server that wants it: who logs in by DIGEST-MD5 locks, and who can't is told so. */
+#include "secured.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define CONFIG                                                                                     \
+    "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"                 \
+    "enforce.auth.enabled=true\nenforce.auth.schemes=sasl\n"
+#define JVM "-Djava.security.auth.login.config=%s/jaas.conf"
+
+#define PASSWORD "sesame"
+
+static struct zkl_client_options user(const char *name, const char *password)
+{
+    struct zkl_client_options options = secured_options(zks_port(server, 0));
+
+    secured_write("password", password);
+    options.sasl_mechanism = "DIGEST-MD5";
+    options.sasl_user = name;
+    options.sasl_password_file = secured_file("password");
+    return options;
+}
+
+/* Goal: who logs in locks, and stays logged in over a restart of the server. */
+static void who_logs_in_locks(void **state)
+{
+    struct zkl_client_options options = user("bob", PASSWORD "\n");
+
+    (void)state;
+    struct zkl_client *client = must_open(&options);
+    lock_and_unlock(client, "/sasl");
+    check_ok(zks_restart_node(server, 0));
+    lock_and_unlock(client, "/sasl");
+    check_ok(zkl_client_close(client, BOUND_MS));
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: the creator's ACL goes by the user: another one can't touch what bob makes. */
+static void the_creators_acl_goes_by_the_user(void **state)
+{
+    struct zkl_client_options options = user("bob", PASSWORD "\n");
+    struct zkl_mutex *mutex = NULL;
+
+    (void)state;
+    options.acl = ZKL_ACL_CREATOR;
+    struct zkl_client *bob = must_open(&options);
+    lock_and_unlock(bob, "/bobs");
+    options = user("alice", "rosebud\n");
+    struct zkl_client *alice = must_open(&options);
+    check_ok(zkl_mutex_new(&mutex, alice, "/bobs", NULL));
+    check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EACCES);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(alice));
+    check_ok(zkl_client_free(bob));
+}
+
+static void check_silent(void)
+{
+    check_true(!strstr(zkl_error_detail(), "Sesame"));
+}
+
+/* Goal: a wrong password, and a user that the server does not know, are refused in words that tell neither. */
+static void a_wrong_password_is_refused(void **state)
+{
+    struct zkl_client_options options = user("bob", "Sesame\n");
+
+    (void)state;
+    check_refused(&options, ZKL_EAUTH, "SASL");
+    check_silent();
+    options = user("nobody", "Sesame\n");
+    check_refused(&options, ZKL_EAUTH, "SASL");
+    check_silent();
+}
+
+/* Goal: a client that does not log in at all is told that the server wants it to. */
+static void who_does_not_log_in_is_told(void **state)
+{
+    struct zkl_client_options options = secured_options(zks_port(server, 0));
+
+    (void)state;
+    check_refused(&options, ZKL_EAUTH, "SASL");
+}
+
+/* Goal: where the password's file is gone when a new link is made libzookeeper gives up without telling: the client tells that
+ * it is at its end, and a waiting call ends. */
+static void a_password_that_is_gone_ends_the_client(void **state)
+{
+    struct zkl_client_options options = user("bob", PASSWORD "\n");
+    struct zkl_mutex *mutex = NULL;
+
+    (void)state;
+    struct zkl_client *client = must_open(&options);
+    check_ok(zkl_mutex_new(&mutex, client, "/gone", NULL));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(unlink(secured_file("password")));
+    check_ok(zks_restart_node(server, 0));
+    int64_t until_ms = net_now_ms() + BOUND_MS;
+    while (zkl_client_get_state(client) != ZKL_CLIENT_AUTH_FAILED && net_now_ms() < until_ms)
+        net_nap_ms(20);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_AUTH_FAILED);
+    check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EAUTH);
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_logs_in_locks),
+    cmocka_unit_test(the_creators_acl_goes_by_the_user),
+    cmocka_unit_test(a_wrong_password_is_refused),
+    cmocka_unit_test(who_does_not_log_in_is_told),
+    cmocka_unit_test(a_password_that_is_gone_ends_the_client),
+};
+
+int main(int argc, char **argv)
+{
+    return secured_main(argc, argv, "sasl", CONFIG, JVM, tests, sizeof tests / sizeof tests[0]);
+}

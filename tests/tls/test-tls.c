@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS with a real server: both sides show a certificate, and whatever is wrong with one is told in time and in words. */
+#include "secured.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONFIG                                                                                     \
+    "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"                       \
+    "ssl.keyStore.type=PEM\nssl.keyStore.location=%s/current.pem\n"                                \
+    "ssl.trustStore.type=PEM\nssl.trustStore.location=%s/trusted.pem\n"
+#define JVM                                                                                        \
+    "-Dzookeeper.authProvider.x509="                                                               \
+    "org.apache.zookeeper.server.auth.X509AuthenticationProvider"
+
+static struct zkl_client_options good(void)
+{
+    return tls_options(tls_port, "ca.pem", "client.pem", "client.key");
+}
+
+static void restart_with(const char *certificate)
+{
+    secured_copy(certificate, "current.pem");
+    check_ok(zks_restart_node(server, 0));
+}
+
+/* Goal: with certificates on both sides a client connects to the TLS port, and locks. */
+static void both_sides_show_a_certificate(void **state)
+{
+    struct zkl_client_options options = good();
+    char address[64];
+
+    (void)state;
+    struct zkl_client *client = must_open(&options);
+    check_num(zkl_client_server(client, address, sizeof address), >, 0);
+    check_text(address, secured_address(tls_port));
+    lock_and_unlock(client, "/mutual");
+    check_ok(zkl_client_close(client, BOUND_MS));
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: a key that is closed is opened by the first line of a file, whose text is in no sentence; another one is refused at
+ * once. */
+static void a_passphrase_opens_the_key(void **state)
+{
+    struct zkl_client_options options = good();
+
+    (void)state;
+    options.tls_key_file = secured_file("client-closed.key");
+    check_refused(&options, ZKL_EINVAL, "client-closed.key\" can't be loaded");
+    options.tls_passphrase_file = secured_file("passphrase");
+    check_works(&options);
+    secured_write("wrong", "Sesame\n");
+    options.tls_passphrase_file = secured_file("wrong");
+    check_refused(&options, ZKL_EINVAL, "client-closed.key\" can't be loaded");
+    check_true(!strstr(zkl_error_detail(), "Sesame"));
+    secured_write("wrong", "ses,ame\n");
+    check_refused(&options, ZKL_EINVAL, "has a passphrase with a comma");
+    check_true(!strstr(zkl_error_detail(), "ses,"));
+}
+
+/* Goal: what is not what it should be is told before anything is opened. */
+static void files_of_no_use_are_named(void **state)
+{
+    struct zkl_client_options options = good();
+
+    (void)state;
+    options.tls_ca_file = secured_file("passphrase");
+    check_refused(&options, ZKL_EINVAL, "tls_ca_file");
+    options = good();
+    options.tls_cert_file = secured_file("nowhere");
+    check_refused(&options, ZKL_EINVAL, "nowhere\" can't be loaded: No such file");
+    options = good();
+    options.tls_key_file = secured_file("client-other.key");
+    check_refused(&options, ZKL_EINVAL, "client-other.key\" can't be loaded: key values mismatch");
+}
+
+/* Goal: the identity of a certificate is one that the creator's ACL goes by: nodes that one client makes another can't touch,
+ * with another certificate or without one. */
+static void the_creators_acl_goes_by_the_certificate(void **state)
+{
+    struct zkl_client_options mine = good(),
+                              theirs =
+                                  tls_options(tls_port, "ca.pem", "server2.pem", "server2.key"),
+                              nobodys = secured_options(zks_port(server, 0));
+    struct zkl_mutex *mutex = NULL;
+
+    (void)state;
+    mine.acl = ZKL_ACL_CREATOR;
+    struct zkl_client *client = must_open(&mine);
+    lock_and_unlock(client, "/creator");
+    struct zkl_client *others[] = {must_open(&theirs), must_open(&nobodys)};
+    for (size_t i = 0; i < 2; i++) {
+        check_ok(zkl_mutex_new(&mutex, others[i], "/creator", NULL));
+        check_num(zkl_mutex_lock_for(mutex, BOUND_MS), ==, ZKL_EACCES);
+        check_ok(zkl_mutex_free(mutex));
+        check_ok(zkl_client_free(others[i]));
+    }
+    lock_and_unlock(client, "/creator");
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: a server whose certificate another CA signed is not talked to, and a client's that another CA signed is refused. */
+static void a_certificate_of_another_ca_is_refused(void **state)
+{
+    struct zkl_client_options options =
+        tls_options(tls_port, "other.pem", "client.pem", "client.key");
+
+    (void)state;
+    check_refused(&options, ZKL_EDISCONNECTED, "signed by one of tls_ca_file");
+    options = tls_options(tls_port, "ca.pem", "client-other.pem", "client-other.key");
+    check_refused(&options, ZKL_EDISCONNECTED, "the server refused this client's certificate");
+}
+
+/* Goal: a certificate that is out of date is refused, on either side. */
+static void an_expired_certificate_is_refused(void **state)
+{
+    struct zkl_client_options expired = tls_options(tls_port, "ca.pem", "client-expired.pem",
+                                                    "client-expired.key"),
+                              options = good();
+
+    (void)state;
+    check_refused(&expired, ZKL_EDISCONNECTED, "the server refused this client's certificate");
+    restart_with("server-expired.both.pem");
+    check_refused(&options, ZKL_EDISCONNECTED, "valid today?");
+    restart_with("server.both.pem");
+    check_works(&options);
+}
+
+/* Goal: a client without TLS at a TLS port, and one with TLS at a plain port, are told that the server hung up. */
+static void the_wrong_port_is_told(void **state)
+{
+    struct zkl_client_options plain = secured_options(tls_port),
+                              options = tls_options(zks_port(server, 0), "ca.pem", "client.pem",
+                                                    "client.key");
+
+    (void)state;
+    check_refused(&plain, ZKL_EDISCONNECTED, "does that port want TLS");
+    check_refused(&options, ZKL_EDISCONNECTED, "is that a port for TLS?");
+}
+
+/* Goal: a client goes on with a server that came back with a new certificate, and, as libzookeeper reads its files at each
+ * connection, with one of a new CA, once that is in its file. */
+static void a_new_certificate_is_followed(void **state)
+{
+    struct zkl_client_options options =
+        tls_options(tls_port, "mine.pem", "client.pem", "client.key");
+
+    (void)state;
+    secured_copy("ca.pem", "mine.pem");
+    struct zkl_client *client = must_open(&options);
+    lock_and_unlock(client, "/renewed");
+    restart_with("server2.both.pem");
+    lock_and_unlock(client, "/renewed");
+    restart_with("server-other.both.pem");
+    secured_copy("other.pem", "mine.pem");
+    lock_and_unlock(client, "/renewed");
+    restart_with("server.both.pem");
+    secured_copy("ca.pem", "mine.pem");
+    lock_and_unlock(client, "/renewed");
+    check_ok(zkl_client_free(client));
+}
+
+/* One that the kernel accepts connections for, and that says nothing. */
+static int silent_socket(int *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    check_num(fd, >=, 0);
+    check_ok(bind(fd, (struct sockaddr *)&at, sizeof at));
+    check_ok(listen(fd, 64));
+    check_ok(getsockname(fd, (struct sockaddr *)&at, &length));
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static size_t threads(void)
+{
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+
+    for (struct dirent *one = readdir(tasks); one; one = readdir(tasks))
+        count += one->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+/* Goal: a server that accepts and never answers the handshake holds nobody up: opening gives up in time, closing does not wait
+ * for it, and no thread stays. */
+static void a_silent_server_is_given_up(void **state)
+{
+    int port, fd = silent_socket(&port);
+    struct zkl_client_options options = tls_options(port, "ca.pem", "client.pem", "client.key");
+    size_t before = threads();
+
+    (void)state;
+    check_refused(&options, ZKL_EDISCONNECTED, "not answered the handshake of TLS");
+    int64_t until_ms = net_now_ms() + BOUND_MS;
+    while (threads() > before && net_now_ms() < until_ms)
+        net_nap_ms(10);
+    check_num(threads(), ==, before);
+    check_ok(close(fd));
+}
+
+/* Goal: and after it comes the next server. Method: libzookeeper takes them in an order by chance, so there are three that are
+ * silent, and the good one is found among them each time. */
+static void after_a_silent_server_comes_the_next_one(void **state)
+{
+    int ports[3], fds[3];
+    char servers[256];
+    struct zkl_client_options options = good();
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        fds[i] = silent_socket(&ports[i]);
+    snprintf(servers, sizeof servers, "%s,%s,%s,%s", secured_address(ports[0]),
+             secured_address(ports[1]), secured_address(ports[2]), secured_address(tls_port));
+    options.servers = servers;
+    options.session_timeout_ms = 3000;
+    for (int i = 0; i < 3; i++)
+        check_works(&options);
+    for (size_t i = 0; i < 3; i++)
+        check_ok(close(fds[i]));
+}
+
+/* Goal: where a server falls silent in the handshake of a new link, the session goes on at the next one: it is the same, and
+ * what it holds stays held. Method: the server stands still, its port still accepts; then it goes on. */
+static void a_session_outlives_a_silent_server(void **state)
+{
+    struct zkl_client_options options = good();
+    struct zkl_mutex *mutex = NULL;
+
+    (void)state;
+    struct zkl_client *client = must_open(&options);
+    int64_t session = zkl_client_session_id(client);
+    check_ok(zkl_mutex_new(&mutex, client, "/outlives", NULL));
+    check_ok(zkl_mutex_lock(mutex));
+    check_ok(zks_pause_node(server, 0));
+    int64_t until_ms = net_now_ms() + 2 * SESSION_MS;
+    while (zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED && net_now_ms() < until_ms)
+        net_nap_ms(20);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_SUSPENDED);
+    net_nap_ms(2000); /* in a handshake by now */
+    check_ok(zks_resume_node(server, 0));
+    while (zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED && net_now_ms() < until_ms)
+        net_nap_ms(20);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_CONNECTED);
+    check_true(zkl_client_session_id(client) == session);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+}
+
+static long used_ms(const struct rusage *usage)
+{
+    return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+           (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+}
+
+/* Goal: a file that is not there when a link is made costs the link, as long as it is not there. */
+static void a_missing_file_costs_the_link_until_it_is_back(void **state)
+{
+    struct zkl_client_options options =
+        tls_options(tls_port, "mine.pem", "client.pem", "client.key");
+    struct rusage before, after;
+
+    (void)state;
+    secured_copy("ca.pem", "mine.pem");
+    struct zkl_client *client = must_open(&options);
+    lock_and_unlock(client, "/missing");
+    check_ok(unlink(secured_file("mine.pem")));
+    check_ok(zks_restart_node(server, 0));
+    check_ok(getrusage(RUSAGE_SELF, &before));
+    net_nap_ms(1000);
+    check_ok(getrusage(RUSAGE_SELF, &after));
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_SUSPENDED);
+    print_message("%ld ms of a processor in 1000 ms\n", used_ms(&after) - used_ms(&before));
+    secured_copy("ca.pem", "mine.pem");
+    lock_and_unlock(client, "/missing");
+    check_ok(zkl_client_free(client));
+}
+
+/* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. */
+static void high_descriptors_are_refused(void **state)
+{
+    enum { MOST = 1100 };
+    struct zkl_client_options options = good();
+    struct rlimit before, more;
+    int fds[MOST], count = 0;
+
+    (void)state;
+    struct zkl_client *client = must_open(&options);
+    check_ok(getrlimit(RLIMIT_NOFILE, &before));
+    more = before;
+    more.rlim_cur = 2 * MOST;
+    check_ok(setrlimit(RLIMIT_NOFILE, &more));
+    while (count < MOST)
+        fds[count++] = fcntl(1, F_DUPFD_CLOEXEC, 0);
+    check_num(fds[MOST - 1], >, 1024);
+    check_refused(&options, ZKL_ESYSTEM, "needs some below 1024");
+    check_ok(zks_restart_node(server, 0));
+    lock_and_unlock(client,
+                    "/descriptors"); /* the descriptor of the old link is that of the new one */
+    check_ok(zkl_client_free(client));
+    while (count > 0)
+        check_ok(close(fds[--count]));
+    check_ok(setrlimit(RLIMIT_NOFILE, &before));
+    check_works(&options);
+}
+
+/* Its exit status. */
+static int run_command(const char *arguments)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command, ZKLOCK " %s >/dev/null 2>&1", arguments);
+    return WEXITSTATUS(system(command));
+}
+
+/* Goal: the command has TLS by the environment; without it that port is none for it, and what has no TLS ends as with a wrong
+ * setting. */
+static void the_command_has_tls_by_the_environment(void **state)
+{
+    static const char lock[] = "run /command -- true";
+
+    (void)state;
+    check_ok(setenv("ZKLOCK_SERVERS", secured_address(tls_port), 1));
+    check_num(run_command(lock), ==, 69);
+    check_ok(setenv("ZKLOCK_TLS_CA_FILE", secured_file("ca.pem"), 1));
+    check_ok(setenv("ZKLOCK_TLS_CERT_FILE", secured_file("client.pem"), 1));
+    check_ok(setenv("ZKLOCK_TLS_KEY_FILE", secured_file("client.key"), 1));
+    check_num(run_command(lock), ==, 0);
+    check_num(run_command("status /command"), ==, 0);
+    check_num(run_command("doctor /command"), ==, 78);
+    check_num(run_command("run --not-within 1 /command -- true"), ==, 78);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(both_sides_show_a_certificate),
+    cmocka_unit_test(a_passphrase_opens_the_key),
+    cmocka_unit_test(files_of_no_use_are_named),
+    cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
+    cmocka_unit_test(a_certificate_of_another_ca_is_refused),
+    cmocka_unit_test(an_expired_certificate_is_refused),
+    cmocka_unit_test(the_wrong_port_is_told),
+    cmocka_unit_test(a_new_certificate_is_followed),
+    cmocka_unit_test(a_silent_server_is_given_up),
+    cmocka_unit_test(after_a_silent_server_comes_the_next_one),
+    cmocka_unit_test(a_session_outlives_a_silent_server),
+    cmocka_unit_test(a_missing_file_costs_the_link_until_it_is_back),
+    cmocka_unit_test(the_command_has_tls_by_the_environment),
+    cmocka_unit_test(high_descriptors_are_refused),
+};
+
+int main(int argc, char **argv)
+{
+    return secured_main(argc, argv, "tls", CONFIG, JVM, tests, sizeof tests / sizeof tests[0]);
+}
