@@ -29,6 +29,11 @@ void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_
     zkl_due_add(core, &local_queue->due, ZKL_DUE_TURNS);
 }
 
+void zkl_read_cache_touch(struct zkl_core *core, struct zkl_read_cache *cache)
+{
+    zkl_due_add(core, &cache->due, ZKL_DUE_CACHE);
+}
+
 /* --- groups --------------------------------------------------------------- */
 
 void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,

@@ -8,6 +8,7 @@
 #include "group.h"
 #include "permits.h"
 #include "local_queue.h"
+#include "read_cache.h"
 
 /* News of a contender, to all that it is part of; false: they are its owner's, too. */
 bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
@@ -17,6 +18,7 @@ bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
 void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
 void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue);
+void zkl_read_cache_touch(struct zkl_core *core, struct zkl_read_cache *cache);
 
 /* It ends with this code, unless it does already. culprit: the member; news: of it, or NULL. */
 void zkl_group_fail(struct zkl_group *group, int code, size_t culprit,

@@ -210,6 +210,7 @@ struct zkl_contender;
 struct zkl_group;
 struct zkl_local_queue;
 struct zkl_permits;
+struct zkl_read_cache;
 struct zkl_unlisted_grant;
 
 struct zkl_lock_request {
@@ -233,7 +234,11 @@ struct zkl_lock_request {
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
     /* Of those who may have it in turn, as long as they may; set by zkl_local_queue_join only. */
     struct zkl_local_queue *local_queue;
+    struct zkl_read_cache *read_cache; /* of those who have it together, likewise */
 };
+
+/* So many clients of a path keep a reader's node at most, each of which is told whenever anybody comes or goes. */
+#define ZKL_CACHED_READERS_MAX 32
 
 struct zkl_contender_machine {
     enum zkl_contender_state state;
@@ -257,9 +262,11 @@ struct zkl_contender_machine {
     bool revoked;         /* somebody asked us to let go */
     /* WAITING: contenders before us, as the last list said; 0: of a permit, whose turn it is already */
     size_t before;
-    bool asks;                      /* a try that queued so */
-    bool watches_contention;        /* HOLDING: others that queue are to be told of */
-    bool contended;                 /* some do, or were before us */
+    bool asks;               /* a try that queued so */
+    bool watches_contention; /* HOLDING: others that queue are to be told of */
+    bool contended;          /* some do, or were before us */
+    int64_t looked_boot;     /* when the last list for that was asked for; */
+    int64_t alone_boot; /* likewise of the last that showed nobody, over this link; 0: none has */
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool pred_is_exclusive_mutex;
@@ -345,6 +352,13 @@ static inline bool zkl_contender_waits(const struct zkl_contender_machine *m)
 static inline bool zkl_contender_puts_off(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONTENDER_WAITING && m->own_is_put_off;
+}
+
+/* Nothing speaks against another owner's having what it holds, or having it again. */
+static inline bool zkl_contender_may_stay(const struct zkl_contender_machine *m)
+{
+    return m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked &&
+           m->lease_end_boot == 0;
 }
 
 /* A proof of the session would help it. */

@@ -29,6 +29,7 @@
 #include "query.h"
 #include "list_coalescing.h"
 #include "local_queue.h"
+#include "read_cache.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -44,6 +45,8 @@ const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state)
         return zkl_permits_state_name((enum zkl_permits_state)state);
     case ZKL_TRACE_TURNS:
         return zkl_local_queue_state_name((enum zkl_local_queue_state)state);
+    case ZKL_TRACE_CACHE:
+        return zkl_read_cache_state_name((enum zkl_read_cache_state)state);
     case ZKL_TRACE_CONTENDER:
         break;
     }
@@ -54,7 +57,8 @@ void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX])
 {
     static const char *const names[] = {[ZKL_TRACE_SESSION] = "session",
                                         [ZKL_TRACE_PERMITS] = "permits",
-                                        [ZKL_TRACE_TURNS] = "turns"};
+                                        [ZKL_TRACE_TURNS] = "turns",
+                                        [ZKL_TRACE_CACHE] = "cache"};
     char who[24];
     if (trace->kind == ZKL_TRACE_CONTENDER)
         snprintf(who, sizeof who, "#%llu", (unsigned long long)trace->number);
@@ -95,6 +99,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .put_off_mono_ns = INT64_MAX,
                               .again_mono_ns = INT64_MAX,
                               .turns_mono_ns = INT64_MAX,
+                              .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
                               .unlisted_from = ZKL_UNLISTED_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
@@ -103,6 +108,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
     _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
                        offsetof(struct zkl_local_queue, due) == 0 &&
+                       offsetof(struct zkl_read_cache, due) == 0 &&
                        offsetof(struct zkl_batch, due) == 0,
                    "what is due comes first");
 }
@@ -144,6 +150,9 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
         break;
     case ZKL_DUE_TURNS:
         zkl_local_queue_settle(core, (struct zkl_local_queue *)due);
+        break;
+    case ZKL_DUE_CACHE:
+        zkl_read_cache_settle(core, (struct zkl_read_cache *)due);
         break;
     case ZKL_DUE_BATCH:
         zkl_batch_settle(core, (struct zkl_batch *)due);
@@ -439,6 +448,38 @@ void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
 {
     zkl_local_queue_drop(core, now, local_queue);
     zkl_local_queue_forget(core, local_queue);
+}
+
+/* --- readers of one node ------------------------------------------------------ */
+
+bool zkl_read_cache_open(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache,
+                         struct zkl_contender *contender)
+{
+    enter(core, now);
+    bool opened = zkl_read_cache_begin(core, cache, contender);
+    if (opened)
+        settle(core);
+    return opened;
+}
+
+void zkl_read_cache_left(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
+{
+    enter(core, now);
+    zkl_read_cache_touch(core, cache);
+    settle(core);
+}
+
+void zkl_read_cache_close(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
+{
+    enter(core, now);
+    zkl_read_cache_end(core, cache, "not wanted");
+    settle(core);
+}
+
+void zkl_read_cache_fini(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
+{
+    zkl_read_cache_close(core, now, cache);
+    assert(cache->state == ZKL_READ_CACHE_EMPTY && !cache->due.listed);
 }
 
 /* --- grants without a list --------------------------------------------------- */

@@ -106,7 +106,13 @@ struct zkl_notification {
 };
 
 /* A decision: one of the state machines moved. */
-enum zkl_trace_kind { ZKL_TRACE_SESSION, ZKL_TRACE_CONTENDER, ZKL_TRACE_PERMITS, ZKL_TRACE_TURNS };
+enum zkl_trace_kind {
+    ZKL_TRACE_SESSION,
+    ZKL_TRACE_CONTENDER,
+    ZKL_TRACE_PERMITS,
+    ZKL_TRACE_TURNS,
+    ZKL_TRACE_CACHE
+};
 
 struct zkl_trace {
     enum zkl_trace_kind kind;
@@ -260,7 +266,14 @@ struct zkl_query {
 };
 
 /* What is due, in the order in which it is looked at; see due.h. */
-enum zkl_due_kind { ZKL_DUE_GROUP, ZKL_DUE_PERMITS, ZKL_DUE_TURNS, ZKL_DUE_BATCH, ZKL_DUE_KINDS };
+enum zkl_due_kind {
+    ZKL_DUE_GROUP,
+    ZKL_DUE_PERMITS,
+    ZKL_DUE_TURNS,
+    ZKL_DUE_CACHE,
+    ZKL_DUE_BATCH,
+    ZKL_DUE_KINDS
+};
 
 struct zkl_due {
     struct zkl_due *next;
@@ -342,6 +355,8 @@ struct zkl_core {
     struct zkl_due *due[ZKL_DUE_KINDS];  /* to be looked at when the event is over */
     struct zkl_local_queue *timed_turns; /* those with a time to be looked at, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
+    struct zkl_read_cache *caches;       /* those with a node, */
+    int64_t caches_mono_ns;              /* and when the first is to be looked at, or before */
     struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;
@@ -367,6 +382,12 @@ struct zkl_core {
     uint64_t sent[ZKL_REQUEST_KINDS]; /* for metrics: requests that left, */
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
+
+/* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
+static inline bool zkl_contender_hears(const struct zkl_contender *c)
+{
+    return !c->machine.asked.watch_own || c->subs[ZKL_SUB_OWN].watch;
+}
 
 /* While somebody waits or an answer is due, some request goes out at least this often: a ZooKeeper
  * server can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */

@@ -27,6 +27,20 @@ static const char *find_blocker(const struct zkl_step *s)
     return NULL;
 }
 
+/* A node that stays until somebody queues behind it, which nobody can here; of several who hold together, if nobody else
+ * is there, the first: the next one when that is gone. NULL: others leave by themselves. */
+static const char *find_kept(const struct zkl_step *s, const struct zkl_look *look)
+{
+    struct zkl_node_name place;
+    bool all = look->retained_before + look->retained_beside == look->contenders;
+    for (size_t i = 0; (all || look->contenders == 1) && i < s->ev->child_count; i++) {
+        const char *name = s->ev->children[i];
+        if (zkl_name_parse(name, &s->m->asked.naming, &place) && zkl_name_is_retained(name))
+            return name;
+    }
+    return NULL;
+}
+
 static void judge_lock_path(struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -47,9 +61,8 @@ static void judge_lock_path(struct zkl_step *s)
     } else if (ev->child_count == 0 && !s->m->renew_out) {
         s->m->renew_out = true;
         zkl_step_emit(s, ZKL_DO_RENEW);
-    } else if (look.contenders == 1 && look.predecessor && zkl_name_is_retained(look.predecessor)) {
-        /* It stays until somebody queues behind it, which nobody can here. */
-        zkl_step_emit(s, ZKL_DO_ASK)->name = look.predecessor;
+    } else if (find_kept(s, &look)) {
+        zkl_step_emit(s, ZKL_DO_ASK)->name = find_kept(s, &look);
     } /* else: contenders leave, the child watch tells */
 }
 

@@ -322,6 +322,8 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
         zkl_batch_touch(core, c->machine.asked.batch);
     if (c->machine.asked.group)
         zkl_group_touch(core, c->machine.asked.group);
+    if (c->machine.asked.read_cache)
+        zkl_read_cache_touch(core, c->machine.asked.read_cache);
     for (size_t i = 0; i < actions.count; i++)
         execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
     if (heir)

@@ -101,6 +101,7 @@ static void look_out(struct zkl_step *s)
     if (s->ev->connected && !s->m->list_out && !s->m->contended) {
         zkl_step_emit(s, ZKL_DO_LIST_LOCK_PATH);
         s->m->list_out = true;
+        s->m->looked_boot = s->ev->now.boot_ns;
     }
 }
 
@@ -138,8 +139,20 @@ static void on_rooted(struct zkl_step *s)
         return; /* again with the link */
     if (s->ev->answer == ZKL_ANSWER_OK)
         look = zkl_step_look(s, s->m->node);
-    if (look.contenders != 1 || !look.present || is_near_the_end(s->m))
+    if (look.against > 0 || look.retained_beside >= ZKL_CACHED_READERS_MAX || !look.present ||
+        is_near_the_end(s->m))
         contend(s);
+    else
+        s->m->alone_boot = s->m->looked_boot;
+}
+
+/* Who came or went may be one that we can be beside. */
+static void on_lock_path_fired(struct zkl_step *s)
+{
+    if (zkl_roles[s->m->asked.naming.role].beside == 0)
+        contend(s);
+    else if (s->m->watches_contention)
+        look_out(s);
 }
 
 /* What may end the hold; false: it does not. */
@@ -180,6 +193,7 @@ void zkl_in_holding(struct zkl_step *s)
         return;
     switch ((int)s->ev->type) {
     case ZKL_EV_LINK_DOWN:
+        s->m->alone_boot = 0; /* who queues meanwhile is not told */
         suspect(s, ZKL_REASON_LINK);
         break;
     case ZKL_EV_WINDOW_ENDED:
@@ -219,7 +233,7 @@ void zkl_in_holding(struct zkl_step *s)
         on_rooted(s);
         break;
     case ZKL_EV_LOCK_PATH_FIRED:
-        contend(s);
+        on_lock_path_fired(s);
         break;
     default: /* another contender's, or of a request that does not matter any more */
         break;

@@ -83,16 +83,6 @@ enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
     return ZKL_LOCAL_QUEUE_QUEUES;
 }
 
-/* --- the holder --------------------------------------------------------- */
-
-/* Nothing speaks against somebody else's having it, or having it again. */
-static bool may_stay(const struct zkl_contender *c)
-{
-    const struct zkl_contender_machine *m = &c->machine;
-    return m->state == ZKL_CONTENDER_HOLDING && !m->suspect && !m->revoked &&
-           m->lease_end_boot == 0;
-}
-
 /* --- handing on --------------------------------------------------------- */
 
 static void stay(struct zkl_core *core, struct zkl_contender *c, bool idle)
@@ -104,7 +94,7 @@ static bool somebody_waits(const struct zkl_core *core, const struct zkl_local_q
                            const struct zkl_contender *c)
 {
     return local_queue->holder == c && local_queue->first && zkl_local_queue_is_fresh(core) &&
-           may_stay(c);
+           zkl_contender_may_stay(&c->machine);
 }
 
 /* Whether others queue is looked into when it matters for the first time. Until the answer is there it
@@ -159,24 +149,19 @@ static void set_timer(struct zkl_core *core, struct zkl_local_queue *local_queue
         core->turns_mono_ns = local_queue->idle_until;
 }
 
-/* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
-static bool hears(const struct zkl_contender *c)
-{
-    return !c->machine.asked.watch_own || c->subs[ZKL_SUB_OWN].watch;
-}
-
 static bool may_keep(const struct zkl_local_queue *local_queue, const struct zkl_contender *c)
 {
     bool ours = local_queue->holder == c ||
                 local_queue->state == ZKL_LOCAL_QUEUE_FREE; /* a multi-lock's member */
     return local_queue->retain_ns > 0 && ours && !local_queue->first && local_queue->asking == 0 &&
-           !c->machine.contended && hears(c);
+           !c->machine.contended && zkl_contender_hears(c);
 }
 
 bool zkl_local_queue_keep(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c)
 {
-    if (!zkl_local_queue_is_fresh(core) || !may_stay(c) || !may_keep(local_queue, c))
+    if (!zkl_local_queue_is_fresh(core) || !zkl_contender_may_stay(&c->machine) ||
+        !may_keep(local_queue, c))
         return false;
     zkl_local_queue_set_holder(local_queue, c);
     zkl_local_queue_move(core, local_queue, ZKL_LOCAL_QUEUE_IDLE, "kept");
@@ -237,8 +222,8 @@ void zkl_local_queue_timer(struct zkl_core *core)
 void zkl_local_queue_settle(struct zkl_core *core, struct zkl_local_queue *local_queue)
 {
     if (local_queue->state == ZKL_LOCAL_QUEUE_IDLE &&
-        (!may_stay(local_queue->holder) || local_queue->holder->machine.contended ||
-         !hears(local_queue->holder)))
+        (!zkl_contender_may_stay(&local_queue->holder->machine) ||
+         local_queue->holder->machine.contended || !zkl_contender_hears(local_queue->holder)))
         drop(core, local_queue, "wanted elsewhere, or not sure");
     if (local_queue->state != ZKL_LOCAL_QUEUE_FREE || !local_queue->first)
         return;

@@ -65,10 +65,16 @@ struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *
         if (!zkl_name_parse(name, naming, &place))
             continue; /* no contender's */
         look.contenders++;
+        bool ahead = last || zkl_queue_compare(place.sequence, name, us.sequence, own) < 0;
+        bool retained = ahead && zkl_roles[place.role].beside != 0 && zkl_name_is_retained(name);
+        look.against += in_the_way(naming->role, place.role);
         if (last ? !in_the_way(naming->role, place.role)
-                 : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name))
+                 : !zkl_queue_waits_for(naming->role, us.sequence, own, &place, name)) {
+            look.retained_beside += retained;
             continue;
+        }
         look.before++;
+        look.retained_before += retained;
         if (is_nearer(&place, name, &nearest, look.predecessor)) {
             look.predecessor = name;
             nearest = place;

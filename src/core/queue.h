@@ -11,10 +11,14 @@
 
 /* What one look at the children tells a contender. Pointers are into the list. */
 struct zkl_look {
-    size_t contenders;       /* children that are contenders, ours included */
-    size_t before;           /* of those, how many before us we have to wait for: a reader lets
+    size_t contenders; /* children that are contenders, ours included */
+    size_t before;     /* of those, how many before us we have to wait for: a reader lets
                                 other readers be; and a writer and a reader of one number, whose
                                 node was made under the writer's, let each other be */
+    size_t against;    /* contenders, wherever they are, that we can't be beside */
+    /* Of those that hold beside each other, how many may be there with nobody in: among those before us that we wait
+     * for, and those that we are beside. */
+    size_t retained_before, retained_beside;
     const char *predecessor; /* the nearest of them, or NULL */
     bool present;            /* our own node is in the list */
     bool plain;              /* the predecessor is surely a mutex's node, and ours is one */

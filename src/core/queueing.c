@@ -33,10 +33,11 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     zkl_step_emit(s, s->m->own_is_put_off ? ZKL_DO_WATCH_OWN_LATER : ZKL_DO_WATCH_OWN);
 }
 
-/* The one before us has a node that nobody may be in. */
+/* The one before us has a node that nobody may be in; or all have, who hold together. */
 static bool may_be_given_up(const struct zkl_look *look)
 {
-    return look->before == 1 && zkl_name_is_retained(look->predecessor);
+    return look->before == look->retained_before ||
+           (look->before == 1 && zkl_name_is_retained(look->predecessor));
 }
 
 void zkl_step_decide_place(struct zkl_step *s)

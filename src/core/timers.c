@@ -13,6 +13,7 @@
 #include "pending.h"
 #include "query.h"
 #include "local_queue.h"
+#include "read_cache.h"
 #include "watch.h"
 
 #define MS INT64_C(1000000)
@@ -176,6 +177,8 @@ void zkl_timers_timer(struct zkl_core *core)
         ask_again(core);
     if (core->turns_mono_ns <= now.mono_ns)
         zkl_local_queue_timer(core);
+    if (core->caches_mono_ns <= now.mono_ns)
+        zkl_read_cache_timer(core);
     if (core->last_send_mono_ns == 0 && !zkl_session_connected(&core->session))
         core->last_send_mono_ns = now.mono_ns; /* the first handle is given some time */
     if (keepalive_at(core) <= now.mono_ns)
@@ -190,6 +193,7 @@ int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now)
         earlier(zkl_heartbeat_next(core, now), earlier(keepalive_at(core), retry_at(core)));
     at = earlier(at,
                  earlier(core->put_off_mono_ns, earlier(core->turns_mono_ns, core->again_mono_ns)));
+    at = earlier(at, core->caches_mono_ns);
     if (core->lease_boot != INT64_MAX)
         at = earlier(at, zkl_time_mono(now, core->lease_boot));
     if (core->window_limited > 0)

@@ -181,7 +181,8 @@ static void add_faults(struct list *l)
         struct owner *o = &w->owners[i];
         if (owner_may_stop(o))
             add_fault(l, FAULT_CANCEL, i);
-        if (owner_may_unlock(o) && (o->part->kind == PART_LOCK || o->part->kind == PART_TURN))
+        if (owner_may_unlock(o) && (o->part->kind == PART_LOCK || o->part->kind == PART_TURN ||
+                                    o->part->kind == PART_READER))
             add_fault(l, FAULT_EXIT, i);
         if (owner_may_unlock(o) && o->part->leases)
             add_fault(l, FAULT_RENEW, i);

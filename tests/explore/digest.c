@@ -213,6 +213,11 @@ static void machine(const struct zkl_contender_machine *m)
     zxid(m->exhausted_at);
     boot(m->lease_end_boot);
     boot(m->unlocked_boot);
+    raw(m->asked.read_cache != NULL);
+    if (m->asked.read_cache) {
+        boot(m->looked_boot);
+        boot(m->alone_boot);
+    }
 }
 
 static void batch(const struct zkl_core *core, const struct zkl_batch *b)
@@ -389,6 +394,22 @@ static void times(const struct zkl_core *core)
                 ? INT64_MIN
                 : core->last_again_mono_ns - now.mono_ns);
     due_mono(core->turns_mono_ns);
+    due_mono(core->caches_mono_ns);
+}
+
+static void cache(const struct zkl_read_cache *r)
+{
+    const struct zkl_read_gate *gate = &r->gate;
+    if (!r->dropped)
+        return;
+    raw(r->state * 2 + r->due.listed);
+    raw(place_number(r->holder));
+    raw(atomic_load(&gate->inside));
+    if (r->state == ZKL_READ_CACHE_EMPTY)
+        return;
+    due_boot(r->ends_boot);
+    due_mono(r->look_mono_ns);
+    due_boot(atomic_load(&gate->until_boot));
 }
 
 static void turns(const struct zkl_local_queue *t)
@@ -475,6 +496,7 @@ static void core(const struct client *c)
     group_commit(k, &k->group_commit);
     group(c);
     turns(&c->turns);
+    cache(&c->cache);
     for (int i = 0; i < ROOTS; i++)
         alone(&c->alone[i]);
 }
@@ -624,6 +646,7 @@ static int asked_before(const struct owner *o)
 static void owner(const struct owner *o)
 {
     raw(o->phase);
+    raw(o->inside);
     raw(o->cycles);
     raw(o->over);
     raw(o->turn.waits ? 1 + asked_before(o) : 0);

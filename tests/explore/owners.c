@@ -117,6 +117,13 @@ static void local_queue_notification(struct place *place, const struct zkl_notif
     }
 }
 
+/* Of a place of readers that is nobody's own: the last one is out. */
+static void reader_notification(struct place *place, const struct zkl_notification *news)
+{
+    if (news->type == ZKL_NOTIFY_RELEASED && !place->owner && place->phase == GRANTED)
+        place->phase = UNLOCKING;
+}
+
 static void permit_notification(struct place *place, const struct zkl_notification *news)
 {
     must(place->in_core && news->type != ZKL_NOTIFY_GRANTED && news->type != ZKL_NOTIFY_FAILED);
@@ -145,6 +152,8 @@ void owners_notification(struct client *c, struct zkl_contender *contender,
         permit_notification(place, news);
         return;
     }
+    if (c->cache.dropped && place->root == 0)
+        reader_notification(place, news);
     bool turns = c->turns.given && place->root == 0;
     if (turns) {
         local_queue_notification(place, news);
@@ -294,6 +303,93 @@ static void turn_stop(struct owner *o)
         zkl_core_stop(&c->core, now_of(c->world), &o->place->contender, ZKL_ETIMEDOUT);
     }
     must(o->phase != WAITING);
+}
+
+/* --- readers of one node -------------------------------------------------- */
+
+static void reader_dropped(struct zkl_read_cache *cache, struct zkl_contender *contender)
+{
+    const struct client *c = (struct client *)((char *)cache - offsetof(struct client, cache));
+    for (int i = 0; !c->dead && i < c->world->owner_count; i++)
+        must(c->world->owners[i].client != c || !c->world->owners[i].inside);
+    must(c->dead || place_of(contender)->owner == NULL);
+}
+
+static void reader_is_in(struct owner *o)
+{
+    o->place = place_of(o->client->cache.holder);
+    o->inside = true;
+    o->phase = GRANTED;
+}
+
+static bool reader_enters(struct owner *o)
+{
+    struct client *c = o->client;
+    atomic_store(&c->fresh_until_boot, zkl_proof_fresh_until(&c->core.session.proof));
+    int64_t until = zkl_read_gate_enter(&c->cache.gate, &c->fresh_until_boot);
+    if (now_of(c->world).boot_ns < until) {
+        reader_is_in(o);
+        must(o->place->phase == GRANTED && !o->place->lost && is_proved(o->place));
+        must(!o->place->revoked && client_is_linked(c));
+        return true;
+    }
+    if (zkl_read_gate_leave(&c->cache.gate))
+        zkl_read_cache_left(&c->core, now_of(c->world), &c->cache);
+    return false;
+}
+
+static void reader_start(struct owner *o, struct zkl_lock_request *wish)
+{
+    struct client *c = o->client;
+    if (reader_enters(o))
+        return;
+    wish->naming.role = ZKL_ROLE_READ;
+    wish->retained = c->cache.state == ZKL_READ_CACHE_EMPTY;
+    o->place = free_place(c);
+    place_begin(o->place, o);
+    o->phase = WAITING;
+    zkl_core_acquire(&c->core, now_of(c->world), &o->place->contender, wish);
+}
+
+/* What it waited for has been decided: its node becomes that of all, if that may be. */
+static void reader_decided(struct owner *o)
+{
+    struct client *c = o->client;
+    struct place *place = o->place;
+    if (place->phase != GRANTED) {
+        o->phase = ANSWERED;
+        place->owner = NULL;
+        return;
+    }
+    o->phase = GRANTED;
+    if (!place->contender.machine.asked.retained ||
+        !zkl_read_cache_open(&c->core, now_of(c->world), &c->cache, &place->contender))
+        return;
+    place->owner = NULL;
+    reader_is_in(o);
+}
+
+static void reader_unlock(struct owner *o, bool exits)
+{
+    struct client *c = o->client;
+    struct place *place = o->place;
+    o->phase = ANSWERED;
+    struct unlocked unlocked = check_unlock(place);
+    if (o->inside) {
+        o->inside = false;
+        check_unlocked(&unlocked,
+                       place->lost ? ZKL_ELOST : (unlocked.proved ? ZKL_OK : ZKL_EDOUBT));
+        if (zkl_read_gate_leave(&c->cache.gate))
+            zkl_read_cache_left(&c->core, now_of(c->world), &c->cache);
+        return;
+    }
+    place->owner = NULL;
+    place->phase = exits ? ORPHANED : UNLOCKING;
+    place->unlocked = unlocked;
+    if (exits)
+        zkl_core_abandon(&c->core, now_of(c->world), &place->contender, ZKL_REASON_OWNER_EXITED);
+    else
+        zkl_core_release(&c->core, now_of(c->world), &place->contender);
 }
 
 /* --- permits -------------------------------------------------------------- */
@@ -486,6 +582,9 @@ void owner_start(struct owner *o)
     case PART_TURN:
         turn_start(o, &wish);
         break;
+    case PART_READER:
+        reader_start(o, &wish);
+        break;
     case PART_PERMITS:
         permits_start(o, &wish);
         break;
@@ -523,6 +622,8 @@ void owner_unlock(struct owner *o)
     struct client *c = o->client;
     if (o->part->kind == PART_TURN) {
         turn_unlock(o, false);
+    } else if (o->part->kind == PART_READER) {
+        reader_unlock(o, false);
     } else if (o->part->kind == PART_MULTI) {
         multi_release(o);
     } else if (o->part->kind == PART_PERMITS) {
@@ -551,6 +652,7 @@ void owner_stop(struct owner *o)
     struct zkl_time now = now_of(c->world);
     switch (o->part->kind) {
     case PART_LOCK:
+    case PART_READER:
         o->place->stop_code = ZKL_ETIMEDOUT;
         zkl_core_stop(&c->core, now, &o->place->contender, ZKL_ETIMEDOUT);
         must(o->place->phase != WAITING);
@@ -579,6 +681,10 @@ void owner_exit(struct owner *o)
 {
     if (o->part->kind == PART_TURN) {
         turn_unlock(o, true);
+        return;
+    }
+    if (o->part->kind == PART_READER) {
+        reader_unlock(o, true);
         return;
     }
     o->place->phase = ORPHANED;
@@ -628,6 +734,8 @@ static void run_owner(struct owner *o)
             return;
         o->place->phase = IDLE;
         o->cycles++;
+    } else if (o->part->kind == PART_READER && o->phase == WAITING && o->place->phase != WAITING) {
+        reader_decided(o);
     } else if (o->phase == ANSWERED) {
         o->phase = IDLE;
         o->cycles++;
@@ -636,7 +744,7 @@ static void run_owner(struct owner *o)
 
 bool client_keeps(const struct client *c)
 {
-    bool keeps = c->turns.given != NULL;
+    bool keeps = c->turns.given != NULL || c->cache.dropped != NULL;
     for (int i = 0; i < c->world->owner_count; i++)
         keeps = keeps || (c->world->owners[i].client == c && c->world->owners[i].part->alone);
     return keeps;
@@ -665,8 +773,8 @@ static bool is_wanted(const struct client *c)
     const struct world *w = c->world;
     for (int i = 0; i < w->place_count; i++) {
         const struct place *place = &w->places[i];
-        if (c->turns.state == ZKL_LOCAL_QUEUE_IDLE && place->client != c &&
-            place->phase == WAITING && place->root == 0)
+        bool is_kept = c->turns.state == ZKL_LOCAL_QUEUE_IDLE || c->cache.holder != NULL;
+        if (is_kept && place->client != c && place->phase == WAITING && place->root == 0)
             return true;
     }
     return false;
@@ -680,7 +788,8 @@ bool client_may_be_freed(const struct client *c)
         done = done && (w->owners[i].client != c || owner_is_done(&w->owners[i]));
     for (const struct zkl_contender *contender = c->core.first; done && contender;
          contender = contender->next)
-        done = c->turns.state == ZKL_LOCAL_QUEUE_IDLE && c->turns.holder == contender;
+        done = (c->turns.state == ZKL_LOCAL_QUEUE_IDLE && c->turns.holder == contender) ||
+               c->cache.holder == contender;
     return done;
 }
 
@@ -690,6 +799,8 @@ void client_free(struct client *c)
     c->freed = true;
     if (c->turns.given)
         zkl_local_queue_drop(&c->core, now, &c->turns);
+    if (c->cache.dropped)
+        zkl_read_cache_close(&c->core, now, &c->cache);
     for (int i = 0; i < ROOTS; i++)
         zkl_unlisted_end(&c->core, now, &c->alone[i]);
 }
@@ -755,6 +866,11 @@ static void begin(struct owner *o)
         c->turns.given = turn_given;
         c->turns.dropped = turn_dropped;
         break;
+    case PART_READER:
+        (void)add_places(c, 2, part->root, false);
+        c->cache.age_ns = c->world->bounds->scenario->retain_ms * MS;
+        c->cache.dropped = reader_dropped;
+        break;
     case PART_PERMITS:
         o->permits = calloc(1, sizeof *o->permits);
         o->place = add_places(c, part->count, LEASES, true);
@@ -769,7 +885,7 @@ static size_t places_of(const struct bounds *bounds)
     size_t count = 0;
     for (int i = 0; i < OWNERS; i++) {
         const struct part *part = &bounds->scenario->parts[i];
-        count += part->kind == PART_TURN ? 2 : 1 + (size_t)part->count;
+        count += part->kind == PART_TURN || part->kind == PART_READER ? 2 : 1 + (size_t)part->count;
     }
     return count;
 }

@@ -10,6 +10,7 @@
 #include "core/group.h"
 #include "core/permits.h"
 #include "core/local_queue.h"
+#include "core/read_cache.h"
 #include "sim/fake.h"
 
 #define MS INT64_C(1000000)
@@ -32,7 +33,7 @@ extern const char *const root_paths[ROOTS];
 
 /* --- scenarios ------------------------------------------------------------ */
 
-enum part_kind { PART_LOCK, PART_MULTI, PART_TURN, PART_PERMITS, PART_QUERY };
+enum part_kind { PART_LOCK, PART_MULTI, PART_TURN, PART_READER, PART_PERMITS, PART_QUERY };
 
 /* What an owner wants. */
 struct part {
@@ -134,7 +135,8 @@ struct owner {
     enum phase phase;
     int cycles; /* that are over */
     int tickets;
-    bool over; /* the core is done with its permits */
+    bool over;   /* the core is done with its permits */
+    bool inside; /* PART_READER: in the node of all, which is its place */
 };
 
 struct client {
@@ -148,6 +150,8 @@ struct client {
     struct zkl_unlisted_grant alone[ROOTS];
     struct zkl_semaphore_view view;
     struct zkl_local_queue turns;
+    struct zkl_read_cache cache;
+    atomic_llong fresh_until_boot;
     int tickets, guids;
     bool open_current, open_probe;
     bool dead;  /* it was killed */

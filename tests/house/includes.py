@@ -10,7 +10,7 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 # All that a pure function can want: parts of the C library, and the constants of the public headers.
-PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdbool.h', 'stddef.h', 'stdint.h',
+PURE = {'assert.h', 'inttypes.h', 'limits.h', 'stdarg.h', 'stdatomic.h', 'stdbool.h', 'stddef.h', 'stdint.h',
         'stdio.h', 'stdlib.h', 'string.h', 'zklock/inspect.h', 'zklock/metrics.h', 'zklock/zklock.h'}
 # A public header whose inline functions work on ZooKeeper's own types, and what implements the others.
 PUBLIC_WITH_ZOOKEEPER = {'include/zklock/guard.h', 'src/api/guard.c'}

@@ -22,7 +22,7 @@ static struct proc *of_turns(struct zkl_local_queue *turns)
 
 bool app_is_place(const struct app *app)
 {
-    return app->kept || app - app->proc->apps >= APPS + ROOTS;
+    return app->kept || (app - app->proc->apps >= APPS + ROOTS && !app_is_reader_place(app));
 }
 
 /* --- what is decided ------------------------------------------------------ */
@@ -119,7 +119,7 @@ void local_queue_notification(struct app *place, const struct zkl_notification *
 
 static struct app *free_place(struct proc *p)
 {
-    for (int i = APPS + ROOTS; i < ALL_APPS; i++) {
+    for (int i = APPS + ROOTS; i < APPS + ROOTS + PLACES; i++) {
         bool brought = false;
         for (int j = 0; j < GUESTS; j++)
             brought =
@@ -274,7 +274,7 @@ void turns_run(struct proc *p)
         return;
     for (int i = 0; i < GUESTS; i++)
         run(&p->guests[i]);
-    for (int i = APPS + ROOTS; i < ALL_APPS; i++) {
+    for (int i = APPS + ROOTS; i < APPS + ROOTS + PLACES; i++) {
         struct app *place = &p->apps[i];
         if (!place->in_core && (place->phase == ANSWERED || place->phase == ORPHANED))
             place->phase = IDLE;

@@ -90,6 +90,8 @@ void locks_notification(struct app *app, const struct zkl_notification *news)
     must(app->in_core);
     if (app_is_place(app))
         local_queue_notification(app, news);
+    else if (app_is_reader_place(app))
+        readers_notification(app, news);
     switch (news->type) {
     case ZKL_NOTIFY_GRANTED:
         on_granted(w, app);
@@ -165,8 +167,10 @@ static int choose_root(const struct app *app)
         return p == w->procs ? own[app - p->apps] : RW_ROOT;
     if (is_lonely(w))
         return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
-    bool rwlock = (w->many_writers || some_writer(p)) && !chance(w, 3);
-    return rwlock ? RW_ROOT : (int)rnd(w, ROOTS);
+    if ((w->many_writers || some_writer(p)) && !chance(w, 3))
+        return RW_ROOT;
+    bool keeps_away = w->readers && !chance(w, 6); /* so that readers come and go for a while */
+    return keeps_away ? (rnd(w, 2) == 0 ? 0 : 2) : (int)rnd(w, ROOTS);
 }
 
 /* In a lonely world the first one only, mostly; or those of the first process. Beside a writer soon: it may be a
@@ -190,7 +194,7 @@ static void start(struct app *app)
     app->root = choose_root(app);
     app->try_only = wish.try_only = chance(w, 5);
     wish.try_sync = chance(w, 2);
-    wish.try_asks = w->turns;
+    wish.try_asks = w->turns || w->readers;
     wish.watch_own = chance(w, 3);
     wish.posted = chance(w, 4);
     wish.lock_path = root_paths[app->root];
@@ -206,6 +210,8 @@ static void start(struct app *app)
     app->until_ms = chance(w, 3) ? w->fake.now_ms + rnd(w, 400) : INT64_MAX;
     say("[%6lld] %d locks %s%s", (long long)w->fake.now_ms, name_of(p), wish.lock_path,
         wish.try_only ? " (try)" : "");
+    if (wish.naming.role == ZKL_ROLE_WRITE)
+        readers_make_room(p);
     zkl_core_acquire(core_of(p), now_of(p), &app->contender, &wish);
 }
 

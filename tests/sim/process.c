@@ -81,6 +81,7 @@ static enum zkl_answer port_send(struct zkl_port *port, const struct zkl_request
         happened(w, SIM_NO_MEMORY);
     } else if (p->current) {
         answer = fake_send(p->current, request);
+        readers_sent(p, request);
     }
     if (request->kind == ZKL_REQ_CREATE_ALL)
         note_transaction(p, request);
@@ -194,6 +195,7 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
     bool is_late = type != FAKE_EXPIRED && h->expired && chance(p->world, 2);
     if (is_late && type == FAKE_UP)
         event.type = h == p->probe ? ZKL_SE_PROBE_DOWN : ZKL_SE_DOWN;
+    p->links++;
     zkl_core_session_event(core_of(p), &event);
     if (type == FAKE_EXPIRED && h == p->probe) {
         drop_handle(&p->probe, fake_close);
@@ -212,6 +214,7 @@ static bool deliver(struct proc *p, struct fake_handle *h)
         say("[%6lld] %d < (%llu) %d %s", (long long)p->world->fake.now_ms, name_of(p),
             (unsigned long long)message->reply.id, message->reply.answer,
             message->reply.name ? message->reply.name : "");
+        readers_answered(p, &message->reply);
         zkl_core_reply(core_of(p), now_of(p), &message->reply);
     } else if (message->type == FAKE_FIRED && h == p->current) {
         say("[%6lld] %d < fired %s", (long long)p->world->fake.now_ms, name_of(p), message->path);
@@ -264,6 +267,7 @@ void proc_init(struct world *w, struct proc *p)
     for (int i = 0; i < QUESTIONS; i++)
         p->questions[i].proc = p;
     turns_init(p);
+    readers_init(p);
 }
 
 void proc_close(struct proc *p)
@@ -367,6 +371,7 @@ bool proc_step(struct proc *p)
         queries_run(p);
     }
     turns_run(p);
+    readers_run(p);
     faults_mend(p);
     return busy;
 }

@@ -94,6 +94,7 @@ static void world_init(struct world *w)
     foreign_servers(w);
     permits_init(w);
     w->turns = w->seed % TURNS_ONCE_IN == 0; /* not drawn: the others stay what they are */
+    w->readers = w->seed % READERS_ONCE_IN == 3;
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
     w->many_writers = !w->lonely && w->seed % MANY_WRITERS_ONCE_IN == 1;
     w->grouped = w->lonely && !w->turns && w->seed / LONELY_ONCE_IN % 4 > 0;

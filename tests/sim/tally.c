@@ -79,6 +79,8 @@ static const char *const names[SIM_FAULTS] = {
     [SIM_RELINKED_UNHEARD] = "link lost and remade unheard",
     [SIM_CLOSE_CALL] = "server cut off where the window is nearly too long",
     [SIM_EXPIRED_CLOSE] = "session expires right after its window",
+    [SIM_READERS_NODE] = "a reader's node is kept for all of a handle",
+    [SIM_READER_CAME_IN] = "a reader comes in without a request",
     [SIM_GONE_AT_UNLOCK] = "unlock of a hold that is lost unheard",
     [SIM_DOUBTED] = "unlock of a hold in doubt",
 };
@@ -125,6 +127,16 @@ static bool turns_may(int from, int to)
                                     (enum zkl_local_queue_state)to);
 }
 
+static const char *cache_name(int state)
+{
+    return zkl_read_cache_state_name((enum zkl_read_cache_state)state);
+}
+
+static bool cache_may(int from, int to)
+{
+    return zkl_read_cache_may_move((enum zkl_read_cache_state)from, (enum zkl_read_cache_state)to);
+}
+
 static bool permits_may(int from, int to)
 {
     return zkl_permits_may_move((enum zkl_permits_state)from, (enum zkl_permits_state)to);
@@ -138,6 +150,8 @@ void tally_move(struct tally *tally, const struct zkl_trace *trace)
         tally->permits[trace->from][trace->to]++;
     else if (trace->kind == ZKL_TRACE_TURNS)
         tally->turns[trace->from][trace->to]++;
+    else if (trace->kind == ZKL_TRACE_CACHE)
+        tally->cache[trace->from][trace->to]++;
 }
 
 static void add(uint64_t *to, const uint64_t *from, size_t count)
@@ -166,6 +180,7 @@ void tally_add(struct tally *sum, const struct tally *one)
     ADD(session);
     ADD(permits);
     ADD(turns);
+    ADD(cache);
     for (int i = 0; i < TALLY_STEPS; i++)
         sum->steps[i] += one->steps[i];
 }
@@ -236,5 +251,6 @@ int tally_print(const struct tally *tally, unsigned at_least)
     print_moves(&r, "permits", &tally->permits[0][0], ZKL_PERMITS_STATES, permits_name,
                 permits_may);
     print_moves(&r, "turns", &tally->turns[0][0], ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may);
+    print_moves(&r, "cache", &tally->cache[0][0], ZKL_READ_CACHE_STATES, cache_name, cache_may);
     return r.rare;
 }

@@ -9,6 +9,7 @@
 #include "core/permits.h"
 #include "core/session.h"
 #include "core/local_queue.h"
+#include "core/read_cache.h"
 #include "fake.h"
 
 /* What happens to clients, or what their owners do to the core, besides enum fake_fault. */
@@ -63,6 +64,8 @@ enum sim_fault {
     SIM_RELINKED_UNHEARD, /* while they are late */
     SIM_CLOSE_CALL,       /* a server is cut off from the others as it matters most */
     SIM_EXPIRED_CLOSE,
+    SIM_READERS_NODE,   /* becomes that of all threads of a handle */
+    SIM_READER_CAME_IN, /* without a request */
     SIM_GONE_AT_UNLOCK, /* the node, and the owner has not heard of it */
     SIM_DOUBTED,        /* a hold, by its unlock */
     SIM_FAULTS
@@ -80,6 +83,7 @@ struct tally {
     uint64_t session[ZKL_SESSION_STATES][ZKL_SESSION_STATES];
     uint64_t permits[ZKL_PERMITS_STATES][ZKL_PERMITS_STATES];
     uint64_t turns[ZKL_LOCAL_QUEUE_STATES][ZKL_LOCAL_QUEUE_STATES];
+    uint64_t cache[ZKL_READ_CACHE_STATES][ZKL_READ_CACHE_STATES];
     uint32_t steps[TALLY_STEPS];
 };
 

@@ -9,6 +9,7 @@
 #include "core/group.h"
 #include "core/permits.h"
 #include "core/local_queue.h"
+#include "core/read_cache.h"
 #include "fake.h"
 #include "tally.h"
 
@@ -17,21 +18,25 @@
 #define PROCS 3
 #define APPS 4
 #define ROOTS 3
-#define RW_ROOT 1        /* a read-write lock is there, at the others a mutex */
-#define TURNS_ROOT ROOTS /* for nobody but threads that take turns */
-#define GUESTS 4         /* threads that take turns */
-#define PLACES 7         /* which they queue with */
-#define TURNS_ONCE_IN 3  /* schedules */
+#define RW_ROOT 1         /* a read-write lock is there, at the others a mutex */
+#define TURNS_ROOT ROOTS  /* for nobody but threads that take turns */
+#define GUESTS 4          /* threads that take turns */
+#define PLACES 7          /* which they queue with */
+#define TURNS_ONCE_IN 3   /* schedules */
+#define SITTERS 4         /* threads that read in one node */
+#define READER_PLACES 6   /* which they queue with */
+#define READERS_ONCE_IN 8 /* schedules; not a multiple of the others */
 #define SAYS_NO_ONCE_IN 5
 #define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7        /* not a multiple of the above */
 #define MANY_WRITERS_ONCE_IN 11 /* likewise */
-/* Behind the apps proper the members of the process's multi-lock, by root, and then the places. */
-#define ALL_APPS (APPS + ROOTS + PLACES)
+/* Behind the apps proper the members of the process's multi-lock, by root, and then the places: of those who take
+ * turns, and of readers. */
+#define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
 #define CHAOS_STEPS 500
 #define HEAL_MS 60000 /* after which everybody must have got through */
 
-enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED };
+enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED, INSIDE };
 
 /* What was true of a hold as its owner unlocked it. */
 struct unlocked {
@@ -67,6 +72,14 @@ struct guest {
     struct app *place;
     int64_t ticket; /* in the order in which they are to get it */
     int stop_code;
+    int64_t until_ms;
+};
+
+/* A thread that reads: in a node of its own (GRANTED), or INSIDE that of all. */
+struct sitter {
+    struct proc *proc;
+    enum phase phase; /* IDLE, WAITING, GRANTED or INSIDE */
+    struct app *place;
     int64_t until_ms;
 };
 
@@ -121,6 +134,13 @@ struct proc {
     struct zkl_local_queue turns;
     struct guest guests[GUESTS];
     int64_t tickets;
+    struct zkl_read_cache cache;
+    struct sitter sitters[SITTERS];
+    atomic_llong fresh_until_boot;
+    uint64_t links; /* a number for each link of the current handle */
+    /* Of lists of the readers' path with a watch: the last that was asked for, and the last that came. */
+    uint64_t list_id, list_link;
+    int64_t list_sent_ms, listed_ms, opened_ms;
     int64_t asleep_until_ms;
     int64_t deaf_until_ms; /* its completion thread stands still */
     int64_t suspended_ms;  /* how much CLOCK_MONOTONIC lost while the machine slept */
@@ -158,6 +178,7 @@ struct world {
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
     bool turns;
+    bool readers;      /* some threads of a process read in one node */
     bool lonely;       /* each process mostly locks at a path of its own, */
     bool grouped;      /* or the first one at three, whose creates and deletes go together */
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
@@ -250,6 +271,15 @@ bool turns_keep(struct app *member);
 void local_queue_notification(struct app *place, const struct zkl_notification *news);
 void turns_run(struct proc *p);
 bool turns_done(const struct proc *p);
+
+void readers_init(struct proc *p);
+bool app_is_reader_place(const struct app *app);
+void readers_notification(struct app *place, const struct zkl_notification *news);
+void readers_sent(struct proc *p, const struct zkl_request *request);
+void readers_answered(struct proc *p, const struct zkl_reply *reply);
+void readers_run(struct proc *p);
+void readers_make_room(struct proc *p);
+bool readers_done(const struct proc *p);
 
 /* --- faults.c ----------------------------------------------------------- */
 

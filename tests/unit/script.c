@@ -322,6 +322,20 @@ void script_try_asking(struct script *s, const char *root)
         s, (struct zkl_lock_request){.lock_path = root, .try_only = true, .try_asks = true});
 }
 
+void script_read(struct script *s, const char *root)
+{
+    script_acquire(s, (struct zkl_lock_request){
+                          .lock_path = root, .naming.role = ZKL_ROLE_READ, .retained = true});
+}
+
+void script_write(struct script *s, const char *root)
+{
+    script_acquire(s, (struct zkl_lock_request){.lock_path = root,
+                                                .naming.role = ZKL_ROLE_WRITE,
+                                                .try_only = true,
+                                                .try_asks = true});
+}
+
 void script_lock_watched(struct script *s, const char *root)
 {
     script_acquire(s, (struct zkl_lock_request){.lock_path = root, .watch_own = true});
@@ -569,12 +583,15 @@ static const char *child_name(const char *word, char *out)
         snprintf(out, NAME_MAX_, "%s", word);
         return out;
     }
-    bool retained = *word == 'r';
-    memset(bytes, atoi(word + retained), sizeof bytes);
+    bool marked = *word > '9';
+    struct zkl_naming naming = {.role = *word == 'w'                   ? ZKL_ROLE_WRITE
+                                        : *word == 's' || *word == 'S' ? ZKL_ROLE_READ
+                                                                       : ZKL_ROLE_LOCK};
+    memset(bytes, atoi(word + marked), sizeof bytes);
     zkl_guid_format(bytes, guid);
-    if (retained)
+    if (*word == 'r' || *word == 'S')
         zkl_guid_mark_retained(guid);
-    zkl_name_prefix(&(struct zkl_naming){0}, guid, prefix);
+    zkl_name_prefix(&naming, guid, prefix);
     snprintf(out, NAME_MAX_, "%s%010d", prefix, atoi(colon + 1));
     return out;
 }

@@ -76,6 +76,9 @@ void script_try(struct script *s, const char *root, bool sync);
 void script_try_asking(struct script *s, const char *root);
 void script_lock_watched(struct script *s,
                          const char *root); /* wants to hear of a deletion at once */
+/* A reader whose node may stay, and a writer's try. */
+void script_read(struct script *s, const char *root);
+void script_write(struct script *s, const char *root);
 /* May be granted by its number: always of the same path. */
 void script_lock_alone(struct script *s, const char *root);
 void script_stop(struct script *s, int number, int code);
@@ -114,7 +117,8 @@ void script_created(struct script *s, int32_t number);
 /* That is not told. */
 void script_created_plain(struct script *s, int32_t number);
 /* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second, which may
- * stay while nobody is in it, and a stranger's. */
+ * stay while nobody is in it, and a stranger's; "s3:9 S4:10 w5:11" are a reader's, one that may stay, and a
+ * writer's. */
 void script_listed(struct script *s, const char *children);
 void script_rooted(struct script *s, int64_t czxid, const char *children);
 void script_statted(struct script *s, int64_t session, int64_t czxid);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The node that readers of one handle have together, from its grant to its end: when the gate is open, when others are
+ * looked for again, and when it goes. It stays one contender that holds; who is in, the gate knows alone. That two
+ * hold who must not follows from the node, as for any hold: it is deleted when the gate is closed and nobody is in.
+ * What else is decided here is how soon others get their turn.
+ * Called by core.c, for a handle or when something is due, and by timers.c, with the client's mutex. */
+#include "read_cache.h"
+
+#include <assert.h>
+
+#include "composite.h"
+#include "feed.h"
+
+#define BIT(state) (1u << (state))
+
+static const unsigned allowed[ZKL_READ_CACHE_STATES] = {
+    [ZKL_READ_CACHE_EMPTY] = BIT(ZKL_READ_CACHE_OPEN),
+    [ZKL_READ_CACHE_OPEN] = BIT(ZKL_READ_CACHE_CLOSING),
+    [ZKL_READ_CACHE_CLOSING] = BIT(ZKL_READ_CACHE_EMPTY),
+};
+
+const char *zkl_read_cache_state_name(enum zkl_read_cache_state state)
+{
+    static const char *const names[ZKL_READ_CACHE_STATES] = {
+        [ZKL_READ_CACHE_EMPTY] = "EMPTY",
+        [ZKL_READ_CACHE_OPEN] = "OPEN",
+        [ZKL_READ_CACHE_CLOSING] = "CLOSING",
+    };
+    return names[state];
+}
+
+bool zkl_read_cache_may_move(enum zkl_read_cache_state from, enum zkl_read_cache_state to)
+{
+    return (allowed[from] & BIT(to)) != 0;
+}
+
+/* The only place that assigns a state. */
+static void move(struct zkl_core *core, struct zkl_read_cache *cache, enum zkl_read_cache_state to,
+                 const char *why)
+{
+    enum zkl_read_cache_state from = cache->state;
+    assert(zkl_read_cache_may_move(from, to));
+    cache->state = to;
+    zkl_core_trace(core,
+                   (struct zkl_trace){.kind = ZKL_TRACE_CACHE, .from = from, .to = to, .why = why});
+}
+
+/* --- how long ------------------------------------------------------------- */
+
+static int64_t part_of_timeout(const struct zkl_core *core, int part)
+{
+    return zkl_session_timeout_ns(&core->session) / part;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A list shows that nobody else queued when it was asked for. Others are asked for each T/4; one that does not come
+ * in another T/4 ends what the last one was good for. */
+static int64_t until(const struct zkl_core *core, const struct zkl_read_cache *cache)
+{
+    const struct zkl_contender_machine *m = &cache->holder->machine;
+    if (m->alone_boot == 0 || m->suspect)
+        return 0;
+    return earlier(m->alone_boot + part_of_timeout(core, 2), cache->ends_boot);
+}
+
+/* Why no reader may come in any more; NULL: nothing speaks against it. */
+static const char *over(const struct zkl_core *core, const struct zkl_read_cache *cache)
+{
+    const struct zkl_contender_machine *m = &cache->holder->machine;
+    if (m->state != ZKL_CONTENDER_HOLDING || m->unchecked || m->lease_end_boot != 0)
+        return "not sure";
+    if (m->contended || m->revoked || !zkl_contender_hears(cache->holder))
+        return "wanted elsewhere";
+    return core->now.boot_ns >= cache->ends_boot ? "for long enough" : NULL;
+}
+
+static void note_time(struct zkl_core *core, const struct zkl_read_cache *cache)
+{
+    int64_t ends = zkl_time_mono(core->now, cache->ends_boot);
+    core->caches_mono_ns = earlier(core->caches_mono_ns, earlier(ends, cache->look_mono_ns));
+}
+
+/* --- its life --------------------------------------------------------------- */
+
+bool zkl_read_cache_begin(struct zkl_core *core, struct zkl_read_cache *cache,
+                          struct zkl_contender *c)
+{
+    bool fresh = core->now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
+    if (cache->age_ns == 0 || cache->state != ZKL_READ_CACHE_EMPTY || !fresh ||
+        !zkl_contender_may_stay(&c->machine))
+        return false;
+    cache->holder = c;
+    c->machine.asked.read_cache = cache;
+    cache->ends_boot = core->now.boot_ns + cache->age_ns;
+    cache->look_mono_ns = core->now.mono_ns + part_of_timeout(core, 4);
+    cache->next = core->caches;
+    core->caches = cache;
+    zkl_read_gate_begin(&cache->gate);
+    move(core, cache, ZKL_READ_CACHE_OPEN, "granted");
+    note_time(core, cache);
+    zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_STAY, .idle = true});
+    return true;
+}
+
+void zkl_read_cache_end(struct zkl_core *core, struct zkl_read_cache *cache, const char *why)
+{
+    if (cache->state != ZKL_READ_CACHE_OPEN)
+        return;
+    move(core, cache, ZKL_READ_CACHE_CLOSING, why);
+    zkl_read_cache_touch(core, cache);
+}
+
+static void drop(struct zkl_core *core, struct zkl_read_cache *cache)
+{
+    struct zkl_contender *c = cache->holder;
+    struct zkl_read_cache **at = &core->caches;
+    while (*at != cache)
+        at = &(*at)->next;
+    *at = cache->next;
+    c->machine.asked.read_cache = NULL;
+    cache->holder = NULL;
+    move(core, cache, ZKL_READ_CACHE_EMPTY, "nobody is in");
+    zkl_core_feed_type(core, c, ZKL_EV_RELEASE);
+    cache->dropped(cache, c);
+}
+
+void zkl_read_cache_settle(struct zkl_core *core, struct zkl_read_cache *cache)
+{
+    if (cache->state == ZKL_READ_CACHE_EMPTY)
+        return;
+    const char *why = over(core, cache);
+    if (cache->state == ZKL_READ_CACHE_OPEN && why)
+        move(core, cache, ZKL_READ_CACHE_CLOSING, why);
+    if (cache->state == ZKL_READ_CACHE_OPEN)
+        zkl_read_gate_open(&cache->gate, until(core, cache));
+    else if (zkl_read_gate_close(&cache->gate))
+        drop(core, cache);
+}
+
+/* Watches can be used up in silence; a list each T/4 tells, however busy. */
+void zkl_read_cache_timer(struct zkl_core *core)
+{
+    struct zkl_read_cache *next;
+    core->caches_mono_ns = INT64_MAX;
+    for (struct zkl_read_cache *cache = core->caches; cache; cache = next) {
+        next = cache->next;
+        if (cache->state != ZKL_READ_CACHE_OPEN)
+            continue;
+        if (core->now.boot_ns >= cache->ends_boot) {
+            zkl_read_cache_touch(core, cache);
+            continue;
+        }
+        if (core->now.mono_ns >= cache->look_mono_ns) {
+            cache->look_mono_ns = core->now.mono_ns + part_of_timeout(core, 4);
+            zkl_core_feed_type(core, cache->holder, ZKL_EV_LOCK_PATH_FIRED);
+        }
+        note_time(core, cache);
+    }
+}

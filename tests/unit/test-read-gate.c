@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gate of a cached reader under threads that meet in it, a fresh gate each time: a litmus test. It has the real
+ * functions of src/core/read_gate.h; with the thread sanitizer it shows, too, that what one who is in reads was
+ * written before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "core/read_gate.h"
+
+#define ROUNDS 300000
+#define READERS 2
+
+/* One meeting: readers come in or not, and one closes. */
+struct meeting {
+    struct zkl_read_gate gate;
+    int holder;         /* plain memory: written before the gate opens, and when nobody is in */
+    atomic_int gone;    /* the node is: nobody may be in */
+    atomic_int was_in;  /* somebody was when it closed */
+    atomic_int is_told; /* the last one out said so */
+};
+
+static struct meeting meetings[2];
+static atomic_llong for_ever = INT64_MAX;
+static atomic_int arrived, wrong_in, entered, refused, lost_node;
+
+/* All are here: so that they go on at the same time. */
+static void meet(int round)
+{
+    int all = (round + 1) * (READERS + 1);
+    atomic_fetch_add(&arrived, 1);
+    for (int spins = 0; atomic_load(&arrived) < all; spins++) {
+        if (spins % 1024 == 1023)
+            sched_yield();
+    }
+}
+
+static void come_in(struct meeting *m)
+{
+    if (zkl_read_gate_enter(&m->gate, &for_ever) == INT64_MAX - 1) {
+        atomic_fetch_add_explicit(&entered, 1, memory_order_relaxed);
+        if (atomic_load_explicit(&m->gone, memory_order_relaxed) || m->holder != 1)
+            atomic_fetch_add(&wrong_in, 1);
+    } else {
+        atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
+    }
+    if (zkl_read_gate_leave(&m->gate))
+        atomic_store(&m->is_told, 1);
+}
+
+static void close_it(struct meeting *m)
+{
+    if (zkl_read_gate_close(&m->gate)) {
+        atomic_store_explicit(&m->gone, 1, memory_order_relaxed);
+        m->holder = 0; /* nobody reads it any more, or the sanitizer says so */
+    } else {
+        atomic_store(&m->was_in, 1);
+    }
+}
+
+static void set_up(struct meeting *m)
+{
+    memset(m, 0, sizeof *m);
+    m->holder = 1;
+    zkl_read_gate_open(&m->gate, INT64_MAX - 1);
+}
+
+static void *reader(void *unused)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        meet(round);
+        for (volatile int wait = round * 7 % 23; wait > 0; wait--)
+            ;
+        come_in(&meetings[round % 2]);
+    }
+    return unused;
+}
+
+/* Goal: nobody is in when the one who closes found nobody; and if it found somebody, the last one out says so. */
+static void who_closes_and_who_comes_in_see_each_other(void **state)
+{
+    pthread_t threads[READERS];
+    (void)state;
+    set_up(&meetings[0]);
+    for (int i = 0; i < READERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, reader, NULL), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct meeting *m = &meetings[round % 2], *before = &meetings[(round + 1) % 2];
+        meet(round);
+        for (volatile int wait = round * 5 % 29; wait > 0; wait--)
+            ;
+        close_it(m);
+        if (round > 0 && atomic_load(&before->was_in) && !atomic_load(&before->is_told))
+            atomic_fetch_add(&lost_node, 1);
+        if (round + 1 < ROUNDS)
+            set_up(before);
+    }
+    for (int i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    print_message("%d rounds: %d came in, %d did not\n", ROUNDS, atomic_load(&entered),
+                  atomic_load(&refused));
+    assert_int_equal(atomic_load(&wrong_in), 0);
+    assert_int_equal(atomic_load(&lost_node), 0);
+    assert_int_equal(atomic_load(&entered) + atomic_load(&refused), READERS * ROUNDS);
+    assert_false(zkl_read_gate_any(&meetings[0].gate) || zkl_read_gate_any(&meetings[1].gate));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_closes_and_who_comes_in_see_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
