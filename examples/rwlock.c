@@ -67,6 +67,8 @@ int main(int argc, char **argv)
     if (zkl_client_open(&client, &options) ||
         zkl_rwlock_new(&prices, client, "/zklock/examples/prices", NULL))
         return failed("no lock at HOST:PORT, or ZKL_SERVERS");
+    if (zkl_rwlock_retain_readers(prices, 10000)) /* the next readers need no request */
+        return failed("no readers' node");
     int rc = read_together() || write_then_read();
     zkl_rwlock_free(prices);
     zkl_client_free(client);

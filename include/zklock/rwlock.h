@@ -50,6 +50,29 @@ ZKL_API int zkl_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client
                            const struct zkl_lock_options *options);
 /* As zkl_mutex_free, for both halves. */
 ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
+/* Keep the reader's node on the server for up to retain_ms (0 to 3,600,000) from its grant, whether
+ * somebody is in it or not: threads that lock the reader of this handle come into it and leave
+ * without a request, at the speed of memory, with the node's token and window. 0, as at the begin:
+ * each thread's lock is a node of its own. Opt-in, as it has its price:
+ * - The client has a child watch on the path while it keeps a node (readers else watch nobody but
+ *   the writer before them): it is told of everybody who comes or goes there, other clients'
+ *   readers included, and lists the path each time, and every quarter of the session timeout. At
+ *   most 32 clients of a path keep one; the readers of the others go on as without this.
+ * - A writer of another client has to wait until this one has heard of it, listed, and has nobody
+ *   in: some round trips more than behind a reader that unlocks just then. From then on nobody
+ *   comes in, and readers queue behind the writer. A writer of this handle closes the node itself.
+ * - A try for the writer by zklock asks for the node, as one for a mutex with retain_ms: it gets
+ *   the lock, or is busy 200 ms later. Other libraries' tries are told "busy", though nobody may be
+ *   in; they, too, close the node.
+ * Nobody comes in while the link is lost, nor before a list over the next one; who is in keeps the
+ * lock as long as its window. A reader in such a node is not given a lease (zkl_mutex_renew:
+ * ZKL_EINVAL): one that is acquired with a lease, below the write lock, by an operation or as part
+ * of a multi-lock has a node of its own. The state callback tells of the node, once for all threads
+ * that are in; of one that exits while it is in, nothing is told. Its last unlock says whether the
+ * window was open then, and waits for nothing. In the figures (metrics.h) the node is one hold.
+ * No request is sent by the call itself, but for the deletion of a node that was kept so far.
+ * 0, ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK. */
+ZKL_API int zkl_rwlock_retain_readers(struct zkl_rwlock *rwlock, int64_t retain_ms);
 /* The halves: borrowed, gone with the rwlock; zkl_mutex_free refuses them (ZKL_EINVAL). NULL if
  * rwlock is NULL. */
 ZKL_API struct zkl_mutex *zkl_rwlock_reader(struct zkl_rwlock *rwlock);

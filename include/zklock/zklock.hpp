@@ -367,6 +367,12 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>,
     }
     void unlock_shared() noexcept { reader().unlock(); }
 
+    /* Readers share a node that stays on the server for so long at most; see rwlock.h. */
+    void retain_readers(milliseconds retain)
+    {
+        detail::check(zkl_rwlock_retain_readers(native_, retain.count()));
+    }
+
     /* The halves; they are gone with this object. */
     mutex_ref reader() const noexcept { return mutex_ref(zkl_rwlock_reader(native_)); }
     mutex_ref writer() const noexcept { return mutex_ref(zkl_rwlock_writer(native_)); }

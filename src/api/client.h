@@ -9,6 +9,7 @@
 
 #include "cancel.h"
 #include "core/local_queue.h"
+#include "core/read_cache.h"
 #include "driver/driver.h"
 #include "log.h"
 
@@ -106,6 +107,7 @@ struct zkl_mutex {
 
 struct zkl_rwlock {
     struct zkl_mutex read, write;
+    struct zkl_read_cache cache; /* of the reader's handle */
 };
 
 /* Or a mutex made of one, whose handle is base: that has a kind then. */

@@ -17,6 +17,7 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "op.h"
+#include "seat.h"
 
 static void run_note(struct zkl_note *note);
 static void post_state(struct zkl_hold *hold, int state, int reason);
@@ -266,9 +267,16 @@ static void drop_pair(struct zkl_hold *hold)
     hold->event_count = kept;
 }
 
+/* Of readers that have a node together; or whose it is an owner has it. */
+static bool nobody_is_in(const struct zkl_hold *hold)
+{
+    const struct zkl_read_cache *cache = hold->contender.machine.asked.read_cache;
+    return cache && !zkl_read_gate_any(&cache->gate);
+}
+
 static void post_state(struct zkl_hold *hold, int state, int reason)
 {
-    if (!hold->returned)
+    if (!hold->returned || nobody_is_in(hold))
         return;
     zkl_count_state(hold, state, reason);
     if (zkl_log_is_on(&hold->client->log))
@@ -348,8 +356,9 @@ void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contende
 
 /* --- for the owner ------------------------------------------------------ */
 
-static int64_t window_ns(const struct zkl_hold *hold)
+int64_t zkl_hold_window_ns(const struct zkl_hold *hold)
 {
+    hold = zkl_hold_told(hold);
     /* The end first, then the loss: the other way round the window of the next session could be
      * taken for that of a lost hold. */
     int64_t end =
@@ -364,11 +373,12 @@ static int64_t window_ns(const struct zkl_hold *hold)
 
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold)
 {
-    return window_ns(hold) / 1000000;
+    return zkl_hold_window_ns(hold) / 1000000;
 }
 
 bool zkl_hold_is_lost(const struct zkl_hold *hold)
 {
+    hold = zkl_hold_told(hold);
     int64_t lease = atomic_load_explicit(&hold->lease_end_boot, memory_order_acquire);
     return atomic_load_explicit(&hold->lost, memory_order_acquire) ||
            (lease != 0 && zkl_clock_boot_ns() >= lease);
@@ -384,6 +394,7 @@ static int told(enum zkl_reason *out, int state, int reason)
 int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
 {
     assert(zkl_driver_is_locked(hold->client->driver));
+    hold = zkl_hold_told(hold);
     if (atomic_load(&hold->lost))
         return told(reason, ZKL_HOLD_LOST, hold->reason);
     if (zkl_hold_is_lost(hold))
@@ -392,7 +403,7 @@ int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
         return told(reason, ZKL_HOLD_SUSPECT, ZKL_REASON_UNCHECKED);
     if (hold->contender.machine.suspect)
         return told(reason, ZKL_HOLD_SUSPECT, hold->reason ? hold->reason : ZKL_REASON_LINK);
-    if (window_ns(hold) == 0)
+    if (zkl_hold_window_ns(hold) == 0)
         return told(reason, ZKL_HOLD_SUSPECT, ZKL_REASON_WINDOW);
     return told(reason, ZKL_HOLD_HELD, ZKL_REASON_NONE);
 }
@@ -400,7 +411,7 @@ int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
 int zkl_hold_leave_again(struct zkl_hold *hold)
 {
     hold->count--;
-    int rc = zkl_hold_is_lost(hold) ? ZKL_ELOST : (window_ns(hold) == 0 ? ZKL_EDOUBT : 0);
+    int rc = zkl_hold_is_lost(hold) ? ZKL_ELOST : (zkl_hold_window_ns(hold) == 0 ? ZKL_EDOUBT : 0);
     return rc == 0 ? 0
                    : zkl_fail(rc, "%s: %d more unlock(s) due", hold->lock_path->path, hold->count);
 }
@@ -426,6 +437,11 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms)
 
 void zkl_hold_orphaned(struct zkl_hold *hold)
 {
+    if (hold->base) {
+        zkl_seat_leave(hold);
+        zkl_seat_free(hold, false);
+        return;
+    }
     struct zkl_driver *d = hold->client->driver;
     zkl_driver_lock(d);
     hold->mutex->uses--;

@@ -8,6 +8,8 @@
 struct zkl_permit_request;
 struct zkl_op;
 
+#define ZKL_RETAIN_MAX_MS 3600000
+
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
 #define ZKL_HOLD_EVENTS 8
@@ -47,6 +49,7 @@ struct zkl_hold {
     struct zkl_permit_request
         *request; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
+    bool caches; /* if it is granted its node may be that of all readers of the handle */
     const struct zkl_hold
         *downgrade_from; /* a read lock's: the same thread's write lock; while it waits */
 
@@ -58,6 +61,7 @@ struct zkl_hold {
     int count, reentries;        /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */
     bool to_come;                /* there: an operation is to acquire it */
+    struct zkl_hold *base; /* of a seat: the hold of all who are in its node; NULL: this one */
 
     /* the state callback, as it was when the wait began */
     zkl_hold_fn fn;
@@ -100,8 +104,14 @@ void zkl_hold_wake(struct zkl_hold *hold);
 void zkl_hold_drop_notes(struct zkl_note *notes);
 /* The thread ended; without the mutex. */
 void zkl_hold_orphaned(struct zkl_hold *hold);
-/* Milliseconds of the window left. Without the mutex. */
+/* What is left of the window. Without the mutex. */
+int64_t zkl_hold_window_ns(const struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
+/* Where it is told what becomes of it. */
+static inline const struct zkl_hold *zkl_hold_told(const struct zkl_hold *hold)
+{
+    return hold->base ? hold->base : hold;
+}
 /* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
 /* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted as the

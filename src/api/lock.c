@@ -11,9 +11,8 @@
 #include "driver/clock.h"
 #include "error.h"
 #include "hold.h"
+#include "seat.h"
 #include "sized.h"
-
-#define RETAIN_MAX_MS 3600000
 
 /* --- handles ------------------------------------------------------------ */
 
@@ -65,9 +64,9 @@ static int check_options(const struct zkl_mutex_options *o, const char *call)
     if (o->local_handoffs_max < 0)
         return zkl_fail(ZKL_EINVAL, "%s: local_handoffs_max is %lld, not 0 or more", call,
                         (long long)o->local_handoffs_max);
-    if (o->retain_ms < 0 || o->retain_ms > RETAIN_MAX_MS)
+    if (o->retain_ms < 0 || o->retain_ms > ZKL_RETAIN_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: retain_ms is %lld, not 0 to %d", call,
-                        (long long)o->retain_ms, RETAIN_MAX_MS);
+                        (long long)o->retain_ms, ZKL_RETAIN_MAX_MS);
     return 0;
 }
 
@@ -123,7 +122,7 @@ static int check_retire(struct zkl_mutex *const *mutexes, size_t count, const ch
 {
     for (size_t i = 0; i < count; i++) {
         const char *path = mutexes[i]->lock_path->path;
-        if (mutexes[i]->uses > 0)
+        if (mutexes[i]->uses > 0 || zkl_cached_any(mutexes[i]))
             return zkl_fail(ZKL_EBUSY, "%s: %s is held or waited on", call, path);
         if (zkl_driver_would_cross(mutexes[i]->client->driver, mutexes[i]))
             return zkl_fail(ZKL_EINCALLBACK, "%s: %s: its own callback runs, on another client",
@@ -143,6 +142,7 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
     rc = check_retire(mutexes, count, call);
     for (size_t i = 0; rc == 0 && i < count; i++) {
         zkl_local_queue_retire(mutexes[i]);
+        zkl_cached_retire(mutexes[i]);
         notes[i] = zkl_driver_quiesce(d, mutexes[i]);
     }
     zkl_driver_unlock(d);
@@ -163,8 +163,10 @@ static int do_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *
     bool replaced = mutex->fn != fn || mutex->fn_arg != arg;
     mutex->fn = fn;
     mutex->fn_arg = arg;
-    if (replaced)
+    if (replaced) {
         zkl_local_queue_drop(&d->core, zkl_clock_now(), &mutex->local_queue);
+        zkl_cached_close(mutex);
+    }
     zkl_driver_unlock(d);
     return 0;
 }
@@ -314,6 +316,12 @@ int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
 {
     if (lease_ms <= 0 || lease_ms > ZKL_TIMEOUT_MAX_MS)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: %lld ms", call, (long long)lease_ms);
+    if (hold->base)
+        return zkl_fail(
+            ZKL_EINVAL,
+            "%s: %s: a reader in a node that others are in has no lease of its own: acquire "
+            "it with lease_ms",
+            call, hold->lock_path->path);
     int shield = zkl_shield();
     int rc = zkl_hold_renew(hold, lease_ms);
     if (rc != 0)

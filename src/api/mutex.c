@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "cached_reader.h"
 #include "counts.h"
 #include "driver/clock.h"
 #include "error.h"
@@ -67,6 +68,8 @@ static int give_up_own(struct zkl_mutex *mutex, struct zkl_hold **hold)
         return zkl_hold_leave_again(own);
     own->count = 0;
     zkl_owner_remove(own);
+    if (own->base)
+        return zkl_cached_leave(own);
     *hold = own;
     return 0;
 }
@@ -167,7 +170,15 @@ static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
         zkl_hold_unref(hold);
         return rc;
     }
-    *got = zkl_hold_exchange(hold);
+    *got = zkl_cached_open(zkl_hold_exchange(hold));
+    return 0;
+}
+
+static int have(struct zkl_hold *hold, struct zkl_grant *grant)
+{
+    hold->count = 1;
+    zkl_owner_add(hold);
+    zkl_mutex_fill_grant(grant, hold);
     return 0;
 }
 
@@ -179,12 +190,7 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
         return zkl_fail(rc, "%s: no thread-specific key", mutex->lock_path->path);
     struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
     rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
-    if (rc != 0)
-        return rc;
-    hold->count = 1;
-    zkl_owner_add(hold);
-    zkl_mutex_fill_grant(grant, hold);
-    return 0;
+    return rc == 0 ? have(hold, grant) : rc;
 }
 
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
@@ -207,6 +213,9 @@ static int acquire_own(struct zkl_mutex *mutex, const struct zkl_wait *wait,
         rc = zkl_wait_check_over(wait, mutex->lock_path->path);
     if (rc != 0)
         return rc;
+    hold = other ? NULL : zkl_cached_enter(mutex, wait);
+    if (hold)
+        return have(hold, grant);
     int shield = zkl_shield();
     rc = acquire_first(mutex, wait, other, grant);
     zkl_shield_end(shield);
@@ -412,7 +421,8 @@ int zkl_mutex_revoke_requested(struct zkl_mutex *mutex)
     if (find_own(mutex, "zkl_mutex_revoke_requested", &hold) != 0)
         return 0;
     zkl_fail_none();
-    bool requested = hold && atomic_load_explicit(&hold->revoked, memory_order_acquire);
+    bool requested =
+        hold && atomic_load_explicit(&zkl_hold_told(hold)->revoked, memory_order_acquire);
     put_own(mutex, hold);
     return requested;
 }

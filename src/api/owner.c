@@ -11,6 +11,7 @@
 
 #include "error.h"
 #include "owner.h"
+#include "seat.h"
 
 #define BUCKETS 64
 
@@ -158,6 +159,7 @@ static void thread_exits(void *unused)
 {
     (void)unused;
     self.prepared = false; /* another destructor may lock again: then this one is due once more */
+    zkl_seat_thread_exits();
     while (self.own.multis) {
         struct zkl_multi_hold *held = self.own.multis;
         self.own.multis = held->next;
@@ -171,6 +173,11 @@ static void thread_exits(void *unused)
                 zkl_hold_orphaned(hold);
         }
     }
+}
+
+bool zkl_owner_is_thread(void)
+{
+    return self.prepared && !in_use();
 }
 
 static void make_key(void)

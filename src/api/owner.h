@@ -16,6 +16,8 @@ struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
 bool zkl_owner_awaits(const struct zkl_mutex *mutex);
 /* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
 int zkl_owner_prepare(void);
+/* The calling thread itself, whose end is told. */
+bool zkl_owner_is_thread(void);
 void zkl_owner_add(struct zkl_hold *hold);
 /* It was added with to_come, and is found from here on. */
 void zkl_owner_came(struct zkl_hold *hold);

@@ -5,6 +5,7 @@
  * Users call it without a lock held; what the halves do is mutex.c's. */
 #include <stdlib.h>
 
+#include "cached_reader.h"
 #include "error.h"
 #include "hold.h"
 
@@ -33,6 +34,7 @@ static int do_rwlock_new(struct zkl_rwlock **rwlock, struct zkl_client *client, 
     rw->read.naming.role = ZKL_ROLE_READ;
     rw->write.naming.role = ZKL_ROLE_WRITE;
     rw->read.rwlock = rw->write.rwlock = rw;
+    zkl_cached_setup(rw);
     rw->read.kind = rw->write.kind = &zkl_own_mutex_kind;
     *rwlock = rw;
     return 0;

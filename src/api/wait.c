@@ -18,6 +18,7 @@
 #include "error.h"
 #include "hold.h"
 #include "op.h"
+#include "seat.h"
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)
@@ -198,6 +199,8 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
         if (i > 0 && !hold->group)
             continue;
         got->mutex->uses++;
+        if (!zkl_roles[got->mutex->naming.role].beside)
+            zkl_cached_close(got->mutex); /* a writer is not to wait for its own handle's readers */
         enter_list(got, i == 0 ? cancel : NULL);
     }
 }
@@ -220,7 +223,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
         .try_only = (wait->flags & ZKL_WAIT_TRY) != 0,
         .try_sync = (wait->flags & ZKL_WAIT_SYNC) != 0,
         .watch_own = hold->fn != NULL || hold->mutex->revocable,
-        .retained = hold->mutex->local_queue.retain_ns > 0,
+        .retained = hold->mutex->local_queue.retain_ns > 0 || hold->caches,
         .posted = hold->mutex->posted_unlock,
         .lease_ns = wait->lease_ms * MS,
         .downgrade_from = hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
@@ -269,6 +272,7 @@ static int start_group(const struct zkl_acquisition *a)
 static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
+    hold->caches = !hold->op && !hold->downgrade_from && zkl_cached_wants(hold->mutex, &a->wait);
     struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
     lock_request.try_asks = true;
     lock_request.view = &hold->lock_path->view;

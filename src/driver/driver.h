@@ -118,7 +118,8 @@ struct zkl_driver {
     /* When the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
     int64_t due_ns;
     atomic_int refs;
-    atomic_llong window_end_boot; /* the session's, for readers without the mutex */
+    /* For readers without the mutex: the session's, and until when so much of it is left as a grant wants. */
+    atomic_llong window_end_boot, fresh_until_boot;
 };
 /* Whose port it is, through which the core calls. */
 static inline struct zkl_driver *zkl_driver_of(struct zkl_port *port)

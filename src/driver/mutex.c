@@ -97,6 +97,10 @@ static void publish(struct zkl_driver *d)
 {
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
+    /* What a gate is opened by is read after this: zkl_read_gate_enter. */
+    int64_t fresh = zkl_proof_fresh_until(&d->core.session.proof);
+    if (fresh != atomic_load_explicit(&d->fresh_until_boot, memory_order_relaxed))
+        atomic_store(&d->fresh_until_boot, fresh);
     /* Not for less than it sleeps by: the two clocks of one time are not read at one instant. */
     if (d->service_until != 0 && zkl_driver_next_timeout(d, d->core.now) < d->service_until - MS)
         zkl_driver_kick(d);

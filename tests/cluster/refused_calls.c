@@ -103,6 +103,7 @@ static void call_on_rwlock(struct refused_calls *e, enum refusal where)
     LOCAL(zkl_rwlock_new(&another, e->client, "/every-other", NULL), 0);
     FREE(zkl_rwlock_free(another), 0);
     LOCAL(zkl_rwlock_free(e->rwlock), ZKL_EBUSY);
+    LOCAL(zkl_rwlock_retain_readers(e->rwlock, 0), 0);
     FREE(zkl_rwlock_reader(e->rwlock) != NULL, 1);
     REFUSED(zkl_mutex_lock(zkl_rwlock_reader(e->rwlock)));
     REFUSED(zkl_mutex_unlock(zkl_rwlock_writer(e->rwlock)));

@@ -79,6 +79,7 @@ static void try_mutexes(void)
     none(zkl_mutex_revoke_requested, (NULL));
     try(zkl_rwlock_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);
     try(zkl_rwlock_free, (NULL), 0);
+    try(zkl_rwlock_retain_readers, (NULL, 0), ZKL_EINVAL);
     try(zkl_rwlock_reader, (NULL), 0);
     try(zkl_rwlock_writer, (NULL), 0);
     try(zkl_semaphore_mutex_new, (NULL, NULL, NULL, NULL), ZKL_EINVAL);

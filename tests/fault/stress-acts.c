@@ -60,7 +60,7 @@ void ask_about(struct player *p, struct station *s, struct zkl_mutex *mutex)
     CALL(p, zkl_mutex_set_callback(s->seats[7].mutex, NULL, NULL), MAY_0);
     if (chance(&p->chance, 30))
         CALL(p, zkl_mutex_renew(mutex, chance_between(&p->chance, 1, 10000)),
-             MAY_0 | MAY(ZKL_ELOST));
+             MAY_0 | MAY(ZKL_ELOST) | MAY(ZKL_EINVAL)); /* of a reader beside others */
 }
 
 void ask_permit(struct player *p, struct zkl_permit *permit)
@@ -292,6 +292,9 @@ void act_halves(struct player *p, struct station *s, int variant)
 {
     struct seat *seat = &s->seats[11 + variant % 2];
 
+    if (chance_between(&p->chance, 0, 20) == 0)
+        CALL(p, zkl_rwlock_retain_readers(s->rwlock, chance_between(&p->chance, 0, 200)),
+             MAY_0 | MAY(ZKL_ECLOSED));
     if (variant >= 2)
         downgrade(p, s);
     else if (want(p, seat->mutex, chance_between(&p->chance, 0, 5)) == 0)

@@ -185,6 +185,7 @@ static void child_mutex(struct player *p, struct station *s, struct zkl_mutex *m
     CALL(p, zkl_mutex_revoke_requested(m), MAY_0);
     REFUSED(zkl_mutex_get_metrics(m, &figures));
     REFUSED(zkl_guard_mutex_path(m, 0, NULL, &guard));
+    REFUSED(zkl_rwlock_retain_readers(s->rwlock, 100));
 }
 
 static void child_others(struct player *p, struct station *s, struct zkl_permit *permit)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thread's place in a node that it reads in with others: a hold in the map of its owner, which has the count, and
+ * behind it the one hold of all who are in (base). It has no contender, and nobody waits with it. Coming and going
+ * takes no lock and no memory: a thread that goes keeps the place for the next time.
+ * Beside it, what all who acquire or free a lock ask of that node: whether one is wanted, that it closes, that nobody is in.
+ * cached_reader.c gives places out; hold.c calls it for a thread that has ended, owner.c when the thread does; wait.c
+ * and lock.c close the node, with the client's mutex. */
+#include "seat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/clock.h"
+
+static _Thread_local struct zkl_hold *spare;
+
+struct zkl_hold *zkl_seat_new(void)
+{
+    struct zkl_hold *seat = spare;
+    spare = NULL;
+    return seat ? seat : calloc(1, sizeof *seat);
+}
+
+void zkl_seat_free(struct zkl_hold *seat, bool keep)
+{
+    if (keep && !spare)
+        spare = seat;
+    else
+        free(seat);
+}
+
+void zkl_seat_thread_exits(void)
+{
+    free(spare);
+    spare = NULL;
+}
+
+void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base)
+{
+    seat->client = base->client;
+    seat->lock_path = base->lock_path;
+    seat->mutex = base->mutex;
+    seat->base = base;
+    seat->token = base->token;
+    memcpy(seat->node, base->node, sizeof seat->node);
+    seat->count = 1;
+    seat->reentries = 0;
+    atomic_store_explicit(&seat->refs, 1, memory_order_relaxed);
+}
+
+void zkl_seat_leave(struct zkl_hold *seat)
+{
+    struct zkl_read_cache *cache = &seat->mutex->rwlock->cache;
+    seat->base = NULL; /* gone, perhaps, from here on */
+    zkl_seat_leave_gate(seat->client->driver, cache);
+}
+
+void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache)
+{
+    if (!zkl_read_gate_leave(&cache->gate))
+        return;
+    zkl_driver_lock(d);
+    zkl_read_cache_left(&d->core, zkl_clock_now(), cache);
+    zkl_driver_unlock(d);
+}
+
+/* --- the node that all are in, with the mutex ---------------------------------- */
+
+struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex)
+{
+    struct zkl_rwlock *rwlock = mutex->rwlock;
+    return rwlock && mutex == &rwlock->read ? &rwlock->cache : NULL;
+}
+
+bool zkl_cached_wants(const struct zkl_mutex *mutex, const struct zkl_wait *wait)
+{
+    const struct zkl_read_cache *cache = zkl_cached_of(mutex);
+    return cache && cache->age_ns > 0 && cache->state == ZKL_READ_CACHE_EMPTY &&
+           wait->lease_ms == 0;
+}
+
+void zkl_cached_close(const struct zkl_mutex *mutex)
+{
+    struct zkl_read_cache *cache = mutex->rwlock ? &mutex->rwlock->cache : NULL;
+    if (cache && cache->state == ZKL_READ_CACHE_OPEN)
+        zkl_read_cache_close(&mutex->client->driver->core, zkl_clock_now(), cache);
+}
+
+bool zkl_cached_any(const struct zkl_mutex *mutex)
+{
+    const struct zkl_read_cache *cache = zkl_cached_of(mutex);
+    return cache && zkl_read_gate_any(&cache->gate);
+}
+
+void zkl_cached_retire(const struct zkl_mutex *mutex)
+{
+    struct zkl_read_cache *cache = zkl_cached_of(mutex);
+    if (cache)
+        zkl_read_cache_fini(&mutex->client->driver->core, zkl_clock_now(), cache);
+}

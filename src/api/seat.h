@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A thread's place in a node that it reads in with others, and that node. Without the mutex, but where it says so. */
+#ifndef ZKL_API_SEAT_H
+#define ZKL_API_SEAT_H
+
+#include "hold.h"
+
+/* Memory for one; NULL: there is none. */
+struct zkl_hold *zkl_seat_new(void);
+/* keep: for this thread's next one, until zkl_seat_thread_exits. */
+void zkl_seat_free(struct zkl_hold *seat, bool keep);
+void zkl_seat_thread_exits(void);
+/* It is counted in. */
+void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base);
+void zkl_seat_leave(struct zkl_hold *seat);
+/* Whoever was counted in, and has no seat. */
+void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache);
+
+/* The node that this handle's holds may be in together; NULL: it is no reader's handle. */
+struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex);
+/* With it. The node of a thread that queues now is to become that of all. */
+bool zkl_cached_wants(const struct zkl_mutex *mutex, const struct zkl_wait *wait);
+/* Nobody comes in any more: of both halves. */
+void zkl_cached_close(const struct zkl_mutex *mutex);
+/* Some thread is in. */
+bool zkl_cached_any(const struct zkl_mutex *mutex);
+void zkl_cached_retire(const struct zkl_mutex *mutex);
+
+#endif

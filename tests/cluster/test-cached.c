@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers in one node that stays (zkl_rwlock_retain_readers): without requests, for nobody else's harm. */
+#include "cluster.h"
+
+#include "nodes.h"
+#include "notes.h"
+#include "proxy.h"
+
+#include <zklock/inspect.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CYCLES 1000
+#define LONG_MS 600000 /* nothing ends by itself */
+#define AT_ONCE_MS 2000
+#define THREADS 8
+
+struct user {
+    struct zkl_client *client;
+    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *read, *write;
+};
+
+static struct user user_of(struct zkl_client *client, const char *path, int64_t retain_ms)
+{
+    struct user u = {.client = client};
+    check_ok(zkl_rwlock_new(&u.rwlock, client, path, NULL));
+    check_ok(zkl_rwlock_retain_readers(u.rwlock, retain_ms));
+    u.read = zkl_rwlock_reader(u.rwlock);
+    u.write = zkl_rwlock_writer(u.rwlock);
+    return u;
+}
+
+static void user_end(struct user *u)
+{
+    check_ok(zkl_rwlock_free(u->rwlock));
+    check_ok(zkl_client_free(u->client));
+}
+
+static void cycle(struct zkl_mutex *mutex, int n)
+{
+    for (int i = 0; i < n; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+}
+
+/* All requests but keepalives, pings, heartbeats, and the lists that come each T/4. */
+static int64_t requests(struct proxy *proxy)
+{
+    return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
+           proxy_counts(proxy, PROXY_PING) - proxy_counts(proxy, PROXY_MULTI);
+}
+
+/* Until the list that is asked for with the first node has come each reader has a node of its own: then two in a row
+ * have the same. */
+static void keep(struct user *u, const char *path)
+{
+    uint64_t before = 0, token = 1;
+    while (before != token) {
+        before = token;
+        check_ok(zkl_mutex_lock(u->read));
+        token = zkl_mutex_token(u->read);
+        check_ok(zkl_mutex_unlock(u->read));
+    }
+    check_num(cluster_children(path), ==, 1);
+}
+
+/* --- without requests ------------------------------------------------------------------------- */
+
+/* Goal: readers come and go on one node, with its token and a window, and a thread may come in again. Method:
+ * a proxy counts. */
+static void cached_readers_send_nothing(void **state)
+{
+    const char *path = cluster_path("cached");
+    struct zkl_client_options options = cluster_options();
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    char node[300];
+
+    (void)state;
+    struct proxy *proxy = proxy_for(&options);
+    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
+    keep(&u, path);
+    proxy_reset_counts(proxy);
+    check_ok(zkl_mutex_acquire(u.read, NULL, &grant));
+    check_num(grant.window_ms, >, 0);
+    cycle(u.read, CYCLES); /* again, in the same thread */
+    check_num(zkl_mutex_hold_count(u.read), ==, 1);
+    check_num(zkl_mutex_token(u.read), ==, grant.token);
+    check_true(zkl_mutex_still_held(u.read, 1));
+    check_ok(zkl_mutex_check(u.read, 1));
+    check_num(zkl_mutex_hold_state(u.read, NULL), ==, ZKL_HOLD_HELD);
+    check_num(zkl_mutex_node_path(u.read, node, sizeof node), >, 0);
+    check_num(zkl_mutex_renew(u.read, 1000), ==, ZKL_EINVAL);
+    check_num(zkl_mutex_lock(u.write), ==, ZKL_EDEADLK);
+    check_num(zkl_rwlock_free(u.rwlock), ==, ZKL_EBUSY);
+    check_ok(zkl_mutex_unlock(u.read));
+    check_num(zkl_mutex_unlock(u.read), ==, ZKL_ENOTOWNER);
+    check_num(zkl_mutex_token(u.read), ==, 0);
+    cycle(u.read, CYCLES);
+    check_num(requests(proxy), ==, 0);
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_rwlock_retain_readers(u.rwlock, 0));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(zkl_mutex_unlock(u.read));
+    check_num(cluster_children(path), ==, 0);
+    user_end(&u);
+    proxy_stop(proxy);
+}
+
+/* Goal: what is asked with a lease, or below the write lock, has a node of its own. */
+static void who_needs_a_node_of_its_own_has_one(void **state)
+{
+    const char *path = cluster_path("own");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct take leased = take_of(u.read);
+
+    (void)state;
+    keep(&u, path);
+    leased.wait.lease_ms = 60000;
+    check_ok(do_acquire(&leased));
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_mutex_renew(u.read, 60000));
+    check_ok(zkl_mutex_unlock(u.read));
+    check_ok(zkl_mutex_lock_for(u.write, AT_ONCE_MS));
+    check_num(cluster_children(path), ==, 1);
+    check_ok(zkl_mutex_lock_for(u.read, AT_ONCE_MS));
+    check_num(zkl_mutex_token(u.read), ==, zkl_mutex_token(u.write));
+    check_ok(zkl_mutex_unlock(u.write));
+    check_ok(zkl_mutex_unlock(u.read));
+    check_num(cluster_children(path), ==, 0);
+    user_end(&u);
+}
+
+/* --- writers ------------------------------------------------------------------------------------ */
+
+static bool is_done_or_queues(struct actor *actor, const char *path)
+{
+    return actor_is_done(actor) || cluster_children(path) == 3;
+}
+
+/* Until the client has heard of the writer one that comes is in. */
+static void come_too_late(struct actor *late, struct zkl_mutex *read, const char *path)
+{
+    for (;;) {
+        actor_begin(late, do_lock, read);
+        check_wait(is_done_or_queues(late, path), WAIT_MS);
+        if (!actor_is_done(late))
+            return;
+        check_ok(actor_result(late));
+        check_ok(actor_do(late, do_unlock, read));
+    }
+}
+
+/* Goal: a writer of another client gets it at once while nobody is in, and else with the last unlock; readers that come
+ * then wait behind it. */
+static void a_writer_gets_it_from_cached_readers(void **state)
+{
+    const char *path = cluster_path("writer");
+    struct user r = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    struct actor *reader = actor_new(), *late = actor_new(), *writer = actor_new();
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        keep(&r, path);
+        check_ok(zkl_mutex_lock_for(w.write, AT_ONCE_MS));
+        check_ok(zkl_mutex_unlock(w.write));
+    }
+    keep(&r, path);
+    check_ok(actor_do(reader, do_lock, r.read));
+    actor_begin(writer, do_lock, w.write);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    come_too_late(late, r.read, path);
+    check_true(!actor_is_done(writer));
+    check_ok(actor_do(reader, do_unlock, r.read));
+    check_ok(actor_result(writer));
+    check_true(!actor_is_done(late));
+    check_ok(actor_do(writer, do_unlock, w.write));
+    check_ok(actor_result(late));
+    check_ok(actor_do(late, do_unlock, r.read));
+    actor_end(reader);
+    actor_end(writer);
+    actor_end(late);
+    user_end(&w);
+    user_end(&r);
+}
+
+/* Goal: a try of the writer gets what nobody is in, of several clients too, and is busy where somebody is; a writer of
+ * the same handle needs nobody to tell. */
+static void tries_get_what_nobody_is_in(void **state)
+{
+    const char *path = cluster_path("try");
+    struct user a = user_of(cluster_client(), path, LONG_MS),
+                b = user_of(cluster_client(), path, LONG_MS);
+    struct user w = user_of(cluster_client(), path, 0);
+    struct actor *reader = actor_new();
+
+    (void)state;
+    check_ok(zkl_mutex_lock(a.read));
+    check_ok(zkl_mutex_unlock(a.read));
+    check_ok(zkl_mutex_lock(b.read));
+    check_ok(zkl_mutex_unlock(b.read));
+    check_num(cluster_children(path), ==, 2);
+    check_ok(zkl_mutex_trylock(w.write));
+    check_ok(zkl_mutex_unlock(w.write));
+    check_num(cluster_children(path), ==, 0);
+    keep(&a, path);
+    check_ok(zkl_mutex_trylock(a.write));
+    check_ok(zkl_mutex_unlock(a.write));
+    keep(&a, path);
+    check_ok(actor_do(reader, do_lock, a.read));
+    check_num(zkl_mutex_trylock(w.write), ==, ZKL_EBUSY);
+    check_num(zkl_mutex_trylock(a.write), ==, ZKL_EBUSY);
+    check_ok(actor_do(reader, do_unlock, a.read));
+    check_wait(cluster_children(path) == 0, WAIT_MS); /* both have closed it */
+    actor_end(reader);
+    user_end(&w);
+    user_end(&b);
+    user_end(&a);
+}
+
+/* --- many threads --------------------------------------------------------------------------------- */
+
+static struct {
+    struct user u;
+    atomic_int readers, writers, wrong;
+    atomic_bool stop;
+    atomic_long reads;
+} crowd;
+
+static int read_on(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&crowd.stop)) {
+        int rc = zkl_mutex_lock(crowd.u.read);
+        if (rc != 0)
+            return rc;
+        atomic_fetch_add(&crowd.readers, 1);
+        if (atomic_load(&crowd.writers) != 0)
+            atomic_fetch_add(&crowd.wrong, 1);
+        atomic_fetch_sub(&crowd.readers, 1);
+        rc = zkl_mutex_unlock(crowd.u.read);
+        if (rc != 0)
+            return rc;
+        atomic_fetch_add(&crowd.reads, 1);
+    }
+    return 0;
+}
+
+static void write_once(struct zkl_mutex *write)
+{
+    check_ok(zkl_mutex_lock(write));
+    atomic_fetch_add(&crowd.writers, 1);
+    check_num(atomic_load(&crowd.readers), ==, 0);
+    net_nap_ms(2);
+    check_num(atomic_load(&crowd.readers), ==, 0);
+    atomic_fetch_sub(&crowd.writers, 1);
+    check_ok(zkl_mutex_unlock(write));
+}
+
+/* Goal: threads that come and go all the time never meet a writer, of this handle or of another client, and keep none
+ * of them out; a node gets old meanwhile, too. */
+static void a_crowd_and_writers(void **state)
+{
+    const char *path = cluster_path("crowd");
+    struct actor *actors[THREADS];
+    struct user w = user_of(cluster_client(), path, 0);
+
+    (void)state;
+    crowd.u = user_of(cluster_client(), path, 50);
+    for (int i = 0; i < THREADS; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], read_on, NULL);
+    }
+    for (int i = 0; i < test_length(200, 10); i++) {
+        long before = atomic_load(&crowd.reads);
+        check_wait(atomic_load(&crowd.reads) > before + 100, WAIT_MS);
+        write_once(i % 2 == 0 ? w.write : crowd.u.write);
+    }
+    atomic_store(&crowd.stop, true);
+    for (int i = 0; i < THREADS; i++) {
+        check_ok(actor_result(actors[i]));
+        actor_end(actors[i]);
+    }
+    check_num(atomic_load(&crowd.wrong), ==, 0);
+    user_end(&crowd.u);
+    user_end(&w);
+}
+
+/* --- how it ends ------------------------------------------------------------------------------------ */
+
+/* Goal: all who are in hear of a loss, whoever asks, and the next one has a node of its own. */
+static void a_loss_is_told_to_all_who_are_in(void **state)
+{
+    const char *path = cluster_path("lost");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct actor *other = actor_new();
+    char node[300];
+
+    (void)state;
+    keep(&u, path);
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(actor_do(other, do_lock, u.read));
+    check_num(cluster_children(path), ==, 1);
+    cluster_child(path, 0, node, sizeof node);
+    check_ok(wire_delete(raw, node, -1));
+    check_wait(zkl_mutex_check(u.read, 0) == ZKL_ELOST, WAIT_MS);
+    check_num(zkl_mutex_window_ms(u.read), ==, 0);
+    check_num(zkl_mutex_token(u.read), ==, 0);
+    check_num(zkl_mutex_lock(u.read), ==, ZKL_ELOST);
+    check_num(zkl_mutex_hold_state(u.read, NULL), ==, ZKL_HOLD_LOST);
+    check_num(actor_do(other, do_unlock, u.read), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(u.read), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_lock(u.read));
+    check_true(zkl_mutex_still_held(u.read, 1));
+    check_ok(zkl_mutex_unlock(u.read));
+    actor_end(other);
+    user_end(&u);
+}
+
+/* Goal: a thread that ends while it is in is out; who is in stays; the handle can be freed. */
+static void a_thread_that_ends_is_out(void **state)
+{
+    const char *path = cluster_path("exit");
+    struct user u = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    struct actor *other = actor_new();
+
+    (void)state;
+    keep(&u, path);
+    check_ok(actor_do(other, do_lock, u.read));
+    check_ok(zkl_mutex_lock(u.read));
+    actor_end(other);
+    check_true(zkl_mutex_still_held(u.read, 1));
+    check_ok(zkl_mutex_unlock(u.read));
+    check_ok(zkl_mutex_lock_for(w.write, AT_ONCE_MS));
+    check_ok(zkl_mutex_unlock(w.write));
+    user_end(&w);
+    user_end(&u);
+}
+
+/* Goal: close leaves nobody in; unlock says so; it may be freed after that. */
+static void close_ends_it(void **state)
+{
+    const char *path = cluster_path("close");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+
+    (void)state;
+    keep(&u, path);
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(zkl_client_close(u.client, WAIT_MS));
+    check_num(zkl_mutex_unlock(u.read), ==, ZKL_ELOST);
+    check_num(zkl_rwlock_retain_readers(u.rwlock, 1), ==, ZKL_ECLOSED);
+    user_end(&u);
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+}
+
+static int do_lock_soon(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, 100);
+}
+
+/* Goal: while the link is down nobody comes in, and with the next one only after a list. */
+static void a_lost_link_closes_the_gate(void **state)
+{
+    const char *path = cluster_path("link");
+    struct zkl_client_options options = cluster_options();
+
+    (void)state;
+    struct proxy *proxy = proxy_for(&options);
+    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
+    struct actor *other = actor_new();
+    keep(&u, path);
+    check_ok(zkl_mutex_lock(u.read));
+    check_ok(proxy_refuse(proxy, true));
+    proxy_cut(proxy);
+    check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_SUSPECT, WAIT_MS);
+    check_true(zkl_mutex_still_held(u.read, 1)); /* who is in keeps its window */
+    check_num(actor_do(other, do_lock_soon, u.read), ==, ZKL_ETIMEDOUT);
+    check_ok(proxy_refuse(proxy, false));
+    check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_HELD, WAIT_MS);
+    uint64_t token = zkl_mutex_token(u.read);
+    check_ok(zkl_mutex_unlock(u.read));
+    keep(&u, path);
+    check_ok(zkl_mutex_lock(u.read));
+    check_num(zkl_mutex_token(u.read), ==, token); /* of the same node as before */
+    check_ok(zkl_mutex_unlock(u.read));
+    actor_end(other);
+    user_end(&u);
+    proxy_stop(proxy);
+}
+
+/* Goal: bad calls. */
+static void bad_times_are_refused(void **state)
+{
+    struct user u = user_of(cluster_client(), cluster_path("bad"), 0);
+
+    (void)state;
+    check_num(zkl_rwlock_retain_readers(NULL, 0), ==, ZKL_EINVAL);
+    check_num(zkl_rwlock_retain_readers(u.rwlock, -1), ==, ZKL_EBADTIMEOUT);
+    check_num(zkl_rwlock_retain_readers(u.rwlock, 3600001), ==, ZKL_EBADTIMEOUT);
+    check_ok(zkl_rwlock_retain_readers(u.rwlock, 3600000));
+    user_end(&u);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(cached_readers_send_nothing),
+        cluster_test(who_needs_a_node_of_its_own_has_one),
+        cluster_test(a_writer_gets_it_from_cached_readers),
+        cluster_test(tries_get_what_nobody_is_in),
+        cluster_test(a_crowd_and_writers),
+        cluster_test(a_loss_is_told_to_all_who_are_in),
+        cluster_test(a_thread_that_ends_is_out),
+        cluster_test(close_ends_it),
+        cluster_test(a_lost_link_closes_the_gate),
+        cluster_test(bad_times_are_refused),
+    };
+    return CLUSTER_MAIN(argc, argv, "cached", tests);
+}
