@@ -96,8 +96,9 @@ struct zkl_grant {
 struct zkl_standing {
     size_t size;
     int64_t since_ns; /* it has waited since then, zkl_now_ns()'s clock */
-    /* It waits for so many, as its last list said (a reader: for writers); only fewer since, as who
-     * comes queues behind it. 0: for nobody, or its place is not known yet. */
+    /* It waits for so many at most, as its last list or its number said (a reader: for writers);
+     * only fewer since, as who comes queues behind it. 0: for nobody, or its place is not known
+     * yet. */
     uint64_t before;
     char predecessor[128]; /* the nearest of them: the name of its node; "": not known */
     /* And that one's owner text; "": not known, none, or replaced by a request to let go. */

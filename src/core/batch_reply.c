@@ -194,13 +194,10 @@ static void on_created(struct zkl_core *core, struct zkl_batch *batch,
 static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t zxid)
 {
     for (size_t i = 0; i < batch->made_count; i++) {
-        bool next = zkl_unlisted_created(core, batch->made[i], batch->names[i]);
-        bool gone = i < batch->stat_member;
-        feed_created(core, batch, i,
-                     (struct zkl_event){.answer = ZKL_ANSWER_OK,
-                                        .name = batch->names[i],
-                                        .czxid = zxid,
-                                        .first = next && !gone});
+        struct zkl_event event = {.answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid};
+        zkl_unlisted_created(core, batch->made[i], batch->names[i], &event);
+        event.first = event.first && i >= batch->stat_member; /* else it is gone */
+        feed_created(core, batch, i, event);
     }
 }
 

@@ -134,6 +134,10 @@ struct zkl_event {
     bool idle;                      /* STAY: nobody is in it */
     bool unlisted; /* a create that is sent now most likely needs no list: see unlisted_grant.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
+    /* CREATED: by its number it is just behind this one of the same client, or NULL; and with that one so many are
+     * before it at most. */
+    const char *behind;
+    size_t before;
 };
 
 enum zkl_action_type {
@@ -260,7 +264,8 @@ struct zkl_contender_machine {
     bool suspect;         /* HOLDING, and told so */
     bool unchecked;       /* heartbeats leave our node out: they would fail by it */
     bool revoked;         /* somebody asked us to let go */
-    /* WAITING: contenders before us, as the last list said; 0: of a permit, whose turn it is already */
+    /* WAITING: contenders before us at most, as the last list said or our number; 0: of a permit, whose turn it is
+     * already */
     size_t before;
     bool asks;               /* a try that queued so */
     bool watches_contention; /* HOLDING: others that queue are to be told of */
@@ -270,7 +275,8 @@ struct zkl_contender_machine {
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool pred_is_exclusive_mutex;
-    bool own_is_put_off; /* WAITING: the watch on our own node */
+    bool pred_is_by_number; /* WAITING: no list showed it; see unlisted_grant.h */
+    bool own_is_put_off;    /* WAITING: the watch on our own node */
     bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */

@@ -232,13 +232,18 @@ struct zkl_group_commit {
     struct zkl_contender *first, *last;
 };
 
-/* What a client knows of a path at which it locks a mutex and nobody else does: unlisted_grant.c. */
+/* What a client knows of a path at which it locks a mutex and nobody else comes between: unlisted_grant.c. */
 struct zkl_unlisted_grant {
     struct zkl_subscription lock_path; /* the watch on the path's node */
     size_t live_count;                 /* contenders of this client that queue there, or hold */
     unsigned streak; /* nodes in a row, each with the number after that of the one before, ... */
     int32_t next_number; /* ... which was first and is deleted: the next node's; 0: none was yet */
-    uint64_t release_watch_id; /* the watch that stood since before that; 0: none */
+    uint64_t release_watch_id;  /* the watch that stood since before that; 0: none */
+    struct zkl_contender *last; /* who made this client's newest node there; NULL: it has ended */
+    uint64_t last_link;         /* the number of the link over which that was told */
+    /* Nodes in a row, each with the number after that of this client's node before, which was there. */
+    unsigned row;
+    bool last_is_behind; /* next_number is of the same path's node as the newest node's number */
 };
 
 /* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is

@@ -68,8 +68,7 @@ static void feed_subscription(struct zkl_core *core, struct zkl_subscription *su
         feed_pred_deleted(core, c, watch, holder);
     } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED) &&
                watch_outcome.pred.answer == ZKL_ANSWER_NONODE) {
-        zkl_feed_pred_gone(core, c, watch_outcome.pred,
-                           ZKL_PRED_END_DELETED); /* it was in the list */
+        zkl_feed_pred_gone(core, c, watch_outcome.pred, zkl_pred_end_unwatched(c));
     } else if (zkl_watch_is_for(sub, ZKL_SUB_PRED)) {
         zkl_core_feed(core, c, watch_outcome.pred);
     } else if (zkl_watch_is_for(sub, ZKL_SUB_OWN)) {
@@ -301,7 +300,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     if (slot->kind == ZKL_REQ_GET || slot->kind == ZKL_REQ_SET)
         zkl_permits_share_limit(core, c, event);
     if (slot->kind == ZKL_REQ_CREATE && reply->answer == ZKL_ANSWER_OK)
-        event.first = zkl_unlisted_created(core, c, reply->name);
+        zkl_unlisted_created(core, c, reply->name, &event);
     if (slot->kind == ZKL_REQ_DELETE && reply->answer == ZKL_ANSWER_OK)
         zkl_unlisted_left(c);
     if ((slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_DELETE) &&

@@ -110,6 +110,7 @@ static void finish(struct zkl_core *core, struct zkl_contender *c, const struct 
     for (int i = 0; i < ZKL_SLOTS; i++)
         zkl_pending_forget(core, &c->slots[i]);
     forget_list(core, c);
+    zkl_unlisted_forget(c);
     zkl_batch_detach(core, c);
     zkl_group_commit_forget(core, c);
     unlink_contender(core, c);

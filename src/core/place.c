@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where a contender that waits stands in its queue. Nobody is asked: how many are before it its last
- * list said, and who is next the watch that it waits by, which was armed by reading that node.
+ * list said, or its number, and who is next the watch that it waits by, which was armed by reading that node.
  * It owns nothing; whoever asks has the client's mutex. src/api/standing.c does, for callers. */
 #include "place.h"
 

@@ -8,7 +8,7 @@
 /* Text is the core's, for as long as the caller keeps the core from going on. */
 struct zkl_place {
     size_t
-        before; /* it waits for the end of so many, as its last list said: they can only have become
+        before; /* it waits for the end of so many, as its last list or its number said: they can only have become
                       fewer. 0: it waits for nobody, or does not know yet */
     const char *predecessor; /* the nearest of them, whose node it watches: its name, or NULL */
     const char *owner;       /* and its owner text, or NULL: there is none, or it is not known */

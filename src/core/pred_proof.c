@@ -4,7 +4,9 @@
  * holds:
  *
  * - Nobody was before it but the predecessor, by the list that it waits by (zkl_contender_is_next), or the predecessor had
- *   the lock until now, so that nobody was before that one (GIVEN_BACK).
+ *   the lock until now, so that nobody was before that one (GIVEN_BACK). Who waits by its number instead of a list
+ *   (unlisted_grant.h) knows as much once its predecessor's node was seen; if the watch did not find that (UNSEEN) the path may be
+ *   another one, where others are before it.
  * - Nobody can have come between since: a number before ours is never given again, but to a read node that is made
  *   under its writer's. So both nodes have to be plain mutexes' (pred_is_exclusive_mutex).
  * - Our own node is there. A server tells of events in the order of what they tell. So a watch on our own node that
@@ -27,6 +29,11 @@ enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_
                                                            : ZKL_PRED_END_UNSURE;
 }
 
+enum zkl_pred_end zkl_pred_end_unwatched(const struct zkl_contender *c)
+{
+    return c->machine.pred_is_by_number ? ZKL_PRED_END_UNSEEN : ZKL_PRED_END_DELETED;
+}
+
 /* Its answer is under way, behind everything that the server has told so far. */
 static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
 {
@@ -38,7 +45,7 @@ enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl
 {
     const struct zkl_contender_machine *m = &c->machine;
     const struct zkl_watch *own = c->subs[ZKL_SUB_OWN].watch;
-    bool is_next = zkl_contender_is_next(m);
+    bool is_next = zkl_contender_is_next(m) && end != ZKL_PRED_END_UNSEEN;
     bool is_first = is_next || end == ZKL_PRED_END_GIVEN_BACK;
     if (m->state != ZKL_CONTENDER_WAITING || !m->pred_is_exclusive_mutex)
         return ZKL_PRED_PROOF_NONE;

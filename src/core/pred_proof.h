@@ -8,6 +8,7 @@
 
 /* How the predecessor's node went. */
 enum zkl_pred_end {
+    ZKL_PRED_END_UNSEEN, /* before anybody saw it stand behind our own node's creation */
     ZKL_PRED_END_UNSURE, /* it may have gone with its session, and ours with it */
     ZKL_PRED_END_DELETED, /* it was deleted in a session that lives, or was in the list and is not there */
     ZKL_PRED_END_GIVEN_BACK /* by this client, whose delete was answered; until then it had the lock */
@@ -15,6 +16,8 @@ enum zkl_pred_end {
 
 /* What the deletion of a node tells on which this watch was. */
 enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch);
+/* That of one that the watch for this waiter did not find. */
+enum zkl_pred_end zkl_pred_end_unwatched(const struct zkl_contender *c);
 /* What that proves to this waiter. */
 enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl_contender *c,
                                    enum zkl_pred_end end);

@@ -49,8 +49,24 @@ void zkl_step_decide_place(struct zkl_step *s)
         zkl_step_grant(s, "first");
     else if (s->m->asked.try_only && !(s->m->asks && may_be_given_up(&look)))
         zkl_step_fail(s, ZKL_EBUSY, NULL, "somebody was faster");
-    else
+    else {
+        s->m->pred_is_by_number = false;
         wait_behind(s, &look);
+    }
+}
+
+/* By its number it is just behind a node of this client: as a list would say that had no others. */
+static void wait_unlisted(struct zkl_step *s)
+{
+    const char *const both[] = {s->ev->behind, s->m->node};
+    struct zkl_look look = zkl_queue_position(&s->m->asked.naming, both, 2, s->m->node);
+    if (!look.plain) {
+        zkl_step_list_again(s, "not listed yet");
+        return;
+    }
+    look.before = s->ev->before;
+    s->m->pred_is_by_number = true;
+    wait_behind(s, &look);
 }
 
 /* --- one function for each state ---------------------------------------- */
@@ -251,6 +267,8 @@ static void on_created(struct zkl_step *s)
         zkl_step_grant(s, "under the write lock");
     else if (s->m->state == ZKL_CONTENDER_QUEUEING && s->ev->first)
         grant_unlisted(s);
+    else if (s->m->state == ZKL_CONTENDER_QUEUEING && !s->m->list_out && s->ev->behind)
+        wait_unlisted(s);
     else if (s->m->state == ZKL_CONTENDER_QUEUEING && !s->m->list_out)
         zkl_step_list_again(s, "not listed yet");
 }

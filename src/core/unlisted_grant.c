@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grants without a list: what a client keeps of a path at which it locks alone, and whether its
- * next number makes it the first. Why that is sure stands in unlisted_grant.h. The record belongs
- * to the path's record of src/api.
+ * Places without a list: what a client keeps of a path at which it locks and nobody else comes between,
+ * and whether its next number makes it the first, or puts it just behind another node of its own. Why
+ * that is sure stands in unlisted_grant.h. The record belongs to the path's record of src/api.
  * With the client's mutex; batch.c, requests.c and feed.c ask before a create, dispatch_reply.c
  * and batch_reply.c tell of answers. */
 #include "unlisted_grant.h"
@@ -36,26 +36,88 @@ static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *un
         zkl_unlisted_unsure(unlisted);
 }
 
+/* --- behind one's own node ------------------------------------------------ */
+
+/* The newest node's, if for all that is known it is there and somebody is to have the lock by it, or has it. Who has
+ * just begun to queue, or looks again, does not know his own place. */
+static const struct zkl_contender *own_last(const struct zkl_core *core,
+                                            const struct zkl_contender *c)
+{
+    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    const struct zkl_contender *last = unlisted->last;
+    if (!last || last == c || unlisted->last_link != core->link)
+        return NULL;
+    const struct zkl_contender_machine *m = &last->machine;
+    bool stands = m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_CONFIRMING ||
+                  m->state == ZKL_CONTENDER_HOLDING;
+    return stands && m->on_server && !m->delete_out ? last : NULL;
+}
+
+/* A try does not wait, and the members of a batch are decided together. */
+static bool may_wait_unlisted(const struct zkl_contender *c)
+{
+    return !c->machine.asked.try_only && !c->machine.asked.batch;
+}
+
+/* Behind the one with the number before: with him, and with those that he may be behind. None of them has a number
+ * below that which was first last. */
+static size_t before_at_most(const struct zkl_unlisted_grant *unlisted, int32_t number)
+{
+    const struct zkl_contender_machine *last = &unlisted->last->machine;
+    size_t most = last->state == ZKL_CONTENDER_WAITING ? last->before + 1 : 1;
+    if (!unlisted->last_is_behind || number <= unlisted->next_number)
+        return most;
+    size_t apart = (size_t)(number - unlisted->next_number);
+    return apart < most ? apart : most;
+}
+
+/* The node has this number. */
+static void look_behind(const struct zkl_core *core, struct zkl_contender *c, int32_t number,
+                        struct zkl_event *event)
+{
+    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    const struct zkl_contender *last = own_last(core, c);
+    int32_t before;
+    bool follows = last && number_of(last, last->machine.node, &before) && before >= 0 &&
+                   number > 0 && before == number - 1;
+    if (follows && may_wait_unlisted(c)) {
+        event->behind = last->machine.node;
+        event->before = before_at_most(unlisted, number);
+    }
+    unlisted->row = follows ? unlisted->row + 1 : 0;
+    unlisted->last_is_behind = follows && unlisted->last_is_behind;
+    unlisted->last = c;
+    unlisted->last_link = core->link;
+}
+
+/* --- what others ask and tell --------------------------------------------- */
+
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {
     const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
     bool busy = core->pending_count > 0 || c->machine.asked.batch;
-    return unlisted && busy && unlisted->streak >= core->unlisted_from &&
-           unlisted->live_count == 0 && lock_path_watch_id(core, unlisted) != 0;
+    if (!unlisted)
+        return false;
+    if (may_wait_unlisted(c) && unlisted->row >= core->unlisted_from && own_last(core, c))
+        return true;
+    return busy && unlisted->streak >= core->unlisted_from && unlisted->live_count == 0 &&
+           lock_path_watch_id(core, unlisted) != 0;
 }
 
-bool zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name)
+void zkl_unlisted_created(struct zkl_core *core, struct zkl_contender *c, const char *name,
+                          struct zkl_event *event)
 {
     struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
     int32_t number;
     if (!unlisted || !name || !number_of(c, name, &number))
-        return false;
+        return;
     bool next = number > 0 && number == unlisted->next_number;
     uint64_t release_watch_id = lock_path_watch_id(core, unlisted);
     unlisted->streak = next ? unlisted->streak + 1 : 0;
     if (next && unlisted->streak >= core->unlisted_from && release_watch_id == 0)
         watch_lock_path(core, unlisted, c->machine.asked.lock_path);
-    return next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
+    event->first = next && release_watch_id != 0 && release_watch_id == unlisted->release_watch_id;
+    look_behind(core, c, number, event);
 }
 
 void zkl_unlisted_leaves(const struct zkl_core *core, struct zkl_contender *c)
@@ -72,6 +134,16 @@ void zkl_unlisted_left(struct zkl_contender *c)
         return;
     unlisted->next_number = number + 1; /* the last number is never granted */
     unlisted->release_watch_id = c->release_watch_id;
+    /* Ours was there until now, so the path's node is still that of all who were made meanwhile. */
+    unlisted->last_is_behind =
+        unlisted->last && unlisted->last != c && unlisted->last->machine.on_server;
+}
+
+void zkl_unlisted_forget(struct zkl_contender *c)
+{
+    struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    if (unlisted && unlisted->last == c)
+        unlisted->last = NULL;
 }
 
 void zkl_unlisted_unsure(struct zkl_unlisted_grant *unlisted)

@@ -347,6 +347,56 @@ static void many_threads_share_their_lists(void **state)
     cluster_free(holder, held);
 }
 
+static size_t waiting_in(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t waiting = client->driver->core.waiting;
+    zkl_driver_unlock(client->driver);
+    return waiting;
+}
+
+/* Goal: threads of one client that come one after another, with a handle each, need no list once some had each the number
+ * after the one before, nor to hand the lock on: create, a watch, delete. Method: each begins when the one before waits; all kinds
+ * are counted. */
+static void who_come_one_after_another_need_no_lists(void **state)
+{
+    enum { N = 40 };
+    const char *path = cluster_path("apart");
+    struct counted c = counted_open(SESSION_MS);
+    struct zkl_mutex *mutexes[N];
+    struct actor *actors[N];
+
+    (void)state;
+    make_root(path, "");
+    int64_t start = net_now_ms();
+    proxy_reset_counts(c.proxy);
+    for (size_t i = 0; i < N; i++) {
+        mutexes[i] = cluster_mutex(c.client, path);
+        actors[i] = actor_new();
+        actor_begin(actors[i], do_lock, mutexes[i]);
+        check_wait(i > 0 ? waiting_in(c.client) == i : actor_is_done(actors[0]), CROWD_WAIT_MS);
+    }
+    check_wait(proxy_counts(c.proxy, PROXY_GET) == N, CROWD_WAIT_MS);
+    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, ZKL_UNLISTED_FROM + 1);
+    for (int i = 0; i < N; i++) {
+        check_ok(actor_result(actors[i]));
+        check_ok(actor_do(actors[i], do_unlock, mutexes[i]));
+        actor_end(actors[i]);
+    }
+    int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
+    /* The first to have it did not wait, and has no watch on its own node: who comes after it lists once more. */
+    check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, ZKL_UNLISTED_FROM + 2);
+    check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, N);
+    check_num(proxy_counts(c.proxy, PROXY_GET), ==, N);
+    check_num(proxy_counts(c.proxy, PROXY_DELETE), ==, N);
+    check_num(counted_requests(&c) - beats, ==, 3 * N + ZKL_UNLISTED_FROM + 2);
+    check_num(beats, <=, 1 + (net_now_ms() - start) / (SESSION_MS / 16));
+    for (int i = 0; i < N; i++)
+        check_ok(zkl_mutex_free(mutexes[i]));
+    cluster_free(c.client, NULL);
+    proxy_stop(c.proxy);
+}
+
 /* How often something goes out since then, once in each interval. */
 static int64_t at_most(int64_t start_ms, int64_t interval_ms)
 {
@@ -413,6 +463,7 @@ static const struct CMUnitTest tests[] = {
     cluster_test(a_wait_in_vain_is_six_requests),
     cluster_test(only_the_next_waiter_is_woken),
     cluster_test(many_threads_share_their_lists),
+    cluster_test(who_come_one_after_another_need_no_lists),
     cluster_test(an_idle_client_sends_four_reads_in_a_timeout),
     cluster_test(a_holder_sends_heartbeats_and_reads),
 };

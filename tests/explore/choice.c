@@ -196,6 +196,9 @@ static void add_faults(struct list *l)
         if (!node->denied)
             add_fault(l, FAULT_DENY, (int)i);
     }
+    const struct fake_node *root = fake_find(&w->fake, root_paths[0]);
+    if (root && root->counter > 0)
+        add_fault(l, FAULT_ANEW, 0);
 }
 
 size_t choices_of(struct world *w, struct choice *list)
@@ -265,6 +268,21 @@ static void wait_until(struct world *w, struct client *c, enum until until)
     }
 }
 
+/* Somebody makes so many children in the new one that the newest number comes again. */
+static void make_anew(struct world *w)
+{
+    int32_t counter = fake_find(&w->fake, root_paths[0])->counter - 1;
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        struct fake_node *node = &w->fake.nodes[i];
+        if (node->dzxid != 0 || !fake_child_of(node, root_paths[0]))
+            continue;
+        owners_note_deletion(w, node->path);
+        fake_delete(&w->fake, node);
+    }
+    fake_delete(&w->fake, fake_find(&w->fake, root_paths[0]));
+    fake_create(&w->fake, root_paths[0], 0, counter);
+}
+
 static void take_fault(struct world *w, enum fault fault, int whom)
 {
     struct client *c = &w->clients[whom < w->bounds->clients ? whom : 0];
@@ -311,6 +329,9 @@ static void take_fault(struct world *w, enum fault fault, int whom)
         break;
     case FAULT_STARVE:
         c->starved = true;
+        break;
+    case FAULT_ANEW:
+        make_anew(w);
         break;
     case FAULT_REFUSE:
         c->current->too_busy = true;
@@ -409,6 +430,7 @@ void choice_tell(const struct world *w, struct choice choice, char *text, size_t
                                                [FAULT_RENEW] = "renews: owner",
                                                [FAULT_RAISE] = "timeouts are raised from now on:",
                                                [FAULT_STARVE] = "its timers stand still: client",
+                                               [FAULT_ANEW] = "made anew: the path",
                                                [FAULT_REFUSE] =
                                                    "too busy for a request: the server of client"};
     int i = choice.client;

@@ -194,7 +194,7 @@ static void machine(const struct zkl_contender_machine *m)
         m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
         m->asks << 15 | m->watches_contention << 16 | m->contended << 17 |
         (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
-        m->was_first << 22 | m->asked.posted << 23);
+        m->was_first << 22 | m->asked.posted << 23 | m->pred_is_by_number << 27);
     raw((int64_t)m->asked.naming.role);
     raw((int64_t)m->before);
     raw((int64_t)m->make_length);
@@ -457,15 +457,19 @@ static void group(const struct client *c)
         batch(&c->core, g->batch);
 }
 
-static void alone(const struct zkl_unlisted_grant *a)
+static void alone(const struct zkl_core *core, const struct zkl_unlisted_grant *a)
 {
-    if (a->next_number == 0 && a->streak == 0 && !a->lock_path.watch && a->live_count == 0)
+    if (a->next_number == 0 && a->streak == 0 && !a->lock_path.watch && a->live_count == 0 &&
+        !a->last && a->row == 0)
         return;
     watch_ref(a->lock_path.watch);
     raw((int64_t)a->live_count);
     raw(a->streak);
     raw(a->next_number);
     own(WATCH, a->release_watch_id);
+    raw(contender_number(core, a->last));
+    own(LINK, a->last_link);
+    raw((int64_t)a->row * 2 + a->last_is_behind);
 }
 
 static void core(const struct client *c)
@@ -498,7 +502,7 @@ static void core(const struct client *c)
     turns(&c->turns);
     cache(&c->cache);
     for (int i = 0; i < ROOTS; i++)
-        alone(&c->alone[i]);
+        alone(&c->core, &c->alone[i]);
 }
 
 /* --- the rest of a client ------------------------------------------------- */

@@ -48,6 +48,7 @@ static const struct line shorts[] = {
     {"starved", 1, 3, 0, 2},    {"readers", 2, 2, 0, 0},     {"permits", 2, 2, 0, 0},
     {"worn", 2, 2, 0, 0},       {"multi2", 2, 2, 0, 0},      {"mutex", 2, 1, ANY, 0},
     {"window", 1, 2, ANY, 2},   {"grouped", 1, 0, ANY, 0},   {"grouped", 2, 1, 1, 0},
+    {"anew", 2, 1, 1, 0},       {"row", 2, 1, 1, 0},         {"row3", 1, 2, 0, 0},
     {"window", 1, 3, 0, 3},
 };
 #define AUDITED 45 /* of them, from the first on: see --audit; the others would take too long */

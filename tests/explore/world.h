@@ -65,6 +65,7 @@ enum fault {
     FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
     FAULT_REFUSE,  /* a server is too busy for a request */
     FAULT_STARVE,  /* a client's service thread stands still: timers run late */
+    FAULT_ANEW,    /* the first path with all in it, and it is made anew where its numbers were */
     FAULTS
 };
 #define BIT(fault) (1u << (fault))

@@ -143,6 +143,61 @@ static void a_path_made_anew_is_noticed(void **state)
     wire_close(w);
 }
 
+/* Somebody waits as a list showed it. */
+static bool waits_by_a_list(struct user *u)
+{
+    zkl_driver_lock(u->client->driver);
+    const struct zkl_contender *c = u->client->driver->core.first;
+    while (c && (c->machine.state != ZKL_CONTENDER_WAITING || c->machine.pred_is_by_number))
+        c = c->next;
+    zkl_driver_unlock(u->client->driver);
+    return c != NULL;
+}
+
+/* Goal: the same where the number would be that behind a node of this client, which went with the path. Method: a thread
+ * holds; its node is deleted and the path made anew, unheard, where somebody else has that very number; another thread of
+ * the client gets the next one. */
+static void a_path_made_anew_behind_our_own_is_noticed(void **state)
+{
+    static const char *const path = "/unlisted/row";
+    char last[200], own[200];
+    struct wire *w = fault_wire();
+
+    (void)state;
+    struct proxy *proxy = proxy_before(server, 0);
+    struct user u = user_at(proxy_address(proxy), path);
+    struct zkl_mutex *other;
+    struct actor *waiter = actor_new();
+    fault_alone_from(u.client, 0);
+    check_ok(zkl_mutex_new(&other, u.client, path, NULL));
+    check_ok(zkl_mutex_lock(u.mutex));
+    struct wire_names names;
+    check_ok(wire_children(w, path, &names));
+    check_num(names.n, ==, 1);
+    snprintf(own, sizeof own, "%s/%s", path, names.name[0]);
+    wire_names_free(&names);
+
+    proxy_hole(proxy, PROXY_TO_CLIENT);
+    check_ok(wire_delete(w, own, -1));
+    make_anew(w, path, number_of(own) + 1, last, sizeof last);
+    check_num(number_of(last), ==, number_of(own));
+    actor_begin(waiter, act_lock, other, NULL);
+    check_wait(fault_children(w, path) == 2, WAIT_MS);
+    proxy_heal(proxy);
+    check_wait(!actor_busy(waiter) || waits_by_a_list(&u), WAIT_MS);
+    check_true(actor_busy(waiter));
+    check_ok(wire_delete(w, last, -1));
+    check_ok(actor_end(waiter, WAIT_MS));
+    check_ok(actor_do(waiter, act_unlock, other, NULL));
+    actor_free(waiter);
+    check_wait(zkl_mutex_still_held(u.mutex, 0) == 0, WAIT_MS);
+    check_num(zkl_mutex_unlock(u.mutex), ==, ZKL_ELOST);
+    check_ok(zkl_mutex_free(other));
+    user_free(&u);
+    proxy_stop(proxy);
+    wire_close(w);
+}
+
 /* --- under way all at once ---------------------------------------------------------------------- */
 
 struct rivals {
@@ -222,6 +277,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_requests_do),
         cmocka_unit_test(a_path_made_anew_is_noticed),
+        cmocka_unit_test(a_path_made_anew_behind_our_own_is_noticed),
         cmocka_unit_test(nobody_slips_in_as_paths_come_and_go),
     };
     /* Only the tests take paths away: the server would do so between any two locks. */

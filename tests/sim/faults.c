@@ -386,6 +386,25 @@ static void collect_soon(struct world *w)
     collect(w, root);
 }
 
+/* A path with contenders is deleted with all of them, and made anew by somebody who makes so many children there, and deletes
+ * them, that the numbers go on, or nearly. */
+static void make_anew(struct world *w)
+{
+    const char *path = root_paths[chance(w, 2) ? 0 : 2];
+    struct fake_node *root = fake_find(&w->fake, path);
+    if (!root || root->counter < 3 || !fake_has_children(&w->fake, path) || !chance(w, 40))
+        return;
+    int32_t counter = root->counter - (int32_t)rnd(w, 3);
+    w->fault_seen = true;
+    happened(w, SIM_MADE_ANEW);
+    for (size_t i = 0; i < w->fake.node_count; i++) {
+        if (w->fake.nodes[i].dzxid == 0 && fake_child_of(&w->fake.nodes[i], path))
+            delete_node(w, &w->fake.nodes[i]);
+    }
+    fake_delete(&w->fake, fake_find(&w->fake, path));
+    fake_create(&w->fake, path, 0, counter);
+}
+
 static void add_stranger(struct world *w, const struct fake_node *root)
 {
     char path[64];
@@ -487,6 +506,8 @@ void faults_maybe(struct world *w)
         collect_soon(w);
     if (w->grouped)
         aim_at_group(w, &w->procs[0]);
+    if (w->in_rows && w->strangers)
+        make_anew(w);
     if (w->limit_changes && chance(w, 20))
         permits_interfere(w);
     if (fake_breaks_once(&w->fake, FAKE_CLOSED_BY_HAND, 300))

@@ -158,6 +158,11 @@ static bool is_lonely(struct world *w)
     return w->lonely && !chance(w, 12);
 }
 
+static bool is_at_home(struct world *w)
+{
+    return w->in_rows ? !chance(w, 12) : is_lonely(w);
+}
+
 static int choose_root(const struct app *app)
 {
     struct proc *p = app->proc;
@@ -165,7 +170,7 @@ static int choose_root(const struct app *app)
     static const int own[APPS] = {0, 2, TURNS_ROOT, 0};
     if (w->grouped && !chance(w, 12))
         return p == w->procs ? own[app - p->apps] : RW_ROOT;
-    if (is_lonely(w))
+    if (is_at_home(w))
         return name_of(p) % 2 == 0 ? 0 : 2; /* without the read-write lock: two are rivals */
     if ((w->many_writers || some_writer(p)) && !chance(w, 3))
         return RW_ROOT;

@@ -152,6 +152,8 @@ static void note_move(void *arg, const struct zkl_contender_machine *m,
         zkl_contender_state_name(from), zkl_contender_state_name(m->state), why);
     bool numbered = strcmp(why, "nobody came between") == 0;
     bool member = m->asked.batch || is_of_a_transaction(p, m);
+    if (m->state == ZKL_CONTENDER_WAITING && m->pred_is_by_number)
+        happened(p->world, SIM_BEHIND_OWN);
     if (numbered)
         happened(p->world, member ? SIM_ALONE_MULTI : SIM_ALONE);
     /* Those of one transaction are granted once the zxid is known, without another look at each node: whoever

@@ -98,6 +98,7 @@ static void world_init(struct world *w)
     w->lonely = w->seed % LONELY_ONCE_IN == 0;
     w->many_writers = !w->lonely && w->seed % MANY_WRITERS_ONCE_IN == 1;
     w->grouped = w->lonely && !w->turns && w->seed / LONELY_ONCE_IN % 4 > 0;
+    w->in_rows = !w->grouped && w->seed % IN_ROWS_ONCE_IN == 0;
     if (w->lonely && w->fault_rate < 100)
         w->fault_rate *= 10;
     w->says_no = w->seed % SAYS_NO_ONCE_IN == 0 && schedule_broken == 0;

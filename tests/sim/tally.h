@@ -42,6 +42,8 @@ enum sim_fault {
     SIM_ALONE, /* a grant by the node's number */
     SIM_ALONE_MULTI,
     SIM_GROUP_COMMIT, /* creates and deletes of several locks in one transaction */
+    SIM_MADE_ANEW,
+    SIM_BEHIND_OWN, /* a place by the node's number */
     SIM_SEVERAL_PERMITS,
     SIM_MULTI,
     SIM_MULTI_STOPPED,

@@ -30,6 +30,7 @@
 #define FOREIGN_ONCE_IN 11
 #define LONELY_ONCE_IN 7        /* not a multiple of the above */
 #define MANY_WRITERS_ONCE_IN 11 /* likewise */
+#define IN_ROWS_ONCE_IN 13
 /* Behind the apps proper the members of the process's multi-lock, by root, and then the places: of those who take
  * turns, and of readers. */
 #define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
@@ -182,6 +183,7 @@ struct world {
     bool lonely;       /* each process mostly locks at a path of its own, */
     bool grouped;      /* or the first one at three, whose creates and deletes go together */
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
+    bool in_rows;      /* lonely ones, with all their threads at once */
     int turns_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;
