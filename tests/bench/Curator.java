@@ -56,6 +56,7 @@ public final class Curator {
     private static CuratorFramework client;
     private static MappedByteBuffer board;
     private static Seat[] seats;
+    private static int waiting; // mode drain: so many were started
     private static List<InterProcessLock> handles;
     private static List<CuratorFramework> clients;
     private static volatile long endNs; // no cycle begins after this
@@ -235,17 +236,19 @@ public final class Curator {
         return seats[threads];
     }
 
-    private static String fillQueue() throws Exception {
-        holder().recipe.acquire();
-        enter(holder());
-        for (int i = 0; i < threads; i++) {
-            startThread(seats[i], seat -> {
+    private static String fillQueue(int count) throws Exception {
+        if (waiting == 0) {
+            holder().recipe.acquire();
+            enter(holder());
+        }
+        for (int end = Math.min(threads, waiting + count); waiting < end; waiting++) {
+            startThread(seats[waiting], seat -> {
                 seat.cycles = 0;
                 cycle(seat);
                 seat.endedNs = System.nanoTime();
             });
         }
-        return "{\"filled\": " + threads + "}";
+        return "{\"filled\": " + waiting + "}";
     }
 
     private static String drainQueue() throws Exception {
@@ -310,9 +313,9 @@ public final class Curator {
 
     // --- the program -----------------------------------------------------------------------------
 
-    private static String fill() throws Exception {
+    private static String fill(int waiters) throws Exception {
         return switch (mode) {
-            case "drain" -> fillQueue();
+            case "drain" -> fillQueue(waiters);
             case "handles" -> makeHandles(number("count", 0));
             case "clients" -> makeClients(number("count", 0));
             default -> throw new IllegalArgumentException("nothing to fill in mode " + mode);
@@ -331,7 +334,7 @@ public final class Curator {
         return switch (words[0]) {
             case "warm" -> cycles(mode.equals("drain") ? Math.min(threads, WARM_THREADS) : threads,
                 Long.parseLong(words[1]), 3600);
-            case "fill" -> fill();
+            case "fill" -> fill(words.length > 1 ? Integer.parseInt(words[1]) : threads);
             case "go" -> go(Double.parseDouble(words[1]));
             default -> throw new IllegalArgumentException("no order " + words[0]);
         };

@@ -125,6 +125,7 @@ class Peer:
         self.end_ns = 0
         self.start = None
         self.running = []
+        self.waiting = 0  # mode drain: so many were started
         self.client = KazooClient(hosts=self.settings['servers'], timeout=SESSION_S)
         self.client.start(timeout=SESSION_S)
         self.seats = [Seat(self, i) for i in range(self.threads + 1)]
@@ -151,8 +152,9 @@ class Peer:
             return self.cycles_left >= 0
 
     def start_threads(self, function, seats):
-        self.running = [threading.Thread(target=function, args=(seat,)) for seat in seats]
-        for thread in self.running:
+        started = [threading.Thread(target=function, args=(seat,)) for seat in seats]
+        self.running += started
+        for thread in started:
             thread.start()
 
     def figures(self, seats, began, cpu):
@@ -164,6 +166,7 @@ class Peer:
                 'cpu_ns': time.process_time_ns() - cpu}
 
     def run_cycles(self, threads, cycles, seconds):
+        self.running = []
         seats = self.seats[:threads]
         self.cycles_left = cycles
         self.start = threading.Barrier(threads + 1)
@@ -175,14 +178,18 @@ class Peer:
         self.start.wait()
         return self.figures(seats, began, cpu)
 
-    def fill(self):
+    def fill(self, count):
         if self.mode != 'drain':
             raise ValueError(f'nothing to fill in mode {self.mode}')
-        threading.stack_size(256 * 1024)
-        self.seats[-1].lock.acquire()
-        self.seats[-1].enter()
-        self.start_threads(Seat.wait_once, self.seats[:self.threads])
-        return {'filled': self.threads}
+        if self.waiting == 0:
+            threading.stack_size(256 * 1024)
+            self.running = []
+            self.seats[-1].lock.acquire()
+            self.seats[-1].enter()
+        end = min(self.threads, self.waiting + (count or self.threads))
+        self.start_threads(Seat.wait_once, self.seats[self.waiting:end])
+        self.waiting = end
+        return {'filled': end}
 
     def drain(self):
         cpu, began = time.process_time_ns(), time.monotonic_ns()
@@ -195,7 +202,7 @@ class Peer:
             threads = min(self.threads, WARM_THREADS) if self.mode == 'drain' else self.threads
             return self.run_cycles(threads, int(value), 3600)
         if verb == 'fill':
-            return self.fill()
+            return self.fill(int(value))
         if verb == 'go':
             return self.drain() if self.mode == 'drain' else self.run_cycles(self.threads, 1 << 62, float(value))
         raise ValueError(f'no order {verb}')

@@ -50,6 +50,7 @@ static struct settings settings;
 static const struct peer *peer;
 static struct board *board;
 static struct seat *seats;
+static int waiting; /* mode drain: so many were started */
 
 /* One run. */
 static pthread_barrier_t start;
@@ -243,13 +244,17 @@ static void *waiter_main(void *seat)
     return NULL;
 }
 
-static void fill_queue(void)
+static void fill_queue(int count)
 {
-    peer->lock(MUTEX, holder()->number, 0);
-    enter(holder());
-    for (int i = 0; i < settings.threads; i++)
-        start_thread(&seats[i], waiter_main);
-    printf("{\"filled\": %d}\n", settings.threads);
+    int most = settings.threads - waiting;
+
+    if (waiting == 0) {
+        peer->lock(MUTEX, holder()->number, 0);
+        enter(holder());
+    }
+    for (int left = count > 0 && count < most ? count : most; left > 0; left--)
+        start_thread(&seats[waiting++], waiter_main);
+    printf("{\"filled\": %d}\n", waiting);
 }
 
 static void drain_queue(void)
@@ -322,10 +327,10 @@ static bool has_mode(const char *mode)
     return strcmp(settings.mode, mode) == 0;
 }
 
-static void fill(void)
+static void fill(int count)
 {
     if (has_mode("drain"))
-        fill_queue();
+        fill_queue(count);
     else if (has_mode("handles") && peer->make_handles != NULL)
         make_handles();
     else if (has_mode("clients") && peer->make_clients != NULL)
@@ -361,7 +366,7 @@ static void obey(char *line)
     if (strcmp(verb, "warm") == 0)
         warm((int64_t)value);
     else if (strcmp(verb, "fill") == 0)
-        fill();
+        fill((int)value);
     else if (strcmp(verb, "go") == 0)
         go(value);
     else
@@ -397,6 +402,7 @@ static int *number_setting(const char *name)
         {"threads", &settings.threads}, {"locks", &settings.locks},
         {"index", &settings.index},     {"count", &settings.count},
         {"writers", &settings.writers}, {"pause_us", &settings.pause_us},
+        {"own", &settings.own},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

@@ -7,6 +7,7 @@
  *   (start)      {"ready": 1} once it is connected and its locks are made
  *   warm CYCLES  so many cycles of all threads together, not measured; in mode drain by 8 threads
  *   fill         modes drain, handles and clients: make what is to be measured
+ *   fill COUNT   mode drain: so many waiters more
  *   go SECONDS   the run itself; the answer has the figures of this process
  * Peers in other languages speak the same (Curator.java, kazoo_peer.py); the words of the command line
  * are those of struct settings, and the board's layout is in board.py. */
@@ -32,6 +33,7 @@ struct settings {
     int count;           /* of waiters, handles, clients or entries */
     int writers;         /* mode rw: the first threads write, the others read */
     int pause_us;        /* mode cycle: after each, half as long to one and a half times */
+    int own;             /* mode drain: 1 if each thread is to have a handle of its own */
 };
 
 enum kind { MUTEX, READER, WRITER, MULTI };

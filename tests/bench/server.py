@@ -94,6 +94,13 @@ class Server:
                 total.received_bytes += got
         return total
 
+    def wait_nodes(self, nodes, timeout_s):
+        """Until there are so many ephemeral nodes. It asks again and again, as who waits next is to come soon."""
+        deadline = time.monotonic() + timeout_s
+        while self.monitor('zk_ephemerals_count') < nodes:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f'no queue of {nodes} within {timeout_s} s')
+
     def wait_queued(self, pids, nodes, timeout_s):
         """Until there are so many ephemeral nodes, and these processes send next to nothing any more: a holder may go on
         proving that it is there."""

@@ -35,6 +35,7 @@ DRAIN = [Figure('us_per_acquisition', 'us per acquisition', 0),
          Figure('bytes_per_acquisition', 'bytes received, all', 0),
          Figure('bytes_per_acquisition_draining', 'bytes while draining', 0),
          Figure('peak_mb', 'peak MB', 0)]
+APART = DRAIN[:2] + [Figure('requests_per_waiter', 'requests, all', 2)] + DRAIN[2:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Workload:
     count: int = 0
     sample: str = 'none'
     pause_us: int = 0
+    apart: bool = False  # mode drain: waiters come one after another, each with a handle of its own
     rounds_max: int = 1000
     slow: tuple = ()  # peers that take very long: only if they are named
 
@@ -62,11 +64,11 @@ class Workload:
     def words(self, path):
         words = [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
                  f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
-        return words + ([f'pause_us={self.pause_us}'] if self.pause_us else [])
+        return words + ([f'pause_us={self.pause_us}'] if self.pause_us else []) + (['own=1'] if self.apart else [])
 
 
 def drain(name, waiters, peers, rounds_max=1000):
-    return Workload(name, f'{waiters:,} waiters of one process are let go', 'drain', peers, DRAIN, threads=waiters,
+    return Workload(name, f'{waiters:,} waiters of one process, that asked at once, are let go', 'drain', peers, DRAIN, threads=waiters,
                     rounds_max=rounds_max, slow=('curator',))
 
 
@@ -94,6 +96,8 @@ ALL = [
     Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + ['floor-named'] + OTHERS,
              [CYCLES, REQUESTS, CPU, SERVER_CPU, IDLE], threads=16, locks=16),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
+    Workload('W5-apart', '1,000 waiters of one process, that came one after another, a handle each, are let go', 'drain',
+             LIBRARIES + FLOORS + ['curator-own', 'kazoo'], APART, threads=1000, apart=True),
     Workload('W6', 'read-write lock, 8 readers and 1 writer in one process', 'rw', LIBRARIES + ['curator-own'] + OTHERS,
              [Figure('reads_per_s', 'reads/s', 0, False), Figure('writes_per_s', 'writes/s', 0, False), REQUESTS, CPU],
              threads=9, writers=1),
@@ -182,7 +186,12 @@ def measure_cycles(workload, group, server, board, seconds):
 def measure_drain(workload, group, server):
     waiters = workload.threads
     start = server.counters(group.pids())
-    group.order('fill', FILL_S)
+    if workload.apart:
+        for before in range(waiters):
+            group.order('fill 1', FILL_S)
+            server.wait_nodes(before + 2, FILL_S)  # the holder's, and those so far
+    else:
+        group.order('fill', FILL_S)
     server.wait_queued(group.pids(), waiters + 1, FILL_S)
     full = server.counters(group.pids())
     answer = group.order('go 0', FILL_S)[0]
@@ -191,6 +200,7 @@ def measure_drain(workload, group, server):
         raise RuntimeError(f"{answer['cycles']} of {waiters} waiters came in")
     return {'us_per_acquisition': answer['elapsed_ns'] / waiters / 1e3,
             'requests_per_acquisition': ((end - full).requests - 1) / waiters,  # without the delete of who held it before
+            'requests_per_waiter': (end - start).requests / waiters,
             'bytes_per_acquisition': (end - start).received_bytes / waiters,
             'bytes_per_acquisition_draining': (end - full).received_bytes / waiters,
             'cpu_us_per_cycle': answer['cpu_ns'] / waiters / 1e3,

@@ -19,6 +19,7 @@ static struct zkl_client *client;
 static struct zkl_mutex *mutexes[LOCKS_MAX];
 static struct zkl_rwlock *rwlock;
 static struct zkl_multi *multi;
+static struct zkl_mutex **own; /* of each thread and the holder, all of lock 0; NULL: none */
 static struct zkl_mutex_options options;
 
 static void must(const char *what, int rc)
@@ -27,24 +28,25 @@ static void must(const char *what, int rc)
         peer_fail("%s: %s: %s", what, zkl_strerror(rc), zkl_error_detail());
 }
 
-static struct zkl_mutex *mutex_of(enum kind kind, int lock)
+static struct zkl_mutex *mutex_of(enum kind kind, int thread, int lock)
 {
     if (kind == READER)
         return zkl_rwlock_reader(rwlock);
-    return kind == WRITER ? zkl_rwlock_writer(rwlock) : mutexes[lock];
+    if (kind == WRITER)
+        return zkl_rwlock_writer(rwlock);
+    return own ? own[thread] : mutexes[lock];
 }
 
 static void zklock_lock(enum kind kind, int thread, int lock)
 {
-    (void)thread;
-    must("lock", kind == MULTI ? zkl_multi_lock(multi) : zkl_mutex_lock(mutex_of(kind, lock)));
+    must("lock",
+         kind == MULTI ? zkl_multi_lock(multi) : zkl_mutex_lock(mutex_of(kind, thread, lock)));
 }
 
 static void zklock_unlock(enum kind kind, int thread, int lock)
 {
-    (void)thread;
-    must("unlock",
-         kind == MULTI ? zkl_multi_unlock(multi, NULL) : zkl_mutex_unlock(mutex_of(kind, lock)));
+    must("unlock", kind == MULTI ? zkl_multi_unlock(multi, NULL)
+                                 : zkl_mutex_unlock(mutex_of(kind, thread, lock)));
 }
 
 /* --- clients and handles ---------------------------------------------------------------------- */
@@ -116,6 +118,13 @@ static void make_multi(void)
     must("new", zkl_multi_new(&multi, client, members, MEMBERS));
 }
 
+static void make_own(void)
+{
+    own = calloc((size_t)settings->threads + 1, sizeof(struct zkl_mutex *));
+    for (int i = 0; own && i <= settings->threads; i++)
+        own[i] = make_mutex(0);
+}
+
 static void zklock_open(const struct settings *given)
 {
     bool multi_lock = strcmp(given->mode, "multi") == 0;
@@ -129,6 +138,8 @@ static void zklock_open(const struct settings *given)
     client = open_client();
     for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
         mutexes[i] = make_mutex(i);
+    if (given->own)
+        make_own();
     if (multi_lock)
         make_multi();
     if (strcmp(given->mode, "rw") == 0) {
@@ -144,6 +155,8 @@ static void zklock_close(void)
         zkl_client_free(clients[i]);
     for (int i = 0; i < handle_count; i++)
         zkl_mutex_free(handles[i]);
+    for (int i = 0; own && i <= settings->threads; i++)
+        zkl_mutex_free(own[i]);
     zkl_multi_free(multi);
     zkl_rwlock_free(rwlock);
     for (int i = 0; i < LOCKS_MAX; i++)
@@ -151,6 +164,7 @@ static void zklock_close(void)
     zkl_client_free(client);
     free(clients);
     free(handles);
+    free(own);
 }
 
 int main(int argc, char **argv)
