@@ -257,7 +257,7 @@ static int code_of_opening(const struct zkl_driver *d)
     if (d->core.session.state == ZKL_SESSION_FAILED)
         return ZKL_EAUTH;
     if (d->core.first_read_wanted)
-        return zkl_secure_login_refused(d) ? ZKL_EAUTH : ZKL_EDISCONNECTED;
+        return ZKL_EDISCONNECTED;
     return d->core.first_read_answer == ZKL_ANSWER_NONODE ? ZKL_ENOCHROOT : 0;
 }
 

@@ -91,7 +91,6 @@ struct zkl_driver {
     bool open_current, open_probe;
     int64_t open_not_before; /* after a failed open; CLOCK_MONOTONIC */
     struct zkl_resolver resolver;
-    bool login_begun; /* by SASL: a server made a session, and there is no link yet */
 
     pthread_t service, undertaker;
     bool burying, undertaken; /* the undertaker runs; is to be joined */

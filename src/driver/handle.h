@@ -99,7 +99,7 @@ int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper cod
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
 
-/* With the mutex: libzookeeper does not tell of a login by SASL that failed on this side, it just ends its I/O thread. */
+/* With the mutex: libzookeeper does not tell of a login by SASL that failed, it just ends its I/O thread. */
 void zkl_handle_look(struct zkl_handle *h);
 
 /* secure.c: as zookeeper_init2; errno says why it returns NULL. */

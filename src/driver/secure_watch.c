@@ -2,24 +2,11 @@
  *
  * What TLS and SASL want looked at while there is no link, as libzookeeper tells of neither: a handshake
  * that a server does not answer, a login that came to nothing. It owns nothing.
- * With the client's mutex. The service thread calls it in each of its rounds; api/client.c asks why a
- * client could not be opened. */
+ * With the client's mutex. The service thread calls it in each of its rounds. */
 #include "handle.h"
 
 #define MS INT64_C(1000000)
 #define WATCH_MS 100 /* between two looks */
-
-/* A server makes a session before the login, and hangs up where it does not like that. */
-static void watch_login(struct zkl_driver *d, struct zkl_handle *h)
-{
-    d->login_begun = !h->linked && (d->login_begun || zoo_client_id(h->zh)->client_id != 0);
-    zkl_handle_look(h);
-}
-
-bool zkl_secure_login_refused(const struct zkl_driver *d)
-{
-    return d->config.security.sasl_mechanism && d->login_begun;
-}
 
 static void watch(struct zkl_driver *d, struct zkl_handle *h, int64_t now_mono_ns)
 {
@@ -28,7 +15,7 @@ static void watch(struct zkl_driver *d, struct zkl_handle *h, int64_t now_mono_n
     if (d->config.security.tls)
         zkl_secure_watch_handshake(d, h, now_mono_ns);
     else
-        watch_login(d, h);
+        zkl_handle_look(h);
 }
 
 int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns)

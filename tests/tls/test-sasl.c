@@ -61,7 +61,7 @@ static void check_silent(void)
     check_true(!strstr(zkl_error_detail(), "Sesame"));
 }
 
-/* Goal: a wrong password, and a user that the server does not know, are refused in words that tell neither. */
+/* Goal: a wrong password, and a user that the server does not know, are refused in words that tell neither. Modes: F80. */
 static void a_wrong_password_is_refused(void **state)
 {
     struct zkl_client_options options = user("bob", "Sesame\n");
@@ -84,7 +84,7 @@ static void who_does_not_log_in_is_told(void **state)
 }
 
 /* Goal: where the password's file is gone when a new link is made libzookeeper gives up without telling: the client tells that
- * it is at its end, and a waiting call ends. */
+ * it is at its end, and a waiting call ends. Modes: F80. */
 static void a_password_that_is_gone_ends_the_client(void **state)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");

@@ -197,7 +197,7 @@ static size_t threads(void)
 }
 
 /* Goal: a server that accepts and never answers the handshake holds nobody up: opening gives up in time, closing does not wait
- * for it, and no thread stays. */
+ * for it, and no thread stays. Modes: F79. */
 static void a_silent_server_is_given_up(void **state)
 {
     int port, fd = silent_socket(&port);
@@ -214,7 +214,7 @@ static void a_silent_server_is_given_up(void **state)
 }
 
 /* Goal: and after it comes the next server. Method: libzookeeper takes them in an order by chance, so there are three that are
- * silent, and the good one is found among them each time. */
+ * silent, and the good one is found among them each time. Modes: F79. */
 static void after_a_silent_server_comes_the_next_one(void **state)
 {
     int ports[3], fds[3];
@@ -235,7 +235,7 @@ static void after_a_silent_server_comes_the_next_one(void **state)
 }
 
 /* Goal: where a server falls silent in the handshake of a new link, the session goes on at the next one: it is the same, and
- * what it holds stays held. Method: the server stands still, its port still accepts; then it goes on. */
+ * what it holds stays held. Method: the server stands still, its port still accepts; then it goes on. Modes: F79. */
 static void a_session_outlives_a_silent_server(void **state)
 {
     struct zkl_client_options options = good();
@@ -291,7 +291,7 @@ static void a_missing_file_costs_the_link_until_it_is_back(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. */
+/* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. Modes: F81. */
 static void high_descriptors_are_refused(void **state)
 {
     enum { MOST = 1100 };
