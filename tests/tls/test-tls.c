@@ -109,6 +109,22 @@ static void the_creators_acl_goes_by_the_certificate(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* Goal: a digest's credential goes over TLS, and counts. Method: who has it, without TLS, may touch what it made. */
+static void a_credential_goes_over_tls(void **state)
+{
+    struct zkl_client_options over = good(), plain = secured_options(zks_port(server, 0));
+
+    (void)state;
+    over.auth_scheme = plain.auth_scheme = "digest";
+    over.auth_credential = plain.auth_credential = "alice:sesame";
+    over.acl = ZKL_ACL_CREATOR;
+    struct zkl_client *client = must_open(&over), *other = must_open(&plain);
+    lock_and_unlock(client, "/alices");
+    lock_and_unlock(other, "/alices");
+    check_ok(zkl_client_free(client));
+    check_ok(zkl_client_free(other));
+}
+
 /* Goal: a server whose certificate another CA signed is not talked to, and a client's that another CA signed is refused. */
 static void a_certificate_of_another_ca_is_refused(void **state)
 {
@@ -351,6 +367,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_passphrase_opens_the_key),
     cmocka_unit_test(files_of_no_use_are_named),
     cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
+    cmocka_unit_test(a_credential_goes_over_tls),
     cmocka_unit_test(a_certificate_of_another_ca_is_refused),
     cmocka_unit_test(an_expired_certificate_is_refused),
     cmocka_unit_test(the_wrong_port_is_told),
