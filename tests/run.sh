@@ -148,7 +148,10 @@ install() # SUITE: what it can't do without, then what it would skip
         ;;
     esac
     case $1 in
-    package | all) zkl_install_packages abigail-tools || echo "going on without abidiff" ;;
+    package | all)
+        zkl_install_packages abigail-tools || echo "going on without abidiff"
+        zkl_install_packages cmake || echo "going on without cmake"
+        ;;
     esac
     case $1 in
     package | fleet | long | all) zkl_install_packages git || echo "going on without git: no tarball, and no old library" ;;
