@@ -7,6 +7,7 @@
 #include "core/permits.h"
 #include "core/session.h"
 #include "core/local_queue.h"
+#include "core/read_cache.h"
 
 #define STATES_MAX 32
 
@@ -57,6 +58,16 @@ static bool turns_may_move(int from, int to)
 {
     return zkl_local_queue_may_move((enum zkl_local_queue_state)from,
                                     (enum zkl_local_queue_state)to);
+}
+
+static const char *cache_name(int state)
+{
+    return zkl_read_cache_state_name((enum zkl_read_cache_state)state);
+}
+
+static bool cache_may_move(int from, int to)
+{
+    return zkl_read_cache_may_move((enum zkl_read_cache_state)from, (enum zkl_read_cache_state)to);
 }
 
 static int find(const struct machine *m, const char *name)
@@ -117,6 +128,7 @@ int main(int argc, char **argv)
         {"session", ZKL_SESSION_STATES, session_name, session_may_move, {{false}}},
         {"request for permits", ZKL_PERMITS_STATES, permits_name, permits_may_move, {{false}}},
         {"turns", ZKL_LOCAL_QUEUE_STATES, turns_name, turns_may_move, {{false}}},
+        {"readers in one node", ZKL_READ_CACHE_STATES, cache_name, cache_may_move, {{false}}},
     };
     const size_t count = sizeof machines / sizeof *machines;
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;

@@ -49,6 +49,27 @@ static void test_rwlock_java(void **state)
                         .together = 2});
 }
 
+/* Ours read in nodes that stay: Curator's writers queue behind them as ever. */
+static void test_rwlock_cached_java(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "read-write lock whose readers stay, Curator",
+                        .paths = "/rwlock-rj",
+                        .sides = {"c rwlock retain=60000", "j rwlock"},
+                        .writers = 50,
+                        .together = 2});
+}
+
+static void test_rwlock_cached_python(void **state)
+{
+    (void)state;
+    race(&(struct race){.title = "read-write lock whose readers stay, Kazoo",
+                        .paths = "/rwlock-rk",
+                        .sides = {"c rwlock names=kazoo retain=60000", "k rwlock names=mended"},
+                        .writers = 50,
+                        .together = 2});
+}
+
 /* Kazoo's lock as a subclass with Curator's names. */
 static void test_rwlock_python(void **state)
 {
@@ -153,6 +174,8 @@ int main(int argc, char **argv)
         interop_test(test_mutex_three),
         interop_test(test_mutex_kazoo_names),
         interop_test(test_rwlock_java),
+        interop_test(test_rwlock_cached_java),
+        interop_test(test_rwlock_cached_python),
         interop_test(test_rwlock_python),
         interop_test(test_rwlock_kazoo_names),
         interop_test(test_semaphore_java),
