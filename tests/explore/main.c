@@ -28,30 +28,30 @@ struct line {
 
 /* Complete, and together a minute and a half of one processor; what takes little comes first. */
 static const struct line shorts[] = {
-    {"mutex", 3, 0, ANY, 0},    {"posted", 3, 0, ANY, 0},    {"event", 3, 0, ANY, 0},
-    {"unlisted", 3, 0, ANY, 0}, {"rwlock", 3, 0, ANY, 0},    {"multi", 3, 0, ANY, 0},
-    {"try", 3, 0, ANY, 0},      {"retained", 3, 0, ANY, 0},  {"turns", 3, 0, ANY, 0},
-    {"ten", 2, 0, ANY, 0},      {"below", 2, 0, 0, 0},       {"kept", 2, 0, ANY, 0},
-    {"leases", 1, 0, ANY, 4},   {"permits", 2, 0, 1, 0},     {"four", 1, 1, 1, 0},
-    {"busy", 2, 1, ANY, 0},     {"old", 2, 1, ANY, 0},       {"query", 2, 1, 0, 0},
-    {"several", 1, 1, 0, 3},    {"line", 2, 1, 0, 0},        {"permits", 2, 1, 0, 0},
-    {"scarce", 2, 1, 0, 0},     {"worn", 2, 1, 0, 0},        {"beside", 1, 1, 1, 0},
-    {"denied", 2, 1, 1, 3},     {"worn", 1, 2, ANY, 0},      {"sync", 2, 1, 0, 1},
-    {"leases", 1, 2, ANY, 4},   {"begin", 1, 4, 0, 0},       {"begin", 1, 2, 1, 2},
-    {"unsaid", 1, 2, ANY, 0},   {"multideaf", 1, 1, ANY, 0}, {"multiworn", 2, 1, 0, 0},
-    {"turns", 2, 1, 1, 0},      {"rwlock", 2, 1, 1, 0},      {"multirw", 2, 1, 1, 0},
-    {"event", 2, 1, 1, 0},      {"fresh", 2, 1, 1, 0},       {"multi", 2, 1, 1, 0},
-    {"try", 2, 1, 1, 0},        {"retained", 2, 1, 1, 0},    {"posted", 2, 1, 1, 0},
-    {"unlisted", 2, 1, 1, 0},   {"readers", 2, 1, 1, 0},     {"grouped", 1, 1, 2, 0},
-    {"crowd", 2, 1, 0, 3},      {"posted", 1, 2, ANY, 0},    {"multi", 1, 2, ANY, 0},
-    {"rwlock", 1, 2, ANY, 0},   {"lease", 1, 2, ANY, 4},     {"multi2", 2, 1, 1, 1},
-    {"starved", 1, 3, 0, 2},    {"readers", 2, 2, 0, 0},     {"permits", 2, 2, 0, 0},
-    {"worn", 2, 2, 0, 0},       {"multi2", 2, 2, 0, 0},      {"mutex", 2, 1, ANY, 0},
-    {"window", 1, 2, ANY, 2},   {"grouped", 1, 0, ANY, 0},   {"grouped", 2, 1, 1, 0},
-    {"anew", 2, 1, 1, 0},       {"row", 2, 1, 1, 0},         {"row3", 1, 2, 0, 0},
-    {"window", 1, 3, 0, 3},
+    {"mutex", 3, 0, ANY, 0},    {"posted", 3, 0, ANY, 0},   {"event", 3, 0, ANY, 0},
+    {"unlisted", 3, 0, ANY, 0}, {"rwlock", 3, 0, ANY, 0},   {"multi", 3, 0, ANY, 0},
+    {"try", 3, 0, ANY, 0},      {"retained", 3, 0, ANY, 0}, {"turns", 3, 0, ANY, 0},
+    {"ten", 2, 0, ANY, 0},      {"below", 2, 0, 0, 0},      {"kept", 2, 0, ANY, 0},
+    {"cached", 2, 0, ANY, 0},   {"leases", 1, 0, ANY, 4},   {"permits", 2, 0, 1, 0},
+    {"four", 1, 1, 1, 0},       {"busy", 2, 1, ANY, 0},     {"old", 2, 1, ANY, 0},
+    {"query", 2, 1, 0, 0},      {"several", 1, 1, 0, 3},    {"line", 2, 1, 0, 0},
+    {"permits", 2, 1, 0, 0},    {"scarce", 2, 1, 0, 0},     {"worn", 2, 1, 0, 0},
+    {"beside", 1, 1, 1, 0},     {"denied", 2, 1, 1, 3},     {"worn", 1, 2, ANY, 0},
+    {"sync", 2, 1, 0, 1},       {"leases", 1, 2, ANY, 4},   {"begin", 1, 4, 0, 0},
+    {"begin", 1, 2, 1, 2},      {"unsaid", 1, 2, ANY, 0},   {"multideaf", 1, 1, ANY, 0},
+    {"multiworn", 2, 1, 0, 0},  {"turns", 2, 1, 1, 0},      {"rwlock", 2, 1, 1, 0},
+    {"multirw", 2, 1, 1, 0},    {"event", 2, 1, 1, 0},      {"fresh", 2, 1, 1, 0},
+    {"multi", 2, 1, 1, 0},      {"try", 2, 1, 1, 0},        {"retained", 2, 1, 1, 0},
+    {"cached", 2, 1, 1, 0},     {"posted", 2, 1, 1, 0},     {"unlisted", 2, 1, 1, 0},
+    {"readers", 2, 1, 1, 0},    {"grouped", 1, 1, 2, 0},    {"crowd", 2, 1, 0, 3},
+    {"posted", 1, 2, ANY, 0},   {"multi", 1, 2, ANY, 0},    {"rwlock", 1, 2, ANY, 0},
+    {"lease", 1, 2, ANY, 4},    {"multi2", 2, 1, 1, 1},     {"starved", 1, 3, 0, 2},
+    {"readers", 2, 2, 0, 0},    {"permits", 2, 2, 0, 0},    {"worn", 2, 2, 0, 0},
+    {"multi2", 2, 2, 0, 0},     {"mutex", 2, 1, ANY, 0},    {"window", 1, 2, ANY, 2},
+    {"grouped", 1, 0, ANY, 0},  {"grouped", 2, 1, 1, 0},    {"anew", 2, 1, 1, 0},
+    {"row", 2, 1, 1, 0},        {"row3", 1, 2, 0, 0},       {"window", 1, 3, 0, 3},
 };
-#define AUDITED 45 /* of them, from the first on: see --audit; the others would take too long */
+#define AUDITED 47 /* of them, from the first on: see --audit; the others would take too long */
 
 /* For each scenario larger and larger ones, until one is not complete in its time: the line before that is the
  * largest bound that was. */
