@@ -41,7 +41,7 @@ public final class Curator {
     private static final int LOCK_AT = 4096;
     private static final int LOCK_BYTES = 4096;
     private static final int RELEASED_AT = 64;
-    private static final int SAMPLE_AT = LOCK_AT + 64 * LOCK_BYTES;
+    private static final int SAMPLE_AT = LOCK_AT + 256 * LOCK_BYTES;
     private static final int SAMPLES_MAX = 1 << 20;
     private static final long WRITER_INSIDE = 1L << 62;
     private static final VarHandle LONG =

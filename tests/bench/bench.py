@@ -76,10 +76,11 @@ def options(argv):
 
 def check_floor(here):
     """A slower floor would flatter us, so nobody changes it by accident."""
-    pinned = (here / 'floor.sha256').read_text(encoding='utf-8').split()[0]
-    if hashlib.sha256((here / 'floor.c').read_bytes()).hexdigest() != pinned:
-        sys.exit('run.sh: floor.c is not the one of floor.sha256: if it is as fast as before, write its new checksum '
-                 'there')
+    for line in (here / 'floor.sha256').read_text(encoding='utf-8').splitlines():
+        pinned, name = line.split()
+        if hashlib.sha256((here / name).read_bytes()).hexdigest() != pinned:
+            sys.exit(f'run.sh: {name} is not the one of floor.sha256: if it is as fast as before, write its new '
+                     'checksum there')
 
 
 class Run:
@@ -114,7 +115,8 @@ class Run:
         group = Group(self.places, peer, workload.processes, start)
         if warm and workload.mode not in ('handles', 'clients', 'entry'):
             # All at once, so that what they do when they wait is warm too.
-            group.order(f'warm {peer.warm_cycles}', 600)
+            # Some cycles at each path, too: lists are left out after eight.
+            group.order(f'warm {max(peer.warm_cycles, 12 * workload.locks)}', 600)
         return group
 
     def problem(self, workload, peer, error):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file that all processes of a run map. In 8-byte numbers of this machine: at 0 how many samples there are; from
 4096 on 4096 bytes for each lock: who is inside, and at 64 when its last holder began to give it back
-(CLOCK_MONOTONIC, ns); behind 64 locks the samples, in ns."""
+(CLOCK_MONOTONIC, ns); behind 256 locks the samples, in ns."""
 import mmap
 import struct
 
 LOCK_AT = LOCK_BYTES = 4096
-LOCKS_MAX = 64
+LOCKS_MAX = 256
 SAMPLE_AT = LOCK_AT + LOCKS_MAX * LOCK_BYTES
 SAMPLES_MAX = 1 << 20
 BYTES = SAMPLE_AT + 8 * SAMPLES_MAX

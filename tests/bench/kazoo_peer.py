@@ -19,7 +19,7 @@ from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 SESSION_S = 30
 LOCK_AT = LOCK_BYTES = 4096
 RELEASED_AT = 64
-SAMPLE_AT = LOCK_AT + 64 * LOCK_BYTES
+SAMPLE_AT = LOCK_AT + 256 * LOCK_BYTES
 SAMPLES_MAX = 1 << 20
 WARM_THREADS = 8
 LONG = struct.Struct('=q')

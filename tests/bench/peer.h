@@ -18,7 +18,7 @@
 
 #define SESSION_MS 30000
 #define MEMBERS 4 /* of a multi-lock */
-#define LOCKS_MAX 64
+#define LOCKS_MAX 256
 
 struct settings {
     const char *servers; /* HOST:PORT */

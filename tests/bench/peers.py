@@ -33,6 +33,8 @@ ALL = [
     Peer('floor-1rt', 'floor', '1rt'),
     Peer('floor-2w', 'floor', '2w'),
     Peer('floor-named', 'floor', 'named'),
+    Peer('floor-group', 'group'),
+    Peer('floor-group-posted', 'group', 'posted'),
     Peer('curator', 'curator', 'shared', 2000),
     Peer('curator-own', 'curator', 'own', 2000),
     Peer('kazoo', 'kazoo'),

@@ -36,7 +36,7 @@ main() {
         esac
         zkl_say "building in build-tests/bench ..."
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
-            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-local \
+            zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-group tests/bench/bench-local \
                 tests/lib/zk-private &&
             compile_java || return 1
         ;;

@@ -9,6 +9,7 @@ from stats import percentile, Processors
 FILL_S = 300  # for 5,000 waiters of the slowest peer
 LIBRARIES = ['zklock', 'zklock-posted']
 FLOORS = ['floor-pipe', 'floor-1rt']
+GROUP_FLOORS = ['floor-group', 'floor-group-posted']
 OTHERS = ['curator', 'kazoo']
 
 
@@ -28,6 +29,7 @@ CPU = Figure('cpu_us_per_cycle', 'client CPU us', 0)
 SERVER_CPU = Figure('server_cpu_us_per_cycle', 'server CPU us', 0)
 IDLE = Figure('idle_percent', 'processors idle %', 0)
 P50 = Figure('p50_us', 'p50 us', 0)
+P99 = Figure('p99_us', 'p99 us', 0)
 HAND_OFFS = [Figure('p50_us', 'hand-off p50 us', 0), Figure('p99_us', 'hand-off p99 us', 0)]
 BYTES = Figure('bytes_per_cycle', 'bytes received', 0)
 DRAIN = [Figure('us_per_acquisition', 'us per acquisition', 0),
@@ -93,8 +95,10 @@ ALL = [
     Workload('W3-4x8', 'four processes, 8 threads of each on one lock', 'cycle',
              ['zklock', 'zklock-local', 'floor-1rt'], [GRANTS, FAIRNESS, REQUESTS, CPU] + HAND_OFFS, processes=4,
              threads=8, sample='handoff'),
-    Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + ['floor-named'] + OTHERS,
-             [CYCLES, REQUESTS, CPU, SERVER_CPU, IDLE], threads=16, locks=16),
+    Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + ['floor-named'] + GROUP_FLOORS + OTHERS,
+             [CYCLES, REQUESTS, CPU, P50, P99, SERVER_CPU, IDLE], threads=16, locks=16, sample='cycle'),
+    Workload('W4-256', '256 threads, 256 locks, one session', 'cycle', LIBRARIES + ['floor-1rt'] + GROUP_FLOORS,
+             [CYCLES, REQUESTS, CPU, P50, P99, SERVER_CPU, IDLE], threads=256, locks=256, sample='cycle'),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
     Workload('W5-apart', '1,000 waiters of one process, that came one after another, a handle each, are let go', 'drain',
              LIBRARIES + FLOORS + ['curator-own', 'kazoo'], APART, threads=1000, apart=True),
