@@ -102,6 +102,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .caches_mono_ns = INT64_MAX,
                               .share_from = ZKL_SHARE_FROM,
                               .unlisted_from = ZKL_UNLISTED_FROM,
+                              .group_commit.from = ZKL_GROUP_COMMIT_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms, tick_ms);
     /* The machine is the contender's first member: traces go from one to the other. */

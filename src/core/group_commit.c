@@ -100,7 +100,8 @@ static bool may_wait(const struct zkl_core *core, const struct zkl_contender *c)
 
 bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c)
 {
-    bool waits = may_wait(core, c) && !c->machine.list_out && !is_created_soon(core, c);
+    bool is_only = c->machine.asked.unlisted && c->machine.asked.unlisted->live_count == 1;
+    bool waits = may_wait(core, c) && is_only && !c->machine.list_out && !is_created_soon(core, c);
     if (waits)
         hold(core, c, ZKL_HELD_CREATE);
     else if (core->group_commit.held > 0 && c->machine.asked.unlisted)

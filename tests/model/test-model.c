@@ -271,6 +271,38 @@ static void one_transaction_has_one_zxid(void **state)
     check_text(pair_told(p, 1), "fired deleted data /b/x-0000000000\nfired changed child /b\n");
 }
 
+/* Goal: one may delete and create, also at one path: the part behind a delete sees it, and who watches what is deleted
+ * hears of that. What is made has the transaction's zxid; where one part fails nothing is deleted. Method: each, with the
+ * fault at the first and the last part. */
+static void a_transaction_deletes_and_creates(void **state)
+{
+    (void)state;
+    pair_open(p, 1);
+    pair_expect(p, 1, "up s1\n");
+    pair_ask(p, 0, ASK(MAKE, "/a", .flag = true), "make /a ok a z0\n");
+    pair_ask(p, 0, ASK(MAKE, "/b", .flag = true), "make /b ok b z1\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "create /a/x- ok x-0000000000 z2\n");
+    pair_ask(p, 1, ASK(WATCH, "/a/x-0000000000", .watch_id = 1),
+             "watch /a/x-0000000000 ok z2 s0\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/a/x-0000000000", "/a/y-", "/b/z-"),
+                 .texts = (const char *const[]){NULL, "1", "2"}),
+             "create-all ok [ y-0000000001 z-0000000000]\n");
+    check_text(pair_told(p, 1), "fired deleted data /a/x-0000000000\n");
+    pair_ask(p, 0, ASK(GET, "/a/y-0000000001"), "get /a/y-0000000001 ok z3 s0 \"1\"\n");
+    pair_ask(p, 0, ASK(GET, "/b/z-0000000000"), "get /b/z-0000000000 ok z3 s0 \"2\"\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/a/none", "/a/y-"),
+                 .texts = (const char *const[]){NULL, ""}),
+             "create-all nonode\n");
+    pair_ask(p, 0,
+             ASK(CREATE_ALL, NULL, LIST_OF("/a/y-0000000001", "/none/z-"),
+                 .texts = (const char *const[]){NULL, ""}),
+             "create-all nonode @1\n");
+    pair_ask(p, 0, ASK(LIST, "/a"), "list /a ok [y-0000000001]\n");
+    pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z4\n");
+}
+
 /* Goal: a transaction that fails says which part was to blame, and leaves nothing, no number taken.
  * Method: each kind with the fault at the first, a middle and the last part. */
 static void a_failed_transaction_leaves_nothing(void **state)
@@ -736,6 +768,7 @@ int main(int argc, char **argv)
         pair_test(reconnect_catches_up),
         pair_test(an_event_on_its_way),
         pair_test(one_transaction_has_one_zxid),
+        pair_test(a_transaction_deletes_and_creates),
         pair_test(a_failed_transaction_leaves_nothing),
         pair_test(creation_under_a_write_node),
         pair_test(lost_answers),

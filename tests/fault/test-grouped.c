@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates and deletes of many locks in one transaction, on a real server: that the tokens of each path grow, that what
+ * fails fails alone, and that nothing is left where a server dies in between. */
+#include "contenders.h"
+#include "fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/client.h"
+
+#define SESSION_MS 10000
+#define THREADS 12
+#define GROUPS 30 /* transactions of a test, at least */
+
+/* A thread, and the lock that it takes again and again. */
+struct taker {
+    struct zkl_mutex *mutex;
+    struct turnstile *turnstile; /* of its path */
+    char path[40];
+    pthread_t thread;
+    bool lossy;         /* a server dies */
+    atomic_int refused; /* how often it was told ZKL_EACCES */
+};
+
+struct takers {
+    struct zkl_client *client;
+    struct taker one[THREADS];
+};
+
+static size_t groups(struct zkl_client *client)
+{
+    zkl_driver_lock(client->driver);
+    size_t n = client->driver->core.sent[ZKL_REQ_CREATE_ALL] +
+               client->driver->core.sent[ZKL_REQ_DELETE_ALL];
+    zkl_driver_unlock(client->driver);
+    return n;
+}
+
+static void *take(void *arg)
+{
+    struct taker *t = arg;
+    int rounds = 0;
+
+    while (!t->turnstile->stop) {
+        struct zkl_grant grant = ZKL_GRANT_INIT;
+        int rc = zkl_mutex_acquire(t->mutex, NULL, &grant);
+        if (rc == ZKL_EACCES) {
+            atomic_fetch_add(&t->refused, 1);
+            net_nap_ms(2);
+            continue;
+        }
+        if (rc == 0 && zkl_mutex_still_held(t->mutex, 1) == 1) {
+            turnstile_enter(t->turnstile, 1, grant.token);
+            turnstile_leave(t->turnstile, 1);
+        }
+        if (rc == 0)
+            rc = zkl_mutex_unlock(t->mutex);
+        if (rc != 0 && !(t->lossy && (zkl_error_is_lost(rc) || is_unanswered(rc))))
+            turnstile_odd(t->turnstile, rc);
+        rounds++;
+    }
+    t->turnstile->done += rounds;
+    return NULL;
+}
+
+/* One write under way is enough to wait for, so that transactions come however few processors there are. */
+static void begin(struct takers *all, const char *name, bool lossy)
+{
+    struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
+
+    all->client = fault_open(zks_connect_string(server), SESSION_MS);
+    fault_alone_from(all->client, 2);
+    zkl_driver_lock(all->client->driver);
+    all->client->driver->core.group_commit.from = 1;
+    zkl_driver_unlock(all->client->driver);
+    for (int i = 0; i < THREADS; i++) {
+        struct taker *t = &all->one[i];
+        *t = (struct taker){.turnstile = turnstile_new(), .lossy = lossy};
+        snprintf(t->path, sizeof t->path, "/%s/%d", name, i);
+        options.posted_unlock = i % 3 == 0;
+        check_ok(zkl_mutex_new(&t->mutex, all->client, t->path, &options));
+        check_num(pthread_create(&t->thread, NULL, take, t), ==, 0);
+    }
+}
+
+static void end(struct takers *all)
+{
+    struct wire *w = fault_wire();
+
+    for (int i = 0; i < THREADS; i++)
+        all->one[i].turnstile->stop = true;
+    for (int i = 0; i < THREADS; i++) {
+        struct taker *t = &all->one[i];
+        pthread_join(t->thread, NULL);
+        check_num(t->turnstile->odd, ==, 0);
+        check_num(t->turnstile->overlaps, ==, 0);
+        check_num(t->turnstile->stale, ==, 0);
+        check_num(turnstile_sum(t->turnstile), >, 0);
+        turnstile_free(t->turnstile);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        fault_check_rest(all->client, w, all->one[i].path, WAIT_MS);
+        check_ok(zkl_mutex_free(all->one[i].mutex));
+    }
+    check_ok(zkl_client_close(all->client, WAIT_MS));
+    zkl_client_free(all->client);
+    wire_close(w);
+}
+
+static void wait_for_groups(struct takers *all)
+{
+    size_t so_far = groups(all->client);
+    check_wait(groups(all->client) >= so_far + GROUPS, WAIT_MS);
+}
+
+/* Goal: what threads with a lock each write goes together, and the tokens of each path grow. Method: the transactions are
+ * counted, and a turnstile at each path sees each token. */
+static void tokens_of_each_path_grow(void **state)
+{
+    struct takers all;
+
+    (void)state;
+    begin(&all, "grow", false);
+    wait_for_groups(&all);
+    wait_for_groups(&all);
+    end(&all);
+}
+
+/* Goal: a part that is denied fails its own call, and the others go on. Method: the right to CREATE at one of the paths is
+ * taken away and given back, while all lock. */
+static void who_is_denied_fails_alone(void **state)
+{
+    const struct wire_acl less = {WIRE_PERM_ALL & ~4, "world", "anyone"};
+    const struct wire_acl all_rights = {WIRE_PERM_ALL, "world", "anyone"};
+    struct wire *w = fault_wire();
+    struct takers all;
+
+    (void)state;
+    /* Not a container: nobody is to collect it. */
+    check_ok(wire_create(w, "/denied", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(w, "/denied/3", "", WIRE_PERSISTENT, NULL, 0));
+    begin(&all, "denied", false);
+    wait_for_groups(&all);
+    for (int i = 0; i < 5; i++) {
+        int before = all.one[3].refused;
+        check_ok(wire_set_acl(w, all.one[3].path, &less, 1));
+        check_wait(all.one[3].refused > before, WAIT_MS);
+        wait_for_groups(&all);
+        check_ok(wire_set_acl(w, all.one[3].path, &all_rights, 1));
+        long entries = all.one[3].turnstile->entries[1];
+        check_wait(all.one[3].turnstile->entries[1] > entries + 5, WAIT_MS);
+    }
+    for (int i = 0; i < THREADS; i++)
+        check_num(all.one[i].refused > 0, ==, i == 3);
+    wire_close(w);
+    end(&all);
+}
+
+/* Goal: a path that is not there any more is made anew by its own call, and no other call fails. Method: one of the paths is
+ * deleted as often as it is empty, while all lock. */
+static void who_has_no_path_makes_it_alone(void **state)
+{
+    struct wire *w = fault_wire();
+    struct takers all;
+    int deleted = 0;
+
+    (void)state;
+    begin(&all, "gone", false);
+    wait_for_groups(&all);
+    for (int64_t until = net_now_ms() + WAIT_MS; deleted < 20 && net_now_ms() < until;)
+        deleted += wire_delete(w, all.one[5].path, -1) == 0;
+    check_num(deleted, ==, 20);
+    wait_for_groups(&all);
+    wire_close(w);
+    end(&all);
+}
+
+/* Goal: after the death of the server in the middle of it each create and delete is looked for by itself, and nothing is
+ * left. Method: SIGKILL and a new start, three times, while all lock. */
+static void a_server_that_dies_leaves_nothing(void **state)
+{
+    struct takers all;
+
+    (void)state;
+    begin(&all, "dies", true);
+    for (int i = 0; i < 3; i++) {
+        wait_for_groups(&all);
+        check_ok(zks_kill_node(server, 0));
+        check_ok(zks_start_node(server, 0));
+        wait_for_groups(&all);
+    }
+    end(&all);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_of_each_path_grow),
+        cmocka_unit_test(who_is_denied_fails_alone),
+        cmocka_unit_test(who_has_no_path_makes_it_alone),
+        cmocka_unit_test(a_server_that_dies_leaves_nothing),
+    };
+
+    return fault_main(argc, argv, tests, NULL);
+}
