@@ -68,8 +68,12 @@ static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
         zkl_pending_refuse(core, &c->slots[ZKL_SLOT_LIST], ZKL_REQ_LIST_LOCK_PATH, why);
         return;
     }
-    if (sub->watch->request.id != 0)
+    if (sub->watch->request.id != 0) {
+        if (c->machine
+                .watches_contention) /* it shows no more than what was there when it was sent */
+            c->machine.looked_boot = sub->watch->request.sent_boot_ns;
         return;
+    }
     struct zkl_request request = {.kind = ZKL_REQ_LIST_LOCK_PATH,
                                   .path = c->machine.asked.lock_path,
                                   .watch_id = sub->watch->id};

@@ -190,6 +190,38 @@ static void lists_go_on(void **state)
     end();
 }
 
+/* Goal: a list is as old as its request, also for a node that comes while it is out. Found by the simulation (seed
+ * 92379). */
+static void a_shared_list_is_as_old(void **state)
+{
+    (void)state;
+    begin(60000, OURS);
+    goes_out();
+    script_read(s, "/r");
+    script_created(s, 8);
+    script_listed(s, OURS " S2:8");
+    script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
+    assert_true(script_has(s, "list root /r"));
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
+    zkl_read_cache_close(&s->core, now(), &cache);
+    assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
+    script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    script_rooted(s, 50, "S2:8");
+    assert_true(comes_in());
+    goes_out();
+    script_at(s, s->now_ms + SCRIPT_TIMEOUT_MS / 4);
+    script_answer(s, ZKL_REQ_HEARTBEAT, ZKL_ANSWER_OK);
+    assert_false(comes_in());
+    goes_out();
+    zkl_read_cache_close(&s->core, now(), &cache);
+    answer_all();
+    assert_int_equal(cache.state, ZKL_READ_CACHE_EMPTY);
+    zkl_read_cache_fini(&s->core, now(), &cache);
+    script_free(s);
+}
+
 /* Goal: a node does not get older than it may, with nobody in and however busy. */
 static void it_has_an_age(void **state)
 {
@@ -312,6 +344,7 @@ int main(void)
         cmocka_unit_test(the_33rd_keeps_none),
         cmocka_unit_test(no_entry_before_a_list_on_the_new_link),
         cmocka_unit_test(lists_go_on),
+        cmocka_unit_test(a_shared_list_is_as_old),
         cmocka_unit_test(it_has_an_age),
         cmocka_unit_test(a_lost_node_is_left),
         cmocka_unit_test(a_request_closes_it),
