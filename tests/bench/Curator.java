@@ -59,6 +59,7 @@ public final class Curator {
     private static int waiting; // mode drain: so many were started
     private static List<InterProcessLock> handles;
     private static List<CuratorFramework> clients;
+    private static final List<CuratorFramework> more = new ArrayList<>(); // beside client
     private static volatile long endNs; // no cycle begins after this
     private static final AtomicLong cyclesLeft = new AtomicLong();
     private static CyclicBarrier start;
@@ -358,7 +359,24 @@ public final class Curator {
         return new InterProcessMultiLock(client, paths);
     }
 
+    /** Where there are several clients, lock t is of client t. */
+    private static CuratorFramework clientOf(int lock) throws Exception {
+        int which = lock % Math.max(1, number("clients", 1));
+        for (int i = more.size(); i < which; i++) {
+            more.add(connect());
+        }
+        return which == 0 ? client : more.get(which - 1);
+    }
+
     private static InterProcessLock make(Kind kind, int lock) {
+        try {
+            return make(kind, lock, clientOf(lock));
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static InterProcessLock make(Kind kind, int lock, CuratorFramework client) {
         return switch (kind) {
             case READER -> new InterProcessReadWriteLock(client, path(lock)).readLock();
             case WRITER -> new InterProcessReadWriteLock(client, path(lock)).writeLock();

@@ -49,6 +49,7 @@ def options(argv):
     parser.add_argument('--seconds', type=float, default=2, help='of each run (2)')
     parser.add_argument('--fsync', choices=['no', 'yes', 'both'], default='both',
                         help='does the server wait for its disk (both)')
+    parser.add_argument('--servers', type=int, choices=[1, 3, 5], default=1, help='of the ensemble (1)')
     parser.add_argument('--out', type=pathlib.Path, help='write a line of JSON for each run')
     parser.add_argument('--table', type=pathlib.Path,
                         help='write the tables; between the marks of a file that has them')
@@ -116,7 +117,8 @@ class Run:
         if warm and workload.mode not in ('handles', 'clients', 'entry'):
             # All at once, so that what they do when they wait is warm too.
             # Some cycles at each path, too: lists are left out after eight.
-            group.order(f'warm {max(peer.warm_cycles, 12 * workload.locks)}', 600)
+            share = peer.warm_cycles if workload.processes <= 8 else peer.warm_cycles // workload.processes
+            group.order(f'warm {max(share, 12 * workload.locks)}', 600)
         return group
 
     def problem(self, workload, peer, error):
@@ -125,7 +127,8 @@ class Run:
         print('FAILED: ' + text, flush=True)
 
     def keep(self, workload, peer, round_, fsync, figures):
-        record = {'workload': workload.name, 'peer': peer.name, 'round': round_, 'fsync': fsync, 'figures': figures}
+        record = {'workload': workload.name, 'peer': peer.name, 'round': round_, 'fsync': fsync,
+                  'servers': self.o.servers, 'figures': figures}
         self.records.append(record)
         self.write(record)
 
@@ -136,7 +139,9 @@ class Run:
     def warm_server(self, server):
         print('warming the server', flush=True)
         workload = workloads.BY_NAME['W1']
-        group = self.group(workload, peers.BY_NAME['floor-1rt'], server, PARENT + '/warm')
+        # The floors end with a link, and of several servers one may be slow to accept the first.
+        peer = peers.BY_NAME['floor-1rt' if self.o.servers == 1 else 'zklock']
+        group = self.group(workload, peer, server, PARENT + '/warm')
         group.order(f'warm {WARM_SERVER_CYCLES}', 600)
         group.stop()
 
@@ -198,13 +203,13 @@ class Run:
                 group.stop(gently=sys.exc_info()[0] is None)
         if repeated:
             print(f'{workload.name}: {repeated} rounds were repeated: other machines took more than {STOLEN_PERCENT} % of the processors')
-        if report.of(self.records, workload, fsync):
-            print('\n' + report.workload_text(workload, self.records, fsync), flush=True)
+        if report.of(self.records, workload, fsync, self.o.servers):
+            print('\n' + report.workload_text(workload, self.records, fsync, self.o.servers), flush=True)
 
     def all(self):
         """On one server after the other."""
         for fsync in {'no': [False], 'yes': [True], 'both': [False, True]}[self.o.fsync]:
-            server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync)
+            server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync, self.o.servers)
             try:
                 if not self.facts:
                     self.facts = facts(self.o, self.places, server.version())
@@ -251,7 +256,8 @@ def facts(o, places, version):
                 f'Kazoo {kazoo}' if kazoo else '']
     model = next((line.partition(':')[2].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
                   if line.startswith('model name')), platform.machine())
-    return (f"One ZooKeeper {version} server on loopback; {', '.join(v for v in versions if v)}; "
+    servers = 'One ZooKeeper {} server' if o.servers == 1 else f'{o.servers} ZooKeeper {{}} servers'
+    return (f"{servers.format(version)} on loopback; {', '.join(v for v in versions if v)}; "
             f'{os.cpu_count()} cores ({model}); runs of {o.seconds:g} s.')
 
 

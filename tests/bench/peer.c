@@ -248,7 +248,7 @@ static void fill_queue(int count)
 {
     int most = settings.threads - waiting;
 
-    if (waiting == 0) {
+    if (waiting == 0 && settings.index == 0) {
         peer->lock(MUTEX, holder()->number, 0);
         enter(holder());
     }
@@ -261,16 +261,18 @@ static void drain_queue(void)
 {
     int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), began = now_ns(), ended = 0, done = 0;
 
-    leave(holder());
-    peer->unlock(MUTEX, holder()->number, 0);
+    if (settings.index == 0) {
+        leave(holder());
+        peer->unlock(MUTEX, holder()->number, 0);
+    }
     for (int i = 0; i < settings.threads; i++) {
         pthread_join(seats[i].thread, NULL);
         done += seats[i].cycles;
         ended = seats[i].ended_ns > ended ? seats[i].ended_ns : ended;
     }
     cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    printf("{\"cycles\": %lld, \"elapsed_ns\": %lld, \"cpu_ns\": %lld}\n", (long long)done,
-           (long long)(ended - began), (long long)cpu);
+    printf("{\"cycles\": %lld, \"elapsed_ns\": %lld, \"cpu_ns\": %lld, \"ended_ns\": %lld}\n",
+           (long long)done, (long long)(ended - began), (long long)cpu, (long long)ended);
 }
 
 /* --- entering again, idle handles, idle clients ----------------------------------------------- */
@@ -402,7 +404,7 @@ static int *number_setting(const char *name)
         {"threads", &settings.threads}, {"locks", &settings.locks},
         {"index", &settings.index},     {"count", &settings.count},
         {"writers", &settings.writers}, {"pause_us", &settings.pause_us},
-        {"own", &settings.own},
+        {"own", &settings.own},         {"clients", &settings.clients},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

@@ -33,6 +33,7 @@ struct settings {
     int count;           /* of waiters, handles, clients or entries */
     int writers;         /* mode rw: the first threads write, the others read */
     int pause_us;        /* mode cycle: after each, half as long to one and a half times */
+    int clients;         /* thread t uses client t modulo clients; 0: one */
     int own;             /* mode drain: 1 if each thread is to have a handle of its own */
 };
 
@@ -40,8 +41,8 @@ enum kind { MUTEX, READER, WRITER, MULTI };
 
 struct peer {
     void (*open)(const struct settings *settings);
-    /* For thread 0 to threads - 1 (the last one more, in mode drain: the holder), on one lock; of
-     * kind MULTI on the first MEMBERS together. */
+    /* For thread 0 to threads - 1 (the last one more, in mode drain: the holder, in the process of index 0), on one
+     * lock; of kind MULTI on the first MEMBERS together. */
     void (*lock)(enum kind kind, int thread, int lock);
     void (*unlock)(enum kind kind, int thread, int lock);
     void (*close)(void);

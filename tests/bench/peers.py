@@ -17,7 +17,7 @@ ANSWER_S = 60  # beyond what was asked for
 @dataclasses.dataclass
 class Peer:
     name: str
-    program: str  # zklock, floor, curator or kazoo
+    program: str  # zklock, floor, local, curator, kazoo or go
     variant: str = ''
     warm_cycles: int = 200
 
@@ -38,6 +38,7 @@ ALL = [
     Peer('curator', 'curator', 'shared', 2000),
     Peer('curator-own', 'curator', 'own', 2000),
     Peer('kazoo', 'kazoo'),
+    Peer('gozk', 'go'),
 ]
 BY_NAME = {peer.name: peer for peer in ALL}
 
@@ -69,6 +70,8 @@ class Places:
             return 'Curator is not installed'
         if peer.program == 'kazoo' and self.python is None:
             return 'Kazoo is not installed'
+        if peer.program == 'go' and not (self.build / 'goworker').exists():
+            return 'go-zookeeper is not installed'
         return ''
 
     def command(self, peer):
@@ -79,6 +82,8 @@ class Places:
                     '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-cp', jars, 'Curator']
         if peer.program == 'kazoo':
             return [self.python, '-B', str(self.here / 'kazoo_peer.py')]
+        if peer.program == 'go':
+            return [str(self.build / 'goworker')]
         return [str(self.build / 'tests/bench' / f'bench-{peer.program}')]
 
 
@@ -157,6 +162,12 @@ class Group:
         for process in self.processes:
             process.tell(order)
         return self.answers(timeout_s + ANSWER_S)
+
+    def order_in_turn(self, order, timeout_s=0):
+        """Each when the one before has answered."""
+        for process in self.processes:
+            process.tell(order)
+            process.answer(timeout_s + ANSWER_S)
 
     def status(self, name):
         return sum(process.status(name) for process in self.processes)

@@ -18,8 +18,9 @@ def table(head, rows):
                      [line(row) for row in rows])
 
 
-def of(records, workload, fsync):
-    return [r for r in records if r['workload'] == workload.name and r['fsync'] == fsync]
+def of(records, workload, fsync, servers=1):
+    return [r for r in records
+            if r['workload'] == workload.name and r['fsync'] == fsync and r.get('servers', 1) == servers]
 
 
 def peers_in(records):
@@ -49,11 +50,11 @@ def ratios_table(workload, records):
     return table([f'{first.title}: times better than'] + ours, rows) if rows else None
 
 
-def workload_text(workload, records, fsync):
-    records = of(records, workload, fsync)
+def workload_text(workload, records, fsync, servers=1):
+    records = of(records, workload, fsync, servers)
     rounds = len({r['round'] for r in records})
     text = (f"**{workload.name}**: {workload.title}; {'fsync' if fsync else 'no fsync'}, "
-            f"{rounds} round{'s' * (rounds != 1)}")
+            f"{'' if servers == 1 else f'{servers} servers, '}{rounds} round{'s' * (rounds != 1)}")
     parts = [text, figures_table(workload, records), ratios_table(workload, records)]
     return '\n\n'.join(part for part in parts if part) + '\n'
 
@@ -99,6 +100,10 @@ def document(records, facts):
     synced = fsync_table(records)
     if synced:
         parts += ['### With fsync', synced]
+    for servers in sorted({r.get('servers', 1) for r in records} - {1}):
+        parts.append(f'### {servers} servers')
+        parts += [workload_text(w, records, fsync, servers) for fsync in (False, True) for w in workloads.ALL
+                  if of(records, w, fsync, servers)]
     return '\n\n'.join(part.strip() for part in parts) + '\n'
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh [--peers NAME,...] [--workloads NAME,...] [--rounds N] [--seconds S] [--fsync no|yes|both]
+# run.sh [--peers NAME,...] [--workloads NAME,...] [--rounds N] [--seconds S] [--fsync no|yes|both] [--servers 1|3|5]
 #        [--out FILE.jsonl] [--table FILE.md] [--charts DIR] [--short]
 #
 # zklock beside the raw client library, Curator and Kazoo: see docs/benchmarks.md, and --help. Missing packages
@@ -19,6 +19,14 @@ compile_java() {
     zkl_quietly javac -J-XX:-UsePerfData -Xlint:all,-path -cp $class_path -d "$out/classes" "$here/Curator.java"
 }
 
+go_path=/usr/share/gocode
+compile_go() {
+    [ -e $go_path/src/github.com/samuel/go-zookeeper ] && command -v go >/dev/null 2>&1 || return 0
+    [ -z "$(find "$out/goworker" -newer "$here/goworker/main.go" 2>/dev/null)" ] || return 0
+    zkl_quietly env GO111MODULE=off GOPATH=$go_path GOFLAGS= GOCACHE="$out/go-cache" go build -o "$out/goworker" \
+        "$here/goworker/main.go"
+}
+
 main() {
     case " $* " in
     *' --help '* | *' -h '*) ;;
@@ -29,6 +37,8 @@ main() {
         *)
             zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
                 zkl_say "going on without Curator and Kazoo"
+            zkl_install_packages "golang-go golang-github-samuel-go-zookeeper-dev" ||
+                zkl_say "going on without go-zookeeper"
             ;;
         esac
         case " $* " in
@@ -38,7 +48,7 @@ main() {
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
             zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-group tests/bench/bench-local \
                 tests/lib/zk-private &&
-            compile_java || return 1
+            compile_java && compile_go || return 1
         ;;
     esac
     exec python3 -B "$here/bench.py" --root "$zkl_root" --build "$out" "$@"

@@ -28,24 +28,27 @@ class Counters:
 
 
 class Server:
-    def __init__(self, launcher, fsync):
-        command = ['setpriv', '--pdeathsig', 'TERM', launcher, '--tick', '500', '--jvm', JVM, '--quiet']
+    """One server, or an ensemble."""
+
+    def __init__(self, launcher, fsync, nodes=1):
+        command = ['setpriv', '--pdeathsig', 'TERM', launcher, '--nodes', str(nodes), '--tick', '500', '--jvm', JVM,
+                   '--quiet']
         if fsync:
             command.append('--fsync')
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()
         if not self.address:
             raise RuntimeError('no ZooKeeper server')
-        self.port = int(self.address.rpartition(':')[2])
+        self.ports = [int(one.rpartition(':')[2]) for one in self.address.split(',')]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
         self.process.stdout.close()
 
-    def ask(self, word):
-        """The answer to one of ZooKeeper's four-letter words."""
-        with socket.create_connection(('127.0.0.1', self.port), WORD_TIMEOUT_S) as connection:
+    def ask(self, word, port=0):
+        """The answer to one of ZooKeeper's four-letter words, by the first server or the one at that port."""
+        with socket.create_connection(('127.0.0.1', port or self.ports[0]), WORD_TIMEOUT_S) as connection:
             connection.sendall(word.encode())
             answer = b''
             while True:
@@ -72,12 +75,13 @@ class Server:
         return total * 1e6 / os.sysconf('SC_CLK_TCK')
 
     def sockets(self):
-        """Local port: (pid, bytes received) of each connection to this server."""
-        output = subprocess.run(['ss', '-tinpHO', 'state', 'established', f'dport = :{self.port}'], check=True,
+        """Local port: (pid, bytes received) of each connection to these servers."""
+        there = ' or '.join(f'dport = :{port}' for port in self.ports)
+        output = subprocess.run(['ss', '-tinpHO', 'state', 'established', f'( {there} )'], check=True,
                                 capture_output=True, text=True).stdout
         found = {}
         for line in output.splitlines():
-            port = re.search(rf':(\d+)\s+\S+:{self.port}\s', line)
+            port = re.search(rf':(\d+)\s+\S+:(?:{"|".join(map(str, self.ports))})\s', line)
             pid, received = re.search(r'pid=(\d+)', line), re.search(r'bytes_received:(\d+)', line)
             if port and pid:
                 found[int(port.group(1))] = int(pid.group(1)), int(received.group(1)) if received else 0
@@ -87,7 +91,8 @@ class Server:
         """Of the connections that these processes have now."""
         total = Counters()
         sockets = self.sockets()
-        for port, received, _ in CONNECTION.findall(self.ask('cons')):
+        connections = [one for port in self.ports for one in CONNECTION.findall(self.ask('cons', port))]
+        for port, received, _ in connections:
             pid, got = sockets.get(int(port), (None, 0))
             if pid in pids:
                 total.requests += int(received)

@@ -75,6 +75,8 @@ ALL = [
     Target('W5', 'zklock', 2.0, figure='requests_per_acquisition', at_most=True),
     Target('W5', 'zklock', 34000, figure='bytes_per_acquisition', at_most=True),
     Target('W5', 'zklock', 20, figure='peak_mb', at_most=True),
+    Target('W5-apart', 'zklock', 1.01, figure='requests_per_acquisition', at_most=True),  # with the heartbeats
+    Target('W5-apart', 'zklock', 2000, figure='bytes_per_acquisition', at_most=True),
     Target('W6', 'zklock', 2, 'curator'),
     Target('W6', 'zklock', 1, 'curator', 'writes_per_s'),
     Target('W7', 'zklock', 5, 'curator'),

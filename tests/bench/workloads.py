@@ -8,7 +8,7 @@ from stats import percentile, Processors
 
 FILL_S = 300  # for 5,000 waiters of the slowest peer
 LIBRARIES = ['zklock', 'zklock-posted']
-FLOORS = ['floor-pipe', 'floor-1rt']
+FLOORS = ['floor-pipe', 'floor-1rt']  # with one session in a process
 GROUP_FLOORS = ['floor-group', 'floor-group-posted']
 OTHERS = ['curator', 'kazoo']
 
@@ -54,6 +54,7 @@ class Workload:
     count: int = 0
     sample: str = 'none'
     pause_us: int = 0
+    clients: int = 0  # of one process, for each a thread and a lock of its own; 0: one for all
     apart: bool = False  # mode drain: waiters come one after another, each with a handle of its own
     rounds_max: int = 1000
     slow: tuple = ()  # peers that take very long: only if they are named
@@ -66,7 +67,8 @@ class Workload:
     def words(self, path):
         words = [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
                  f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
-        return words + ([f'pause_us={self.pause_us}'] if self.pause_us else []) + (['own=1'] if self.apart else [])
+        return words + ([f'pause_us={self.pause_us}'] if self.pause_us else []) + (['own=1'] if self.apart else []) + (
+            [f'clients={self.clients}'] if self.clients else [])
 
 
 def drain(name, waiters, peers, rounds_max=1000):
@@ -75,7 +77,7 @@ def drain(name, waiters, peers, rounds_max=1000):
 
 
 ALL = [
-    Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['zklock-retained', 'floor-sync'] + FLOORS + OTHERS,
+    Workload('W1', 'one thread, free lock', 'cycle', LIBRARIES + ['zklock-retained', 'floor-sync'] + FLOORS + OTHERS + ['gozk'],
              [CYCLES, REQUESTS, CPU, P50, BYTES], sample='cycle'),
     Workload('W2-2', 'two processes on one lock', 'cycle',
              LIBRARIES + ['zklock-retained'] + FLOORS + ['floor-2w', 'floor-named'] + OTHERS,
@@ -95,13 +97,13 @@ ALL = [
     Workload('W3-4x8', 'four processes, 8 threads of each on one lock', 'cycle',
              ['zklock', 'zklock-local', 'floor-1rt'], [GRANTS, FAIRNESS, REQUESTS, CPU] + HAND_OFFS, processes=4,
              threads=8, sample='handoff'),
-    Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + ['floor-named'] + GROUP_FLOORS + OTHERS,
+    Workload('W4', '16 threads, 16 locks, one session', 'cycle', LIBRARIES + ['floor-sync'] + FLOORS + ['floor-named'] + GROUP_FLOORS + OTHERS + ['gozk'],
              [CYCLES, REQUESTS, CPU, P50, P99, SERVER_CPU, IDLE], threads=16, locks=16, sample='cycle'),
     Workload('W4-256', '256 threads, 256 locks, one session', 'cycle', LIBRARIES + ['floor-1rt'] + GROUP_FLOORS,
              [CYCLES, REQUESTS, CPU, P50, P99, SERVER_CPU, IDLE], threads=256, locks=256, sample='cycle'),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
     Workload('W5-apart', '1,000 waiters of one process, that came one after another, a handle each, are let go', 'drain',
-             LIBRARIES + FLOORS + ['curator-own', 'kazoo'], APART, threads=1000, apart=True),
+             LIBRARIES + FLOORS + ['curator-own', 'kazoo', 'gozk'], APART, threads=1000, apart=True),
     Workload('W6', 'read-write lock, 8 readers and 1 writer in one process', 'rw', LIBRARIES + ['curator-own'] + OTHERS,
              [Figure('reads_per_s', 'reads/s', 0, False), Figure('writes_per_s', 'writes/s', 0, False), REQUESTS, CPU],
              threads=9, writers=1),
@@ -118,8 +120,15 @@ ALL = [
     Workload('entry', 'lock of a mutex that the thread holds', 'entry', ['zklock', 'curator'],
              [Figure('lock_ns', 'ns per lock', 1), Figure('unlock_ns', 'ns per unlock', 1)], count=1000000),
 ] + [
+    Workload(f'W9-{n}', f'{n} client{"s" * (n > 1)}, each with a session and a lock of its own', 'cycle',
+             LIBRARIES + ['zklock-retained', 'curator', 'gozk'],
+             [GRANTS, REQUESTS, BYTES, CPU, SERVER_CPU, IDLE, P50, Figure('p99_us', 'p99 us', 0)], threads=n, locks=n,
+             clients=n, sample='cycle')
+    for n in (1, 4, 16, 64, 256)
+] + [
     drain(f'W10-{n}', n, ['zklock', 'zklock-posted', 'floor-1rt', 'floor-2w', 'curator-own'], rounds_max=3)
     for n in (10, 100, 1000, 5000)
+] + [
 ]
 BY_NAME = {workload.name: workload for workload in ALL}
 
@@ -188,26 +197,32 @@ def measure_cycles(workload, group, server, board, seconds):
 
 
 def measure_drain(workload, group, server):
-    waiters = workload.threads
+    waiters = workload.threads * workload.processes
     start = server.counters(group.pids())
     if workload.apart:
         for before in range(waiters):
             group.order('fill 1', FILL_S)
             server.wait_nodes(before + 2, FILL_S)  # the holder's, and those so far
     else:
-        group.order('fill', FILL_S)
+        group.order_in_turn('fill', FILL_S)  # the holder is in the first process
     server.wait_queued(group.pids(), waiters + 1, FILL_S)
     full = server.counters(group.pids())
-    answer = group.order('go 0', FILL_S)[0]
+    began_ns = time.monotonic_ns()
+    answers = group.order('go 0', FILL_S)
     end = server.counters(group.pids())
-    if answer['cycles'] != waiters:
-        raise RuntimeError(f"{answer['cycles']} of {waiters} waiters came in")
-    return {'us_per_acquisition': answer['elapsed_ns'] / waiters / 1e3,
+    cycles = sum(answer['cycles'] for answer in answers)
+    if cycles != waiters:
+        raise RuntimeError(f'{cycles} of {waiters} waiters came in')
+    if workload.processes == 1:
+        elapsed_ns = answers[0]['elapsed_ns']
+    else:  # by the clock that all have: the holder's process, the first, is told first
+        elapsed_ns = max(answer['ended_ns'] for answer in answers) - began_ns
+    return {'us_per_acquisition': elapsed_ns / waiters / 1e3,
             'requests_per_acquisition': ((end - full).requests - 1) / waiters,  # without the delete of who held it before
             'requests_per_waiter': (end - start).requests / waiters,
             'bytes_per_acquisition': (end - start).received_bytes / waiters,
             'bytes_per_acquisition_draining': (end - full).received_bytes / waiters,
-            'cpu_us_per_cycle': answer['cpu_ns'] / waiters / 1e3,
+            'cpu_us_per_cycle': sum(answer['cpu_ns'] for answer in answers) / waiters / 1e3,
             'peak_mb': group.status('VmHWM') / 1024}
 
 

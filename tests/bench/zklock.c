@@ -15,7 +15,8 @@
 #define PATH_BYTES 128
 
 static const struct settings *settings;
-static struct zkl_client *client;
+static struct zkl_client *client; /* the first one */
+static struct zkl_client **more;  /* with settings->clients, client t - 1 for lock t */
 static struct zkl_mutex *mutexes[LOCKS_MAX];
 static struct zkl_rwlock *rwlock;
 static struct zkl_multi *multi;
@@ -63,13 +64,28 @@ static struct zkl_client *open_client(void)
     return made;
 }
 
+/* Where there are several, thread t has the lock t to itself. */
+static struct zkl_client *client_of(int lock)
+{
+    int which = settings->clients > 1 ? lock % settings->clients : 0;
+
+    return which > 0 ? more[which - 1] : client;
+}
+
+static void open_more(int count)
+{
+    more = calloc((size_t)count, sizeof(struct zkl_client *));
+    for (int i = 0; more && i < count; i++)
+        more[i] = open_client();
+}
+
 static struct zkl_mutex *make_mutex(int number)
 {
     char path[PATH_BYTES];
     struct zkl_mutex *made;
 
     snprintf(path, sizeof path, "%s-%d", settings->path, number);
-    must("new", zkl_mutex_new(&made, client, path, &options));
+    must("new", zkl_mutex_new(&made, client_of(number), path, &options));
     return made;
 }
 
@@ -136,6 +152,8 @@ static void zklock_open(const struct settings *given)
     options.local_handoffs_max = strcmp(given->variant, "local") == 0 ? LOCAL_HANDOFFS : 0;
     options.retain_ms = strcmp(given->variant, "retained") == 0 ? RETAIN_MS : 0;
     client = open_client();
+    if (given->clients > 1)
+        open_more(given->clients - 1);
     for (int i = 0; i < (multi_lock ? MEMBERS : given->locks); i++)
         mutexes[i] = make_mutex(i);
     if (given->own)
@@ -161,7 +179,10 @@ static void zklock_close(void)
     zkl_rwlock_free(rwlock);
     for (int i = 0; i < LOCKS_MAX; i++)
         zkl_mutex_free(mutexes[i]);
+    for (int i = 0; more && i < settings->clients - 1; i++)
+        zkl_client_free(more[i]);
     zkl_client_free(client);
+    free(more);
     free(clients);
     free(handles);
     free(own);
