@@ -71,6 +71,7 @@ ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
  * that are in; of one that exits while it is in, nothing is told. Its last unlock says whether the
  * window was open then, and waits for nothing. In the figures (metrics.h) the node is one hold.
  * No request is sent by the call itself, but for the deletion of a node that was kept so far.
+ * zkl_rwlock_free may be called only when each reader's last unlock has returned.
  * 0, ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK. */
 ZKL_API int zkl_rwlock_retain_readers(struct zkl_rwlock *rwlock, int64_t retain_ms);
 /* The halves: borrowed, gone with the rwlock; zkl_mutex_free refuses them (ZKL_EINVAL). NULL if

@@ -96,6 +96,7 @@ static void dropped(struct zkl_read_cache *cache, struct zkl_contender *contende
 {
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)cache;
+    hold->returned = false; /* nobody has it: what becomes of the node is told to nobody */
     zkl_count_released(hold);
     zkl_count_end(hold);
     zkl_hold_put(hold);

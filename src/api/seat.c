@@ -60,9 +60,11 @@ void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache)
 {
     if (!zkl_read_gate_leave(&cache->gate))
         return;
+    int shield = zkl_shield();
     zkl_driver_lock(d);
     zkl_read_cache_left(&d->core, zkl_clock_now(), cache);
     zkl_driver_unlock(d);
+    zkl_shield_end(shield);
 }
 
 /* --- the node that all are in, with the mutex ---------------------------------- */

@@ -394,6 +394,35 @@ static void a_lost_link_closes_the_gate(void **state)
     proxy_stop(proxy);
 }
 
+/* Goal: nobody is told of a node that nobody is in and whose handle is freed. Method: somebody deletes it before our own
+ * delete comes through. */
+static void a_freed_handle_is_told_nothing(void **state)
+{
+    const char *path = cluster_path("freed");
+    struct zkl_client_options options = cluster_options();
+    struct notes notes = NOTES_INIT;
+    char node[600];
+
+    (void)state;
+    struct proxy *proxy = proxy_for(&options);
+    struct user u = user_of(cluster_client_with(&options), path, LONG_MS);
+    check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
+    keep(&u, path);
+    check_ok(zkl_mutex_lock(u.read));
+    check_num(zkl_mutex_node_path(u.read, node, sizeof node), >, 0);
+    check_ok(zkl_mutex_unlock(u.read));
+    check_ok(proxy_hold_request(proxy, PROXY_DELETE, 1));
+    check_ok(zkl_rwlock_free(u.rwlock));
+    check_ok(proxy_wait_held(proxy, WAIT_MS));
+    check_ok(wire_delete(raw, cluster_at(node), -1));
+    proxy_release(proxy);
+    struct zkl_mutex *later = cluster_mutex(u.client, cluster_path("later"));
+    cycle(later, 10); /* behind the answer, and its callback */
+    check_num(noted(&notes), ==, 0);
+    cluster_free(u.client, later);
+    proxy_stop(proxy);
+}
+
 /* Goal: bad calls. */
 static void bad_times_are_refused(void **state)
 {
@@ -419,6 +448,7 @@ int main(int argc, char **argv)
         cluster_test(a_thread_that_ends_is_out),
         cluster_test(close_ends_it),
         cluster_test(a_lost_link_closes_the_gate),
+        cluster_test(a_freed_handle_is_told_nothing),
         cluster_test(bad_times_are_refused),
     };
     return CLUSTER_MAIN(argc, argv, "cached", tests);

@@ -222,6 +222,20 @@ static void a_shared_list_is_as_old(void **state)
     script_free(s);
 }
 
+/* Goal: it ends with its handle, also where the last one out has not told the core yet. */
+static void it_ends_under_the_last_one_out(void **state)
+{
+    (void)state;
+    begin(60000, OURS);
+    zkl_read_cache_close(&s->core, now(), &cache);
+    assert_true(zkl_read_gate_leave(&cache.gate));
+    zkl_read_cache_fini(&s->core, now(), &cache);
+    assert_int_equal(dropped_count, 1);
+    zkl_read_cache_left(&s->core, now(), &cache); /* late */
+    answer_all();
+    script_free(s);
+}
+
 /* Goal: a node does not get older than it may, with nobody in and however busy. */
 static void it_has_an_age(void **state)
 {
@@ -345,6 +359,7 @@ int main(void)
         cmocka_unit_test(no_entry_before_a_list_on_the_new_link),
         cmocka_unit_test(lists_go_on),
         cmocka_unit_test(a_shared_list_is_as_old),
+        cmocka_unit_test(it_ends_under_the_last_one_out),
         cmocka_unit_test(it_has_an_age),
         cmocka_unit_test(a_lost_node_is_left),
         cmocka_unit_test(a_request_closes_it),
