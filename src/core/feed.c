@@ -398,6 +398,7 @@ void zkl_core_start(struct zkl_core *core, struct zkl_contender *contender,
     if (lock_request->batch)
         zkl_batch_attach(lock_request->batch, contender);
     append_contender(core, contender);
+    zkl_group_commit_before(core, contender);
     zkl_core_feed_type(core, contender, ZKL_EV_START);
     if (core->session.state == ZKL_SESSION_FAILED)
         zkl_core_feed_stop(core, contender, ZKL_EAUTH);

@@ -79,6 +79,13 @@ static void go_before(struct zkl_core *core, const struct zkl_contender *c)
     }
 }
 
+void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c)
+{
+    bool makes_one = !c->machine.asked.try_only && !c->machine.asked.batch;
+    if (core->group_commit.held > 0 && c->machine.asked.unlisted && !makes_one)
+        go_before(core, c);
+}
+
 /* --- who waits ------------------------------------------------------------ */
 
 static bool is_crowded(const struct zkl_core *core)

@@ -656,9 +656,68 @@ static void old_servers_get_single_requests(void **state)
     }
 }
 
+/* Goal: a delete that waits goes before what else its client asks for at its path: a try finds nothing of its own. Method:
+ * a posted unlock in a crowd. */
+static void a_try_finds_nothing_of_ours(void **state)
+{
+    struct script *s = alone_at(1);
+    (void)state;
+    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
+    have(s, held, NEXT);
+    crowd(s, 4);
+    script_unlock(s, held);
+    assert_int_equal(s->core.group_commit.held, 1);
+    script_forget(s);
+    lock_with(s, 0, (struct zkl_lock_request){.try_only = true});
+    assert_int_equal(s->core.group_commit.held, 0);
+    const char *deleted = strstr(s->text, "> delete /p0/"), *listed = strstr(s->text, "> list /p0");
+    assert_non_null(deleted);
+    assert_true(listed && deleted < listed);
+    end(s);
+}
+
+/* Goal: likewise a multi-lock. */
+static void a_multi_lock_finds_nothing_of_ours(void **state)
+{
+    struct script *s = alone_at(2);
+    (void)state;
+    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
+    have(s, held, NEXT);
+    crowd(s, 4);
+    script_unlock(s, held);
+    script_forget(s);
+    struct zkl_batch *batch = zkl_batch_new(2);
+    zkl_batch_touch(&s->core, batch);
+    lock_with(s, 0, (struct zkl_lock_request){.batch = batch});
+    lock_with(s, 1, (struct zkl_lock_request){.batch = batch});
+    assert_int_equal(s->core.group_commit.held, 0);
+    assert_true(script_has(s, "> delete /p0/"));
+    end(s);
+}
+
+/* Goal: likewise a question. */
+static void a_question_finds_nothing_of_ours(void **state)
+{
+    struct script *s = alone_at(1);
+    (void)state;
+    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
+    have(s, held, NEXT);
+    crowd(s, 4);
+    script_unlock(s, held);
+    script_forget(s);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/p0"});
+    assert_int_equal(s->core.group_commit.held, 0);
+    assert_true(script_has(s, "> delete /p0/"));
+    script_withdraw(s, 1);
+    end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_try_finds_nothing_of_ours),
+        cmocka_unit_test(a_multi_lock_finds_nothing_of_ours),
+        cmocka_unit_test(a_question_finds_nothing_of_ours),
         cmocka_unit_test(few_go_alone),
         cmocka_unit_test(what_comes_meanwhile_goes_together),
         cmocka_unit_test(a_calm_path_tells_the_zxid),
