@@ -2,7 +2,7 @@
 """beliefs.py ROOT: docs/beliefs.md names tests that are there, and each switch of the simulation.
 
 Each test in its table is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c
-stands in some row, and no other does."""
+stands in some row, and no other does. No two rows have one number."""
 import pathlib
 import re
 import sys
@@ -31,6 +31,8 @@ def missing_tests(root, cell):
 def main(root):
     problems, named = [], set()
     rows = ROW.findall((root / 'docs/beliefs.md').read_text(encoding='utf-8'))
+    numbers = [number for number, _ in rows]
+    problems += [f'{number} is the number of more than one' for number in sorted(set(numbers)) if numbers.count(number) > 1]
     for number, rest in rows:
         cells = [number] + rest.split(' | ')
         if len(cells) != CELLS:
