@@ -481,7 +481,6 @@ void zkl_read_cache_close(struct zkl_core *core, struct zkl_time now, struct zkl
 void zkl_read_cache_fini(struct zkl_core *core, struct zkl_time now, struct zkl_read_cache *cache)
 {
     zkl_read_cache_close(core, now, cache);
-    zkl_read_cache_left(core, now, cache); /* who was the last one out may not have said so yet */
     assert(cache->state == ZKL_READ_CACHE_EMPTY && !cache->due.listed);
 }
 

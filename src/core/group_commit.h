@@ -3,8 +3,8 @@
  * ensemble pays for a write it pays once for all of them.
  *
  * Which wait for others. A create that needs no list, as its number alone will say that it is the first
- * (unlisted_grant.h) and nobody else of this client is there, and the first delete of an unlocked hold's node, if the client knows of nobody who waits for it:
- * no other contender of its own is there, nobody queued before or behind it, and nobody asked it to let go.
+ * (unlisted_grant.h) and nobody else of this client is there, and the first delete of an unlocked hold's node, if the
+ * client knows of nobody who waits for it: no other contender of its own is there, nobody queued before or behind it, and nobody asked it to let go.
  * So never grouped are what others wait for, deletes that may find nothing (a second one, a leftover's, a lapsed
  * lease's), creates of contended locks, of readers and writers, of permits, heartbeats and parents.
  *
@@ -21,8 +21,8 @@
  *   so they are not grouped.) A delete and a create at one path may be in it, in this order: the token of the node that
  *   goes is that of an earlier transaction.
  * - Which zxid it was the answer does not tell: that to a plain create in a transaction has no Stat, and libzookeeper
- *   knows no other one there (B85). As for multi-locks (batch.c) one list that goes along tells it where the count of the path's changes shows that the last
- *   was ours, else a look at one of the nodes. That is one request for all of them.
+ *   knows no other one there (B85). As for multi-locks (batch.c) one list that goes along tells it where the count of
+ *   the path's changes shows that the last was ours, else a look at one of the nodes. That is one request for all of them.
  * - Failure. All or nothing is done (B5). Where an answer names the part to blame, all go singly, deletes
  *   first, each in the order in which they came, so that it fails its own call only; and its path's writes go
  *   alone for ZKL_GROUP_COMMIT_ALONE_MS, so that it is not met again in the next transaction.

@@ -109,10 +109,10 @@ bool zkl_read_cache_begin(struct zkl_core *core, struct zkl_read_cache *cache,
 
 void zkl_read_cache_end(struct zkl_core *core, struct zkl_read_cache *cache, const char *why)
 {
-    if (cache->state != ZKL_READ_CACHE_OPEN)
-        return;
-    move(core, cache, ZKL_READ_CACHE_CLOSING, why);
-    zkl_read_cache_touch(core, cache);
+    if (cache->state == ZKL_READ_CACHE_OPEN)
+        move(core, cache, ZKL_READ_CACHE_CLOSING, why);
+    if (cache->state == ZKL_READ_CACHE_CLOSING)
+        zkl_read_cache_touch(core, cache); /* the last one out may not have said so yet */
 }
 
 static void drop(struct zkl_core *core, struct zkl_read_cache *cache)

@@ -323,16 +323,24 @@ static void what_may_find_nothing_goes_alone(void **state)
     end(s);
 }
 
-/* Goal: a posted unlock's delete waits too, and the create of the next lock at its path goes behind it. Method: both in
- * one transaction, which grants the next. */
-static void an_unlock_and_the_next_lock_go_together(void **state)
+/* The delete of a posted unlock at the first of these paths waits for others. */
+static struct script *posted_unlock_waits(int many)
 {
-    struct script *s = alone_at(1);
-    (void)state;
+    struct script *s = alone_at(many);
     int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
     have(s, held, NEXT);
     crowd(s, 4);
     script_unlock(s, held);
+    assert_int_equal(s->core.group_commit.held, 1);
+    return s;
+}
+
+/* Goal: a posted unlock's delete waits too, and the create of the next lock at its path goes behind it. Method: both in
+ * one transaction, which grants the next. */
+static void an_unlock_and_the_next_lock_go_together(void **state)
+{
+    struct script *s = posted_unlock_waits(1);
+    (void)state;
     int next = lock(s, 0);
     assert_int_equal(s->core.group_commit.held, 2);
     one_is_answered(s);
@@ -660,13 +668,8 @@ static void old_servers_get_single_requests(void **state)
  * a posted unlock in a crowd. */
 static void a_try_finds_nothing_of_ours(void **state)
 {
-    struct script *s = alone_at(1);
+    struct script *s = posted_unlock_waits(1);
     (void)state;
-    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
-    have(s, held, NEXT);
-    crowd(s, 4);
-    script_unlock(s, held);
-    assert_int_equal(s->core.group_commit.held, 1);
     script_forget(s);
     lock_with(s, 0, (struct zkl_lock_request){.try_only = true});
     assert_int_equal(s->core.group_commit.held, 0);
@@ -679,12 +682,8 @@ static void a_try_finds_nothing_of_ours(void **state)
 /* Goal: likewise a multi-lock. */
 static void a_multi_lock_finds_nothing_of_ours(void **state)
 {
-    struct script *s = alone_at(2);
+    struct script *s = posted_unlock_waits(2);
     (void)state;
-    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
-    have(s, held, NEXT);
-    crowd(s, 4);
-    script_unlock(s, held);
     script_forget(s);
     struct zkl_batch *batch = zkl_batch_new(2);
     zkl_batch_touch(&s->core, batch);
@@ -698,12 +697,8 @@ static void a_multi_lock_finds_nothing_of_ours(void **state)
 /* Goal: likewise a question. */
 static void a_question_finds_nothing_of_ours(void **state)
 {
-    struct script *s = alone_at(1);
+    struct script *s = posted_unlock_waits(1);
     (void)state;
-    int held = lock_with(s, 0, (struct zkl_lock_request){.posted = true});
-    have(s, held, NEXT);
-    crowd(s, 4);
-    script_unlock(s, held);
     script_forget(s);
     script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/p0"});
     assert_int_equal(s->core.group_commit.held, 0);
