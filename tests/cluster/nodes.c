@@ -117,6 +117,20 @@ struct proxy *proxy_for(struct zkl_client_options *options)
     return proxy;
 }
 
+int64_t requests(struct proxy *proxy)
+{
+    return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
+           proxy_counts(proxy, PROXY_PING) - proxy_counts(proxy, PROXY_MULTI);
+}
+
+void cycle(struct zkl_mutex *mutex, int n)
+{
+    for (int i = 0; i < n; i++) {
+        check_ok(zkl_mutex_lock(mutex));
+        check_ok(zkl_mutex_unlock(mutex));
+    }
+}
+
 struct zkl_client *client_through(struct proxy **proxy, int session_ms)
 {
     struct zkl_client_options options = cluster_options();

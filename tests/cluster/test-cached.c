@@ -39,21 +39,6 @@ static void user_end(struct user *u)
     check_ok(zkl_client_free(u->client));
 }
 
-static void cycle(struct zkl_mutex *mutex, int n)
-{
-    for (int i = 0; i < n; i++) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
-}
-
-/* All requests but keepalives, pings, heartbeats, and the lists that come each T/4. */
-static int64_t requests(struct proxy *proxy)
-{
-    return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
-           proxy_counts(proxy, PROXY_PING) - proxy_counts(proxy, PROXY_MULTI);
-}
-
 /* Until the list that is asked for with the first node has come each reader has a node of its own: then two in a row
  * have the same. */
 static void keep(struct user *u, const char *path)

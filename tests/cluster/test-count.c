@@ -47,14 +47,6 @@ static int64_t counted_requests(struct counted *c)
 
 /* --- without contention ----------------------------------------------------------------------- */
 
-static void cycle(struct zkl_mutex *mutex, int n)
-{
-    for (int i = 0; i < n; i++) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
-}
-
 /* Without the keepalives and lists, which the proxy tells apart, the count is exact; with keepalives it is, on a server
  * that answers at all, at most 0.02 more. Beside a keepalive that is under way no list is sent. */
 static void check_slope(zkl_hold_fn fn, int each)

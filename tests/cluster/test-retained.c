@@ -25,21 +25,6 @@ static struct zkl_mutex *retained(struct zkl_client *client, const char *path, i
     return mutex;
 }
 
-static void cycle(struct zkl_mutex *mutex, int n)
-{
-    for (int i = 0; i < n; i++) {
-        check_ok(zkl_mutex_lock(mutex));
-        check_ok(zkl_mutex_unlock(mutex));
-    }
-}
-
-/* All requests but keepalives, pings and heartbeats. */
-static int64_t requests(struct proxy *proxy)
-{
-    return proxy_counts(proxy, PROXY_ANY) - proxy_counts(proxy, PROXY_EXISTS) -
-           proxy_counts(proxy, PROXY_PING) - proxy_counts(proxy, PROXY_MULTI);
-}
-
 /* Goal: a lock that stays is taken and given back without a request, on one node with one token; the watch
  * that tells of others is armed once. Method: a proxy counts. */
 static void a_retained_lock_is_taken_again_without_a_request(void **state)
