@@ -689,6 +689,7 @@ static void a_multi_lock_finds_nothing_of_ours(void **state)
     zkl_batch_touch(&s->core, batch);
     lock_with(s, 0, (struct zkl_lock_request){.batch = batch});
     lock_with(s, 1, (struct zkl_lock_request){.batch = batch});
+    zkl_batch_unref(&s->core, batch);
     assert_int_equal(s->core.group_commit.held, 0);
     assert_true(script_has(s, "> delete /p0/"));
     end(s);
