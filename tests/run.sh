@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "tls", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
+#                           "sanitize", "tls", "debian", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
 #                           sanitizers only unit, sim (that of threads: without sim) and cluster without its slow
 #                           tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
@@ -50,13 +50,14 @@ clang-thread  360  the same with clang
 valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 tls           240  TLS and SASL: the client library with both, from the source package of Debian, and real servers
+debian        900  the Debian packages: built, looked at by lintian, installed and tried in a bare Debian; debian FOLDER: in this one
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
-long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, the proofs and tls
+long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, the proofs, tls and debian
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize tls coverage proofs linear fleet mutants long'
+not_in_all='gcc-thread clang-address sanitize tls debian coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.
@@ -145,6 +146,11 @@ install() # SUITE: what it can't do without, then what it would skip
     tls | long)
         zkl_install_packages "libssl-dev libsasl2-dev libsasl2-modules dpkg-dev openssl libnetty-java" ||
             echo "going on without TLS and SASL"
+        ;;
+    esac
+    case $1 in
+    debian | long)
+        zkl_install_packages "debhelper dpkg-dev lintian debootstrap autopkgtest" || echo "going on without the Debian packages"
         ;;
     esac
     case $1 in
@@ -362,11 +368,12 @@ by_itself() # COMMAND...: it is the test, with its files in $work
 {
     rm -rf "$work"
     mkdir -p "$work"
-    if run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$@"; then
-        passed=$((passed + 1))
-    else
-        fail "$*"
-    fi
+    run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" "$@"
+    case $? in
+    0) passed=$((passed + 1)) ;;
+    77) skip "what is said above, of $*" ;;
+    *) fail "$*" ;;
+    esac
     sweep
 }
 
@@ -447,6 +454,12 @@ tls() # [options]
     fi
     unset CPPFLAGS LDFLAGS
     targets=''
+}
+
+debian() # [FOLDER]: a bare Debian, to be changed
+{
+    by_itself sh tests/package/debian.sh build "$out/debian"
+    by_itself sh tests/package/debian.sh try "$out/debian" "$@"
 }
 
 # The figures are shown. The program, which has the suite's name, bounds itself.
@@ -574,6 +587,7 @@ long() # [options]
     tests gcc $checked --suite window --suite interop --suite fleet --suite soak --suite examples "$@"
     proofs
     tls
+    debian
 }
 
 suite() # NAME [options]
@@ -601,6 +615,7 @@ suite() # NAME [options]
         ;;
     fleet) fleet "$@" ;;
     tls) tls "$@" ;;
+    debian) debian "$@" ;;
     proofs) proofs "$@" ;;
     planted) by_itself python3 tests/planted/mutants.py --short ${brief:+--every 4} --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;
