@@ -128,11 +128,12 @@ static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_co
 void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                        const struct zkl_reply *reply)
 {
-    *c->machine.asked.view =
-        (struct zkl_children_view){.link = core->link,
-                                   .czxid = reply->czxid,
-                                   .cversion = reply->cversion,
-                                   .calm = is_last_change_ours(core, c, reply)};
+    *c->machine.asked.view = (struct zkl_children_view){
+        .link = core->link,
+        .czxid = reply->czxid,
+        .cversion = reply->cversion,
+        .calm = is_last_change_ours(core, c, reply),
+        .alone_until_mono_ns = c->machine.asked.view->alone_until_mono_ns};
 }
 
 /* --- creating ----------------------------------------------------------- */

@@ -247,7 +247,8 @@ static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct
         return;
     }
     bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
-    bool failed = known && reply->answer != ZKL_ANSWER_NONODE;
+    /* Of a group commit each looks at its own node: one that may not be looked at is nobody else's matter. */
+    bool failed = known && reply->answer != ZKL_ANSWER_NONODE && !batch->is_group_commit;
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
         feed_created(core, batch, i,

@@ -331,6 +331,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
 void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query)
 {
     enter(core, now);
+    zkl_batch_cancel_held(core);
     zkl_group_commit_send(core); /* it is not to find what the caller unlocked before */
     zkl_query_begin(core, query);
     settle(core);

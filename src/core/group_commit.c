@@ -52,9 +52,12 @@ static void send_singly(struct zkl_core *core, struct zkl_contender *c)
         zkl_core_send_delete(core, c);
 }
 
-static bool is_at_path_of(const struct zkl_contender *one, const struct zkl_contender *other)
+/* held: one that waits, a mutex's, whose path has a record; other kinds of locks at that path have none. */
+static bool is_at_path_of(const struct zkl_contender *held, const struct zkl_contender *c)
 {
-    return one->machine.asked.unlisted == other->machine.asked.unlisted;
+    const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
+    return unlisted ? unlisted == held->machine.asked.unlisted
+                    : strcmp(held->machine.asked.lock_path, c->machine.asked.lock_path) == 0;
 }
 
 /* A create that waits, at the contender's path? */
@@ -81,8 +84,9 @@ static void go_before(struct zkl_core *core, const struct zkl_contender *c)
 
 void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c)
 {
-    bool makes_one = !c->machine.asked.try_only && !c->machine.asked.batch;
-    if (core->group_commit.held > 0 && c->machine.asked.unlisted && !makes_one)
+    const struct zkl_lock_request *asked = &c->machine.asked;
+    bool makes_one = asked->unlisted && !asked->try_only && !asked->batch;
+    if (core->group_commit.held > 0 && !makes_one)
         go_before(core, c);
 }
 

@@ -44,8 +44,8 @@ bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *
 bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *c);
 /* It ends, or what it waits for is not to be sent. */
 void zkl_group_commit_forget(struct zkl_core *core, struct zkl_contender *c);
-/* This one begins. A try looks first, and a multi-lock makes its nodes in a transaction of its own: neither is to find what
- * waits at its path. A create by itself goes behind or along. */
+/* This one begins. A try looks first, a multi-lock makes its nodes in a transaction of its own, and readers and writers
+ * need a list: none of them is to find what waits at its path. A mutex's create by itself goes behind or along. */
 void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c);
 
 /* --- when the event is over --------------------------------------------- */

@@ -478,6 +478,29 @@ static void who_is_to_blame_goes_alone(void **state)
     end(s);
 }
 
+/* Goal: nobody's node that may not be looked at fails another's call. Method: the look for the transaction's zxid is denied at
+ * one node: each looks at its own, and that one's call only is denied. */
+static void a_look_that_is_denied_fails_its_own_call(void **state)
+{
+    struct script *s = alone_at(2);
+    (void)state;
+    crowd(s, 4);
+    int numbers[2] = {lock(s, 0), lock(s, 1)};
+    one_is_answered(s);
+    made(s, 0, 2, numbers);
+    script_forget(s);
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NOAUTH);
+    assert_false(script_has(s, " failed "));
+    assert_true(script_has(s, "  > stat /p0/G11-0000000004\n"));
+    assert_true(script_has(s, "  > stat /p1/G12-0000000004\n"));
+    script_answer(s, ZKL_REQ_STAT, ZKL_ANSWER_NOAUTH);
+    assert_true(script_has(s, "  #11 failed EACCES"));
+    assert_true(script_has(s, "  > delete /p0/G11-0000000004\n"));
+    script_statted(s, SCRIPT_SESSION, 500);
+    assert_true(script_has(s, "#12 RECOVERING -> LISTING: adopted\n  > list /p1\n"));
+    end(s);
+}
+
 /* Goal: and after ten seconds it is one of many again. Method: the mark itself. */
 static void after_a_while_it_waits_again(void **state)
 {
@@ -614,6 +637,38 @@ static void who_is_stopped_makes_nothing(void **state)
     end(s);
 }
 
+/* Goal: nor where a question sends what waits. Method: one of two that wait is stopped, then something is asked. */
+static void who_is_stopped_makes_nothing_for_a_question(void **state)
+{
+    struct script *s = alone_at(2);
+    (void)state;
+    crowd(s, 4);
+    int first = lock(s, 0);
+    lock(s, 1);
+    script_stop(s, first, ZKL_ETIMEDOUT);
+    script_forget(s);
+    script_ask(s, (struct zkl_query){.kind = ZKL_REQ_STAT, .path = "/p0"});
+    assert_false(script_has(s, "/p0/"));
+    assert_true(script_has(s, "LEAVING -> ENDED: never created\n"));
+    assert_true(script_has(s, "  > create /p1/"));
+    script_withdraw(s, 1);
+    end(s);
+}
+
+/* Goal: a part that failed is left out for ten seconds, whatever is learned of its path meanwhile. Method: a list tells how
+ * calm it is. */
+static void a_look_at_the_path_does_not_forgive(void **state)
+{
+    struct script *s = alone_at(1);
+    (void)state;
+    int held = hold_at(s, 0);
+    int64_t until = s->core.now.mono_ns + 1000;
+    views[0].alone_until_mono_ns = until;
+    zkl_batch_look_at(&s->core, script_contender(s, held), &(struct zkl_reply){.czxid = 5});
+    assert_int_equal(views[0].alone_until_mono_ns, until);
+    end(s);
+}
+
 /* Goal: who is stopped while its create is out in a transaction deletes its node. Method: the answer comes later. */
 static void who_is_stopped_too_late_deletes(void **state)
 {
@@ -679,6 +734,30 @@ static void a_try_finds_nothing_of_ours(void **state)
     end(s);
 }
 
+/* Goal: likewise who waits for a mutex as for anybody else, but is none: a writer's try, a reader's lock. Method:
+ * each behind a posted unlock in a crowd. */
+static void other_kinds_find_nothing_of_ours(void **state)
+{
+    static const struct zkl_lock_request kinds[] = {
+        {.naming.role = ZKL_ROLE_WRITE, .try_only = true},
+        {.naming.role = ZKL_ROLE_READ},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct script *s = posted_unlock_waits(1);
+        struct zkl_lock_request wish = kinds[i];
+        script_forget(s);
+        wish.lock_path = "/p0"; /* and no record of the path */
+        script_acquire(s, wish);
+        assert_int_equal(s->core.group_commit.held, 0);
+        const char *deleted = strstr(s->text, "> delete /p0/"),
+                   *listed = strstr(s->text, "> list /p0");
+        assert_non_null(deleted);
+        assert_true(listed && deleted < listed);
+        end(s);
+    }
+}
+
 /* Goal: likewise a multi-lock. */
 static void a_multi_lock_finds_nothing_of_ours(void **state)
 {
@@ -712,6 +791,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_finds_nothing_of_ours),
+        cmocka_unit_test(other_kinds_find_nothing_of_ours),
         cmocka_unit_test(a_multi_lock_finds_nothing_of_ours),
         cmocka_unit_test(a_question_finds_nothing_of_ours),
         cmocka_unit_test(few_go_alone),
@@ -726,6 +806,7 @@ int main(void)
         cmocka_unit_test(at_most_128_kb_go_together),
         cmocka_unit_test(it_becomes_quiet_again),
         cmocka_unit_test(who_is_to_blame_goes_alone),
+        cmocka_unit_test(a_look_that_is_denied_fails_its_own_call),
         cmocka_unit_test(after_a_while_it_waits_again),
         cmocka_unit_test(a_node_that_is_gone_keeps_nobody),
         cmocka_unit_test(without_memory_all_go_singly),
@@ -733,7 +814,9 @@ int main(void)
         cmocka_unit_test(an_odd_failure_is_not_repeated),
         cmocka_unit_test(what_waits_is_not_lost_with_the_link),
         cmocka_unit_test(who_is_stopped_makes_nothing),
+        cmocka_unit_test(who_is_stopped_makes_nothing_for_a_question),
         cmocka_unit_test(who_is_stopped_too_late_deletes),
+        cmocka_unit_test(a_look_at_the_path_does_not_forgive),
         cmocka_unit_test(the_end_of_the_session_ends_all),
         cmocka_unit_test(old_servers_get_single_requests),
     };
