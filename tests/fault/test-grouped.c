@@ -4,6 +4,7 @@
 #include "contenders.h"
 #include "fault.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ struct taker {
     char path[40];
     pthread_t thread;
     bool lossy;         /* a server dies */
-    atomic_int refused; /* how often it was told ZKL_EACCES */
+    atomic_int refused; /* how often it was told ZKL_EACCES or ZKL_EQUOTA, the last of which was */
+    atomic_int refusal;
 };
 
 struct takers {
@@ -45,7 +47,8 @@ static void *take(void *arg)
     while (!t->turnstile->stop) {
         struct zkl_grant grant = ZKL_GRANT_INIT;
         int rc = zkl_mutex_acquire(t->mutex, NULL, &grant);
-        if (rc == ZKL_EACCES) {
+        if (rc == ZKL_EACCES || rc == ZKL_EQUOTA) {
+            t->refusal = rc;
             atomic_fetch_add(&t->refused, 1);
             net_nap_ms(2);
             continue;
@@ -157,6 +160,59 @@ static void who_is_denied_fails_alone(void **state)
     end(&all);
 }
 
+static bool all_were_refused(const struct takers *all)
+{
+    bool were = true;
+    for (int i = 0; i < THREADS; i++)
+        were = were && all->one[i].refused > 0;
+    return were;
+}
+
+/* How often the one of them that had its lock the fewest times had it. */
+static long least_entries(const struct takers *all)
+{
+    long least = LONG_MAX;
+    for (int i = 0; i < THREADS; i++) {
+        long entries = all->one[i].turnstile->entries[1];
+        least = entries < least ? entries : least;
+    }
+    return least;
+}
+
+/* Goal: where a quota lets some of them have a node and not the others, each call has its own grant or its own code, all come to
+ * their turn, and nothing is left. Method: a quota on the count of nodes above all paths, with room for two more; it counts what
+ * is committed only, so that a transaction can get past it and the next one fails by its first part. */
+static void a_quota_refuses_each_by_itself(void **state)
+{
+    static const char limits[] = "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%d";
+    struct wire *w = fault_wire();
+    struct takers all;
+    char text[100];
+
+    (void)state;
+    check_ok(wire_create(w, "/quota", "", WIRE_PERSISTENT, NULL, 0));
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(text, sizeof text, "/quota/%d", i);
+        check_ok(wire_create(w, text, "", WIRE_PERSISTENT, NULL, 0));
+    }
+    snprintf(text, sizeof text, limits, 1 + THREADS + 2);
+    check_ok(wire_create(w, "/zookeeper/quota/quota", "", WIRE_PERSISTENT, NULL, 0));
+    check_ok(
+        wire_create(w, "/zookeeper/quota/quota/zookeeper_limits", text, WIRE_PERSISTENT, NULL, 0));
+    check_ok(wire_create(w, "/zookeeper/quota/quota/zookeeper_stats", "count=0,bytes=0",
+                         WIRE_PERSISTENT, NULL, 0));
+    begin(&all, "quota", false);
+    check_wait(all_were_refused(&all), WAIT_MS);
+    long before = least_entries(&all);
+    check_wait(least_entries(&all) > before + 5, WAIT_MS);
+    for (int i = 0; i < THREADS; i++)
+        check_num(all.one[i].refusal, ==, ZKL_EQUOTA);
+    check_num(groups(all.client), >, 0);
+    check_ok(wire_delete(w, "/zookeeper/quota/quota/zookeeper_limits", -1));
+    wire_close(w);
+    end(&all);
+}
+
 /* Goal: a path that is not there any more is made anew by its own call, and no other call fails. Method: one of the paths is
  * deleted as often as it is empty, while all lock. */
 static void who_has_no_path_makes_it_alone(void **state)
@@ -198,9 +254,13 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_of_each_path_grow),
         cmocka_unit_test(who_is_denied_fails_alone),
+        cmocka_unit_test(a_quota_refuses_each_by_itself),
         cmocka_unit_test(who_has_no_path_makes_it_alone),
         cmocka_unit_test(a_server_that_dies_leaves_nothing),
     };
 
-    return fault_main(argc, argv, tests, NULL);
+    struct zks_options options = fault_options();
+
+    options.jvm_extra = "-Dzookeeper.enforceQuota=true";
+    return fault_main(argc, argv, tests, &options);
 }
