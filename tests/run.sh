@@ -28,7 +28,7 @@ models        480  the rule that proves a session, against what servers do with 
 fuzz           90  10 s of libFuzzer for each target of tests/fuzz
 planted       120  the planted bugs still apply and build (in a run of everything, one in four is built), and what the simulation sees of them at once
 docs           60  the commands and programs of README, docs and man pages run or compile
-package       120  the tarball builds, its unit tests pass, and programs build with what it installs; those of other headers, and of the previous release, run
+package       180  the tarball builds, its unit tests pass, and programs build with what it installs; those of other headers, and of the previous release, run
 lib            60  the test library itself
 cluster       180  the promises against real ZooKeeper servers
 tool          120  the zklock command: children, signals, terminals, loss, cron jobs
