@@ -333,6 +333,7 @@ static int with_job(struct run *run)
         rc = with_client(run, started_ns);
         tool_disconnect(run->client);
     }
+    zkl_cancel_free(run->cancel); /* no signal sets it any more: signals_hold_back */
     return rc;
 }
 

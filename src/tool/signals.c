@@ -171,6 +171,7 @@ void signals_hold_back(void)
 {
     sigset_t set = not_ignored(true);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
+    cancelled = NULL; /* the handler runs no more: its owner may free it */
 }
 
 bool signals_open(struct signals *signals)

@@ -10,7 +10,8 @@
 #include "shared.h"
 #include "cluster.h"
 
-/* As cluster_main. ZKLOCK_SERVERS is then the server, and no configuration file of this machine counts. */
+/* As cluster_main. ZKLOCK_SERVERS is then the server, and no configuration file of this machine counts. A test may have a
+ * teardown of its own, but no setup. */
 int tool_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
 #define TOOL_MAIN(argc, argv, name, tests)                                                         \
     tool_main(argc, argv, name, tests, sizeof(tests) / sizeof(tests)[0])
