@@ -135,14 +135,23 @@ void tool_options_fini(struct tool_options *options)
     explicit_bzero(options->credential, sizeof options->credential);
 }
 
+/* With what the library knows of the reason, which it says behind a semicolon. */
+static int fail_unanswered(const struct zkl_client_options *options)
+{
+    const char *reason = strchr(zkl_error_detail(), ';');
+    int length = reason ? (int)strlen(reason) - 1 : 0; /* without the last parenthesis */
+    return fail(EXIT_NO_SERVER,
+                "no server of %s answered within %lld s: see that one runs and can be reached%.*s",
+                options->servers, (long long)(options->connect_timeout_ms + 999) / 1000, length,
+                length > 0 ? reason : "");
+}
+
 static int open_client(struct zkl_client **client, const struct zkl_client_options *options,
                        const struct settings *settings)
 {
     int code = zkl_client_open(client, options);
     if (code == ZKL_EDISCONNECTED)
-        return fail(EXIT_NO_SERVER,
-                    "no server of %s answered within %lld s: see that one runs and can be reached",
-                    options->servers, (long long)(options->connect_timeout_ms + 999) / 1000);
+        return fail_unanswered(options);
     if (code == ZKL_EBADSERVERS)
         return fail(EXIT_CONFIG,
                     "%s: the servers must be HOST:PORT[,HOST:PORT...][/CHROOT], with names that "

@@ -320,6 +320,8 @@ static int run(int argc, char **argv)
     struct args args = {.command = "doctor", .known = known, .take = take, .arg = &d};
     int rc = args_parse_one(&args, argc, argv, "a PATH", &d.path);
     if (rc == 0)
+        rc = raw_check(&d.settings);
+    if (rc == 0)
         rc = tool_connect(&d.client, &d.settings, CONNECT_MS);
     if (rc == 0)
         rc = raw_open(&d.raw, &d.settings, CONNECT_MS, -1);

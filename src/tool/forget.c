@@ -56,6 +56,8 @@ static int run(int argc, char **argv)
     struct args args = {.command = "forget", .known = known, .take = take, .arg = &settings};
     int rc = args_parse_one(&args, argc, argv, "a PATH", &path);
     if (rc == 0)
+        rc = raw_check(&settings);
+    if (rc == 0)
         rc = check(&settings, path);
     if (rc == 0)
         rc = raw_open(&raw, &settings, CONNECT_MS, -1);

@@ -178,6 +178,24 @@ static int connect_raw(struct raw *raw, struct settings *settings,
                 o->servers);
 }
 
+/* They are complete. */
+static int check_security(const struct settings *settings)
+{
+    const char *set = settings->text[SETTING_TLS_CA_FILE] ? "tls_ca_file" : "sasl_mechanism";
+    if (!settings_secured(settings))
+        return 0;
+    return fail(EXIT_CONFIG,
+                "%s is set, and this needs a connection beside the library's, which knows neither "
+                "TLS nor SASL: give it a port and settings without",
+                set);
+}
+
+int raw_check(struct settings *settings)
+{
+    int rc = settings_complete(settings);
+    return rc == 0 ? check_security(settings) : rc;
+}
+
 int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int stop)
 {
     struct tool_options options;
@@ -185,9 +203,8 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
     if (!raw)
         return fail(EXIT_SYSTEM, "there is no memory left");
     int rc = tool_options(&options, settings);
-    if (rc == 0 && (options.client.tls_ca_file || options.client.sasl_mechanism))
-        rc = fail(EXIT_CONFIG, "this command needs a connection beside the library's, which knows "
-                               "neither TLS nor SASL");
+    if (rc == 0)
+        rc = check_security(settings);
     if (rc == 0)
         rc = connect_raw(raw, settings, &options.client, connect_ms);
     tool_options_fini(&options);

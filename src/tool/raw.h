@@ -19,6 +19,8 @@ struct zoo_op;
 /* 0, or the exit status after a sentence; and in silence, if stop (a descriptor, or -1) becomes readable: that
  * ends each wait, as if no server had answered. */
 int raw_open(struct raw **raw, struct settings *settings, int connect_ms, int stop);
+/* Whether that can be at all: 0, or the exit status after a sentence. Connects to nothing. */
+int raw_check(struct settings *settings);
 void raw_close(struct raw *raw);
 
 /* Of these a session's link has to last for the question: else RAW_FAILED. */

@@ -18,6 +18,7 @@
 #include "connect.h"
 #include "job.h"
 #include "launch.h"
+#include "raw.h"
 #include "record.h"
 #include "run_options.h"
 #include "say.h"
@@ -325,6 +326,8 @@ static int with_job(struct run *run)
 {
     int64_t started_ns = zkl_now_ns();
     int rc = zkl_cancel_new(&run->cancel) == 0 ? 0 : EXIT_SYSTEM;
+    if (rc == 0 && run->options.not_within_ms)
+        rc = raw_check(&run->options.settings); /* before anybody has to wait for us */
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
     if (rc == 0 && run->options.not_within_ms)

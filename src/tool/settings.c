@@ -166,6 +166,11 @@ int settings_complete(struct settings *settings)
     return rc;
 }
 
+bool settings_secured(const struct settings *settings)
+{
+    return settings->text[SETTING_TLS_CA_FILE] || settings->text[SETTING_SASL_MECHANISM];
+}
+
 bool settings_look_up(struct settings *settings)
 {
     if (!settings->addresses)

@@ -46,6 +46,7 @@ struct status {
     bool json, watch;
     struct zkl_client *client;
     struct raw *raw; /* or NULL */
+    bool no_runs;    /* the last runs can't be read over a connection that is secured */
     struct screen screen;
 };
 
@@ -87,9 +88,18 @@ static int look_at_all(struct status *s, struct look *look)
     int code = look_below(look, s->client, s->path);
     for (size_t i = 0; code == 0 && i < look->count; i++) {
         struct seen *seen = &look->all[i];
-        seen->last_unread = !open_raw(s) || !record_read(s->raw, seen->path, &seen->last);
+        if (!s->no_runs)
+            seen->last_unread = !open_raw(s) || !record_read(s->raw, seen->path, &seen->last);
     }
     return code;
+}
+
+static void put_all(struct sheet *sheet, const struct status *s, const struct look *look)
+{
+    status_text(sheet, look);
+    if (s->no_runs)
+        sheet_line(sheet, STYLE_PLAIN,
+                   "last runs are not looked for: that needs a connection without TLS and SASL");
 }
 
 /* --- once --------------------------------------------------------------- */
@@ -99,7 +109,7 @@ static int print_lines(const struct status *s, const struct look *look)
     struct sheet sheet;
     if (!sheet_open(&sheet))
         return no_memory();
-    status_text(&sheet, look);
+    put_all(&sheet, s, look);
     int rc = sheet_print(&sheet, &s->screen);
     sheet_close(&sheet);
     return rc == 0 ? EXIT_DONE : not_written();
@@ -143,7 +153,7 @@ static int draw(struct status *s)
     put_time(&sheet, s->path);
     int code = look_at_all(s, &look);
     if (code == 0) {
-        status_text(&sheet, &look);
+        put_all(&sheet, s, &look);
         look_free(&look);
     } else {
         sheet_line(&sheet, STYLE_WARNING, "%s", zkl_error_detail());
@@ -171,6 +181,7 @@ static int with_client(struct status *s)
     int rc = tool_connect(&s->client, &s->settings, CONNECT_MS);
     if (rc != 0)
         return rc;
+    s->no_runs = settings_secured(&s->settings);
     rc = s->watch ? watch(s) : show_once(s);
     raw_close(s->raw);
     tool_disconnect(s->client);
