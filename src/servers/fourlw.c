@@ -202,6 +202,17 @@ int flw_connections(const char *host, int port)
     return count_sessions(host, port, NULL);
 }
 
+int flw_all_connections(const char *host, int port)
+{
+    char buf[4096];
+    int64_t n = 0;
+
+    if (flw_query(host, port, "srvr", buf, sizeof buf) < 0 ||
+        number_after(buf, "Connections: ", &n) != 0)
+        return -1;
+    return (int)n - 1;
+}
+
 int flw_has_session(const char *host, int port, int64_t session)
 {
     int n = count_sessions(host, port, &session);

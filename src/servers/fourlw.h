@@ -52,6 +52,8 @@ int flw_session_packets(const char *host, int port, int64_t session, int64_t *re
 
 /* Connections that have a session (the query's own has none), or -1. */
 int flw_connections(const char *host, int port);
+/* All connections of the server but the query's own, those of its port for TLS too; or -1. */
+int flw_all_connections(const char *host, int port);
 /* 1 if this server has a connection with the session, 0 if not, -1 if it does not answer. */
 int flw_has_session(const char *host, int port, int64_t session);
 

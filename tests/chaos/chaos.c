@@ -39,6 +39,7 @@ static const char usage_text[] =
     "  --seconds N  the same in seconds\n"
     "  --seed N     of all choices (the clock)\n"
     "  --trace      say each fault\n"
+    "  --tls        between clients and servers, where libzookeeper has it\n"
     "  --break WHAT do something wrong, which must be seen: window (holders do not look at their\n"
     "               window) or lock (one does not lock)\n"
     "  --help       this text\n"
@@ -50,7 +51,7 @@ static const char usage_text[] =
 
 struct options {
     long seconds, seed, client, shared;
-    bool trace;
+    bool trace, tls;
     enum breakage broken;
 };
 
@@ -79,6 +80,9 @@ static void set_option(struct options *o, int option, const char *value)
     case 't':
         o->trace = true;
         break;
+    case 'l':
+        o->tls = true;
+        break;
     case 'b':
         o->broken = breakage(value);
         break;
@@ -97,15 +101,11 @@ static void set_option(struct options *o, int option, const char *value)
 static struct options parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"minutes", required_argument, NULL, 'm'},
-        {"seconds", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 'r'},
-        {"trace", no_argument, NULL, 't'},
-        {"break", required_argument, NULL, 'b'},
-        {"client", required_argument, NULL, 'c'},
-        {"shared", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"minutes", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 'r'},    {"trace", no_argument, NULL, 't'},
+        {"tls", no_argument, NULL, 'l'},           {"break", required_argument, NULL, 'b'},
+        {"client", required_argument, NULL, 'c'},  {"shared", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     struct options o = {.seconds = (int)test_length(1800, 60), .seed = net_now_ms(), .client = -1};
     int option;
@@ -309,12 +309,15 @@ static int conduct(const struct options *o)
     if (c.testbed.shared == NULL)
         return 1;
     c.testbed.trace = o->trace;
+    c.testbed.tls = o->tls;
     c.testbed.chance = c.testbed.shared->seed = (uint64_t)o->seed;
     c.testbed.shared->broken = o->broken;
-    printf("chaos: %ld s, seed %ld\n", o->seconds, o->seed);
-    if (testbed_start(&c.testbed, err, sizeof err) != 0) {
-        fprintf(stderr, "chaos: %s\n", err);
-        return 1;
+    printf("chaos: %ld s, seed %ld%s\n", o->seconds, o->seed, o->tls ? ", over TLS" : "");
+    rc = testbed_start(&c.testbed, err, sizeof err);
+    if (rc != 0) {
+        fprintf(stderr, "%s: %s\n", rc == 77 ? "skipped" : "chaos", err);
+        testbed_stop(&c.testbed);
+        return rc == 77 ? 77 : 1;
     }
     if (canary_start(&c.canary, c.testbed.shared, c.testbed.zks) == 0) {
         run(&c);

@@ -13,6 +13,7 @@
 #include "chance.h"
 #include "clock.h"
 #include "net.h"
+#include "secure.h"
 
 #define CLOSE_MS 30000
 
@@ -241,6 +242,8 @@ static int open_client(struct client *c)
 
     options.servers = c->process->servers;
     options.session_timeout_ms = c->process->session_ms;
+    if (c->shared->tls[0] != '\0')
+        secure_client(c->shared->tls, &options);
     if (c->log != NULL) {
         options.log_fn = write_event;
         options.log_arg = c;

@@ -12,9 +12,11 @@ int links_start(struct testbed *s)
         char *servers = s->shared->process[i].servers;
         size_t size = sizeof s->shared->process[i].servers, n = 0;
         for (int k = 0; k < CHAOS_NODES; k++) {
-            if (proxy_start(&s->link[i][k], zks_node_host(s->zks, (size_t)k),
-                            zks_port(s->zks, (size_t)k)) != 0)
+            int port = s->tls ? s->secure.port[k] : zks_port(s->zks, (size_t)k);
+            if (proxy_start(&s->link[i][k], zks_node_host(s->zks, (size_t)k), port) != 0)
                 return -1;
+            if (s->tls)
+                proxy_set_opaque(s->link[i][k]);
             n += (size_t)snprintf(servers + n, size - n, "%s%s", k > 0 ? "," : "",
                                   proxy_address(s->link[i][k]));
         }
@@ -68,14 +70,14 @@ static enum proxy_op draw_request(struct testbed *s)
 
 static void lose(struct testbed *s, struct proxy *proxy, bool answer)
 {
-    enum proxy_op op = draw_request(s);
-    int nth = chance_between(&s->chance, 1, 3);
+    enum proxy_op op = s->tls ? PROXY_ANY : draw_request(s);
+    int nth = chance_between(&s->chance, 1, s->tls ? 10 : 3);
     enum proxy_then then = chance(&s->chance, 60) ? PROXY_THEN_CUT : PROXY_THEN_SILENT;
 
     if (!answer)
         proxy_drop_request(proxy, op, nth, then);
     else
-        proxy_drop_reply(proxy, chance(&s->chance, 20) ? PROXY_EVENT : op, nth, then);
+        proxy_drop_reply(proxy, s->tls || chance(&s->chance, 20) ? PROXY_EVENT : op, nth, then);
 }
 
 static void strike(struct testbed *s, enum fault fault, struct proxy *proxy)

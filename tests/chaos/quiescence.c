@@ -169,7 +169,9 @@ static int sum(struct testbed *s, bool watches)
     for (int i = 0; i < CHAOS_NODES; i++) {
         const char *host = zks_node_host(s->zks, (size_t)i);
         int port = zks_port(s->zks, (size_t)i);
-        int n = watches ? flw_watch_count(host, port, NULL) : flw_connections(host, port);
+        int n = watches  ? flw_watch_count(host, port, NULL)
+                : s->tls ? flw_all_connections(host, port)
+                         : flw_connections(host, port);
         if (n < 0)
             return -1;
         all += n;

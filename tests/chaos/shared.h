@@ -10,9 +10,11 @@
 
 #include "history.h"
 
+#define CHAOS_NODES 3
 #define CHAOS_PROCESSES 8
 #define CHAOS_THREADS SEATS_OF_PROCESS
 #define CHAOS_SEATS (CHAOS_PROCESSES * CHAOS_THREADS)
+#define SECURE_FOLDER 160
 #define CHAOS_SLOTS 4   /* holds that a seat can have at a time */
 #define CHAOS_LASTING 2 /* the first processes are never killed: to see that they do not grow */
 
@@ -67,6 +69,7 @@ struct shared {
     atomic_long odd;   /* such things */
     atomic_long tally[TALLIES];
     atomic_ullong newest[PLACES]; /* what the resource behind each lock has seen */
+    char tls[SECURE_FOLDER]; /* the folder with what clients need for TLS; "": they go without */
     struct process process[CHAOS_PROCESSES];
     struct seat seat[CHAOS_SEATS];
 };

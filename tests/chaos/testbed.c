@@ -60,10 +60,12 @@ int testbed_start(struct testbed *s, char *err, size_t size)
         options.hosts[i] = s->nets.host[i];
         options.nets[i] = s->nets.file[i];
     }
-    int rc = zks_start(&s->zks, &options, err, size);
+    int rc = s->tls ? secure_start(&s->secure, &s->nets, &options, err, size) : 0;
 
+    rc = rc == 0 ? zks_start(&s->zks, &options, err, size) : rc;
     if (rc != 0)
         return rc;
+    snprintf(s->shared->tls, sizeof s->shared->tls, "%s", s->secure.folder);
     if (links_start(s) != 0) {
         snprintf(err, size, "a proxy does not start");
         return -1;
@@ -83,6 +85,7 @@ void testbed_stop(struct testbed *s)
     links_stop(s);
     zks_stop(s->zks);
     nets_stop(&s->nets);
+    secure_stop(&s->secure);
 }
 
 /* --- servers ---------------------------------------------------------------------------------- */
@@ -154,6 +157,8 @@ static void pause_node(struct testbed *s, int node)
 
 static void start_node(struct testbed *s, int node)
 {
+    if (s->tls)
+        secure_renew(&s->secure, node);
     if (zks_start_node(s->zks, (size_t)node) != 0)
         shared_odd(s->shared, "server %d was not started", node);
     s->node[node].condition = COMING;

@@ -7,12 +7,11 @@
 
 #include <sys/types.h>
 
+#include "secure.h"
 #include "shared.h"
 #include "nets.h"
 #include "proxy.h"
 #include "zkserver.h"
-
-#define CHAOS_NODES 3
 
 enum fault {
     SERVER_KILL,
@@ -46,6 +45,7 @@ struct testbed {
     int fd;
     uint64_t chance;
     struct zks *zks;
+    struct secure secure;
     struct body node[CHAOS_NODES];
     struct body client[CHAOS_PROCESSES];
     struct proxy *link[CHAOS_PROCESSES][CHAOS_NODES];
@@ -55,9 +55,10 @@ struct testbed {
     int64_t calm_since_ms;             /* of the servers */
     long count[FAULTS];
     bool trace; /* say each fault */
+    bool tls;   /* between clients and servers */
 };
 
-/* Servers, proxies and clients. 0, or -1: err says why. */
+/* Servers, proxies and clients. 0, or -1: err says why. 77: what TLS needs is not installed. */
 int testbed_start(struct testbed *s, char *err, size_t size);
 void testbed_stop(struct testbed *s);
 

@@ -372,6 +372,13 @@ void proxy_stop(struct proxy *proxy)
     free_proxy(proxy);
 }
 
+void proxy_set_opaque(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mu);
+    proxy->rules.opaque = true;
+    pthread_mutex_unlock(&proxy->mu);
+}
+
 int proxy_port(const struct proxy *proxy)
 {
     return proxy->port;

@@ -69,6 +69,10 @@ int proxy_start_at(struct proxy **proxy, const char *host, int port, const char 
 /* Close everything, join the thread, free. NULL is ignored. */
 void proxy_stop(struct proxy *proxy);
 
+/* Before the first connection: what passes are bytes without frames, as of TLS. What comes at once is then a request for
+ * PROXY_ANY, or an event for PROXY_EVENT, to all below and to a hook. */
+void proxy_set_opaque(struct proxy *proxy);
+
 int proxy_port(const struct proxy *proxy);
 /* "127.0.0.1:PORT", or what it was told to listen at; IPv6 in brackets. */
 const char *proxy_address(const struct proxy *proxy);

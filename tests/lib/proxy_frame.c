@@ -262,10 +262,12 @@ static enum fault_kind judge(struct rules *rules, struct link *link, struct lane
 
 /* --- passing frames on ------------------------------------------------------------------------ */
 
+/* Of an opaque stream without the length in front. */
 static void append(struct rules *rules, struct lane *lane, const unsigned char *data, size_t n,
                    bool barrier)
 {
-    struct frame *f = malloc(sizeof *f + LENGTH + n);
+    size_t head = rules->opaque ? 0 : LENGTH;
+    struct frame *f = malloc(sizeof *f + head + n);
 
     if (f == NULL) { /* as good as lost, and then nothing may follow */
         lane->dead = lane->cut = true;
@@ -274,17 +276,32 @@ static void append(struct rules *rules, struct lane *lane, const unsigned char *
     memset(f, 0, sizeof *f);
     f->due_ms = net_now_ms() + rules->delay_ms;
     f->barrier = barrier;
-    f->size = LENGTH + n;
-    bytes_put32(f->data, (int32_t)n);
-    memcpy(f->data + LENGTH, data, n);
+    f->size = head + n;
+    if (head > 0)
+        bytes_put32(f->data, (int32_t)n);
+    memcpy(f->data + head, data, n);
     *lane->tail = f;
     lane->tail = &f->next;
+}
+
+/* What came at once counts as a request, or as an event. */
+static enum fault_kind judge_opaque(struct rules *rules, struct lane *lane, unsigned char *data,
+                                    size_t *n)
+{
+    bool asks = lane->dir == PROXY_TO_SERVER;
+    int op = asks ? PROXY_ANY : PROXY_EVENT;
+
+    *n = run_hook(rules, lane, op, data, *n);
+    rules->counts[op + COUNT_OFFSET]++;
+    rules->news = true;
+    return lane->dead ? FAULT_NONE : strike(rules, asks ? AT_REQUEST : AT_REPLY, op);
 }
 
 static void take_frame(struct rules *rules, struct link *link, struct lane *lane,
                        unsigned char *data, size_t n)
 {
-    enum fault_kind kind = judge(rules, link, lane, data, &n);
+    enum fault_kind kind =
+        rules->opaque ? judge_opaque(rules, lane, data, &n) : judge(rules, link, lane, data, &n);
 
     if (lane->dead)
         return;
@@ -325,6 +342,10 @@ void lane_take(struct rules *rules, struct link *link, struct lane *lane, const 
 
     if (!keep_bytes(lane, data, n))
         lane->dead = lane->cut = true;
+    if (rules->opaque && lane->in_size > 0) {
+        take_frame(rules, link, lane, lane->in, lane->in_size);
+        lane->in_size = 0;
+    }
     while (lane->in_size - at >= LENGTH) {
         int32_t size = bytes_get32(lane->in + at);
         if (size < 0 || size > FRAME_MAX) { /* not ZooKeeper's protocol */

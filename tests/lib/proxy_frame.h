@@ -31,6 +31,7 @@ struct rules {
     bool hangs_up[COUNTS]; /* on each request of that type */
     proxy_hook_fn hook;
     void *hook_arg;
+    bool opaque; /* what passes has no frames that could be told apart */
 };
 
 /* A whole frame, with its length in front, on its way out. */
