@@ -6,7 +6,8 @@
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
-#                           linear --long, linear planted, soak --help, models --help
+#                           linear --long, linear planted, soak --help, models --help; tls chaos --minutes 5, and
+#                           with tls address both under the address sanitizer
 # run.sh fuzz --minutes M   that long for all targets together, instead of some seconds for each
 # run.sh --help             the suites, with what each may take
 #
@@ -49,7 +50,7 @@ clang-address 360  the same with clang
 clang-thread  360  the same with clang
 valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
-tls           240  TLS and SASL: the client library with both, from the source package of Debian, and real servers
+tls           420  TLS and SASL: the client library with both, from the source package of Debian, and real servers
 debian        900  the Debian packages: built, looked at by lintian, installed and tried in a bare Debian; debian FOLDER: in this one
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds

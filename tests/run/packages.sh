@@ -29,7 +29,7 @@ install() # SUITE: what it can't do without, then what it would skip
         ;;
     esac
     case $1 in
-    chaos | linear | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
+    chaos | linear | tls | long | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
     examples | long | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;

@@ -163,8 +163,17 @@ fleet() # [options]
 }
 
 # This library with a libzookeeper that has TLS and SASL, which Debian's has not. Its own stays as it is.
-tls() # [options]
+tls() # [address] [chaos [options] | options]
 {
+    built=tls how=''
+    if [ "${1:-}" = address ]; then
+        shift
+        built=tls-address how='-Db_sanitize=address,undefined -Db_lundef=false'
+        if ! sanitizer_works gcc address,undefined; then
+            skip "gcc with -fsanitize=address,undefined does not run here"
+            return
+        fi
+    fi
     echo "building a client library with TLS and SASL"
     client=$(run sh tests/tls/client_library.sh "$out/tls-client")
     case $? in
@@ -178,16 +187,21 @@ tls() # [options]
         return
         ;;
     esac
-    targets='src/tool/zklock tests/tls/test-sasl tests/tls/test-tls tests/unit/test-security'
+    targets='src/tool/zklock tests/tls/test-sasl tests/tls/test-tls tests/unit/test-security tests/chaos/chaos'
     export CPPFLAGS="-I$client/include" LDFLAGS="-L$client/lib -Wl,-rpath,$client/lib"
-    if build tls gcc -Doptimization=0; then
+    if build $built gcc -Doptimization=0 $how; then
         unset CPPFLAGS LDFLAGS
-        tests tls --suite tls "$@"
+        if [ "${1:-}" = chaos ]; then
+            shift
+            by_itself $personality "$out/$built/tests/chaos/chaos" --tls "$@"
+        else
+            tests $built --suite tls "$@"
+        fi
     else
         fail "the build with TLS and SASL"
     fi
     unset CPPFLAGS LDFLAGS
-    targets=''
+    targets='' personality=''
 }
 
 debian() # [FOLDER]: a bare Debian, to be changed

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secured.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define JARS "/usr/share/java/"
@@ -20,12 +25,16 @@ static bool is_plain;
 
 const char *secured_file(const char *name)
 {
-    static char names[16][512];
+    static char names[32][512];
     static unsigned last;
-    char *file = names[++last % 16];
+    char file[sizeof names[0]];
 
-    snprintf(file, sizeof names[0], "%s/%s", folder, name);
-    return file;
+    snprintf(file, sizeof file, "%s/%s", folder, name);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], file) == 0)
+            return names[i];
+    }
+    return strcpy(names[++last % (sizeof names / sizeof names[0])], file);
 }
 
 const char *secured_address(int port)
@@ -194,4 +203,175 @@ void check_refused(const struct zkl_client_options *theirs, int code, const char
         fail_msg("%d, not %d with \"%s\": %s", rc, code, word, zkl_error_detail());
     print_message("%s\n", zkl_error_detail());
     check_num(net_now_ms() - start_ms, <, BOUND_MS);
+}
+
+/* --- zklock ----------------------------------------------------------------------------------- */
+
+static size_t read_file(const char *name, char *text, size_t size)
+{
+    size_t used = 0;
+    FILE *file = fopen(name, "re");
+
+    if (file) {
+        used = fread(text, 1, size - 1, file);
+        fclose(file);
+    }
+    text[used] = '\0';
+    return used;
+}
+
+void check_command(int status, const char *words, const char *arguments)
+{
+    char command[1024], said[8192];
+
+    snprintf(command, sizeof command, ZKLOCK " %s >%s 2>&1 </dev/null", arguments,
+             secured_file("said"));
+    int ended = WEXITSTATUS(system(command));
+    read_file(secured_file("said"), said, sizeof said);
+    if (ended != status || !strstr(said, words))
+        fail_msg("zklock %s: %d, not %d, or without \"%s\": %s", arguments, ended, status, words,
+                 said);
+    print_message("zklock %s: %d: %s", arguments, ended, said);
+}
+
+static bool has_begun(void)
+{
+    char said[8192];
+
+    read_file(secured_file("watched"), said, sizeof said);
+    return strstr(said, "begun\n") != NULL;
+}
+
+struct watched watched_begin(const char *path)
+{
+    int ends[2], output;
+
+    check_ok(pipe2(ends, O_CLOEXEC));
+    output = open(secured_file("watched"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    check_num(output, >=, 0);
+    struct watched watched = {.pid = fork(), .input = ends[1]};
+    check_num(watched.pid, >=, 0);
+    if (watched.pid == 0) {
+        dup2(ends[0], STDIN_FILENO);
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+        execl(ZKLOCK, ZKLOCK, "run", "--verbose", path, "--", "sh", "-c", "echo begun; read end",
+              NULL);
+        _exit(98);
+    }
+    close(ends[0]);
+    close(output);
+    for (int64_t until_ms = net_now_ms() + BOUND_MS; !has_begun() && net_now_ms() < until_ms;)
+        net_nap_ms(10);
+    check_true(has_begun());
+    return watched;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char name[64], text[512];
+    int parent = 0;
+
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+    read_file(name, text, sizeof text);
+    const char *end = strrchr(text, ')');
+    return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool descends(pid_t pid, pid_t from)
+{
+    for (int depth = 0; pid > 1 && depth < 10; depth++, pid = parent_of(pid)) {
+        if (pid == from)
+            return true;
+    }
+    return false;
+}
+
+static bool file_has(pid_t pid, const char *which, const char *secret)
+{
+    static char text[1 << 17];
+    char name[64];
+
+    snprintf(name, sizeof name, "/proc/%d/%s", (int)pid, which);
+    size_t used = read_file(name, text, sizeof text);
+    return memmem(text, used, secret, strlen(secret)) != NULL;
+}
+
+static bool is_zklock(pid_t pid)
+{
+    char name[64], text[64];
+
+    snprintf(name, sizeof name, "/proc/%d/comm", (int)pid);
+    read_file(name, text, sizeof text);
+    return strncmp(text, "zklock", strlen("zklock")) == 0;
+}
+
+static void check_process(pid_t pid, const char *secret, bool put_there)
+{
+    if (file_has(pid, "cmdline", secret))
+        fail_msg("the arguments of process %d have the secret", (int)pid);
+    if (!(put_there && is_zklock(pid)) && file_has(pid, "environ", secret))
+        fail_msg("the environment of process %d has the secret", (int)pid);
+}
+
+void watched_check(const struct watched *watched, const char *secret, bool put_there)
+{
+    int seen = 0, jobs = 0;
+    DIR *all = opendir("/proc");
+
+    for (struct dirent *one = readdir(all); one; one = readdir(all)) {
+        pid_t pid = isdigit((unsigned char)one->d_name[0]) ? atoi(one->d_name) : 0;
+        if (pid <= 0 || !descends(pid, watched->pid))
+            continue;
+        check_process(pid, secret, put_there);
+        seen++;
+        jobs += !is_zklock(pid);
+    }
+    closedir(all);
+    check_num(seen, >=, 3); /* with guard and job */
+    check_num(jobs, >=, 1);
+}
+
+void watched_end(struct watched *watched, const char *const secrets[], size_t n)
+{
+    char said[8192];
+    int status = 0;
+
+    close(watched->input);
+    check_num(waitpid(watched->pid, &status, 0), ==, watched->pid);
+    read_file(secured_file("watched"), said, sizeof said);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) /* 1: read found the end */
+        fail_msg("status %x: %s", status, said);
+    check_true(strstr(said, "the lock is acquired") != NULL);
+    for (size_t i = 0; i < n; i++)
+        check_true(strstr(said, secrets[i]) == NULL);
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static const char *const *log_secrets;
+static size_t log_secret_count;
+static atomic_int log_lines, log_leaks;
+
+static void read_line(const struct zkl_log_event *event, void *arg)
+{
+    (void)arg;
+    log_lines++;
+    for (size_t i = 0; i < log_secret_count; i++)
+        log_leaks += strstr(event->message, log_secrets[i]) != NULL;
+}
+
+void watch_log(struct zkl_client_options *options, const char *const secrets[], size_t n)
+{
+    log_secrets = secrets;
+    log_secret_count = n;
+    log_lines = log_leaks = 0;
+    options->log_fn = read_line;
+    options->log_level = ZKL_LOG_DEBUG;
+}
+
+int check_log(void)
+{
+    check_num(log_leaks, ==, 0);
+    return log_lines;
 }

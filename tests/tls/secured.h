@@ -23,12 +23,12 @@ extern int tls_port;
 int secured_main(int argc, char **argv, const char *name, const char *extra, const char *jvm,
                  const struct CMUnitTest *tests, size_t n);
 
-/* "FOLDER/NAME". Static memory, good for some more calls. */
+/* "FOLDER/NAME". Static memory, good for some thirty names. */
 const char *secured_file(const char *name);
 /* From now on this is what the file has. */
 void secured_copy(const char *from, const char *to);
 void secured_write(const char *name, const char *text);
-/* "127.0.0.1:PORT". Likewise. */
+/* "127.0.0.1:PORT". Static memory, good for some more calls. */
 const char *secured_address(int port);
 
 /* Options for the port, with a connection waited for. */
@@ -42,5 +42,27 @@ struct zkl_client *must_open(const struct zkl_client_options *options);
 /* No client must come of it, within BOUND_MS, and the sentence must have the word. */
 void check_refused(const struct zkl_client_options *options, int code, const char *word);
 void lock_and_unlock(struct zkl_client *client, const char *path);
+
+/* zklock with these arguments must end with the status, and say the words. */
+void check_command(int status, const char *words, const char *arguments);
+
+/* A zklock with a job that lasts until it is ended; it says "begun". What both say goes to a file. */
+struct watched {
+    pid_t pid;
+    int input; /* its end is the job's */
+};
+
+/* True: the job goes on by now. */
+struct watched watched_begin(const char *path);
+/* In no argument of it, its guard and its job, and not in the job's environment, is the secret, and in no other environment
+ * either, but for zklock's own and its guard's if it was put there. */
+void watched_check(const struct watched *watched, const char *secret, bool put_there);
+/* It must end well, and nowhere in what was said may be one of the secrets. */
+void watched_end(struct watched *watched, const char *const secrets[], size_t n);
+
+/* For a client's options: no line of the log, down to the smallest, may have one of the secrets. Calls fail the test. */
+void watch_log(struct zkl_client_options *options, const char *const secrets[], size_t n);
+/* How many lines there were, and none of them had one. */
+int check_log(void);
 
 #endif

@@ -106,11 +106,33 @@ static void a_password_that_is_gone_ends_the_client(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* Goal: the command logs in by its settings, and its password is shown to nobody: in no argument or environment of a process,
+ * in nothing that it says, in no line of the log; and what has no SASL says so. Modes: F82. */
+static void no_secret_of_sasl_is_shown(void **state)
+{
+    static const char *const secrets[] = {PASSWORD};
+    struct zkl_client_options options = user("bob", PASSWORD "\n");
+
+    (void)state;
+    check_ok(setenv("ZKLOCK_SERVERS", options.servers, 1));
+    check_ok(setenv("ZKLOCK_SASL_MECHANISM", options.sasl_mechanism, 1));
+    check_ok(setenv("ZKLOCK_SASL_USER", options.sasl_user, 1));
+    check_ok(setenv("ZKLOCK_SASL_PASSWORD_FILE", options.sasl_password_file, 1));
+    struct watched watched = watched_begin("/secret");
+    watched_check(&watched, PASSWORD, false);
+    watched_end(&watched, secrets, 1);
+    check_command(78, "sasl_mechanism is set, and this needs a connection", "doctor /secret");
+    watch_log(&options, secrets, 1);
+    check_works(&options);
+    check_num(check_log(), >, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_logs_in_locks),
     cmocka_unit_test(the_creators_acl_goes_by_the_user),
     cmocka_unit_test(a_wrong_password_is_refused),
     cmocka_unit_test(who_does_not_log_in_is_told),
+    cmocka_unit_test(no_secret_of_sasl_is_shown),
     cmocka_unit_test(a_password_that_is_gone_ends_the_client),
 };
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <zklock/inspect.h>
+
+#include "proxy.h"
+#include "wire.h"
+
 #define CONFIG                                                                                     \
     "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"                       \
     "ssl.keyStore.type=PEM\nssl.keyStore.location=%s/current.pem\n"                                \
     "ssl.trustStore.type=PEM\nssl.trustStore.location=%s/trusted.pem\n"
+#define LONG_SESSION_MS 60000
 #define JVM                                                                                        \
     "-Dzookeeper.authProvider.x509="                                                               \
     "org.apache.zookeeper.server.auth.X509AuthenticationProvider"
@@ -135,6 +142,24 @@ static void a_certificate_of_another_ca_is_refused(void **state)
     check_refused(&options, ZKL_EDISCONNECTED, "signed by one of tls_ca_file");
     options = tls_options(tls_port, "ca.pem", "client-other.pem", "client-other.key");
     check_refused(&options, ZKL_EDISCONNECTED, "the server refused this client's certificate");
+}
+
+/* Goal: what docs/security.md says of certificates without a use: whoever has a client's can pass for a server, as no name is
+ * checked, unless it is one for clients alone. */
+static void a_clients_certificate_may_pass_for_a_servers(void **state)
+{
+    struct zkl_client_options options = good(),
+                              only = tls_options(tls_port, "ca.pem", "client-only.pem",
+                                                 "client-only.key");
+
+    (void)state;
+    check_works(&only);
+    restart_with("client.both.pem");
+    check_works(&options);
+    restart_with("client-only.both.pem");
+    check_refused(&options, ZKL_EDISCONNECTED, "certificate verify failed");
+    restart_with("server.both.pem");
+    check_works(&options);
 }
 
 /* Goal: a certificate that is out of date is refused, on either side. */
@@ -310,7 +335,7 @@ static void a_missing_file_costs_the_link_until_it_is_back(void **state)
 /* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. Modes: F81. */
 static void high_descriptors_are_refused(void **state)
 {
-    enum { MOST = 1100 };
+    enum { MOST = 1100, FREE = 8 };
     struct zkl_client_options options = good();
     struct rlimit before, more;
     int fds[MOST], count = 0;
@@ -325,41 +350,148 @@ static void high_descriptors_are_refused(void **state)
         fds[count++] = fcntl(1, F_DUPFD_CLOEXEC, 0);
     check_num(fds[MOST - 1], >, 1024);
     check_refused(&options, ZKL_ESYSTEM, "needs some below 1024");
+    for (int i = 0; i < FREE; i++) /* for what this thread opens meanwhile, to ask the server */
+        check_ok(close(fds[i]));
     check_ok(zks_restart_node(server, 0));
     lock_and_unlock(client,
                     "/descriptors"); /* the descriptor of the old link is that of the new one */
     check_ok(zkl_client_free(client));
-    while (count > 0)
+    while (count > FREE)
         check_ok(close(fds[--count]));
     check_ok(setrlimit(RLIMIT_NOFILE, &before));
     check_works(&options);
 }
 
-/* Its exit status. */
-static int run_command(const char *arguments)
+/* For zklock: TLS with this key, or none. */
+static void set_command(bool tls, const char *key)
 {
-    char command[1024];
-
-    snprintf(command, sizeof command, ZKLOCK " %s >/dev/null 2>&1", arguments);
-    return WEXITSTATUS(system(command));
+    check_ok(setenv("ZKLOCK_SERVERS", secured_address(tls_port), 1));
+    check_ok(setenv("ZKLOCK_TLS_CA_FILE", tls ? secured_file("ca.pem") : "", 1));
+    check_ok(setenv("ZKLOCK_TLS_CERT_FILE", tls ? secured_file("client.pem") : "", 1));
+    check_ok(setenv("ZKLOCK_TLS_KEY_FILE", tls ? secured_file(key) : "", 1));
 }
 
-/* Goal: the command has TLS by the environment; without it that port is none for it, and what has no TLS ends as with a wrong
- * setting. */
+/* Goal: the command has TLS by the environment; without it that port is none for it, and it is told why. */
 static void the_command_has_tls_by_the_environment(void **state)
 {
     static const char lock[] = "run /command -- true";
 
     (void)state;
-    check_ok(setenv("ZKLOCK_SERVERS", secured_address(tls_port), 1));
-    check_num(run_command(lock), ==, 69);
-    check_ok(setenv("ZKLOCK_TLS_CA_FILE", secured_file("ca.pem"), 1));
-    check_ok(setenv("ZKLOCK_TLS_CERT_FILE", secured_file("client.pem"), 1));
-    check_ok(setenv("ZKLOCK_TLS_KEY_FILE", secured_file("client.key"), 1));
-    check_num(run_command(lock), ==, 0);
-    check_num(run_command("status /command"), ==, 0);
-    check_num(run_command("doctor /command"), ==, 78);
-    check_num(run_command("run --not-within 1 /command -- true"), ==, 78);
+    set_command(false, NULL);
+    check_command(69, "does that port want TLS, or SASL?", lock);
+    check_command(69, "does that port want TLS, or SASL?", "doctor /command");
+    set_command(true, "client.key");
+    check_command(0, "", lock);
+    check_command(0, "/command", "status /command");
+    set_command(false, NULL);
+}
+
+/* Goal: what needs a connection that has no TLS says so, before anything is done: no lock is taken, no node made. */
+static void what_has_no_tls_says_so(void **state)
+{
+    static const char sentence[] = "tls_ca_file is set, and this needs a connection";
+    struct wire *wire = NULL;
+
+    (void)state;
+    set_command(true, "client.key");
+    check_command(78, sentence, "doctor /untouched");
+    check_command(78, sentence, "run --not-within 1 /untouched -- true");
+    check_command(78, sentence, "forget /untouched");
+    check_command(0, "last runs are not looked for", "status /command");
+    set_command(false, NULL);
+    check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), SESSION_MS));
+    check_num(wire_exists(wire, "/untouched", NULL), ==, WIRE_NONODE);
+    wire_close(wire);
+}
+
+/* Goal: neither passphrase nor credential is shown to anybody: in no argument of a process, in no environment that it was
+ * not put into, in nothing that zklock says, and in no line of the log. Modes: F82. */
+static void no_secret_of_tls_is_shown(void **state)
+{
+    static const char *const secrets[] = {"sesame", "rosebud"};
+    struct zkl_client_options options = good();
+
+    (void)state;
+    set_command(true, "client-closed.key");
+    check_ok(setenv("ZKLOCK_TLS_PASSPHRASE_FILE", secured_file("passphrase"), 1));
+    check_ok(setenv("ZKLOCK_AUTH", "digest:alice:rosebud", 1));
+    struct watched watched = watched_begin("/secret");
+    watched_check(&watched, "sesame", false);
+    watched_check(&watched, "rosebud", true);
+    watched_end(&watched, secrets, 2);
+    check_ok(unsetenv("ZKLOCK_TLS_PASSPHRASE_FILE"));
+    check_ok(unsetenv("ZKLOCK_AUTH"));
+    set_command(false, NULL);
+
+    options.tls_key_file = secured_file("client-closed.key");
+    options.tls_passphrase_file = secured_file("passphrase");
+    options.auth_scheme = "digest";
+    options.auth_credential = "alice:rosebud";
+    watch_log(&options, secrets, 2);
+    check_works(&options);
+    check_num(check_log(), >, 0);
+}
+
+/* Goal: a scheme that the server does not know is refused over TLS as without, in time. */
+static void a_refused_credential_is_told(void **state)
+{
+    struct zkl_client_options options = good();
+
+    (void)state;
+    options.auth_scheme = "nobodys";
+    options.auth_credential = "alice:rosebud";
+    check_refused(&options, ZKL_EAUTH, "");
+    check_true(!strstr(zkl_error_detail(), "rosebud"));
+}
+
+/* One bit, of what comes to the client. */
+static size_t flip(enum proxy_dir dir, int op, unsigned char *data, size_t n, void *arg)
+{
+    atomic_int *flipped = arg;
+
+    (void)op;
+    if (dir == PROXY_TO_CLIENT && n > 0) {
+        data[n - 1] ^= 1;
+        ++*flipped;
+    }
+    return n;
+}
+
+/* Goal: who changes what is on the path stops it, and no more: the link is lost, nobody gets in by that, and when it
+ * ends the session goes on, with what it holds. Method: a proxy that flips a bit in what comes from the server. */
+static void changed_bytes_cost_the_link_alone(void **state)
+{
+    struct zkl_client_options options = good();
+    struct zkl_mutex *mutex = NULL;
+    const struct zkl_inspection *seen = NULL;
+    struct proxy *proxy = NULL;
+    atomic_int flipped = 0;
+
+    (void)state;
+    check_ok(proxy_start(&proxy, zks_host(), tls_port));
+    proxy_set_opaque(proxy);
+    options.servers = proxy_address(proxy);
+    options.session_timeout_ms = LONG_SESSION_MS;
+    struct zkl_client *client = must_open(&options);
+    int64_t session = zkl_client_session_id(client);
+    check_ok(zkl_mutex_new(&mutex, client, "/changed", NULL));
+    check_ok(zkl_mutex_lock(mutex));
+    proxy_set_hook(proxy, flip, &flipped);
+    check_num(zkl_inspect(client, "/changed", BOUND_MS, &seen), !=, 0);
+    int64_t until_ms = net_now_ms() + BOUND_MS;
+    while (zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED && net_now_ms() < until_ms)
+        net_nap_ms(10);
+    check_num(zkl_client_get_state(client), ==, ZKL_CLIENT_SUSPENDED);
+    check_refused(&options, ZKL_EDISCONNECTED, "");
+    check_num(flipped, >, 1);
+    proxy_set_hook(proxy, NULL, NULL);
+    while (zkl_client_get_state(client) != ZKL_CLIENT_CONNECTED && net_now_ms() < until_ms)
+        net_nap_ms(10);
+    check_true(zkl_client_session_id(client) == session);
+    check_ok(zkl_mutex_unlock(mutex));
+    check_ok(zkl_mutex_free(mutex));
+    check_ok(zkl_client_free(client));
+    proxy_stop(proxy);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -369,6 +501,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
     cmocka_unit_test(a_credential_goes_over_tls),
     cmocka_unit_test(a_certificate_of_another_ca_is_refused),
+    cmocka_unit_test(a_clients_certificate_may_pass_for_a_servers),
     cmocka_unit_test(an_expired_certificate_is_refused),
     cmocka_unit_test(the_wrong_port_is_told),
     cmocka_unit_test(a_new_certificate_is_followed),
@@ -376,7 +509,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(after_a_silent_server_comes_the_next_one),
     cmocka_unit_test(a_session_outlives_a_silent_server),
     cmocka_unit_test(a_missing_file_costs_the_link_until_it_is_back),
+    cmocka_unit_test(a_refused_credential_is_told),
+    cmocka_unit_test(changed_bytes_cost_the_link_alone),
     cmocka_unit_test(the_command_has_tls_by_the_environment),
+    cmocka_unit_test(what_has_no_tls_says_so),
+    cmocka_unit_test(no_secret_of_tls_is_shown),
     cmocka_unit_test(high_descriptors_are_refused),
 };
 
