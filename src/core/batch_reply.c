@@ -110,15 +110,14 @@ static void send_singly(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
-/* False: nobody knows whether it was carried out. */
+/* False: nobody knows whether it was carried out. What was not even sent says nothing of any part. */
 static bool retry_singly(struct zkl_core *core, struct zkl_batch *batch,
                          const struct zkl_reply *reply)
 {
     size_t parts = batch->gone_count + batch->made_count;
-    bool unsent = reply->answer == ZKL_ANSWER_NOMEM;
-    bool named = reply->answer != ZKL_ANSWER_LINK && !unsent && reply->failed_check < parts;
-    bool unknown =
-        reply->answer == ZKL_ANSWER_LINK || (reply->answer == ZKL_ANSWER_OTHER && !named);
+    bool named = reply->answer != ZKL_ANSWER_LINK && !reply->refused && reply->failed_check < parts;
+    bool unknown = reply->answer == ZKL_ANSWER_LINK ||
+                   (reply->answer == ZKL_ANSWER_OTHER && !named && !reply->refused);
     if (unknown)
         return false;
     if (named)
@@ -152,7 +151,7 @@ void zkl_batch_cancel_held(struct zkl_core *core)
 static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
                           const struct zkl_reply *reply)
 {
-    bool blame_one = reply->answer != ZKL_ANSWER_LINK && reply->answer != ZKL_ANSWER_NOMEM &&
+    bool blame_one = reply->answer != ZKL_ANSWER_LINK && !reply->refused &&
                      reply->failed_check < batch->made_count;
     if (batch->ahead)
         zkl_batch_forget_lists(core, batch);
@@ -253,8 +252,7 @@ static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct
         struct zkl_contender *c = batch->made[i];
         feed_created(core, batch, i,
                      (struct zkl_event){.answer = known ? ZKL_ANSWER_OK : ZKL_ANSWER_LINK,
-                                        .name = batch->names[i],
-                                        .czxid = reply->czxid});
+                                        .name = batch->names[i]});
         if (c && failed) /* its node is known, to be deleted */
             zkl_core_feed_stop(core, c, zkl_answer_code(reply->answer));
     }

@@ -186,7 +186,7 @@ static void settle(struct zkl_core *core)
     struct zkl_due *due;
     do {
         while ((slot = zkl_pending_take_refused(core, &refusal)))
-            zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal});
+            zkl_answer(core, slot, &(struct zkl_reply){.answer = refusal, .refused = true});
         due = zkl_due_take(core, &kind);
         if (due)
             look_at(core, due, kind);

@@ -65,6 +65,7 @@ struct zkl_reply {
     enum zkl_answer answer;
     int number;       /* what ZooKeeper called it, for messages */
     bool hung_up;     /* LINK: the link broke, by whatever means but silence */
+    bool refused;     /* it was never sent; set by the core */
     bool otherwise;   /* UNIMPLEMENTED: asked again, it goes another way; set by the core */
     const char *name; /* CREATE: the last component */
     /* Of a node. */

@@ -23,9 +23,12 @@
  * - Which zxid it was the answer does not tell: that to a plain create in a transaction has no Stat, and libzookeeper
  *   knows no other one there (B85). As for multi-locks (batch.c) one list that goes along tells it where the count of
  *   the path's changes shows that the last was ours, else a look at one of the nodes. That is one request for all of them.
+ *   Whatever odd is answered to that may be of the one path alone: then each looks at its own node, as after a create that
+ *   is answered without a Stat, and nobody has the lock before.
  * - Failure. All or nothing is done (B5). Where an answer names the part to blame, all go singly, deletes
  *   first, each in the order in which they came, so that it fails its own call only; and its path's writes go
- *   alone for ZKL_GROUP_COMMIT_ALONE_MS, so that it is not met again in the next transaction.
+ *   alone for ZKL_GROUP_COMMIT_ALONE_MS, so that it is not met again in the next transaction. What could not be sent at
+ *   all names nobody: all go singly, and nobody is left out of the next one.
  * - A lost answer. Each create has a GUID of its own, drawn when it is sent, and is looked for by that; each delete is
  *   repeated singly. What has not been sent when the link breaks was not carried out, and is asked for anew. */
 #ifndef ZKL_CORE_GROUP_COMMIT_H

@@ -121,8 +121,7 @@ static struct zkl_contender *find_blamed(struct zkl_core *core,
                                          const struct zkl_reply *reply)
 {
     struct zkl_contender *c = core->first;
-    if (reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK ||
-        reply->answer == ZKL_ANSWER_NOMEM)
+    if (reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK || reply->refused)
         return NULL;
     while (c && !(is_checked_by(c, heartbeat) && c->heartbeat_index == reply->failed_check))
         c = c->next;

@@ -65,7 +65,7 @@ STRUCTS = {
     'zkl_local_waiter': ('turn o->turn', {'contender': CONSTANT, 'lock_request': CONSTANT, 'given': PASSING,
                                           'prev': PLACES}),
     'zkl_request': ('r', {}),
-    'zkl_reply': ('r', {'number': FIGURES, 'otherwise': PASSING, 'ctime_ms': UNUSED, 'aversion': UNUSED}),
+    'zkl_reply': ('r', {'number': FIGURES, 'otherwise': PASSING, 'refused': PASSING, 'ctime_ms': UNUSED, 'aversion': UNUSED}),
     'fake_node': ('n', {'old_changes': UNUSED, 'old_pzxid': UNUSED, 'shown_czxid': UNUSED}),
     'fake_message': ('m', {}),
     'fake_handle': ('h', {

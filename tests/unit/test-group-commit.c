@@ -551,6 +551,131 @@ static void without_memory_all_go_singly(void **state)
     end(s);
 }
 
+/* Goal: nobody is to blame for what the port did not take: all go singly, in their order, and wait for others again at
+ * once. Method: a transaction with creates, and one of deletes, are refused for another reason than memory; and for one
+ * that, as an answer, would say nothing of what was carried out. */
+static void a_refusal_blames_nobody(void **state)
+{
+    static const enum zkl_answer refusals[] = {ZKL_ANSWER_BADPATH, ZKL_ANSWER_OTHER};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct script *s = alone_at(3);
+        int first = hold_at(s, 1), second = hold_at(s, 2);
+        crowd(s, 4);
+        int made_one = lock(s, 0);
+        script_unlock(s, second);
+        s->refuse[ZKL_REQ_CREATE_ALL] = s->refuse[ZKL_REQ_DELETE_ALL] = refusals[i];
+        script_forget(s);
+        one_is_answered(s);
+        assert_true(script_has(s, "  > delete /p2/G11-0000000004\n  > create /p0/G17-\n"));
+        script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+        while (out(s, ZKL_REQ_CREATE) > 1)
+            one_is_answered(s);
+        script_created(s, NEXT);
+        assert_int_equal(state_of(s, made_one), ZKL_CONTENDER_HOLDING);
+        crowd(s, 4);
+        script_unlock(s, first);
+        script_unlock(s, made_one);
+        assert_int_equal(s->core.group_commit.held, 2);
+        one_is_answered(s);
+        assert_int_equal(out(s, ZKL_REQ_DELETE), 2);
+        for (int path = 0; path < 3; path++)
+            assert_true(views[path].alone_until_mono_ns == 0);
+        end(s);
+    }
+}
+
+/* --- the one look that is for all ---------------------------------------------- */
+
+/* Two creates are made in one transaction, whose zxid is asked for. */
+static struct script *zxid_is_asked_for(int numbers[2])
+{
+    struct script *s = alone_at(2);
+    crowd(s, 4);
+    numbers[0] = lock(s, 0);
+    numbers[1] = lock(s, 1);
+    one_is_answered(s);
+    made(s, 0, 2, numbers);
+    script_forget(s);
+    return s;
+}
+
+/* Goal: an odd answer to the one look at the zxid fails nobody: each looks at its own node, as a single create does that is
+ * answered without a Stat, and nobody holds without a token. Method: READ is denied at the first path; then the second
+ * one's look is answered, and the first one's is not, and fails its own call only. */
+static void each_looks_at_its_own_node(void **state)
+{
+    static const enum zkl_answer odd[] = {ZKL_ANSWER_NOAUTH, ZKL_ANSWER_OTHER, ZKL_ANSWER_NOMEM};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        int numbers[2];
+        struct script *s = zxid_is_asked_for(numbers);
+        script_answer(s, ZKL_REQ_STAT, odd[i]);
+        assert_false(script_has(s, " failed "));
+        assert_false(script_has(s, " granted "));
+        assert_true(script_has(s, "  > stat /p0/G11-0000000004\n"));
+        assert_true(script_has(s, "  > stat /p1/G12-0000000004\n"));
+        script_forget(s);
+        script_answer(s, ZKL_REQ_STAT, odd[i]);
+        assert_true(script_has(s, "  #11 failed "));
+        assert_true(script_has(s, "  > delete /p0/G11-0000000004\n"));
+        script_statted(s, SCRIPT_SESSION, 500);
+        answer_list_of(s, "/p1",
+                       (struct zkl_reply){
+                           .children = (const char *const[]){script_contender(s, 12)->machine.node},
+                           .child_count = 1});
+        assert_true(script_has(s, "  #12 granted 500\n"));
+        assert_false(script_has(s, "  #12 failed "));
+        script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+        assert_true(script_has(s, "  #11 ended\n"));
+        end(s);
+    }
+}
+
+/* Goal: without memory for that look, and then for their own, both fail, and leave nothing. Method: the port refuses. */
+static void without_memory_to_look_nothing_is_left(void **state)
+{
+    struct script *s = alone_at(2);
+    (void)state;
+    crowd(s, 4);
+    const int numbers[] = {lock(s, 0), lock(s, 1)};
+    one_is_answered(s);
+    s->refuse[ZKL_REQ_STAT] = ZKL_ANSWER_NOMEM;
+    script_forget(s);
+    made(s, 0, 2, numbers);
+    assert_false(script_has(s, " granted "));
+    assert_true(script_has(s, "  #11 failed ENOMEM"));
+    assert_true(script_has(s, "  #12 failed ENOMEM"));
+    assert_int_equal(out(s, ZKL_REQ_DELETE), 2);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
+    assert_true(script_has(s, "  #11 ended\n"));
+    assert_true(script_has(s, "  #12 ended\n"));
+    end(s);
+}
+
+/* Goal: it is the numbers in the names that say who is behind whom, not the order in which creates go out, are answered,
+ * or become known. Method: while the zxid of a grouped create is asked for, another contender's create at its path is made
+ * and answered: it lists, and so does the one after the two. */
+static void what_becomes_known_late_is_nobodys_neighbour(void **state)
+{
+    int numbers[2];
+    struct script *s = zxid_is_asked_for(numbers);
+    (void)state;
+    int third = lock(s, 0);
+    while (out(s, ZKL_REQ_CREATE) > 1)
+        one_is_answered(s);
+    script_created(s, NEXT + 1);
+    assert_int_not_equal(state_of(s, third), ZKL_CONTENDER_WAITING);
+    script_statted(s, SCRIPT_SESSION, 500);
+    assert_int_equal(state_of(s, numbers[0]), ZKL_CONTENDER_HOLDING);
+    alone[0].row = s->core.unlisted_from; /* as if all had been in a row: the number is to decide */
+    int fourth = lock(s, 0);
+    script_created(s, NEXT + 2);
+    assert_int_not_equal(state_of(s, fourth), ZKL_CONTENDER_WAITING);
+    end(s);
+}
+
 /* Goal: after a lost answer each create is looked for by its own GUID, and each delete is told so. Method: the link goes
  * and comes; one of the two was carried out, as if it had been alone. */
 static void each_looks_for_its_own(void **state)
@@ -810,6 +935,10 @@ int main(void)
         cmocka_unit_test(after_a_while_it_waits_again),
         cmocka_unit_test(a_node_that_is_gone_keeps_nobody),
         cmocka_unit_test(without_memory_all_go_singly),
+        cmocka_unit_test(a_refusal_blames_nobody),
+        cmocka_unit_test(each_looks_at_its_own_node),
+        cmocka_unit_test(without_memory_to_look_nothing_is_left),
+        cmocka_unit_test(what_becomes_known_late_is_nobodys_neighbour),
         cmocka_unit_test(each_looks_for_its_own),
         cmocka_unit_test(an_odd_failure_is_not_repeated),
         cmocka_unit_test(what_waits_is_not_lost_with_the_link),
