@@ -40,9 +40,10 @@ struct acquiring {
     struct zkl_hold *downgrade_from; /* the write lock's, of a read lock; with a reference */
     struct zkl_permit_request *request; /* or what permits are asked for with */
     bool known, waits;                  /* from the start; what it waits for was begun */
-    int hold_count;                     /* of a re-entry */
-    struct zkl_grant *grant;            /* the caller's, or NULL */
-    struct zkl_permit **permits;        /* likewise */
+    struct zkl_hold *entered;    /* of a re-entry: the owner's, until the call returns, ... */
+    int hold_count;              /* ... and how often then */
+    struct zkl_grant *grant;     /* the caller's, or NULL */
+    struct zkl_permit **permits; /* likewise */
 };
 
 static int step_acquiring(struct zkl_op *op, int64_t *next_ns)
@@ -201,14 +202,16 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 
 /* --- a mutex ------------------------------------------------------------ */
 
+/* A seat is gone with the owner's last unlock, which may come before the callback: what is told is told of the node. */
 static int enter_again(struct acquiring *a, struct zkl_hold *hold)
 {
     int rc = zkl_mutex_check_again(hold);
     if (rc == 0) {
         zkl_hold_enter(hold);
+        a->entered = hold;
         a->hold_count = hold->count;
-        a->hold = hold;
-        atomic_fetch_add(&hold->refs, 1);
+        a->hold = hold->base ? hold->base : hold;
+        atomic_fetch_add(&a->hold->refs, 1);
     }
     return know(a, rc);
 }
@@ -245,8 +248,8 @@ static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struc
 
 static void undo_own(struct acquiring *a)
 {
-    if (a->known && a->hold)
-        zkl_hold_leave(a->hold);
+    if (a->entered)
+        zkl_hold_leave(a->entered);
     else if (a->hold)
         zkl_owner_remove(a->hold);
 }
