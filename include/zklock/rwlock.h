@@ -68,8 +68,10 @@ ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
  * lock as long as its window. A reader in such a node is not given a lease (zkl_mutex_renew:
  * ZKL_EINVAL): one that is acquired with a lease, below the write lock, by an operation or as part
  * of a multi-lock has a node of its own. The state callback tells of the node, once for all threads
- * that are in; of one that exits while it is in, nothing is told. Its last unlock says whether the
- * window was open then, and waits for nothing. In the figures (metrics.h) the node is one hold.
+ * that are in; of one that exits while it is in, nothing is told. What comes while nobody is in is
+ * told to nobody: a node that was asked to let go is gone then, and nobody comes in before that.
+ * Its last unlock says whether the window was open then, and waits for nothing. In the figures
+ * (metrics.h) the node is one hold.
  * No request is sent by the call itself, but for the deletion of a node that was kept so far.
  * zkl_rwlock_free may be called only when each reader's last unlock has returned.
  * 0, ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK. */

@@ -267,11 +267,12 @@ static void drop_pair(struct zkl_hold *hold)
     hold->event_count = kept;
 }
 
-/* Of readers that have a node together; or whose it is an owner has it. */
-static bool nobody_is_in(const struct zkl_hold *hold)
+/* Of readers that have a node together; or whose it is an owner has it. Who comes in at this moment is counted here, or
+ * finds the gate closed: it is until the core has settled, which looks at the node after each event of it. */
+static bool nobody_is_in(struct zkl_hold *hold)
 {
-    const struct zkl_read_cache *cache = hold->contender.machine.asked.read_cache;
-    return cache && !zkl_read_gate_any(&cache->gate);
+    struct zkl_read_cache *cache = hold->contender.machine.asked.read_cache;
+    return cache && zkl_read_gate_close(&cache->gate);
 }
 
 static void post_state(struct zkl_hold *hold, int state, int reason)
