@@ -77,15 +77,17 @@ static bool open_locked(struct zkl_hold *hold, struct zkl_hold *seat)
 struct zkl_hold *zkl_cached_open(struct zkl_hold *hold)
 {
     struct zkl_driver *d = hold->client->driver;
-    struct zkl_hold *seat = hold->caches ? zkl_seat_new() : NULL;
-    if (!seat)
+    if (!hold->caches)
         return hold;
+    struct zkl_hold *seat = zkl_seat_new();
     zkl_driver_lock(d);
-    bool opened = open_locked(hold, seat);
+    bool opened = seat && open_locked(hold, seat);
+    zkl_cached_want_no_more(hold);
     zkl_driver_unlock(d);
     if (opened)
         return seat;
-    zkl_seat_free(seat, zkl_owner_is_thread());
+    if (seat)
+        zkl_seat_free(seat, zkl_owner_is_thread());
     return hold;
 }
 

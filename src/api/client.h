@@ -108,6 +108,8 @@ struct zkl_mutex {
 struct zkl_rwlock {
     struct zkl_mutex read, write;
     struct zkl_read_cache cache; /* of the reader's handle */
+    /* under the driver's mutex: the reader that queues with a node which may become that of all; NULL: none does */
+    const struct zkl_hold *candidate;
 };
 
 /* Or a mutex made of one, whose handle is base: that has a kind then. */

@@ -49,7 +49,8 @@ struct zkl_hold {
     struct zkl_permit_request
         *request; /* the request for permits that it is part of, while that is waited for */
     struct zkl_hold *leader; /* whose thread waits for this one too, meanwhile */
-    bool caches; /* if it is granted its node may be that of all readers of the handle */
+    bool may_cache;          /* a thread's, and alone: ... */
+    bool caches; /* ... if it is granted its node may be that of all readers of the handle */
     const struct zkl_hold
         *downgrade_from; /* a read lock's: the same thread's write lock; while it waits */
 

@@ -163,6 +163,7 @@ static int acquire_new(struct zkl_mutex *mutex, const struct zkl_wait *wait,
     if (!hold)
         return zkl_fail(ZKL_ENOMEM, "%s", mutex->lock_path->path);
     hold->downgrade_from = downgrade_from;
+    hold->may_cache = !downgrade_from;
     int rc = zkl_hold_acquire(hold, wait);
     hold->downgrade_from = NULL;
     if (rc != 0) {

@@ -75,11 +75,23 @@ struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex)
     return rwlock && mutex == &rwlock->read ? &rwlock->cache : NULL;
 }
 
-bool zkl_cached_wants(const struct zkl_mutex *mutex, const struct zkl_wait *wait)
+void zkl_cached_want_no_more(const struct zkl_hold *hold)
 {
-    const struct zkl_read_cache *cache = zkl_cached_of(mutex);
-    return cache && cache->age_ns > 0 && cache->state == ZKL_READ_CACHE_EMPTY &&
-           wait->lease_ms == 0;
+    struct zkl_rwlock *rwlock = hold->mutex->rwlock;
+    if (rwlock && rwlock->candidate == hold)
+        rwlock->candidate = NULL;
+}
+
+/* One at a time: the node of another one would have the mark for nothing, and others' tries would wait for it. */
+bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait)
+{
+    const struct zkl_read_cache *cache = zkl_cached_of(hold->mutex);
+    zkl_cached_want_no_more(hold); /* it may begin anew */
+    bool wants = cache && cache->age_ns > 0 && cache->state == ZKL_READ_CACHE_EMPTY &&
+                 wait->lease_ms == 0 && !hold->mutex->rwlock->candidate;
+    if (wants)
+        hold->mutex->rwlock->candidate = hold;
+    return wants;
 }
 
 void zkl_cached_close(const struct zkl_mutex *mutex)

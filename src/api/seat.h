@@ -18,8 +18,10 @@ void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache);
 
 /* The node that this handle's holds may be in together; NULL: it is no reader's handle. */
 struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex);
-/* With it. The node of a thread that queues now is to become that of all. */
-bool zkl_cached_wants(const struct zkl_mutex *mutex, const struct zkl_wait *wait);
+/* With it. The node of a thread that queues now is to become that of all, until it wants no more: it failed, or was granted
+ * and its node has become that or not. */
+bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait);
+void zkl_cached_want_no_more(const struct zkl_hold *hold);
 /* Nobody comes in any more: of both halves. */
 void zkl_cached_close(const struct zkl_mutex *mutex);
 /* Some thread is in. */

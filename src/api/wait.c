@@ -272,7 +272,7 @@ static int start_group(const struct zkl_acquisition *a)
 static void start_one(struct zkl_acquisition *a)
 {
     struct zkl_hold *hold = a->hold;
-    hold->caches = !hold->op && !hold->downgrade_from && zkl_cached_wants(hold->mutex, &a->wait);
+    hold->caches = hold->may_cache && zkl_cached_wants(hold, &a->wait);
     struct zkl_lock_request lock_request = lock_request_of(hold, &a->wait);
     lock_request.try_asks = true;
     lock_request.view = &hold->lock_path->view;
@@ -586,6 +586,8 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
     assert(zkl_driver_is_locked(a->hold->client->driver));
     struct zkl_hold *hold = a->hold;
     leave_wait(hold);
+    if (rc != 0)
+        zkl_cached_want_no_more(hold);
     for (size_t i = 0; rc == 0 && i < a->count; i++)
         zkl_hold_returned(hold_at(hold, i));
     for (size_t i = a->count; a->group && i-- > 0;) {
