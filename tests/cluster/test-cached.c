@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers in one node that stays (zkl_rwlock_retain_readers): without requests, for nobody else's harm. */
-#include "cluster.h"
+#include "inside.h"
 
+#include "api/cached_reader.h"
+#include "completion.h"
 #include "nodes.h"
 #include "notes.h"
 #include "proxy.h"
@@ -51,6 +53,11 @@ static void keep(struct user *u, const char *path)
         check_ok(zkl_mutex_unlock(u->read));
     }
     check_num(cluster_children(path), ==, 1);
+}
+
+static int do_lock_soon(void *mutex)
+{
+    return zkl_mutex_lock_for(mutex, 100);
 }
 
 /* --- without requests ------------------------------------------------------------------------- */
@@ -208,6 +215,195 @@ static void tries_get_what_nobody_is_in(void **state)
     user_end(&a);
 }
 
+/* Of those at the path, how many have the mark that a try of a writer asks for. */
+static int marked(const char *path)
+{
+    int count = 0;
+    for (int i = 0; i < cluster_children(path); i++) {
+        char node[300];
+        cluster_child(path, (size_t)i, node, sizeof node);
+        count += zkl_name_is_retained(strrchr(node, '/') + 1);
+    }
+    return count;
+}
+
+static int do_multi_lock(void *multi)
+{
+    return zkl_multi_lock(multi);
+}
+
+static int do_multi_unlock(void *multi)
+{
+    return zkl_multi_unlock(multi, NULL);
+}
+
+/* Goal: only a node that may become that of all has the mark, for which others' tries wait: one of several that queue at
+ * once, and no multi-lock's. Who it is goes by who asks first; when that one gives up, the next one who asks. */
+static void one_reader_at_a_time_has_the_mark(void **state)
+{
+    const char *path = cluster_path("mark");
+    struct user r = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    struct actor *actors[4];
+    struct zkl_member member = zkl_member_mutex(r.read);
+    struct zkl_multi *multi = NULL;
+
+    (void)state;
+    check_ok(zkl_multi_new(&multi, r.client, &member, 1));
+    for (int i = 0; i < 4; i++)
+        actors[i] = actor_new();
+    check_ok(zkl_mutex_lock(w.write));
+    actor_begin(actors[0], do_multi_lock, multi);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    check_num(marked(path), ==, 0);
+    check_num(actor_do(actors[1], do_lock_soon, r.read), ==, ZKL_ETIMEDOUT);
+    check_wait(cluster_children(path) == 2, WAIT_MS);
+    for (int i = 1; i < 4; i++) {
+        actor_begin(actors[i], do_lock, r.read);
+        check_wait(cluster_children(path) == 2 + i, WAIT_MS);
+        check_num(marked(path), ==, 1);
+    }
+    check_ok(zkl_mutex_unlock(w.write));
+    for (int i = 0; i < 4; i++)
+        check_ok(actor_result(actors[i]));
+    check_num(marked(path), ==, 1);
+    check_ok(actor_do(actors[0], do_multi_unlock, multi));
+    for (int i = 1; i < 4; i++)
+        check_ok(actor_do(actors[i], do_unlock, r.read));
+    keep(&r, path);
+    for (int i = 0; i < 4; i++)
+        actor_end(actors[i]);
+    check_ok(zkl_multi_free(multi));
+    user_end(&w);
+    user_end(&r);
+}
+
+/* --- requests to let go ------------------------------------------------------------------------- */
+
+/* Goal: who is in hears once that its node is asked for, by the callback and when it asks; nobody comes in any more. Nobody
+ * hears of one that comes while nobody is in. */
+static void a_request_is_told_to_who_is_in(void **state)
+{
+    const char *path = cluster_path("asked");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct notes notes = NOTES_INIT;
+    struct actor *other = actor_new();
+    char node[300];
+
+    (void)state;
+    check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
+    for (int is_in = 0; is_in < 2; is_in++) {
+        keep(&u, path);
+        if (is_in)
+            check_ok(actor_do(other, do_lock, u.read));
+        cluster_child(path, 0, node, sizeof node);
+        check_ok(wire_set(raw, node, "__REVOKE__", -1));
+        if (!is_in) {
+            check_wait(cluster_children(path) == 0, WAIT_MS);
+            continue;
+        }
+        check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
+        check_ok(zkl_mutex_lock(u.read));
+        check_num(cluster_children(path), ==, 2);
+        check_ok(zkl_mutex_unlock(u.read));
+        check_ok(actor_do(other, do_unlock, u.read));
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+    }
+    check_num(noted(&notes), ==, 1);
+    actor_end(other);
+    user_end(&u);
+}
+
+/* Goal: nobody comes in between that news and the gate's end, who would never hear of it. Method: the very moment, made by
+ * hand: the hold is told, and somebody comes before the core has settled. */
+static void nobody_comes_in_unheard(void **state)
+{
+    const char *path = cluster_path("unheard");
+    static const struct zkl_notification news[] = {
+        {.type = ZKL_NOTIFY_STATE, .state = ZKL_HOLD_SUSPECT, .reason = ZKL_REASON_LINK},
+        {.type = ZKL_NOTIFY_STATE, .state = ZKL_HOLD_REVOKE_REQUESTED}};
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct zkl_driver *d = u.client->driver;
+        keep(&u, path);
+        zkl_driver_lock(d);
+        zkl_hold_notification(NULL, u.rwlock->cache.holder, &news[i]);
+        struct zkl_hold *seat = zkl_cached_enter(u.read, &wait);
+        zkl_driver_unlock(d);
+        check_true(seat == NULL);
+        check_ok(zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the core settles */
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+    }
+    user_end(&u);
+}
+
+/* --- operations ----------------------------------------------------------------------------------- */
+
+struct obstacle {
+    sem_t gate;
+    atomic_bool is_there;
+};
+
+static void stand_in_the_way(int code, void *arg)
+{
+    struct obstacle *obstacle = arg;
+    (void)code;
+    atomic_store(&obstacle->is_there, true);
+    while (sem_wait(&obstacle->gate) != 0)
+        ;
+}
+
+/* Goal: an owner that is in may enter again by an operation, and leave before the callback has come, in any order: its count
+ * is right, and it hears what it had. Method: the client's callbacks wait meanwhile; the address sanitizer sees what is
+ * looked at too late. */
+static void an_operation_enters_again(void **state)
+{
+    const char *path = cluster_path("again");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct zkl_owner *owner = new_owner(), *first = new_owner();
+    struct obstacle obstacle;
+
+    (void)state;
+    check_ok(sem_init(&obstacle.gate, 0, 0));
+    for (int early = 0; early <= 2; early++) {
+        struct completion done = {0};
+        struct zkl_grant grant = ZKL_GRANT_INIT;
+        keep(&u, path);
+        atomic_init(&obstacle.is_there, false);
+        check_ok(
+            zkl_mutex_acquire_async(first, u.read, NULL, NULL, stand_in_the_way, &obstacle, NULL));
+        check_wait(atomic_load(&obstacle.is_there), WAIT_MS);
+        zkl_owner_use(owner);
+        check_ok(zkl_mutex_lock(u.read));
+        uint64_t token = zkl_mutex_token(u.read);
+        check_ok(
+            zkl_mutex_acquire_async(owner, u.read, NULL, &grant, note_completion, &done, NULL));
+        check_num(zkl_mutex_hold_count(u.read), ==, 2);
+        for (int i = 0; i < early; i++)
+            check_ok(zkl_mutex_unlock(u.read));
+        check_num(zkl_mutex_hold_count(u.read), ==, 2 - early);
+        check_ok(
+            zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the node goes with the last one */
+        check_ok(sem_post(&obstacle.gate));
+        check_ok(completion_code(&done));
+        check_true(grant.token == token);
+        check_num(grant.hold_count, ==, 2);
+        for (int i = early; i < 2; i++)
+            check_ok(zkl_mutex_unlock(u.read));
+        check_num(zkl_mutex_unlock(u.read), ==, ZKL_ENOTOWNER);
+        zkl_owner_use(NULL);
+        check_ok(async_unlock(first, u.read));
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+    }
+    check_ok(zkl_owner_free(owner));
+    check_ok(zkl_owner_free(first));
+    check_ok(sem_destroy(&obstacle.gate));
+    user_end(&u);
+}
+
 /* --- many threads --------------------------------------------------------------------------------- */
 
 static struct {
@@ -328,6 +524,50 @@ static void a_thread_that_ends_is_out(void **state)
     user_end(&u);
 }
 
+struct leaving {
+    struct user *user;
+    int rc;
+    bool completed;
+};
+
+/* The last one, of a node that is closed. */
+static void *leave_with_pending(void *arg)
+{
+    struct leaving *leaving = arg;
+
+    leaving->rc = zkl_mutex_lock(leaving->user->read);
+    if (leaving->rc == 0)
+        leaving->rc = zkl_rwlock_retain_readers(leaving->user->rwlock, LONG_MS);
+    if (leaving->rc != 0)
+        return NULL;
+    pthread_cancel(pthread_self());
+    leaving->rc = zkl_mutex_unlock(leaving->user->read);
+    leaving->completed = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* Goal: with a cancellation pending a last unlock, which sends the node's delete, comes to its end. */
+static void a_cancelled_thread_leaves_to_the_end(void **state)
+{
+    const char *path = cluster_path("cancel");
+    struct user u = user_of(cluster_client(), path, LONG_MS);
+    struct leaving leaving = {.user = &u};
+    pthread_t thread;
+    void *result;
+
+    (void)state;
+    keep(&u, path);
+    check_ok(pthread_create(&thread, NULL, leave_with_pending, &leaving));
+    check_ok(pthread_join(thread, &result));
+    if (!leaving.completed)
+        fail_msg("the last unlock was cut short by a cancellation");
+    check_ok(leaving.rc);
+    check_true(result == PTHREAD_CANCELED);
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    user_end(&u);
+}
+
 /* Goal: close leaves nobody in; unlock says so; it may be freed after that. */
 static void close_ends_it(void **state)
 {
@@ -342,11 +582,6 @@ static void close_ends_it(void **state)
     check_num(zkl_rwlock_retain_readers(u.rwlock, 1), ==, ZKL_ECLOSED);
     user_end(&u);
     check_wait(cluster_children(path) <= 0, WAIT_MS);
-}
-
-static int do_lock_soon(void *mutex)
-{
-    return zkl_mutex_lock_for(mutex, 100);
 }
 
 /* Goal: while the link is down nobody comes in, and with the next one only after a list. */
@@ -428,9 +663,14 @@ int main(int argc, char **argv)
         cluster_test(who_needs_a_node_of_its_own_has_one),
         cluster_test(a_writer_gets_it_from_cached_readers),
         cluster_test(tries_get_what_nobody_is_in),
+        cluster_test(one_reader_at_a_time_has_the_mark),
+        cluster_test(a_request_is_told_to_who_is_in),
+        cluster_test(nobody_comes_in_unheard),
+        cluster_test(an_operation_enters_again),
         cluster_test(a_crowd_and_writers),
         cluster_test(a_loss_is_told_to_all_who_are_in),
         cluster_test(a_thread_that_ends_is_out),
+        cluster_test(a_cancelled_thread_leaves_to_the_end),
         cluster_test(close_ends_it),
         cluster_test(a_lost_link_closes_the_gate),
         cluster_test(a_freed_handle_is_told_nothing),
