@@ -23,7 +23,8 @@ from installed import one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
 SONAME = 'libzklock.so.' + VERSION.partition('.')[0]
-EXAMPLES_NEED = {'<zklock/guard.h>': 'zklock-guard', '<uv.h>': 'libuv'}  # pkg-config's names, beside zklock
+EXAMPLES_NEED = {'<zklock/guard.h>': 'zklock-guard', '<uv.h>': 'libuv', '<sqlite3.h>': 'sqlite3'}  # pkg-config's names, beside zklock
+OTHERS = {'libuv', 'sqlite3'}  # of them, who may be missing
 NOBODY = 65534
 NEVER_LINKED = {'-lzookeeper_mt', '-lpthread', '-pthread'}  # by who links the shared library
 ABOUT = ['-Wall', '-Wextra', '-Werror']
@@ -194,8 +195,10 @@ def check_examples(compiler, language, source, work, environment):
     check(examples, 'there are no examples')
     for example in examples:
         packages = [package for include, package in EXAMPLES_NEED.items() if include in example.read_text(encoding='utf-8')]
-        if 'libuv' in packages and subprocess.run(['pkg-config', '--exists', 'libuv'], check=False).returncode != 0:
-            print(f'{example.name} is left out: libuv is not installed')
+        missing = [package for package in packages if package in OTHERS and
+                   subprocess.run(['pkg-config', '--exists', package], check=False).returncode != 0]
+        if missing:
+            print(f"{example.name} is left out: {', '.join(missing)} is not installed")
             continue
         build_program(compiler, language, example, work / 'example',
                       [*flags(environment, packages=['zklock', *packages]), '-pthread'], environment)

@@ -32,7 +32,10 @@ install() # SUITE: what it can't do without, then what it would skip
     chaos | linear | tls | long | all) zkl_install_packages iproute2 || echo "going on without cuts between servers" ;;
     esac
     case $1 in
-    examples | long | all) zkl_install_packages libuv1-dev || echo "going on without the example with libuv" ;;
+    examples | long | all)
+        zkl_install_packages libuv1-dev || echo "going on without the example with libuv"
+        zkl_install_packages libsqlite3-dev || echo "going on without the example with SQLite"
+        ;;
     esac
     case $1 in
     planted | mutants | linear | all) zkl_install_packages patch || return 1 ;;
