@@ -56,6 +56,8 @@ public final class Curator {
     private static CuratorFramework client;
     private static MappedByteBuffer board;
     private static Seat[] seats;
+    private static String node; // mode outage
+    private static final List<String> told = new ArrayList<>();
     private static int waiting; // mode drain: so many were started
     private static List<InterProcessLock> handles;
     private static List<CuratorFramework> clients;
@@ -212,8 +214,8 @@ public final class Curator {
             ended = Math.max(ended, seats[i].endedNs);
         }
         return String.format(Locale.ROOT,
-            "{\"cycles\": %d, \"writes\": %d, \"elapsed_ns\": %d, \"cpu_ns\": %d}", done, writes,
-            ended - began, cpuNs() - cpu);
+            "{\"cycles\": %d, \"writes\": %d, \"elapsed_ns\": %d, \"cpu_ns\": %d, \"ended_ns\": %d}", done, writes,
+            ended - began, cpuNs() - cpu, ended);
     }
 
     private static String cycles(int count, long cycles, double seconds)
@@ -238,7 +240,7 @@ public final class Curator {
     }
 
     private static String fillQueue(int count) throws Exception {
-        if (waiting == 0) {
+        if (waiting == 0 && number("index", 0) == 0) {
             holder().recipe.acquire();
             enter(holder());
         }
@@ -255,8 +257,10 @@ public final class Curator {
     private static String drainQueue() throws Exception {
         long cpu = cpuNs();
         long began = System.nanoTime();
-        leave(holder());
-        holder().recipe.release();
+        if (number("index", 0) == 0) {
+            leave(holder());
+            holder().recipe.release();
+        }
         return figures(threads, began, cpu);
     }
 
@@ -312,6 +316,35 @@ public final class Curator {
         return "{\"clients\": " + count + "}";
     }
 
+    // --- an outage -------------------------------------------------------------------------------
+
+    /** Take lock 0, and note from now on what is told. */
+    private static String hold() throws Exception {
+        InterProcessMutex mutex = (InterProcessMutex) seats[0].recipe;
+        mutex.acquire();
+        node = mutex.getParticipantNodes().iterator().next();
+        client.getConnectionStateListenable().addListener((ignored, state) -> {
+            String note = String.format(Locale.ROOT, "[\"%s\", %d]", state.name(), System.nanoTime());
+            synchronized (told) {
+                told.add(note);
+            }
+        });
+        return "{\"held\": 1}";
+    }
+
+    private static String stillHolds() throws InterruptedException {
+        while (true) {
+            try {
+                boolean held = client.checkExists().forPath(node) != null;
+                synchronized (told) {
+                    return "{\"held\": " + (held ? 1 : 0) + ", \"told\": [" + String.join(", ", told) + "]}";
+                }
+            } catch (Exception e) { // no link yet
+                Thread.sleep(50);
+            }
+        }
+    }
+
     // --- the program -----------------------------------------------------------------------------
 
     private static String fill(int waiters) throws Exception {
@@ -319,6 +352,7 @@ public final class Curator {
             case "drain" -> fillQueue(waiters);
             case "handles" -> makeHandles(number("count", 0));
             case "clients" -> makeClients(number("count", 0));
+            case "outage" -> hold();
             default -> throw new IllegalArgumentException("nothing to fill in mode " + mode);
         };
     }
@@ -327,6 +361,7 @@ public final class Curator {
         return switch (mode) {
             case "drain" -> drainQueue();
             case "entry" -> enterAgain(number("count", 0));
+            case "outage" -> stillHolds();
             default -> cycles(threads, Long.MAX_VALUE, seconds);
         };
     }
@@ -343,7 +378,7 @@ public final class Curator {
 
     private static CuratorFramework connect() throws Exception {
         CuratorFramework made = CuratorFrameworkFactory.newClient(
-            settings.get("servers"), SESSION_MS, SESSION_MS, new RetryNTimes(10, 100));
+            settings.get("servers"), number("session_ms", SESSION_MS), SESSION_MS, new RetryNTimes(10, 100));
         made.start();
         if (!made.blockUntilConnected(SESSION_MS, TimeUnit.MILLISECONDS)) {
             throw new IOException("no connection to " + settings.get("servers"));

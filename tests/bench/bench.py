@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import charts
+import outage
 import peers
 import report
 import workloads
@@ -50,9 +51,11 @@ def options(argv):
     parser.add_argument('--fsync', choices=['no', 'yes', 'both'], default='both',
                         help='does the server wait for its disk (both)')
     parser.add_argument('--servers', type=int, choices=[1, 3, 5], default=1, help='of the ensemble (1)')
+    parser.add_argument('--tick', type=int, default=500, help="the servers' tickTime in ms (500; for outage 2000, as in production)")
     parser.add_argument('--out', type=pathlib.Path, help='write a line of JSON for each run')
     parser.add_argument('--table', type=pathlib.Path,
                         help='write the tables; between the marks of a file that has them')
+    parser.add_argument('--capacity', type=pathlib.Path, help='likewise, what an ensemble carries: of W9 and W4')
     parser.add_argument('--charts', type=pathlib.Path, help='write SVG charts into this folder')
     parser.add_argument('--from', type=pathlib.Path, dest='from_',
                         help='measure nothing: tables and charts of an --out')
@@ -111,9 +114,11 @@ class Run:
         return found
 
     def group(self, workload, peer, server, path, warm=True):
+        if workload.mode == 'outage':
+            return outage.Holders(self.places, peer, workload, server, self.board, path)
         start = [f'servers={server.address}', f'board={self.board.path}'] + workload.words(path)
         self.board.clear()
-        group = Group(self.places, peer, workload.processes, start)
+        group = Group(self.places, peer, workload.processes, lambda _: start)
         if warm and workload.mode not in ('handles', 'clients', 'entry'):
             # All at once, so that what they do when they wait is warm too.
             # Some cycles at each path, too: lists are left out after eight.
@@ -209,7 +214,7 @@ class Run:
     def all(self):
         """On one server after the other."""
         for fsync in {'no': [False], 'yes': [True], 'both': [False, True]}[self.o.fsync]:
-            server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync, self.o.servers)
+            server = Server(str(self.places.build / 'tests/lib/zk-private'), fsync, self.o.servers, self.o.tick)
             try:
                 if not self.facts:
                     self.facts = facts(self.o, self.places, server.version())
@@ -217,6 +222,9 @@ class Run:
                 self.one_server(server, fsync)
             finally:
                 server.stop()
+        readers = [w for w in self.o.chosen if w.mode == 'readers']
+        if readers and self.o.servers == 1 and self.o.fsync != 'yes':
+            self.readers(readers)
 
     def one_server(self, server, fsync):
         if self.o.short:
@@ -224,8 +232,28 @@ class Run:
         else:
             self.warm_server(server)
         for workload in self.o.chosen:
+            if workload.mode == 'readers':
+                continue
             if not fsync or workload.mode in ('cycle', 'rw', 'multi', 'drain'):
                 self.workload(workload, server, fsync)
+
+    def readers(self, chosen):
+        """A program of its own, with a server of its own, measures all rows of cached readers in one go."""
+        program = str(self.places.build / 'tests/bench/bench-readers')
+        wanted = {(w.name, peer.name): (w, peer) for w in chosen for peer in self.peers_of(w)}
+        for round_ in range(self.o.rounds if wanted else 0):
+            processors = Processors()
+            done = subprocess.run(['setpriv', '--pdeathsig', 'KILL', program, '--json', '8', str(self.o.seconds)],
+                                  stdout=subprocess.PIPE, text=True, check=False)
+            if done.returncode != 0:
+                self.problems.append(f'bench-readers ended with {done.returncode}')
+                return
+            share = processors.percent()['steal']
+            for line in map(json.loads, done.stdout.splitlines()):
+                if (line['workload'], line['peer']) in wanted:
+                    self.keep(*wanted[line['workload'], line['peer']], round_, False, dict(line['figures'], stolen_percent=share))
+        for workload in chosen if wanted else []:
+            print('\n' + report.workload_text(workload, self.records, False), flush=True)
 
     def witness(self, server):
         """floor-sync looks at no queue, so on one lock it must be caught."""
@@ -258,7 +286,8 @@ def facts(o, places, version):
                   if line.startswith('model name')), platform.machine())
     servers = 'One ZooKeeper {} server' if o.servers == 1 else f'{o.servers} ZooKeeper {{}} servers'
     return (f"{servers.format(version)} on loopback; {', '.join(v for v in versions if v)}; "
-            f'{os.cpu_count()} cores ({model}); runs of {o.seconds:g} s.')
+            f'{os.cpu_count()} cores ({model}); runs of {o.seconds:g} s.' +
+            (f' tickTime {o.tick} ms.' if o.tick != 500 else ''))
 
 
 def read_back(path):
@@ -274,6 +303,8 @@ def finish(o, facts_text, records):
         print('\nTargets (medians, without fsync)\n\n' + met)
     if o.table:
         report.write(o.table, report.document(records, facts_text))
+    if o.capacity:
+        report.write(o.capacity, report.capacity(records, facts_text), 'capacity')
     if o.charts:
         charts.draw(records, o.charts)
 

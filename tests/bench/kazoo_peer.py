@@ -14,6 +14,7 @@ import threading
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 SESSION_S = 30
@@ -125,8 +126,10 @@ class Peer:
         self.end_ns = 0
         self.start = None
         self.running = []
+        self.node, self.told = '', []  # mode outage
         self.waiting = 0  # mode drain: so many were started
-        self.client = KazooClient(hosts=self.settings['servers'], timeout=SESSION_S)
+        self.session_s = self.number('session_ms', SESSION_S * 1000) / 1000
+        self.client = KazooClient(hosts=self.settings['servers'], timeout=self.session_s)
         self.client.start(timeout=SESSION_S)
         self.seats = [Seat(self, i) for i in range(self.threads + 1)]
 
@@ -160,10 +163,10 @@ class Peer:
     def figures(self, seats, began, cpu):
         for thread in self.running:
             thread.join()
+        ended = max(seat.ended_ns for seat in seats)
         return {'cycles': sum(seat.cycles for seat in seats),
                 'writes': sum(seat.cycles for seat in seats if seat.is_writer),
-                'elapsed_ns': max(seat.ended_ns for seat in seats) - began,
-                'cpu_ns': time.process_time_ns() - cpu}
+                'elapsed_ns': ended - began, 'cpu_ns': time.process_time_ns() - cpu, 'ended_ns': ended}
 
     def run_cycles(self, threads, cycles, seconds):
         self.running = []
@@ -184,8 +187,9 @@ class Peer:
         if self.waiting == 0:
             threading.stack_size(256 * 1024)
             self.running = []
-            self.seats[-1].lock.acquire()
-            self.seats[-1].enter()
+            if self.number('index') == 0:
+                self.seats[-1].lock.acquire()
+                self.seats[-1].enter()
         end = min(self.threads, self.waiting + (count or self.threads))
         self.start_threads(Seat.wait_once, self.seats[self.waiting:end])
         self.waiting = end
@@ -193,11 +197,29 @@ class Peer:
 
     def drain(self):
         cpu, began = time.process_time_ns(), time.monotonic_ns()
-        self.seats[-1].leave()
-        self.seats[-1].lock.release()
+        if self.number('index') == 0:
+            self.seats[-1].leave()
+            self.seats[-1].lock.release()
         return self.figures(self.seats[:self.threads], began, cpu)
 
+    def hold(self):
+        """Take lock 0, and note from now on what is told."""
+        lock = self.seats[0].lock
+        lock.acquire()
+        self.node = f'{lock.path}/{lock.node}'
+        self.client.add_listener(lambda state: self.told.append((state, time.monotonic_ns())))
+        return {'held': 1}
+
+    def still_holds(self):
+        while True:
+            try:
+                return {'held': int(self.client.exists(self.node) is not None), 'told': self.told}
+            except (KazooException, self.client.handler.timeout_exception):  # no link yet
+                time.sleep(0.05)
+
     def obey(self, verb, value='0'):
+        if self.mode == 'outage':
+            return self.hold() if verb == 'fill' else self.still_holds()
         if verb == 'warm':
             threads = min(self.threads, WARM_THREADS) if self.mode == 'drain' else self.threads
             return self.run_cycles(threads, int(value), 3600)

@@ -19,6 +19,7 @@
 #define STACK_BYTES (128 * 1024) /* thousands of threads wait in some runs */
 #define SAMPLES_MAX (1 << 20)
 #define PAGE_BYTES 4096
+#define NOTES_MAX 64
 #define WARM_THREADS 8 /* at most: a warm-up is not to cost what the run is measured by */
 
 /* The file that all processes of a run map: the witness and the samples. board.py has the same. */
@@ -322,6 +323,41 @@ static void make_clients(void)
     printf("{\"clients\": %d}\n", settings.count);
 }
 
+/* --- an outage -------------------------------------------------------------------------------- */
+
+static pthread_mutex_t notes_mu = PTHREAD_MUTEX_INITIALIZER; /* protects notes and note_count */
+static struct {
+    const char *told;
+    int64_t at_ns;
+} notes[NOTES_MAX];
+static int note_count;
+
+void peer_note(const char *told)
+{
+    pthread_mutex_lock(&notes_mu);
+    if (note_count < NOTES_MAX) {
+        notes[note_count].told = told;
+        notes[note_count++].at_ns = now_ns();
+    }
+    pthread_mutex_unlock(&notes_mu);
+}
+
+static void hold(void)
+{
+    peer->hold();
+    puts("{\"held\": 1}");
+}
+
+static void tell_hold(void)
+{
+    printf("{\"held\": %d, \"told\": [", peer->still_holds());
+    pthread_mutex_lock(&notes_mu);
+    for (int i = 0; i < note_count; i++)
+        printf("%s[\"%s\", %lld]", i > 0 ? ", " : "", notes[i].told, (long long)notes[i].at_ns);
+    pthread_mutex_unlock(&notes_mu);
+    puts("]}");
+}
+
 /* --- orders ----------------------------------------------------------------------------------- */
 
 static bool has_mode(const char *mode)
@@ -337,6 +373,8 @@ static void fill(int count)
         make_handles();
     else if (has_mode("clients") && peer->make_clients != NULL)
         make_clients();
+    else if (has_mode("outage") && peer->hold != NULL)
+        hold();
     else
         peer_fail("mode %s has nothing to fill", settings.mode);
 }
@@ -354,6 +392,8 @@ static void go(double seconds)
         drain_queue();
     else if (has_mode("entry"))
         enter_again();
+    else if (has_mode("outage"))
+        tell_hold();
     else
         run_cycles(settings.threads, INT64_MAX, seconds);
 }
@@ -401,10 +441,15 @@ static int *number_setting(const char *name)
         const char *name;
         int *at;
     } numbers[] = {
-        {"threads", &settings.threads}, {"locks", &settings.locks},
-        {"index", &settings.index},     {"count", &settings.count},
-        {"writers", &settings.writers}, {"pause_us", &settings.pause_us},
-        {"own", &settings.own},         {"clients", &settings.clients},
+        {"threads", &settings.threads},
+        {"locks", &settings.locks},
+        {"index", &settings.index},
+        {"count", &settings.count},
+        {"writers", &settings.writers},
+        {"pause_us", &settings.pause_us},
+        {"own", &settings.own},
+        {"clients", &settings.clients},
+        {"session_ms", &settings.session_ms},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

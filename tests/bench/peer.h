@@ -8,6 +8,7 @@
  *   warm CYCLES  so many cycles of all threads together, not measured; in mode drain by 8 threads
  *   fill         modes drain, handles and clients: make what is to be measured
  *   fill COUNT   mode drain: so many waiters more
+ *   fill         mode outage: take lock 0, and note from now on what is told of that hold
  *   go SECONDS   the run itself; the answer has the figures of this process
  * Peers in other languages speak the same (Curator.java, kazoo_peer.py); the words of the command line
  * are those of struct settings, and the board's layout is in board.py. */
@@ -23,7 +24,7 @@
 struct settings {
     const char *servers; /* HOST:PORT */
     const char *path; /* lock number i is at PATH-i; /PARENT/NAME, and the parent may be missing */
-    const char *mode; /* cycle, rw, multi, drain, entry, handles, clients */
+    const char *mode; /* cycle, rw, multi, drain, entry, handles, clients, outage */
     const char *variant; /* which of the peers in this program */
     const char *board;   /* the file that all processes of the run share */
     const char *sample;  /* what goes to the board: handoff, cycle, turn or none */
@@ -34,6 +35,7 @@ struct settings {
     int writers;         /* mode rw: the first threads write, the others read */
     int pause_us;        /* mode cycle: after each, half as long to one and a half times */
     int clients;         /* thread t uses client t modulo clients; 0: one */
+    int session_ms;      /* 0: SESSION_MS */
     int own;             /* mode drain: 1 if each thread is to have a handle of its own */
 };
 
@@ -51,7 +53,13 @@ struct peer {
     void (*lock_handles)(int count); /* each of them once */
     void (*unlock_handles)(int count);
     void (*make_clients)(int count);
+    /* Mode outage. NULL: this peer tells nothing of a hold. */
+    void (*hold)(void);        /* take lock 0 */
+    bool (*still_holds)(void); /* wait until that is known, over a link that is up */
 };
+
+/* For mode outage, in any thread: something was told of the hold. The word stays the caller's. */
+void peer_note(const char *told);
 
 /* Serve until the input ends. The status of the process. */
 int peer_main(int argc, char **argv, const struct peer *peer);

@@ -17,7 +17,7 @@ ANSWER_S = 60  # beyond what was asked for
 @dataclasses.dataclass
 class Peer:
     name: str
-    program: str  # zklock, floor, local, curator, kazoo or go
+    program: str  # zklock, floor, group, local, readers, curator, kazoo or go
     variant: str = ''
     warm_cycles: int = 200
 
@@ -39,6 +39,9 @@ ALL = [
     Peer('curator-own', 'curator', 'own', 2000),
     Peer('kazoo', 'kazoo'),
     Peer('gozk', 'go'),
+    Peer('zklock-cached', 'readers'),
+    Peer('floor-atomics', 'readers'),
+    Peer('floor-clocks', 'readers'),
 ]
 BY_NAME = {peer.name: peer for peer in ALL}
 
@@ -140,12 +143,12 @@ class Process:
 class Group:
     """The processes of one peer in one workload."""
 
-    def __init__(self, places, peer, processes, words):
+    def __init__(self, places, peer, processes, words_of):
         self.peer = peer
         self.processes = []
         try:
             for i in range(processes):
-                command = places.command(peer) + [f'variant={peer.variant}', f'index={i}'] + words
+                command = places.command(peer) + [f'variant={peer.variant}', f'index={i}'] + words_of(i)
                 self.processes.append(Process(command, places.temp / f'{peer.name}-{i}.log'))
             self.answers(ANSWER_S)
         except BaseException:

@@ -3,13 +3,16 @@
  * in and leave, beside the bare floor of that; how long a writer waits behind such clients; and what it costs the
  * server, in packets, that the 100th reader joins and that a writer comes.
  *
- *     bench-readers [THREADS [SECONDS]] */
+ *     bench-readers [--json] [THREADS [SECONDS]]
+ *
+ * With --json a line of JSON for each peer of each row (bench.py reads them), and the text on standard error. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <zklock/zklock.h>
@@ -30,6 +33,8 @@ struct party {
 };
 
 static struct zks *server;
+static bool json;
+static FILE *text;
 static const char path[] = "/bench/readers";
 
 static void must(int rc, const char *what)
@@ -135,7 +140,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void measure(const char *what, void (*once)(void), int threads, double seconds)
+static void measure(const char *peer, void (*once)(void), int threads, double seconds)
 {
     pthread_t ids[64];
     struct runner runners[64] = {0};
@@ -154,8 +159,13 @@ static void measure(const char *what, void (*once)(void), int threads, double se
     }
     double took = (double)(now_ns(CLOCK_MONOTONIC) - began);
     double used = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-    printf("%-28s %2d threads %8.2f million a second, %4.0f ns of a processor each\n", what,
-           threads, (double)count / took * 1e3, used / (double)count);
+    fprintf(text, "%-28s %2d threads %8.2f million a second, %4.0f ns of a processor each\n", peer,
+            threads, (double)count / took * 1e3, used / (double)count);
+    if (json)
+        printf("{\"workload\": \"readers-%d\", \"peer\": \"%s\", \"figures\": {\"enters_per_s\": "
+               "%.0f, "
+               "\"cpu_ns\": %.1f}}\n",
+               threads, peer, (double)count / took * 1e9, used / (double)count);
 }
 
 static void how_fast(int threads, double seconds)
@@ -165,9 +175,9 @@ static void how_fast(int threads, double seconds)
     keep(&p);
     nap_ms(SETTLE_MS);
     for (int n = 1; n <= threads; n += threads > 1 ? threads - 1 : 1) {
-        measure("enter and leave", lock_once, n, seconds);
-        measure("floor: two atomics", floor_once, n, seconds);
-        measure("floor: and two clocks", floor_with_clock, n, seconds);
+        measure("zklock-cached", lock_once, n, seconds);
+        measure("floor-atomics", floor_once, n, seconds);
+        measure("floor-clocks", floor_with_clock, n, seconds);
     }
     part(&p);
 }
@@ -180,11 +190,13 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void print_median(const char *what, int64_t *ns)
+/* In us. */
+static double median_of(const char *what, int64_t *ns)
 {
     qsort(ns, ROUNDS, sizeof *ns, by_size);
-    printf("%-52s %6.0f us median, %6.0f us at 90 %%\n", what, (double)ns[ROUNDS / 2] / 1e3,
-           (double)ns[ROUNDS * 9 / 10] / 1e3);
+    fprintf(text, "%-52s %6.0f us median, %6.0f us at 90 %%\n", what, (double)ns[ROUNDS / 2] / 1e3,
+            (double)ns[ROUNDS * 9 / 10] / 1e3);
+    return (double)ns[ROUNDS / 2] / 1e3;
 }
 
 static int64_t granted_ns;
@@ -197,7 +209,7 @@ static void *write_once(void *write)
 }
 
 /* From the call that gives it back to the grant. */
-static void a_hand_off(struct party *r, struct party *w)
+static double a_hand_off(struct party *r, struct party *w)
 {
     int64_t ns[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
@@ -210,11 +222,11 @@ static void a_hand_off(struct party *r, struct party *w)
         pthread_join(thread, NULL);
         ns[i] = granted_ns - began;
     }
-    print_median("reader's unlock to writer's grant (a hand-off)", ns);
+    return median_of("reader's unlock to writer's grant (a hand-off)", ns);
 }
 
 /* From the writer's call to its grant: count clients keep a node each. */
-static void behind(struct party *kept, int count, struct party *w)
+static double behind(struct party *kept, int count, struct party *w)
 {
     int64_t ns[ROUNDS];
     char what[64];
@@ -228,7 +240,7 @@ static void behind(struct party *kept, int count, struct party *w)
         must(zkl_mutex_unlock(w->write), "unlock");
     }
     snprintf(what, sizeof what, "writer's call to grant, behind %d caching clients", count);
-    print_median(what, ns);
+    return median_of(what, ns);
 }
 
 /* --- packets --------------------------------------------------------------------------------------- */
@@ -240,8 +252,14 @@ static int64_t packets(bool sent)
     return sent ? out : in;
 }
 
-static void what_it_costs(struct party *kept, struct party *w)
+/* The 100th reader's joining and the writer's coming, to the server and from it. */
+struct cost {
+    int64_t join_in, join_out, write_in, write_out;
+};
+
+static struct cost what_it_costs(struct party *kept, struct party *w)
 {
+    struct cost cost;
     struct party more[READERS - KEPT_MAX];
     for (int k = 0; k < KEPT_MAX; k++)
         keep(&kept[k]);
@@ -254,8 +272,10 @@ static void what_it_costs(struct party *kept, struct party *w)
     int64_t in = packets(false), out = packets(true);
     must(zkl_mutex_lock(more[READERS - KEPT_MAX - 1].read), "read");
     nap_ms(SETTLE_MS);
-    printf("the %dth reader's joining: %lld packets to the server, %lld from it\n", READERS,
-           (long long)(packets(false) - in), (long long)(packets(true) - out));
+    cost.join_in = packets(false) - in;
+    cost.join_out = packets(true) - out;
+    fprintf(text, "the %dth reader's joining: %lld packets to the server, %lld from it\n", READERS,
+            (long long)cost.join_in, (long long)cost.join_out);
     for (int i = 0; i < READERS - KEPT_MAX; i++) {
         must(zkl_mutex_unlock(more[i].read), "unlock");
         part(&more[i]);
@@ -268,15 +288,45 @@ static void what_it_costs(struct party *kept, struct party *w)
     out = packets(true);
     must(zkl_mutex_lock(w->write), "write");
     nap_ms(SETTLE_MS);
-    printf(
+    cost.write_in = packets(false) - in;
+    cost.write_out = packets(true) - out;
+    fprintf(
+        text,
         "a writer's coming, behind %d caching clients: %lld packets to the server, %lld from it\n",
-        KEPT_MAX, (long long)(packets(false) - in), (long long)(packets(true) - out));
+        KEPT_MAX, (long long)cost.write_in, (long long)cost.write_out);
     must(zkl_mutex_unlock(w->write), "unlock");
+    return cost;
+}
+
+static void a_writer(struct party *kept)
+{
+    struct party w = party(0), plain = party(0);
+    double alone = behind(kept, 0, &w), hand_off = a_hand_off(&plain, &w);
+    for (int k = 0; k < KEPT_MAX; k++)
+        kept[k] = party(LONG_MS);
+    double one = behind(kept, 1, &w), all = behind(kept, KEPT_MAX, &w);
+    struct cost cost = what_it_costs(kept, &w);
+    if (json)
+        printf("{\"workload\": \"readers-writer\", \"peer\": \"zklock-cached\", \"figures\": "
+               "{\"free_us\": %.0f, "
+               "\"hand_off_us\": %.0f, \"behind_1_us\": %.0f, \"behind_1_hand_offs\": %.3f, "
+               "\"behind_32_us\": %.0f, "
+               "\"join_in\": %lld, \"join_out\": %lld, \"write_in\": %lld, \"write_out\": %lld}}\n",
+               alone, hand_off, one, one / hand_off, all, (long long)cost.join_in,
+               (long long)cost.join_out, (long long)cost.write_in, (long long)cost.write_out);
+    for (int k = 0; k < KEPT_MAX; k++)
+        part(&kept[k]);
+    part(&plain);
+    part(&w);
 }
 
 int main(int argc, char **argv)
 {
     static struct party kept[KEPT_MAX];
+    json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    text = json ? stderr : stdout;
+    argc -= json;
+    argv += json;
     int threads = argc > 1 ? atoi(argv[1]) : 8;
     double seconds = argc > 2 ? atof(argv[2]) : 2;
     struct zks_options options = {.tick_ms = 2000, .max_session_ms = 60000};
@@ -286,18 +336,7 @@ int main(int argc, char **argv)
         return 1;
     }
     how_fast(threads, seconds);
-    struct party w = party(0), plain = party(0);
-    behind(kept, 0, &w);
-    a_hand_off(&plain, &w);
-    for (int k = 0; k < KEPT_MAX; k++)
-        kept[k] = party(LONG_MS);
-    behind(kept, 1, &w);
-    behind(kept, KEPT_MAX, &w);
-    what_it_costs(kept, &w);
-    for (int k = 0; k < KEPT_MAX; k++)
-        part(&kept[k]);
-    part(&plain);
-    part(&w);
+    a_writer(kept);
     zks_stop(server);
     return 0;
 }

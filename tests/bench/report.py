@@ -3,9 +3,11 @@
 import peers
 import targets
 import workloads
-from stats import ratio_of, spread_of
+from stats import number, ratio_of, spread_of
 
-BEGIN, END = '<!-- results: made by tests/bench/run.sh --table FILE -->', '<!-- results: end -->'
+BEGIN, END = '<!-- results: made by tests/bench/run.sh --{} FILE -->', '<!-- results: end -->'
+
+CAPACITY_PEERS = ['zklock', 'zklock-posted', 'zklock-retained', 'curator', 'gozk']
 
 
 def table(head, rows):
@@ -38,14 +40,17 @@ def figures_table(workload, records):
 
 
 def ratios_table(workload, records):
-    """How many times better the library is in the first figure; None if there is nobody to compare with."""
+    """How many times better the library is in the first figure; None if there is nobody to compare with. Which outages are
+    survived comes in steps, and in part by chance."""
+    if workload.mode == 'outage':
+        return None
     first, there = workload.figures[0], peers_in(records)
-    ours = [p for p in there if p in workloads.LIBRARIES]
+    ours = [p for p in there if p in workloads.OURS]
     rows = []
     for other in there:
         ratios = [ratio_of(records, one, other, first.name, first.lower_is_better) if one != other else None
                   for one in ours]
-        if any(ratios) and other != 'zklock':
+        if any(ratios) and other not in ('zklock', 'zklock-cached'):
             rows.append([other] + [ratio.text(2) if ratio else '' for ratio in ratios])
     return table([f'{first.title}: times better than'] + ours, rows) if rows else None
 
@@ -107,11 +112,41 @@ def document(records, facts):
     return '\n\n'.join(part.strip() for part in parts) + '\n'
 
 
-def write(path, text):
+def capacity_table(records, chosen, setups, text_of):
+    """A row for each ensemble and peer, a column for each workload."""
+    rows = []
+    for servers, fsync in setups:
+        some = {w.name: of(records, w, fsync, servers) for w in chosen}
+        there = peers_in(r for each in some.values() for r in each)
+        rows += [[str(servers), 'yes' if fsync else 'no', peer] + [text_of(some[w.name], peer) for w in chosen]
+                 for peer in there if peer in CAPACITY_PEERS]
+    return table(['servers', 'fsync', 'peer'] + [w.name for w in chosen], rows)
+
+
+def medians(records, peer, *figures):
+    cells = [spread_of(records, peer, f.name) for f in figures]
+    return ' / '.join(number(cell.median, f.digits) for cell, f in zip(cells, figures) if cell)
+
+
+def capacity(records, facts):
+    """docs/capacity.md's tables: medians, as what is planned with them is rounder still."""
+    records = [r for r in records if r['workload'].startswith(('W9-', 'W4'))]
+    chosen = [w for w in workloads.ALL if any(r['workload'] == w.name for r in records)]
+    setups = sorted({(r.get('servers', 1), r['fsync']) for r in records})
+    costs = capacity_table(records, chosen, setups,
+                           lambda some, peer: medians(some, peer, workloads.CYCLES, workloads.SERVER_CPU))
+    sent = capacity_table(records, chosen, setups[:1],
+                          lambda some, peer: medians(some, peer, workloads.REQUESTS, workloads.BYTES))
+    return '\n\n'.join([facts, 'Locks a second, and the processor time of all servers for each lock and its unlock in us (medians):', costs,
+                        'Requests, and bytes that the client receives, for each lock and its unlock:', sent]) + '\n'
+
+
+def write(path, text, option='table'):
     """Between the two marks of a file that has them, else the file itself."""
     before, after = '', ''
+    begin = BEGIN.format(option)
     if path.exists():
         old = path.read_text(encoding='utf-8')
-        if BEGIN in old and END in old:
-            before, after = old[:old.index(BEGIN)] + BEGIN + '\n\n', '\n' + old[old.index(END):]
+        if begin in old and END in old:
+            before, after = old[:old.index(begin)] + begin + '\n\n', '\n' + old[old.index(END):]
     path.write_text(before + text + after, encoding='utf-8')

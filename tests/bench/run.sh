@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh [--peers NAME,...] [--workloads NAME,...] [--rounds N] [--seconds S] [--fsync no|yes|both] [--servers 1|3|5]
-#        [--out FILE.jsonl] [--table FILE.md] [--charts DIR] [--short]
+#        [--tick MS] [--out FILE.jsonl] [--table FILE.md] [--capacity FILE.md] [--charts DIR] [--short]
 #
 # zklock beside the raw client library, Curator and Kazoo: see docs/benchmarks.md, and --help. Missing packages
 # are installed first (as root). Built for speed in build-tests/bench; nothing else stays.
@@ -47,6 +47,7 @@ main() {
         zkl_say "building in build-tests/bench ..."
         mkdir -p "$out" && zkl_setup "$out" -Dbuildtype=release &&
             zkl_quietly ninja --quiet -C "$out" tests/bench/bench-zklock tests/bench/bench-floor tests/bench/bench-group tests/bench/bench-local \
+                tests/bench/bench-readers \
                 tests/lib/zk-private &&
             compile_java && compile_go || return 1
         ;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private ZooKeeper for the benchmark, and what it and its sockets count."""
 import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ CONNECTION = re.compile(r'/\S*:(\d+)\[\d+\]\(queued=\d+,recved=(\d+),sent=(\d+)'
 WORD_TIMEOUT_S = 10
 POLL_S = 0.05
 QUIET_POLLS = 5
+ALIVE_S = 0.3  # a client of the library in which somebody waits sends something that often; others send less
 
 
 @dataclasses.dataclass
@@ -30,8 +32,9 @@ class Counters:
 class Server:
     """One server, or an ensemble."""
 
-    def __init__(self, launcher, fsync, nodes=1):
-        command = ['setpriv', '--pdeathsig', 'TERM', launcher, '--nodes', str(nodes), '--tick', '500', '--jvm', JVM,
+    def __init__(self, launcher, fsync, nodes=1, tick_ms=500):
+        self.tick_s = tick_ms / 1000
+        command = ['setpriv', '--pdeathsig', 'TERM', launcher, '--nodes', str(nodes), '--tick', str(tick_ms), '--jvm', JVM,
                    '--quiet']
         if fsync:
             command.append('--fsync')
@@ -63,6 +66,10 @@ class Server:
     def monitor(self, name):
         return int(re.search(rf'^{name}\t(\d+)', self.ask('mntr'), re.MULTILINE).group(1))
 
+    def ephemerals(self):
+        """The paths of all ephemeral nodes."""
+        return set(re.findall(r'^\t(/\S+)$', self.ask('dump'), re.MULTILINE))
+
     def cpu_us(self):
         """What its processes have used so far."""
         total, pids = 0, [self.process.pid]
@@ -71,7 +78,10 @@ class Server:
             times = (directory / 'stat').read_text(encoding='ascii').rpartition(')')[2].split()[11:13]
             total += sum(int(ticks) for ticks in times)
             for task in (directory / 'task').iterdir():
-                pids += [int(child) for child in (task / 'children').read_text(encoding='ascii').split()]
+                try:
+                    pids += [int(child) for child in (task / 'children').read_text(encoding='ascii').split()]
+                except FileNotFoundError:
+                    pass  # a thread of Java's that has just ended
         return total * 1e6 / os.sysconf('SC_CLK_TCK')
 
     def sockets(self):
@@ -107,16 +117,17 @@ class Server:
                 raise TimeoutError(f'no queue of {nodes} within {timeout_s} s')
 
     def wait_queued(self, pids, nodes, timeout_s):
-        """Until there are so many ephemeral nodes, and these processes send next to nothing any more: a holder may go on
-        proving that it is there."""
+        """Until there are so many ephemeral nodes, and each of these processes sends no more than what says that it is there:
+        with many of them that never ends."""
         deadline = time.monotonic() + timeout_s
-        quiet, before = 0, -1
+        quiet, before, asked = 0, -1, time.monotonic()
         while quiet < QUIET_POLLS:
             if time.monotonic() > deadline:
                 raise TimeoutError(f'no queue of {nodes} within {timeout_s} s')
             time.sleep(POLL_S)
-            now = self.counters(pids).requests
-            quiet = quiet + 1 if now <= before + 1 else 0
+            now, last, asked = self.counters(pids).requests, asked, time.monotonic()
+            alive = len(pids) * math.ceil((asked - last) / ALIVE_S)
+            quiet = quiet + 1 if now <= before + alive else 0
             before = now
             if quiet == 1 and self.monitor('zk_ephemerals_count') < nodes:
                 quiet = 0

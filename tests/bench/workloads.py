@@ -4,6 +4,7 @@ import dataclasses
 import resource
 import time
 
+import outage
 from stats import percentile, Processors
 
 FILL_S = 300  # for 5,000 waiters of the slowest peer
@@ -11,6 +12,8 @@ LIBRARIES = ['zklock', 'zklock-posted']
 FLOORS = ['floor-pipe', 'floor-1rt']  # with one session in a process
 GROUP_FLOORS = ['floor-group', 'floor-group-posted']
 OTHERS = ['curator', 'kazoo']
+CACHED = ['zklock-cached', 'floor-atomics', 'floor-clocks']  # of readers.c
+OURS = LIBRARIES + CACHED[:1]  # who is compared with the others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,14 @@ DRAIN = [Figure('us_per_acquisition', 'us per acquisition', 0),
          Figure('bytes_per_acquisition', 'bytes received, all', 0),
          Figure('bytes_per_acquisition_draining', 'bytes while draining', 0),
          Figure('peak_mb', 'peak MB', 0)]
+ENTERS = [Figure('enters_per_s', 'enter and leave a second', 0, False), Figure('cpu_ns', 'ns of a processor each', 0)]
+OUTAGE = [Figure('survived_s', 'longest survived, s', 1, False), Figure('lost_s', 'shortest that was not, s', 1, False),
+          Figure('doubt_s', 'told of doubt after s', 1), Figure('free_s', 'its node is gone after s', 1),
+          Figure('told_s', 'told of the loss after s', 1)]
+WRITER = [Figure('behind_1_us', 'behind one caching client, us', 0), Figure('behind_1_hand_offs', 'the same in hand-offs', 2),
+          Figure('behind_32_us', 'behind 32, us', 0), Figure('free_us', 'free lock, us', 0), Figure('hand_off_us', 'hand-off, us', 0),
+          Figure('join_in', 'the 100th reader joins: packets to the server', 0), Figure('join_out', 'from it', 0),
+          Figure('write_in', 'a writer comes: packets to the server', 0), Figure('write_out', 'from it', 0)]
 APART = DRAIN[:2] + [Figure('requests_per_waiter', 'requests, all', 2)] + DRAIN[2:]
 
 
@@ -55,6 +66,7 @@ class Workload:
     sample: str = 'none'
     pause_us: int = 0
     clients: int = 0  # of one process, for each a thread and a lock of its own; 0: one for all
+    session_s: int = 0  # mode outage
     apart: bool = False  # mode drain: waiters come one after another, each with a handle of its own
     rounds_max: int = 1000
     slow: tuple = ()  # peers that take very long: only if they are named
@@ -62,13 +74,14 @@ class Workload:
     @property
     def is_fresh(self):
         """Each round has processes of its own."""
-        return self.mode in ('drain', 'handles', 'clients')
+        return self.mode in ('drain', 'handles', 'clients', 'outage')
 
     def words(self, path):
         words = [f'path={path}', f'mode={self.mode}', f'threads={self.threads}', f'locks={self.locks}',
                  f'writers={self.writers}', f'count={self.count}', f'sample={self.sample}']
         return words + ([f'pause_us={self.pause_us}'] if self.pause_us else []) + (['own=1'] if self.apart else []) + (
-            [f'clients={self.clients}'] if self.clients else [])
+            [f'clients={self.clients}'] if self.clients else []) + (
+            [f'session_ms={self.session_s * 1000}'] if self.session_s else [])
 
 
 def drain(name, waiters, peers, rounds_max=1000):
@@ -129,6 +142,18 @@ ALL = [
     drain(f'W10-{n}', n, ['zklock', 'zklock-posted', 'floor-1rt', 'floor-2w', 'curator-own'], rounds_max=3)
     for n in (10, 100, 1000, 5000)
 ] + [
+    # Not Curator: 50 Java machines would be what is measured.
+    Workload('W11', '1,000 waiters in 50 processes, 20 each, are let go', 'drain', LIBRARIES + ['floor-1rt', 'kazoo', 'gozk'], APART,
+             processes=50, threads=20, rounds_max=3),
+] + [
+    Workload(f'outage-{s}', f'how long an outage a holder survives with a session timeout of {s} s', 'outage',
+             ['zklock', 'curator', 'kazoo'], OUTAGE, session_s=s, rounds_max=3)
+    for s in (4, 10, 30)
+] + [
+    # What readers.c measures, on a server of its own.
+    Workload('readers-1', 'one thread reads again and again, its node stays', 'readers', CACHED, ENTERS),
+    Workload('readers-8', '8 threads read again and again, their node stays', 'readers', CACHED, ENTERS, threads=8),
+    Workload('readers-writer', "a writer's call to its grant, where caching clients keep a node each", 'readers', CACHED[:1], WRITER),
 ]
 BY_NAME = {workload.name: workload for workload in ALL}
 
@@ -163,6 +188,8 @@ def measure(workload, group, server, board, seconds):
         return measure_idle(workload, group, server, seconds)
     if workload.mode == 'entry':
         return group.order('go 0')[0]
+    if workload.mode == 'outage':
+        return outage.measure(workload, group, server)
     return measure_cycles(workload, group, server, board, seconds)
 
 
@@ -203,8 +230,11 @@ def measure_drain(workload, group, server):
         for before in range(waiters):
             group.order('fill 1', FILL_S)
             server.wait_nodes(before + 2, FILL_S)  # the holder's, and those so far
+    elif workload.processes > 1:
+        for _ in range(workload.threads):  # as they come in production, not one process after the other
+            group.order_in_turn('fill 1', FILL_S)  # the holder is in the first process
     else:
-        group.order_in_turn('fill', FILL_S)  # the holder is in the first process
+        group.order('fill', FILL_S)
     server.wait_queued(group.pids(), waiters + 1, FILL_S)
     full = server.counters(group.pids())
     began_ns = time.monotonic_ns()

@@ -3,9 +3,11 @@
 #include "peer.h"
 #include "../lib/lock_options.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <zklock/zklock.h>
 
@@ -58,7 +60,7 @@ static struct zkl_client *open_client(void)
     struct zkl_client *made;
 
     o.servers = settings->servers;
-    o.session_timeout_ms = SESSION_MS;
+    o.session_timeout_ms = settings->session_ms > 0 ? settings->session_ms : SESSION_MS;
     o.connect_timeout_ms = OPEN_MS;
     must("open", zkl_client_open(&made, &o));
     return made;
@@ -123,6 +125,36 @@ static void zklock_make_clients(int count)
         clients[i] = open_client();
 }
 
+/* --- an outage -------------------------------------------------------------------------------- */
+
+static atomic_bool lost;
+
+static void hold_changed(const struct zkl_hold_event *event, void *arg)
+{
+    (void)arg;
+    if (event->state == ZKL_HOLD_LOST)
+        atomic_store(&lost, true);
+    peer_note(event->state == ZKL_HOLD_LOST      ? "LOST"
+              : event->state == ZKL_HOLD_SUSPECT ? "SUSPECT"
+                                                 : "HELD");
+}
+
+static void zklock_hold(void)
+{
+    must("callback", zkl_mutex_set_callback(mutexes[0], hold_changed, NULL));
+    must("lock", zkl_mutex_lock(mutexes[0]));
+}
+
+static bool zklock_still_holds(void)
+{
+    int state;
+
+    while ((state = zkl_mutex_hold_state(mutexes[0], NULL)) == ZKL_HOLD_SUSPECT ||
+           (state == ZKL_HOLD_LOST && !atomic_load(&lost)))
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return state == ZKL_HOLD_HELD;
+}
+
 /* --- the peer --------------------------------------------------------------------------------- */
 
 static void make_multi(void)
@@ -169,6 +201,8 @@ static void zklock_open(const struct settings *given)
 
 static void zklock_close(void)
 {
+    if (zkl_mutex_hold_count(mutexes[0]) > 0) /* mode outage */
+        zkl_mutex_unlock(mutexes[0]);
     for (int i = 0; i < client_count; i++)
         zkl_client_free(clients[i]);
     for (int i = 0; i < handle_count; i++)
@@ -197,7 +231,9 @@ int main(int argc, char **argv)
                                             .make_handles = zklock_make_handles,
                                             .lock_handles = zklock_lock_handles,
                                             .unlock_handles = zklock_unlock_handles,
-                                            .make_clients = zklock_make_clients};
+                                            .make_clients = zklock_make_clients,
+                                            .hold = zklock_hold,
+                                            .still_holds = zklock_still_holds};
 
     return peer_main(argc, argv, &zklock_peer);
 }
