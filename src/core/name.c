@@ -5,6 +5,7 @@
  * Pure, without a lock: text in, text out, into the caller's room. The core and src/api call it. */
 #include "name.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define NOT_UTF8 UINT32_MAX
@@ -332,7 +333,8 @@ void zkl_text_copy(char *out, size_t size, const char *text)
     out[length] = '\0';
 }
 
-/* The lower bits of a product know of the factors' lower bits alone, so the upper ones are folded in. */
+/* The lower bits of a product know of the factors' lower bits alone, so the upper ones are folded in,
+ * and a word of a few bytes has them in its lower bits on every machine. */
 uint32_t zkl_text_hash(const char *text)
 {
     uint64_t h = 0;
@@ -340,7 +342,7 @@ uint32_t zkl_text_hash(const char *text)
         size_t size = left < sizeof h ? left : sizeof h;
         uint64_t word = 0;
         memcpy(&word, text, size);
-        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        h = (h ^ le64toh(word)) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 32;
         text += size;
         left -= size;

@@ -402,7 +402,8 @@ static void numbered_paths_spread(void **state)
 {
     static const struct {
         const char *before, *after;
-    } forms[] = {{"/", ""}, {"/locks/a-", "/x"}, {"/zklock/", "-0000-lock-0000000007"}};
+    } forms[] = {
+        {"/", ""}, {"/locks/", ""}, {"/locks/a-", "/x"}, {"/zklock/", "-0000-lock-0000000007"}};
     (void)state;
     for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         int in[256] = {0};
