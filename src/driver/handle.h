@@ -14,6 +14,8 @@
 #endif
 #include <zookeeper/zookeeper.h>
 
+#include "older.h"
+
 struct zkl_call;
 
 /* What is known of the credential. */

@@ -11,6 +11,8 @@
 #endif
 #include <zookeeper/zookeeper.h>
 
+#include "older.h"
+
 /* The server's word for a session that has just ended; the C client's header has no name for it. */
 #define UNKNOWN_SESSION (-12)
 /* Likewise. */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Client libraries from 3.5 on will do. What those before 3.8 lack is said by meson.build; here are the numbers that
+ * servers send all the same, and what is taken in the place of the rest. Behind zookeeper.h. */
+#ifndef ZKLOCK_DRIVER_OLDER_H
+#define ZKLOCK_DRIVER_OLDER_H
+
+#ifdef ZKL_NO_ZSSLCONNECTIONERROR
+#define ZSSLCONNECTIONERROR (-15)
+#endif
+#ifdef ZKL_NO_ZSESSIONCLOSEDREQUIRESASLAUTH
+#define ZSESSIONCLOSEDREQUIRESASLAUTH (-124)
+#endif
+#ifdef ZKL_NO_ZTHROTTLEDOP
+#define ZTHROTTLEDOP (-127)
+#endif
+
+/* Before 3.6 it asks who the user is, for its log, whatever it is told. */
+#ifndef ZOO_NO_LOG_CLIENTENV
+#define ZOO_NO_LOG_CLIENTENV 0
+#endif
+
+/* Before 3.7 it reads the addresses, which are in digits, again before every wait. */
+#ifdef ZKL_NO_RESOLUTION_DELAY
+#define zoo_set_servers_resolution_delay(zh, ms) ((void)(zh))
+#endif
+
+#endif
