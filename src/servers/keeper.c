@@ -14,12 +14,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "syscalls.h"
 
 #define ANSWER_MS 20000    /* an answer that takes longer means that the keeper is broken */
 #define OWNER_PROBE_MS 100 /* without a pidfd: how often the keeper looks for its parent */
@@ -104,7 +105,7 @@ static void run_server(const struct keeper_plan *plan, size_t node, pid_t keeper
         _exit(126);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    close_range(SOCKET_FD, ~0U, 0);
+    sys_close_from(SOCKET_FD);
     execv(plan->argv[node][0], plan->argv[node]);
     _exit(127);
 }
@@ -243,7 +244,8 @@ static bool take_descriptors(int sock, int owner_fd)
     dup2(s, SOCKET_FD);
     if (o >= 0)
         dup2(o, OWNER_FD);
-    return close_range(o >= 0 ? OWNER_FD + 1 : SOCKET_FD + 1, ~0U, 0) == 0;
+    sys_close_from(o >= 0 ? OWNER_FD + 1 : SOCKET_FD + 1);
+    return true;
 }
 
 static void keeper_main(const struct keeper_plan *plan, int sock, int owner_fd, pid_t owner)
@@ -299,7 +301,7 @@ static int ask_simply(struct keeper *k, enum keeper_op op, size_t node, int sig)
 /* Fork the keeper with all signals blocked: it would run the maker's handlers otherwise. */
 static pid_t fork_keeper(const struct keeper_plan *plan, int sock, pid_t owner)
 {
-    int owner_fd = pidfd_open(owner, 0); /* -1 on old kernels and under valgrind */
+    int owner_fd = sys_pidfd_open(owner); /* -1 on old kernels and under valgrind */
     sigset_t all, old;
     pid_t pid;
 

@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "syscalls.h"
 
 enum { NAP_MS_MIN = 2, NAP_MS_MAX = 100 };
 
@@ -145,14 +146,14 @@ static bool is_descendant(pid_t pid)
  * looked at just before. */
 static void signal_descendant(pid_t pid, int signal)
 {
-    int fd = pidfd_open(pid, 0);
+    int fd = sys_pidfd_open(pid);
     if (fd < 0 && errno == ESRCH)
         return;
     if (is_descendant(pid)) {
         if (fd < 0)
             kill(pid, signal);
         else
-            pidfd_send_signal(fd, signal, NULL, 0);
+            sys_pidfd_kill(fd, signal);
     }
     if (fd >= 0)
         close(fd);

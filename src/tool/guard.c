@@ -22,6 +22,7 @@
 #include "family.h"
 #include "launch.h"
 #include "signals.h"
+#include "syscalls.h"
 
 enum {
     LOST_GRACE_MS = 500,   /* between SIGTERM and SIGKILL of a lock that is lost already */
@@ -235,7 +236,7 @@ static void let_go_of_all(int socket)
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);
     dup2(socket, 3);
-    close_range(4, ~0U, 0);
+    sys_close_from(4);
     if (chdir("/") != 0)
         return; /* then the folder stays in use */
 }

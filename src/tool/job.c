@@ -17,6 +17,7 @@
 #include "launch.h"
 #include "say.h"
 #include "signals.h"
+#include "syscalls.h"
 
 /* --- start --------------------------------------------------------------- */
 
@@ -41,7 +42,7 @@ static void be_anchor(pid_t group)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "zklock-anchor");
     setpgid(0, group);
-    close_range(0, ~0U, 0);
+    sys_close_from(0);
     if (chdir("/") == 0)
         pause();
     for (;;)

@@ -151,8 +151,10 @@ static bool open_addresses(struct raw *raw, struct settings *settings, int sessi
     int left = (int)((until - zkl_now_ns()) / MS_NS);
     const char *found = addresses_wait(settings->addresses, left > 0 ? left : 0, raw->stop);
     raw->zh = found ? open_handle(raw, found, session_ms) : NULL;
+#ifndef ZKL_NO_RESOLUTION_DELAY
     if (raw->zh) /* else it asks before each wait for its socket */
         zoo_set_servers_resolution_delay(raw->zh, -1);
+#endif
     return raw->zh != NULL;
 }
 
