@@ -19,12 +19,8 @@ compile_java() {
     zkl_quietly javac -J-XX:-UsePerfData -Xlint:all,-path -cp $class_path -d "$out/classes" "$here/Curator.java"
 }
 
-go_path=/usr/share/gocode
 compile_go() {
-    [ -e $go_path/src/github.com/samuel/go-zookeeper ] && command -v go >/dev/null 2>&1 || return 0
-    [ -z "$(find "$out/goworker" -newer "$here/goworker/main.go" 2>/dev/null)" ] || return 0
-    zkl_quietly env GO111MODULE=off GOPATH=$go_path GOFLAGS= GOCACHE="$out/go-cache" go build -o "$out/goworker" \
-        "$here/goworker/main.go"
+    sh "$zkl_root/tests/lib/go.sh" "$here/goworker/main.go" "$out/goworker" || [ $? -eq 77 ]
 }
 
 main() {
@@ -37,7 +33,7 @@ main() {
         *)
             zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
                 zkl_say "going on without Curator and Kazoo"
-            zkl_install_packages "golang-go golang-github-samuel-go-zookeeper-dev" ||
+            zkl_install_packages "$(sh "$zkl_root/tests/lib/go.sh" --packages)" ||
                 zkl_say "going on without go-zookeeper"
             ;;
         esac

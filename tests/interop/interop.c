@@ -14,7 +14,7 @@ struct zks *server;
 struct wire *raw;
 
 static struct journal journal;
-#define LANGUAGES "cjk" /* C, Java, Python */
+#define LANGUAGES "cjkg" /* C, Java, Python, Go */
 
 static char journal_path[512];
 
@@ -205,10 +205,10 @@ const char *race_run(const struct race *r)
 static void print_figures(const struct race *r, const struct place *place, int64_t ms)
 {
     print_message(
-        "%s, %s: %d visits (C %d, Java %d, Python %d) in %.1f s, %.1f %% of the hand-offs "
+        "%s, %s: %d visits (C %d, Java %d, Python %d, Go %d) in %.1f s, %.1f %% of the hand-offs "
         "between languages",
         r->title, place->path, place->visits, place->visits_of[0], place->visits_of[1],
-        place->visits_of[2], (double)ms / 1000, journal_share(place));
+        place->visits_of[2], place->visits_of[3], (double)ms / 1000, journal_share(place));
     if (place->crowd_max > 1)
         print_message(", at most %d inside, %d visits beside another language", place->crowd_max,
                       place->mixed);
@@ -243,6 +243,16 @@ static void check_place(const struct race *r, const struct place *place)
     if (r->together > 0) {
         check_num(place->crowd_max, >=, r->together);
         check_num(place->mixed, >, 0);
+    }
+}
+
+void skip_without_go(void)
+{
+    if (!peers_have('g')) {
+        print_message(
+            "skipped: there is no go-zookeeper: apt-get install golang-go and "
+            "golang-github-go-zookeeper-zk-dev, or golang-github-samuel-go-zookeeper-dev\n");
+        skip();
     }
 }
 

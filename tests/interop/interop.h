@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of this suite share: one private server, the three peers, and the witness. */
+/* What the tests of this suite share: one private server, the peers, and the witness. */
 #ifndef ZKINTEROP_INTEROP_H
 #define ZKINTEROP_INTEROP_H
 
@@ -50,6 +50,9 @@ const char *race_run(const struct race *race);
 /* The same, and the test fails if a rule was broken, if the languages did not take turns, or if a
  * node was left behind. Prints the figures. */
 void race(const struct race *race);
+
+/* Ends a test where there is no go-zookeeper. */
+void skip_without_go(void);
 
 /* No contender is left below path. */
 void check_no_contender(const char *path);

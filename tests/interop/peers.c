@@ -37,11 +37,13 @@ struct peer {
     size_t length;
 };
 
-static const char letters[] = "cjk";
-static struct peer peers[3];
+static const char letters[] = "cjkg";
+#define PEERS (sizeof letters - 1)
+static struct peer peers[PEERS];
 static struct worker workers[WORKERS_MAX];
 static char *log_folder;
 static const char *python; /* one that has Kazoo */
+static bool has_go;        /* go-zookeeper, which the others do without */
 
 /* --- what is installed ------------------------------------------------------------------------ */
 
@@ -93,6 +95,18 @@ static int compile_java(char *why, size_t size)
     return -1;
 }
 
+/* Where there is a Go and a go-zookeeper. */
+static int compile_go(char *why, size_t size)
+{
+    int status = system("sh '" INTEROP_GO_SH "' '" INTEROP_GO_SOURCE "' '" INTEROP_GO "' >&2");
+
+    has_go = status == 0;
+    if (has_go || (WIFEXITED(status) && WEXITSTATUS(status) == 77))
+        return 0;
+    snprintf(why, size, "go refuses " INTEROP_GO_SOURCE);
+    return -1;
+}
+
 /* --- processes -------------------------------------------------------------------------------- */
 
 static void run_peer(size_t i, const char *servers, const char *journal)
@@ -108,6 +122,9 @@ static void run_peer(size_t i, const char *servers, const char *journal)
                "-XX:-UsePerfData", "-Djava.io.tmpdir=.", "-XX:ErrorFile=hs_err.log",
                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
                INTEROP_CLASSES ":" CLASS_PATH, "Peer", servers, journal, (char *)NULL);
+        break;
+    case 'g':
+        execl(INTEROP_GO, INTEROP_GO, servers, journal, (char *)NULL);
         break;
     default:
         execlp(python, python, "-B", INTEROP_PYTHON, servers, journal, (char *)NULL);
@@ -150,7 +167,7 @@ void peers_print_logs(void)
 {
     char line[500];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < PEERS; i++) {
         log_path(line, sizeof line, i);
         FILE *f = fopen(line, "re");
         while (f != NULL && fgets(line, sizeof line, f) != NULL)
@@ -227,13 +244,13 @@ static bool take_output(struct peer *peer)
 /* Take what the peers say, for at most ms. */
 static void listen_to_all(int ms)
 {
-    struct pollfd fds[3];
+    struct pollfd fds[PEERS];
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < PEERS; i++)
         fds[i] = (struct pollfd){.fd = peers[i].pid ? peers[i].out : -1, .events = POLLIN};
-    if (poll(fds, 3, ms) <= 0)
+    if (poll(fds, PEERS, ms) <= 0)
         return;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < PEERS; i++) {
         if (fds[i].revents != 0 && !take_output(&peers[i]))
             bury(i);
     }
@@ -241,18 +258,27 @@ static void listen_to_all(int ms)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-static size_t count_ready(void)
+static bool is_here(size_t i)
 {
-    size_t n = 0;
+    return letters[i] != 'g' || has_go;
+}
 
-    for (size_t i = 0; i < 3; i++)
-        n += peers[i].pid != 0 && peers[i].ready;
-    return n;
+static bool all_ready(void)
+{
+    bool ready = true;
+
+    for (size_t i = 0; i < PEERS; i++)
+        ready = ready && (!is_here(i) || peers[i].ready);
+    return ready;
 }
 
 static bool all_run(void)
 {
-    return peers[0].pid != 0 && peers[1].pid != 0 && peers[2].pid != 0;
+    bool run = true;
+
+    for (size_t i = 0; i < PEERS; i++)
+        run = run && (!is_here(i) || peers[i].pid != 0);
+    return run;
 }
 
 int peers_start(const char *servers, const char *journal, const char *folder, char *why,
@@ -262,24 +288,29 @@ int peers_start(const char *servers, const char *journal, const char *folder, ch
 
     free(log_folder);
     log_folder = strdup(folder);
-    if (compile_java(why, size) != 0)
+    if (compile_java(why, size) != 0 || compile_go(why, size) != 0)
         return -1;
-    for (size_t i = 0; i < 3; i++) {
-        if (peers[i].pid == 0 && spawn(i, servers, journal) != 0) {
+    for (size_t i = 0; i < PEERS; i++) {
+        if (is_here(i) && peers[i].pid == 0 && spawn(i, servers, journal) != 0) {
             snprintf(why, size, "no peer can be started: %s", strerror(errno));
             return -1;
         }
     }
-    while (count_ready() < 3 && all_run() && net_now_ms() < end_ms)
+    while (!all_ready() && all_run() && net_now_ms() < end_ms)
         listen_to_all(100);
-    for (size_t i = 0; i < 3; i++) {
-        if (peers[i].pid != 0 && peers[i].ready)
+    for (size_t i = 0; i < PEERS; i++) {
+        if (!is_here(i) || (peers[i].pid != 0 && peers[i].ready))
             continue;
         peers_print_logs();
         snprintf(why, size, "peer %c does not start", letters[i]);
         return -1;
     }
     return 0;
+}
+
+bool peers_have(char language)
+{
+    return is_here((size_t)(strchr(letters, language) - letters));
 }
 
 int peer_pid(char language)
@@ -297,9 +328,18 @@ bool peers_idle(void)
     return all_run();
 }
 
+static bool some_run(void)
+{
+    bool run = false;
+
+    for (size_t i = 0; i < PEERS; i++)
+        run = run || peers[i].pid != 0;
+    return run;
+}
+
 void peers_kill(void)
 {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < PEERS; i++) {
         if (peers[i].pid != 0)
             bury(i);
     }
@@ -309,13 +349,13 @@ void peers_stop(void)
 {
     int64_t end_ms = net_now_ms() + END_MS;
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < PEERS; i++) {
         if (peers[i].pid == 0)
             continue;
         close(peers[i].in);
         peers[i].in = -1;
     }
-    while ((peers[0].pid || peers[1].pid || peers[2].pid) && net_now_ms() < end_ms)
+    while (some_run() && net_now_ms() < end_ms)
         listen_to_all(100);
     peers_kill();
 }

@@ -3,7 +3,8 @@
  *
  * All have the same command line, PEER SERVERS JOURNAL, say "ready" once they are connected, and
  * then take lines from standard input and answer on standard output. A line is for one worker: a
- * thread of that peer, whose first letter is the language (c: zklock, j: Curator, k: Kazoo). Each
+ * thread of that peer, whose first letter is the language (c: zklock, j: Curator, k: Kazoo, g: go-zookeeper, with
+ * a mutex alone, and without a bound). Each
  * worker does one thing at a time and answers it with one line.
  *
  *     j1 new L mutex /path [name=value...]   a handle for all workers of this peer; kinds:
@@ -36,6 +37,8 @@ bool peers_available(char *why, size_t size);
  * 0, or -1 and a sentence. */
 int peers_start(const char *servers, const char *journal, const char *folder, char *why,
                 size_t size);
+/* True: it takes part; go-zookeeper need not be there. Known once they were started. */
+bool peers_have(char language);
 /* Of the process that runs this language. */
 int peer_pid(char language);
 /* True: none is at work, and none has ended. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C, Java and Python exclude each other on one path: each side goes in 500 times, or 2,000, as fast as it
+/* C, Java, Python and Go exclude each other on one path: each side goes in 500 times, or 2,000, as fast as it
  * gets the lock, and a journal that has nothing to do with ZooKeeper tells who was inside. */
 #include "interop.h"
 
@@ -37,6 +37,33 @@ static void test_mutex_kazoo_names(void **state)
     race(&(struct race){.title = "mutex with Kazoo's names, plain Kazoo",
                         .paths = "/mutex-kk",
                         .sides = {"c mutex names=kazoo", "k mutex"}});
+}
+
+/* go-zookeeper's names are Curator's, without dashes in the UUID. */
+static void test_mutex_go(void **state)
+{
+    (void)state;
+    skip_without_go();
+    race(&(struct race){
+        .title = "mutex, go-zookeeper", .paths = "/mutex-cg", .sides = {"c mutex", "g mutex"}});
+}
+
+static void test_mutex_go_java(void **state)
+{
+    (void)state;
+    skip_without_go();
+    race(&(struct race){.title = "mutex, Curator, go-zookeeper",
+                        .paths = "/mutex-cjg",
+                        .sides = {"c mutex", "j mutex", "g mutex"}});
+}
+
+static void test_mutex_go_python(void **state)
+{
+    (void)state;
+    skip_without_go();
+    race(&(struct race){.title = "mutex, Kazoo as a subclass, go-zookeeper",
+                        .paths = "/mutex-ckg",
+                        .sides = {"c mutex", "k mutex names=curator", "g mutex"}});
 }
 
 static void test_rwlock_java(void **state)
@@ -173,6 +200,9 @@ int main(int argc, char **argv)
         interop_test(test_mutex_python),
         interop_test(test_mutex_three),
         interop_test(test_mutex_kazoo_names),
+        interop_test(test_mutex_go),
+        interop_test(test_mutex_go_java),
+        interop_test(test_mutex_go_python),
         interop_test(test_rwlock_java),
         interop_test(test_rwlock_cached_java),
         interop_test(test_rwlock_cached_python),

@@ -335,6 +335,73 @@ static void test_kazoo_misses_a_container(void **state)
     check_says("ok", "c1 drop L");
 }
 
+/* --- go-zookeeper ----------------------------------------------------------------------------- */
+
+/* What it can't read as a number in a queue makes its Lock fail, and its own node stays there until its session
+ * ends, before everybody who comes later. Such are readers and writers, strangers, and up to the release of
+ * 2018 (Debian 12's) Kazoo's plain names; 1.0 waits for those. */
+static void check_go_fails(const char *path, const char *holder)
+{
+    struct wire_names names;
+    char node[200];
+
+    check_says("ok", "g1 new L mutex %s", path);
+    check_begins(ask("g1 lock L 0"), "error");
+    check_ok(wire_children(raw, path, &names));
+    check_num(names.n, ==, 2);
+    for (size_t i = 0; i < names.n; i++) {
+        snprintf(node, sizeof node, "%s/%s", path, names.name[i]);
+        if (strcmp(names.name[i], holder) != 0 && strstr(names.name[i], "-lock-") != NULL)
+            check_ok(wire_delete(raw, node, -1));
+    }
+    wire_names_free(&names);
+    check_num(children(path), ==, 1);
+    check_says("ok", "g1 drop L");
+}
+
+static void test_go_trips_over_strangers(void **state)
+{
+    (void)state;
+    skip_without_go();
+    check_says("ok", "c1 new L rwlock /trips-rw");
+    check_says("ok", "c1 lock L.read 0");
+    check_go_fails("/trips-rw", "");
+    check_says("ok", "c1 unlock L.read");
+    check_says("ok", "c1 drop L");
+
+    check_says("ok", "c1 new L mutex /trips");
+    check_says("ok", "c1 lock L 0");
+    check_ok(wire_create(raw, "/trips/config-x", "", WIRE_PERSISTENT, NULL, 0));
+    check_says("ok", "c1 unlock L");
+    check_go_fails("/trips", "config-x");
+    check_says("ok", "c1 lock L 0"); /* which is no matter to ours */
+    check_says("ok", "c1 unlock L");
+    check_says("ok", "c1 drop L");
+}
+
+static void test_go_and_kazoos_names(void **state)
+{
+    (void)state;
+    skip_without_go();
+    check_says("ok", "c1 new L mutex /names-g names=kazoo");
+    check_says("ok", "c1 lock L 0");
+    if (release_of("g1") < 100) {
+        check_go_fails("/names-g", "");
+        check_says("ok", "c1 unlock L");
+    } else {
+        check_says("ok", "g1 new L mutex /names-g");
+        say("g1 lock L 0");
+        check_wait(children("/names-g") == 2, ANSWER_MS);
+        assert_null(answer_within("g1", STILL_MS));
+        check_says("ok", "c1 unlock L");
+        check_answers("ok", "g1");
+        check_says("no", "c1 lock L 0");
+        check_says("ok", "g1 unlock L");
+        check_says("ok", "g1 drop L");
+    }
+    check_says("ok", "c1 drop L");
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -346,6 +413,8 @@ int main(int argc, char **argv)
         interop_test(test_peers_miss_a_deleted_node),
         interop_test(test_kazoo_reader_before_later_writers),
         interop_test(test_kazoo_misses_a_container),
+        interop_test(test_go_trips_over_strangers),
+        interop_test(test_go_and_kazoos_names),
     };
 
     return INTEROP_MAIN(argc, argv, "facts", tests);
