@@ -1,8 +1,8 @@
 #!/bin/sh
 # run.sh                    install what is missing, then run every suite but "gcc-thread", "clang-address",
-#                           "sanitize", "tls", "debian", "coverage", "proofs", "linear", "fleet", "mutants" and "long", and with
-#                           sanitizers only unit, sim (that of threads: without sim) and cluster without its slow
-#                           tests, with valgrind only unit and sim
+#                           "sanitize", "tls", "debian", "cross", "distros", "coverage", "proofs", "linear", "fleet",
+#                           "mutants" and "long", and with sanitizers only unit, sim (that of threads: without sim)
+#                           and cluster without its slow tests, with valgrind only unit and sim
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
@@ -36,7 +36,7 @@ tool          120  the zklock command: children, signals, terminals, loss, cron 
 fault         330  the promises while servers, links, processes and memory fail
 window        150  what a holder may believe, aimed at the worst moments of three servers; leaders that are killed
 curator        90  the scenarios that Apache Curator tests its lock recipes with
-interop       150  C, Java (Curator) and Python (Kazoo) on one lock
+interop       150  C, Java (Curator), Python (Kazoo) and Go (go-zookeeper) on one lock
 fleet         240  the library of an old commit and this one on the same paths, with every option
 soak          150  multi-locks and single locks of 8 processes on 6 paths at once
 bench          60  tests/bench for some seconds: that it runs, and that its witness sees who does not lock
@@ -52,13 +52,15 @@ valgrind      660  unit, sim, cluster, fault, curator and tool under valgrind
 sanitize     1450  the four of gcc and clang with sanitizers, in one go
 tls           420  TLS and SASL: the client library with both, from the source package of Debian, and real servers
 debian        900  the Debian packages: built, looked at by lintian, installed and tried in a bare Debian; debian FOLDER: in this one
+cross         600  unit and a short simulation on other machines, of 32 bits and of big endian, by cross compilers and qemu
+distros      7200  the demo and suites in bare systems of Debian 13, or --long: of 12, 13 and sid, in full
 coverage      900  unit, sim, lib, cluster, fault and curator, and how many lines of src they reach
 proofs       1800  names, queue, window and histogram of src/core by CBMC: every input within named bounds
 mutants      3600  each planted bug, and 200 random changes of src/core: which suite catches it
 long         3600  unit, sim, cluster, tool, fault, window, curator, fleet, soak and examples at full length, the proofs, tls and debian
 '
 # Of each sanitizer one compiler is enough for a run of everything; "sanitize" has all four.
-not_in_all='gcc-thread clang-address sanitize tls debian coverage proofs linear fleet mutants long'
+not_in_all='gcc-thread clang-address sanitize tls debian cross distros coverage proofs linear fleet mutants long'
 # What sanitizers and valgrind look at; in a run of everything less, to stay under half an hour.
 checked='--suite unit --suite sim --suite cluster --suite fault --suite curator --suite tool'
 # What shows nothing more there: who harms what in the simulation, which has one thread.

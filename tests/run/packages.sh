@@ -21,6 +21,7 @@ install() # SUITE: what it can't do without, then what it would skip
     interop | linear | long | all)
         zkl_install_packages "default-jdk-headless libcurator-recipes-java python3-kazoo" ||
             echo "going on without Curator and Kazoo"
+        zkl_install_packages "$(sh tests/lib/go.sh --packages)" || echo "going on without go-zookeeper"
         ;;
     esac
     case $1 in
@@ -56,6 +57,17 @@ install() # SUITE: what it can't do without, then what it would skip
     debian | long)
         zkl_install_packages "debhelper dpkg-dev lintian debootstrap autopkgtest" || echo "going on without the Debian packages"
         ;;
+    esac
+    case $1 in
+    cross)
+        zkl_install_packages "qemu-user dpkg-dev" || return 1
+        for machine in i686:i386 s390x:s390x powerpc:powerpc; do
+            zkl_install_packages "gcc-${machine%:*}-linux-gnu libc6-dev-${machine#*:}-cross" || echo "going on without $machine"
+        done
+        ;;
+    esac
+    case $1 in
+    distros) zkl_install_packages "git debootstrap" || echo "going on without debootstrap" ;;
     esac
     case $1 in
     package | all)

@@ -210,6 +210,59 @@ debian() # [FOLDER]: a bare Debian, to be changed
     by_itself sh tests/package/debian.sh try "$out/debian" "$@"
 }
 
+# On other machines, with a libzookeeper and a cmocka for each; no servers.
+cross() # [options]
+{
+    schedules=500
+    for machine in tests/cross/*.ini; do
+        machine=$(basename "$machine" .ini)
+        libraries=$(run sh tests/cross/prepare.sh "$machine" "$out/cross-libraries/$machine")
+        case $? in
+        0) ;;
+        77)
+            skip "$machine: $libraries"
+            continue
+            ;;
+        *)
+            fail "the build of the libraries for $machine"
+            continue
+            ;;
+        esac
+        if build "cross-$machine" gcc --werror --cross-file "tests/cross/$machine.ini" --cross-file "$libraries" \
+            -Dtests=short -Dtool=false -Ddev=false -Dexamples=false -Dcpp=disabled; then
+            meson test -C "$out/cross-$machine" --list 2>/dev/null | grep -q 'unit / name' ||
+                fail "cmocka of $machine was not found"
+            tests "cross-$machine" -t 10 --suite unit --suite short "$@"
+        else
+            fail "the build for $machine"
+        fi
+    done
+    schedules=20000
+}
+
+# Other releases, each in a folder that tests/distros/release.sh makes.
+distros() # [--long] [RELEASE...]
+{
+    of='unit house cluster interop' releases=trixie
+    if [ "${1:-}" = --long ]; then
+        export ZKL_TEST_LONG=1
+        of='compilers house unit sim explore lib cluster tool fault window curator interop chaos' releases='bookworm trixie sid'
+        shift
+    fi
+    [ $# -gt 0 ] || set -- $releases
+    for release in "$@"; do
+        rm -rf "$work"
+        mkdir -p "$work"
+        run env TMPDIR="$work" sh tests/distros/release.sh "$release" $of
+        case $? in
+        0) passed=$((passed + 1)) ;;
+        77) skip "$release: no bare system can be made here" ;;
+        *) fail "$release, see build-tests/distros/$release.log" ;;
+        esac
+        sweep
+    done
+}
+
 # The figures are shown. The program, which has the suite's name, bounds itself.
 program() # SUITE [options]
 {
@@ -358,6 +411,8 @@ suite() # NAME [options]
     fleet) fleet "$@" ;;
     tls) tls "$@" ;;
     debian) debian "$@" ;;
+    cross) cross "$@" ;;
+    distros) distros "$@" ;;
     proofs) proofs "$@" ;;
     planted) by_itself python3 tests/planted/mutants.py --short ${brief:+--every 4} --planted ;;
     mutants) by_itself python3 tests/planted/mutants.py "$@" ;;

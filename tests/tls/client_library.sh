@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# client_library.sh FOLDER: build ZooKeeper's client library with OpenSSL and Cyrus SASL in FOLDER (tests/run.sh's own),
-# from Debian's source package, once: lib/libzookeeper_mt.so and include/zookeeper. Debian's own builds have neither. The
-# package comes by a list of sources in FOLDER, the system's own stays as it is. Prints FOLDER. Exit status 77: it can't be
-# had here, and why is printed; 1: it was not built.
+# client_library.sh FOLDER [COMPILER]: build ZooKeeper's client library with OpenSSL and Cyrus SASL in FOLDER
+# (tests/run.sh's own), from Debian's source package, once: lib/libzookeeper_mt.so and include/zookeeper. Debian's own builds
+# have neither, nor has one by another COMPILER, which is for another machine. Prints FOLDER. Exit status 77: it can't be had
+# here, and why is printed; 1: it was not built.
 set -u
-folder=$1
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+folder=$1 compiler=${2:-}
 mkdir -p "$folder" && cd "$folder" || exit 1
 folder=$PWD
 
@@ -13,28 +14,6 @@ missing() # SENTENCE
 {
     echo "$1"
     exit 77
-}
-
-apt()
-{
-    apt-get -q -y -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$folder/sources" -o APT::Sandbox::User=root \
-        -o Dir::State::Lists="$folder/lists" "$@"
-}
-
-# The system's own lists, of sources instead of binaries.
-sources()
-{
-    mkdir -p sources lists/partial
-    cat /etc/apt/sources.list.d/debian.sources 2>/dev/null | sed 's/^Types:.*/Types: deb-src/' >sources/debian.sources
-    grep -hs '^deb .*debian' /etc/apt/sources.list | sed 's/^deb /deb-src /' >sources/debian.list
-}
-
-fetch()
-{
-    [ ! -d fetched ] || return 0
-    sources
-    rm -rf zookeeper[-_][0-9]*
-    apt update && apt --only-source source zookeeper && mv zookeeper-[0-9]*/ fetched
 }
 
 generate() # the code of the messages
@@ -52,22 +31,27 @@ compile() # SOURCE
     mkdir -p lib include/zookeeper
     echo '#define PACKAGE_STRING "zookeeper"' >generated/config.h # the rest is said below
     cp "$client"/include/*.h generated/zookeeper.jute.h include/zookeeper/
-    have=$(echo ARPA_INET_H NETDB_H NETINET_IN_H POLL STRING_H SYS_SOCKET_H SYS_TIME_H UNISTD_H OPENSSL_H CYRUS_SASL_H |
-        sed 's/\([A-Z_]*\)/-DHAVE_\1=1/g')
-    # shellcheck disable=SC2086 # one word for each
-    ${CC:-gcc} -shared -fPIC -O1 -g -w -pthread -D_GNU_SOURCE -DTHREADED $have -I"$client/include" -I"$client/src" -Igenerated \
-        -Wl,-soname,libzookeeper_mt.so.2 -Wl,-z,defs -o lib/libzookeeper_mt.so.2 "$client"/src/zookeeper.c \
-        "$client"/src/zk_*.c "$client"/src/addrvec.c "$client"/src/recordio.c "$client"/src/mt_adaptor.c \
-        "$client"/src/hashtable/hashtable.c "$client"/src/hashtable/hashtable_itr.c generated/zookeeper.jute.c -lssl -lcrypto -lsasl2 &&
+    have='ARPA_INET_H NETDB_H NETINET_IN_H POLL STRING_H SYS_SOCKET_H SYS_TIME_H UNISTD_H'
+    with=-lm
+    [ -n "$compiler" ] || have="$have OPENSSL_H CYRUS_SASL_H" with='-lm -lssl -lcrypto -lsasl2'
+    sources="$client/src/zookeeper.c $client/src/addrvec.c $client/src/recordio.c $client/src/mt_adaptor.c
+        $client/src/hashtable/hashtable.c $client/src/hashtable/hashtable_itr.c generated/zookeeper.jute.c
+        $(ls "$client"/src/zk_*.c)"
+    [ -z "$compiler" ] || sources=$(echo "$sources" | grep -v zk_sasl)
+    # shellcheck disable=SC2046,SC2086 # one word for each
+    ${compiler:-${CC:-gcc}} -shared -fPIC -O1 -g -w -pthread -D_GNU_SOURCE -DTHREADED $(printf -- '-DHAVE_%s=1 ' $have) \
+        -I"$client/include" -I"$client/src" -Igenerated -Wl,-soname,libzookeeper_mt.so.2 -Wl,-z,defs \
+        -o lib/libzookeeper_mt.so.2 $sources $with &&
         ln -sf libzookeeper_mt.so.2 lib/libzookeeper_mt.so
 }
 
-command -v apt-get >/dev/null && command -v dpkg-source >/dev/null || missing "apt-get and dpkg-dev are not here"
-[ -f /usr/include/openssl/ssl.h ] || missing "the package libssl-dev is not installed"
-[ -f /usr/include/sasl/sasl.h ] || missing "the package libsasl2-dev is not installed"
+if [ -z "$compiler" ]; then
+    [ -f /usr/include/openssl/ssl.h ] || missing "the package libssl-dev is not installed"
+    [ -f /usr/include/sasl/sasl.h ] || missing "the package libsasl2-dev is not installed"
+fi
 if [ ! -f built ]; then
-    fetch >fetch.log 2>&1 || missing "Debian's source package of zookeeper can't be had: $(tail -n 1 fetch.log)"
-    { generate "$folder/fetched" && compile "$folder/fetched"; } >build.log 2>&1 || {
+    sh "$here/../lib/debian_source.sh" "$folder" zookeeper || exit
+    { generate "$folder/zookeeper" && compile "$folder/zookeeper"; } >build.log 2>&1 || {
         tail -n 30 build.log >&2
         exit 1
     }
