@@ -15,7 +15,7 @@
 #define NAMES (CHILDREN + 1)
 static char names[NAMES][2];
 static struct zkl_node_name places[NAMES];
-static bool contends[NAMES];
+static bool contends[NAMES], retained[NAMES];
 
 bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct zkl_node_name *place)
 {
@@ -26,6 +26,11 @@ bool zkl_name_parse(const char *child, const struct zkl_naming *naming, struct z
     return contends[i];
 }
 
+bool zkl_name_is_retained(const char *child)
+{
+    return retained[child[0] - 'a'];
+}
+
 static void any_children(const char *children[CHILDREN])
 {
     for (size_t i = 0; i < NAMES; i++) {
@@ -34,6 +39,7 @@ static void any_children(const char *children[CHILDREN])
         places[i].role = (enum zkl_role)any_between(0, ZKL_ROLES - 1);
         places[i].peer = (enum zkl_peer)any_between(0, 2);
         contends[i] = nondet_bool();
+        retained[i] = nondet_bool();
     }
     /* Any order of the names, which settles equal numbers: their values are any, too. */
     for (size_t i = 0; i < CHILDREN; i++)
@@ -68,14 +74,21 @@ void a_look_is_what_the_specification_says(void)
     const char *children[CHILDREN];
     struct zkl_naming naming = {.role = (enum zkl_role)any_between(0, ZKL_ROLES - 1)};
     size_t count = (size_t)any_between(0, CHILDREN), us = (size_t)any_between(0, NAMES);
-    size_t contenders = 0, before = 0, nearest = NAMES;
+    size_t contenders = 0, before = 0, against = 0, nearest = NAMES;
+    size_t retained_before = 0, retained_beside = 0;
 
     any_children(children);
     bool at_the_end = us == NAMES || !contends[us];
     for (size_t i = 0; i < count; i++) {
+        bool is_ours = !at_the_end && i == us, reads = places[i].role == ZKL_ROLE_READ;
         contenders += contends[i];
-        if (!is_in_the_way(us < NAMES ? us : 0, i, naming.role, at_the_end))
+        against += contends[i] && !is_ours && !(reads && naming.role == ZKL_ROLE_READ);
+        if (!is_in_the_way(us < NAMES ? us : 0, i, naming.role, at_the_end)) {
+            retained_beside +=
+                contends[i] && !is_ours && reads && retained[i] && (at_the_end || is_first(i, us));
             continue;
+        }
+        retained_before += reads && retained[i];
         before++;
         if (nearest == NAMES || is_first(nearest, i))
             nearest = i;
@@ -84,6 +97,9 @@ void a_look_is_what_the_specification_says(void)
         zkl_queue_position(&naming, children, count, us == NAMES ? NULL : names[us]);
     prove(look.contenders == contenders);
     prove(look.before == before);
+    prove(look.against == against);
+    prove(look.retained_before == retained_before);
+    prove(look.retained_beside == retained_beside);
     prove(look.predecessor == (nearest == NAMES ? NULL : names[nearest]));
     prove(look.present == (us < count && contends[us]));
     prove(look.plain ==
