@@ -17,7 +17,7 @@ const char *contender(const char *root, const char *marker, const char *owner)
     static unsigned last;
     char *node = nodes[++last % 8], asked[256];
 
-    for (char *slash = strchr(root + 1, '/');; slash = strchr(slash + 1, '/')) {
+    for (const char *slash = strchr(root + 1, '/');; slash = strchr(slash + 1, '/')) {
         snprintf(asked, sizeof asked, "%.*s", slash ? (int)(slash - root) : (int)strlen(root),
                  root);
         int rc = wire_create(raw, asked, "", WIRE_PERSISTENT, NULL, 0);
