@@ -14,6 +14,12 @@
 #define ZTHROTTLEDOP (-127)
 #endif
 
+/* Before 3.5.6 nodes are made by two flags. */
+#ifdef ZKL_NO_ZOO_EPHEMERAL_SEQUENTIAL
+#define ZOO_PERSISTENT 0
+#define ZOO_EPHEMERAL_SEQUENTIAL (ZOO_EPHEMERAL | ZOO_SEQUENCE)
+#endif
+
 /* Before 3.6 it asks who the user is, for its log, whatever it is told. */
 #ifndef ZOO_NO_LOG_CLIENTENV
 #define ZOO_NO_LOG_CLIENTENV 0

@@ -23,6 +23,8 @@
 #include "say.h"
 #include "signals.h"
 
+#define THROTTLED (-127) /* ZTHROTTLEDOP, which client libraries before 3.7 have no name for */
+
 enum { SESSION_MS_DEFAULT = 10000 };
 
 struct raw {
@@ -355,7 +357,7 @@ static bool begin_call(struct raw *raw)
 static bool is_servers(int code)
 {
     return code == ZOK || (code < ZAPIERROR && code != ZSESSIONEXPIRED && code != ZSESSIONMOVED &&
-                           code != ZCLOSING && code != ZAUTHFAILED && code != ZTHROTTLEDOP);
+                           code != ZCLOSING && code != ZAUTHFAILED && code != THROTTLED);
 }
 
 /* rc: of the call that was to send it. */
