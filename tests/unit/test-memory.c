@@ -40,7 +40,7 @@ static void queue_behind_long_name(struct script *s)
     script_reply(s, ZKL_REQ_LIST, (struct zkl_reply){.children = children, .child_count = 2});
 }
 
-static void stop(struct script *s)
+static void end(struct script *s)
 {
     script_stop(s, 1, ZKL_ECANCELED);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -56,7 +56,7 @@ static void a_long_name_is_watched(void **state)
     assert_non_null(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch);
     assert_int_equal(strlen(script_contender(s, 1)->subs[ZKL_SUB_PRED].watch->path),
                      strlen("/r/") + LONG_NAME);
-    stop(s);
+    end(s);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_NONODE);
     script_free(s);
