@@ -291,7 +291,7 @@ static void burst(struct burst *b, const char *root)
     check_wait(zoo_state(b->zh) == ZOO_CONNECTED_STATE, WAIT_MS);
     for (int i = 0; i < BURST; i++) {
         snprintf(path, sizeof path, "%s/_c_11111111-0000-4000-8000-%012d-lock-", root, i);
-        check_ok(zoo_acreate(b->zh, path, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL,
+        check_ok(zoo_acreate(b->zh, path, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE,
                              on_burst, b));
     }
     check_wait(b->made + b->refused + b->other == BURST, WAIT_MS);
