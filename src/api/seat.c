@@ -87,8 +87,8 @@ bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait)
 {
     const struct zkl_read_cache *cache = zkl_cached_of(hold->mutex);
     zkl_cached_want_no_more(hold); /* it may begin anew */
-    bool wants = cache && cache->age_ns > 0 && cache->state == ZKL_READ_CACHE_EMPTY &&
-                 wait->lease_ms == 0 && !hold->mutex->rwlock->candidate;
+    bool wants = cache && wait->lease_ms == 0 && zkl_read_cache_may_begin(cache, zkl_clock_now()) &&
+                 !hold->mutex->rwlock->candidate;
     if (wants)
         hold->mutex->rwlock->candidate = hold;
     return wants;

@@ -270,6 +270,7 @@ struct zkl_contender_machine {
     bool asks;               /* a try that queued so */
     bool watches_contention; /* HOLDING: others that queue are to be told of */
     bool contended;          /* some do, or were before us */
+    bool crowded;            /* because ZKL_CACHED_READERS_MAX were */
     int64_t looked_boot;     /* when the last list for that was asked for; */
     int64_t alone_boot; /* likewise of the last that showed nobody, over this link; 0: none has */
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */

@@ -139,8 +139,8 @@ static void on_rooted(struct zkl_step *s)
         return; /* again with the link */
     if (s->ev->answer == ZKL_ANSWER_OK)
         look = zkl_step_look(s, s->m->node);
-    if (look.against > 0 || look.retained_beside >= ZKL_CACHED_READERS_MAX || !look.present ||
-        is_near_the_end(s->m))
+    s->m->crowded = look.retained_beside >= ZKL_CACHED_READERS_MAX;
+    if (look.against > 0 || s->m->crowded || !look.present || is_near_the_end(s->m))
         contend(s);
     else
         s->m->alone_boot = s->m->looked_boot;

@@ -91,7 +91,7 @@ bool zkl_read_cache_begin(struct zkl_core *core, struct zkl_read_cache *cache,
                           struct zkl_contender *c)
 {
     bool fresh = core->now.boot_ns < zkl_proof_fresh_until(&core->session.proof);
-    if (cache->age_ns == 0 || cache->state != ZKL_READ_CACHE_EMPTY || !fresh ||
+    if (!zkl_read_cache_may_begin(cache, core->now) || !fresh ||
         !zkl_contender_may_stay(&c->machine))
         return false;
     cache->holder = c;
@@ -134,6 +134,8 @@ void zkl_read_cache_settle(struct zkl_core *core, struct zkl_read_cache *cache)
     if (cache->state == ZKL_READ_CACHE_EMPTY)
         return;
     const char *why = over(core, cache);
+    if (cache->holder->machine.crowded) /* a try costs a list and a deletion */
+        cache->again_mono_ns = core->now.mono_ns + part_of_timeout(core, 1);
     if (cache->state == ZKL_READ_CACHE_OPEN && why)
         move(core, cache, ZKL_READ_CACHE_CLOSING, why);
     if (cache->state == ZKL_READ_CACHE_OPEN)

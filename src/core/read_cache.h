@@ -27,9 +27,17 @@ struct zkl_read_cache {
     struct zkl_contender *holder; /* unless it is EMPTY; constant while somebody is in */
     int64_t ends_boot;            /* its age, CLOCK_BOOTTIME */
     int64_t look_mono_ns;         /* when the next list is due */
+    int64_t again_mono_ns;        /* too many others had one: no node stays before that */
     struct zkl_read_cache *next;  /* in the core's list of those that are not EMPTY */
     struct zkl_read_gate gate;
 };
+
+/* May the node of a reader that begins now become that of all? */
+static inline bool zkl_read_cache_may_begin(const struct zkl_read_cache *cache, struct zkl_time now)
+{
+    return cache->age_ns > 0 && cache->state == ZKL_READ_CACHE_EMPTY &&
+           now.mono_ns >= cache->again_mono_ns;
+}
 
 /* A reader that was granted: its node is that of all readers of the handle from here on, and the caller is in. False:
  * nothing changed. */

@@ -192,7 +192,7 @@ static void machine(const struct zkl_contender_machine *m)
         m->asked.watch_own << 3 | m->asked.retained << 4 | m->create_out << 5 | m->list_out << 6 |
         m->stat_out << 7 | m->renew_out << 8 | m->delete_out << 9 | m->on_server << 10 |
         m->maybe_on_server << 11 | m->suspect << 12 | m->unchecked << 13 | m->revoked << 14 |
-        m->asks << 15 | m->watches_contention << 16 | m->contended << 17 |
+        m->asks << 15 | m->watches_contention << 16 | m->contended << 17 | m->crowded << 18 |
         (int)m->pred_proof << 24 | m->pred_is_exclusive_mutex << 20 | m->own_is_put_off << 21 |
         m->was_first << 22 | m->asked.posted << 23 | m->pred_is_by_number << 27);
     raw((int64_t)m->asked.naming.role);
@@ -405,6 +405,7 @@ static void cache(const struct zkl_read_cache *r)
     raw(r->state * 2 + r->due.listed);
     raw(place_number(r->holder));
     raw(atomic_load(&gate->inside));
+    due_mono(r->again_mono_ns);
     if (r->state == ZKL_READ_CACHE_EMPTY)
         return;
     due_boot(r->ends_boot);

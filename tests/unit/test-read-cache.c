@@ -69,6 +69,15 @@ static void answer_all(void)
         script_answer(s, kind, ZKL_ANSWER_OK);
 }
 
+/* Whatever is asked meanwhile is answered. */
+static void spend(int ms)
+{
+    for (int i = 0; i < 8; i++) {
+        script_at(s, s->now_ms + ms / 8);
+        answer_all();
+    }
+}
+
 /* Nothing is left of it. */
 static void end(void)
 {
@@ -143,6 +152,37 @@ static void the_33rd_keeps_none(void **state)
     assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
     goes_out();
     end();
+}
+
+/* Goal: who was one too many does not try with each reader that comes, but again when a session timeout is over; a writer's
+ * turn says nothing of that. */
+static void one_too_many_waits(void **state)
+{
+    char all[600] = OURS;
+    (void)state;
+    for (int i = 0; i < 32; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), " S%d:%d", 40 + i, 1 + i % 5);
+    begin(60000, all);
+    assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
+    goes_out();
+    answer_all();
+    assert_int_equal(dropped_count, 1);
+    script_read(s, "/r");
+    script_created(s, 8);
+    script_listed(s, "S2:8");
+    spend(SCRIPT_TIMEOUT_MS / 2);
+    assert_false(zkl_read_cache_may_begin(&cache, now()));
+    assert_false(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
+    spend(SCRIPT_TIMEOUT_MS / 2 + 8);
+    assert_true(zkl_read_cache_may_begin(&cache, now()));
+    assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 2)));
+    script_rooted(s, 50, "S2:8 w3:9");
+    assert_int_equal(cache.state, ZKL_READ_CACHE_CLOSING);
+    goes_out();
+    answer_all();
+    assert_true(zkl_read_cache_may_begin(&cache, now()));
+    zkl_read_cache_fini(&s->core, now(), &cache);
+    script_free(s);
 }
 
 /* --- what is not sure -------------------------------------------------------------------------- */
@@ -356,6 +396,7 @@ int main(void)
         cmocka_unit_test(readers_come_and_go),
         cmocka_unit_test(a_writer_closes_it),
         cmocka_unit_test(the_33rd_keeps_none),
+        cmocka_unit_test(one_too_many_waits),
         cmocka_unit_test(no_entry_before_a_list_on_the_new_link),
         cmocka_unit_test(lists_go_on),
         cmocka_unit_test(a_shared_list_is_as_old),
