@@ -57,7 +57,8 @@ ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
  * - The client has a child watch on the path while it keeps a node (readers else watch nobody but
  *   the writer before them): it is told of everybody who comes or goes there, other clients'
  *   readers included, and lists the path each time, and every quarter of the session timeout. At
- *   most 32 clients of a path keep one; the readers of the others go on as without this.
+ *   most 32 clients of a path keep one; the readers of the others go on as without this, and one of
+ *   them tries again when a session timeout is over.
  * - A writer of another client has to wait until this one has heard of it, listed, and has nobody
  *   in: some round trips more than behind a reader that unlocks just then. From then on nobody
  *   comes in, and readers queue behind the writer. A writer of this handle closes the node itself.
@@ -69,7 +70,8 @@ ZKL_API int zkl_rwlock_free(struct zkl_rwlock *rwlock);
  * ZKL_EINVAL): one that is acquired with a lease, below the write lock, by an operation or as part
  * of a multi-lock has a node of its own. The state callback tells of the node, once for all threads
  * that are in; of one that exits while it is in, nothing is told. What comes while nobody is in is
- * told to nobody: a node that was asked to let go is gone then, and nobody comes in before that.
+ * told to nobody, but for HELD after a SUSPECT that was: a node that was asked to let go is gone
+ * then, and nobody comes in before that.
  * Its last unlock says whether the window was open then, and waits for nothing. In the figures
  * (metrics.h) the node is one hold.
  * No request is sent by the call itself, but for the deletion of a node that was kept so far.

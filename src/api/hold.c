@@ -57,23 +57,11 @@ static void owner_text(const struct zkl_mutex *mutex, char *out)
 /* --- memory ------------------------------------------------------------- */
 
 /* A hold is too large for what malloc keeps at hand, and most that end are followed by another one, so
- * ZKL_SPARE_HOLDS of each client are kept. Not where each is to be a block of its own, so that nobody
- * looks at an old one. */
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEPS_SPARES false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEPS_SPARES false
-#endif
-#endif
-#ifndef KEEPS_SPARES
-#define KEEPS_SPARES true
-#endif
-
+ * ZKL_SPARE_HOLDS of each client are kept. */
 static struct zkl_hold *take_spare(struct zkl_client *client)
 {
     struct zkl_hold *hold = NULL;
-    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++) {
+    for (int i = 0; ZKL_KEEPS_SPARES && i < ZKL_SPARE_HOLDS && !hold; i++) {
         if (atomic_load_explicit(&client->spare_holds[i], memory_order_relaxed))
             hold = atomic_exchange(&client->spare_holds[i], NULL);
     }
@@ -98,7 +86,7 @@ static struct zkl_hold *allocate(struct zkl_client *client, size_t size)
 static void deallocate(struct zkl_hold *hold)
 {
     struct zkl_client *client = hold->client;
-    for (int i = 0; KEEPS_SPARES && i < ZKL_SPARE_HOLDS; i++) {
+    for (int i = 0; ZKL_KEEPS_SPARES && i < ZKL_SPARE_HOLDS; i++) {
         struct zkl_hold *none = NULL;
         if (!atomic_load_explicit(&client->spare_holds[i], memory_order_relaxed) &&
             atomic_compare_exchange_strong(&client->spare_holds[i], &none, hold))
@@ -275,10 +263,19 @@ static bool nobody_is_in(struct zkl_hold *hold)
     return cache && zkl_read_gate_close(&cache->gate);
 }
 
+/* Who was told of a node that it is suspect, and left, is told that it is held again: who comes in next has it, too. */
+static bool concerns_nobody(struct zkl_hold *hold, int state)
+{
+    bool closes_it = state == ZKL_HOLD_HELD && hold->told_suspect;
+    return nobody_is_in(hold) && !closes_it;
+}
+
 static void post_state(struct zkl_hold *hold, int state, int reason)
 {
-    if (!hold->returned || nobody_is_in(hold))
+    if (!hold->returned || concerns_nobody(hold, state))
         return;
+    hold->told_suspect =
+        state == ZKL_HOLD_SUSPECT || (hold->told_suspect && state == ZKL_HOLD_REVOKE_REQUESTED);
     zkl_count_state(hold, state, reason);
     if (zkl_log_is_on(&hold->client->log))
         zkl_log_state(hold, state, reason);

@@ -10,6 +10,19 @@ struct zkl_op;
 
 #define ZKL_RETAIN_MAX_MS 3600000
 
+/* Whether memory of holds is kept for the next ones. Not where each is to be a block of its own, so that nobody looks at an
+ * old one. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ZKL_KEEPS_SPARES false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ZKL_KEEPS_SPARES false
+#endif
+#endif
+#ifndef ZKL_KEEPS_SPARES
+#define ZKL_KEEPS_SPARES true
+#endif
+
 enum zkl_hold_phase { ZKL_PHASE_WAITING, ZKL_PHASE_GRANTED, ZKL_PHASE_FAILED, ZKL_PHASE_RELEASED };
 
 #define ZKL_HOLD_EVENTS 8
@@ -38,6 +51,7 @@ struct zkl_hold {
     bool ended;                      /* the core is done with it, or does not have it yet */
     bool has_lock_path;              /* a reference of its own */
     bool returned;                   /* the caller has it: from here on its states are told */
+    bool told_suspect;               /* ... and that it is held again is due */
     bool given_back;                 /* its release has begun */
     bool is_members;                 /* a permit that a multi-lock has; since before it began */
     struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */

@@ -24,7 +24,7 @@ struct zkl_hold *zkl_seat_new(void)
 
 void zkl_seat_free(struct zkl_hold *seat, bool keep)
 {
-    if (keep && !spare)
+    if (ZKL_KEEPS_SPARES && keep && !spare)
         spare = seat;
     else
         free(seat);

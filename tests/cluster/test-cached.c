@@ -4,8 +4,10 @@
 
 #include "api/cached_reader.h"
 #include "completion.h"
+#include "driver/clock.h"
 #include "nodes.h"
 #include "notes.h"
+#include "outage.h"
 #include "proxy.h"
 
 #include <zklock/inspect.h>
@@ -340,6 +342,27 @@ static void nobody_comes_in_unheard(void **state)
     user_end(&u);
 }
 
+/* Goal: nobody comes in when the time is over that the last list was good for, also while the client does not get round to
+ * closing the gate, as after a process stood still. Method: nothing happens in a client whose mutex is held. */
+static void nobody_comes_in_late(void **state)
+{
+    const char *path = cluster_path("late");
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct user u = user_of(client_of(BRIEF_MS), path, LONG_MS);
+
+    (void)state;
+    keep(&u, path);
+    zkl_driver_lock(u.client->driver);
+    atomic_llong *until = &u.rwlock->cache.gate.until_boot;
+    check_wait(atomic_load(until) <= zkl_clock_boot_ns(), WAIT_MS);
+    bool is_open = atomic_load(until) != 0;
+    struct zkl_hold *seat = zkl_cached_enter(u.read, &wait);
+    zkl_driver_unlock(u.client->driver);
+    check_true(is_open);
+    check_true(seat == NULL);
+    user_end(&u);
+}
+
 /* --- operations ----------------------------------------------------------------------------------- */
 
 struct obstacle {
@@ -614,6 +637,43 @@ static void a_lost_link_closes_the_gate(void **state)
     proxy_stop(proxy);
 }
 
+/* Goal: who was told that the node is suspect, and left before the link was back, is told that it is held: who comes in next
+ * is in the same node. What comes and goes while nobody is in is told to nobody. */
+static void a_doubt_that_was_told_is_taken_back(void **state)
+{
+    const char *path = cluster_path("doubt");
+    struct notes notes = NOTES_INIT;
+    struct proxy *proxy;
+
+    (void)state;
+    struct user u = user_of(client_through(&proxy, SESSION_MS), path, LONG_MS);
+    check_ok(zkl_mutex_set_callback(u.read, take_note, &notes));
+    keep(&u, path);
+    for (size_t told = 0; told <= 2; told += 2) {
+        check_ok(zkl_mutex_lock(u.read));
+        uint64_t token = zkl_mutex_token(u.read);
+        if (told == 2)
+            check_ok(zkl_mutex_unlock(u.read)); /* it is out before */
+        check_ok(proxy_refuse(proxy, true));
+        proxy_cut(proxy);
+        check_wait(zkl_client_state_now(u.client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+        if (told == 0) {
+            check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK);
+            check_ok(zkl_mutex_unlock(u.read));
+        }
+        check_ok(proxy_refuse(proxy, false));
+        if (told == 0)
+            check_note(&notes, 1, ZKL_HOLD_HELD, ZKL_REASON_NONE);
+        keep(&u, path);
+        check_ok(zkl_mutex_lock(u.read));
+        check_num(zkl_mutex_token(u.read), ==, token);
+        check_ok(zkl_mutex_unlock(u.read));
+        check_num(noted(&notes), ==, 2);
+    }
+    user_end(&u);
+    proxy_stop(proxy);
+}
+
 /* Goal: nobody is told of a node that nobody is in and whose handle is freed. Method: somebody deletes it before our own
  * delete comes through. */
 static void a_freed_handle_is_told_nothing(void **state)
@@ -666,6 +726,7 @@ int main(int argc, char **argv)
         cluster_test(one_reader_at_a_time_has_the_mark),
         cluster_test(a_request_is_told_to_who_is_in),
         cluster_test(nobody_comes_in_unheard),
+        cluster_test(nobody_comes_in_late),
         cluster_test(an_operation_enters_again),
         cluster_test(a_crowd_and_writers),
         cluster_test(a_loss_is_told_to_all_who_are_in),
@@ -673,6 +734,7 @@ int main(int argc, char **argv)
         cluster_test(a_cancelled_thread_leaves_to_the_end),
         cluster_test(close_ends_it),
         cluster_test(a_lost_link_closes_the_gate),
+        cluster_test(a_doubt_that_was_told_is_taken_back),
         cluster_test(a_freed_handle_is_told_nothing),
         cluster_test(bad_times_are_refused),
     };
