@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers in one node that stays, in bad company: crowds of every kind of call, threads that end or are cancelled inside,
+ * events that are lost, sessions that end, children of a process, more clients than may keep a node. */
+#include "cluster.h"
+
+#include "nodes.h"
+#include "notes.h"
+#include "proxy.h"
+#include "chance.h"
+
+#include <zklock/inspect.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONG_MS 600000
+
+struct user {
+    struct zkl_client *client;
+    struct zkl_rwlock *rwlock;
+    struct zkl_mutex *read, *write;
+};
+
+static struct user user_of(struct zkl_client *client, const char *path, int64_t retain_ms)
+{
+    struct user u = {.client = client};
+    check_ok(zkl_rwlock_new(&u.rwlock, client, path, NULL));
+    check_ok(zkl_rwlock_retain_readers(u.rwlock, retain_ms));
+    u.read = zkl_rwlock_reader(u.rwlock);
+    u.write = zkl_rwlock_writer(u.rwlock);
+    return u;
+}
+
+static void user_end(struct user *u)
+{
+    check_ok(zkl_rwlock_free(u->rwlock));
+    check_ok(zkl_client_free(u->client));
+}
+
+static bool two_have_one(struct user *u)
+{
+    check_ok(zkl_mutex_lock(u->read));
+    uint64_t token = zkl_mutex_token(u->read);
+    check_ok(zkl_mutex_unlock(u->read));
+    check_ok(zkl_mutex_lock(u->read));
+    bool same = zkl_mutex_token(u->read) == token;
+    check_ok(zkl_mutex_unlock(u->read));
+    return same;
+}
+
+static void keep(struct user *u)
+{
+    check_wait(two_have_one(u), WAIT_MS);
+}
+
+/* --- a crowd of all kinds ------------------------------------------------------------------------- */
+
+#define HANDLES 4
+#define PLAYERS 10
+#define CROWD_MS 4000
+
+static struct {
+    struct zkl_client *client[3];
+    struct user u[HANDLES];  /* two of one client, one each of two others, the last keeps none */
+    struct zkl_mutex *mutex; /* of the same path */
+    struct zkl_mutex *aside;
+    struct zkl_multi *multi; /* reader of u[0] and aside */
+    atomic_int readers, writers, wrong, odd;
+    atomic_bool stop;
+    atomic_long reads, writes;
+} all;
+
+static void odd(const char *what, int rc)
+{
+    fprintf(stderr, "odd: %s: %d\n", what, rc);
+    atomic_fetch_add(&all.odd, 1);
+}
+
+static void in_as_reader(uint64_t *state)
+{
+    atomic_fetch_add(&all.readers, 1);
+    if (atomic_load(&all.writers) != 0)
+        atomic_fetch_add(&all.wrong, 1);
+    if (chance(state, 5))
+        net_nap_ms(chance_between(state, 0, 3));
+    if (atomic_load(&all.writers) != 0)
+        atomic_fetch_add(&all.wrong, 1);
+    atomic_fetch_sub(&all.readers, 1);
+    atomic_fetch_add(&all.reads, 1);
+}
+
+static void in_as_writer(uint64_t *state)
+{
+    if (atomic_fetch_add(&all.writers, 1) != 0 || atomic_load(&all.readers) != 0)
+        atomic_fetch_add(&all.wrong, 1);
+    if (chance(state, 20))
+        net_nap_ms(chance_between(state, 0, 3));
+    if (atomic_load(&all.readers) != 0)
+        atomic_fetch_add(&all.wrong, 1);
+    atomic_fetch_sub(&all.writers, 1);
+    atomic_fetch_add(&all.writes, 1);
+}
+
+static int want(struct zkl_mutex *m, uint64_t *state)
+{
+    struct zkl_wait wait = ZKL_WAIT_INIT;
+    struct zkl_grant grant = ZKL_GRANT_INIT;
+    int kind = chance_between(state, 0, 9);
+    if (kind == 0)
+        wait.flags = ZKL_WAIT_TRY;
+    if (kind == 1)
+        wait.flags = ZKL_WAIT_TRY | ZKL_WAIT_SYNC;
+    if (kind == 2)
+        wait.deadline_ns = zkl_now_ns() + chance_between(state, 0, 30) * INT64_C(1000000);
+    if (kind == 3)
+        wait.lease_ms = 60000;
+    int rc = zkl_mutex_acquire(m, &wait, &grant);
+    bool ok = rc == 0 || (kind <= 1 && rc == ZKL_EBUSY) || (kind == 2 && rc == ZKL_ETIMEDOUT);
+    if (!ok)
+        odd("acquire", rc);
+    if (rc == 0 && (grant.hold_count != 1 || grant.token == 0 || grant.window_ms <= 0))
+        odd("grant", (int)grant.window_ms);
+    if (rc == 0 && grant.token != zkl_mutex_token(m))
+        odd("token", 0);
+    return rc;
+}
+
+static void give(struct zkl_mutex *m)
+{
+    int rc = zkl_mutex_unlock(m);
+    if (rc != 0)
+        odd("unlock", rc);
+}
+
+static void read_some(struct user *u, uint64_t *state)
+{
+    if (want(u->read, state) != 0)
+        return;
+    int more = chance(state, 20) ? chance_between(state, 1, 3) : 0;
+    for (int i = 0; i < more; i++) {
+        int rc = zkl_mutex_trylock(u->read);
+        if (rc != 0)
+            odd("again", rc);
+    }
+    if (chance(state, 5) && zkl_mutex_trylock(u->write) != ZKL_EDEADLK)
+        odd("upgrade", 0);
+    in_as_reader(state);
+    if (zkl_mutex_hold_count(u->read) != more + 1)
+        odd("count", more);
+    for (int i = 0; i < more; i++)
+        give(u->read);
+    if (!zkl_mutex_still_held(u->read, 1))
+        odd("still_held", 0);
+    give(u->read);
+    if (zkl_mutex_unlock(u->read) != ZKL_ENOTOWNER)
+        odd("unlock twice", 0);
+}
+
+static void write_some(struct user *u, uint64_t *state)
+{
+    if (want(u->write, state) != 0)
+        return;
+    in_as_writer(state);
+    if (chance(state, 50)) {
+        int rc = zkl_mutex_lock(u->read);
+        if (rc != 0)
+            odd("downgrade", rc);
+        give(u->write);
+        if (rc == 0) {
+            in_as_reader(state);
+            give(u->read);
+        }
+        return;
+    }
+    give(u->write);
+}
+
+static void several(uint64_t *state)
+{
+    bool before = chance(state, 50);
+    if (before && want(all.u[0].read, state) != 0)
+        before = false;
+    int rc = zkl_multi_trylock(all.multi);
+    if (rc != 0 && rc != ZKL_EBUSY)
+        odd("multi", rc);
+    if (rc == 0) {
+        in_as_reader(state);
+        if (zkl_multi_check(all.multi, 0) != 0)
+            odd("multi check", 0);
+    }
+    if (before)
+        give(all.u[0].read);
+    if (rc == 0) {
+        in_as_reader(state);
+        int codes[2];
+        rc = zkl_multi_unlock(all.multi, codes);
+        if (rc != 0)
+            odd("multi unlock", rc);
+    }
+}
+
+static void *exits_inside(void *arg)
+{
+    uint64_t state = (uint64_t)(uintptr_t)arg;
+    struct user *u = &all.u[chance_between(&state, 0, HANDLES - 1)];
+    if (want(u->read, &state) == 0)
+        in_as_reader(&state);
+    return NULL;
+}
+
+static void *is_cancelled_inside(void *arg)
+{
+    uint64_t state = (uint64_t)(uintptr_t)arg;
+    struct user *u = &all.u[chance_between(&state, 0, HANDLES - 1)];
+    int before;
+    for (;;) {
+        if (want(u->read, &state) != 0)
+            continue;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                               &before); /* what is counted is to be right */
+        in_as_reader(&state);
+        pthread_setcancelstate(before, NULL);
+        pthread_testcancel();
+        give(u->read);
+    }
+    return NULL;
+}
+
+/* A thread that ends while it is in. */
+static void ends(uint64_t *state)
+{
+    bool is_cancelled = chance(state, 50);
+    pthread_t thread;
+    void *seed = (void *)(uintptr_t)chance_next(state);
+    if (pthread_create(&thread, NULL, is_cancelled ? is_cancelled_inside : exits_inside, seed) !=
+        0) {
+        odd("thread", 0);
+        return;
+    }
+    net_nap_ms(chance_between(state, 0, 5));
+    if (is_cancelled)
+        pthread_cancel(thread);
+    pthread_join(thread, NULL);
+}
+
+static int play(void *number)
+{
+    uint64_t state = 7919 * (uint64_t)(uintptr_t)number + 13;
+    while (!atomic_load(&all.stop)) {
+        int n = chance_between(&state, 0, 999);
+        struct user *u = &all.u[chance_between(&state, 0, HANDLES - 1)];
+        if (n < 930)
+            read_some(u, &state);
+        else if (n < 950)
+            write_some(u, &state);
+        else if (n < 960 && want(all.mutex, &state) == 0) {
+            in_as_writer(&state);
+            give(all.mutex);
+        } else if (n < 970)
+            several(&state);
+        else if (n < 985)
+            ends(&state);
+        else if (n < 990 && u != &all.u[HANDLES - 1])
+            zkl_rwlock_retain_readers(u->rwlock, chance_between(&state, 0, 300));
+        else if (n < 993)
+            zkl_mutex_set_callback(u->read, NULL, NULL);
+    }
+    return 0;
+}
+
+/* Goal: whatever threads do, of several handles and clients, no writer meets anybody, and all calls say what they should. */
+static void a_crowd_of_all_kinds(void **state)
+{
+    const char *path = cluster_path("crowd");
+    const char *aside = cluster_path("aside");
+    struct actor *actors[PLAYERS];
+
+    (void)state;
+    memset(&all, 0, sizeof all);
+    for (int i = 0; i < 3; i++)
+        all.client[i] = cluster_client();
+    all.u[0] = user_of(all.client[0], path, 50);
+    all.u[1] = user_of(all.client[0], path, LONG_MS);
+    all.u[2] = user_of(all.client[1], path, 200);
+    all.u[3] = user_of(all.client[2], path, 0);
+    all.mutex = cluster_mutex(all.client[1], path);
+    all.aside = cluster_mutex(all.client[0], aside);
+    struct zkl_member members[] = {zkl_member_mutex(all.u[0].read), zkl_member_mutex(all.aside)};
+    check_ok(zkl_multi_new(&all.multi, all.client[0], members, 2));
+    for (int i = 0; i < PLAYERS; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], play, (void *)(uintptr_t)(i + 1));
+    }
+    int64_t end = net_now_ms() + CROWD_MS;
+    while (net_now_ms() < end && atomic_load(&all.odd) == 0 && atomic_load(&all.wrong) == 0) {
+        long writes = atomic_load(&all.writes), reads = atomic_load(&all.reads);
+        check_wait(atomic_load(&all.writes) > writes && atomic_load(&all.reads) > reads, WAIT_MS);
+    }
+    atomic_store(&all.stop, true);
+    for (int i = 0; i < PLAYERS; i++) {
+        check_ok(actor_result(actors[i]));
+        actor_end(actors[i]);
+    }
+    print_message("%ld reads, %ld writes\n", atomic_load(&all.reads), atomic_load(&all.writes));
+    check_num(atomic_load(&all.wrong), ==, 0);
+    check_num(atomic_load(&all.odd), ==, 0);
+    check_ok(zkl_multi_free(all.multi));
+    check_ok(zkl_mutex_free(all.mutex));
+    check_ok(zkl_mutex_free(all.aside));
+    for (int i = 0; i < HANDLES; i++)
+        check_ok(zkl_rwlock_free(all.u[i].rwlock));
+    check_wait(cluster_children(path) == 0, WAIT_MS);
+    for (int i = 0; i < 3; i++)
+        check_ok(zkl_client_free(all.client[i]));
+}
+
+/* --- readers who never stop -------------------------------------------------------------------------- */
+
+static struct {
+    struct zkl_mutex *read;
+    atomic_bool stop;
+    atomic_bool link_breaks; /* an unlock may not know what became of it */
+    atomic_long reads;
+    atomic_int inside;
+} busy;
+
+static bool may_be_said(int rc)
+{
+    bool unsure = rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT;
+    return rc == 0 || (unsure && atomic_load(&busy.link_breaks));
+}
+
+/* Some other thread of these is in whenever one leaves. */
+static int never_stop(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&busy.stop)) {
+        int rc = zkl_mutex_lock(busy.read);
+        if (rc != 0)
+            return rc;
+        atomic_fetch_add(&busy.inside, 1);
+        int64_t until = net_now_ms() + 30;
+        while (atomic_load(&busy.inside) < 2 && net_now_ms() < until)
+            net_nap_ms(1);
+        net_nap_ms(1);
+        atomic_fetch_sub(&busy.inside, 1);
+        rc = zkl_mutex_unlock(busy.read);
+        if (!may_be_said(rc))
+            return rc;
+        atomic_fetch_add(&busy.reads, 1);
+    }
+    return 0;
+}
+
+static void begin_busy(struct actor **actors, int n, struct zkl_mutex *read)
+{
+    atomic_store(&busy.stop, false);
+    busy.read = read;
+    for (int i = 0; i < n; i++) {
+        actors[i] = actor_new();
+        actor_begin(actors[i], never_stop, NULL);
+    }
+    long before = atomic_load(&busy.reads);
+    check_wait(atomic_load(&busy.reads) > before + 20, WAIT_MS);
+}
+
+static void end_busy(struct actor **actors, int n)
+{
+    atomic_store(&busy.stop, true);
+    for (int i = 0; i < n; i++) {
+        check_ok(actor_result(actors[i]));
+        actor_end(actors[i]);
+    }
+}
+
+static atomic_int spoiled;
+
+/* Events of children are told of another path: as a watch that a server uses up in silence. */
+static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
+{
+    enum { TYPE_AT = 16, CHILD = 4 };
+    (void)arg;
+    if (dir != PROXY_TO_CLIENT || op != PROXY_EVENT || size < 28 || frame[TYPE_AT + 3] != CHILD)
+        return size;
+    frame[size - 1] ^= 1;
+    atomic_fetch_add(&spoiled, 1);
+    return size;
+}
+
+/* Goal: a writer that no event tells of is found by the next list, while readers never stop. */
+static void a_lost_event_is_made_up_for(void **state)
+{
+    const char *path = cluster_path("spoiled");
+    struct actor *actors[4];
+    struct proxy *proxy;
+
+    (void)state;
+    struct user r = user_of(client_through(&proxy, BRIEF_MS), path, LONG_MS);
+    struct user w = user_of(cluster_client(), path, 0);
+    keep(&r);
+    begin_busy(actors, 4, r.read);
+    proxy_set_hook(proxy, spoil_events, NULL);
+    check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
+    check_num(atomic_load(&spoiled), >, 0);
+    check_ok(zkl_mutex_unlock(w.write));
+    proxy_set_hook(proxy, NULL, NULL);
+    end_busy(actors, 4);
+    user_end(&w);
+    user_end(&r);
+    proxy_stop(proxy);
+}
+
+/* Goal: a client that is closed under busy readers ends them with a code, and leaves nothing. */
+static void close_under_busy_readers(void **state)
+{
+    const char *path = cluster_path("closed");
+    struct actor *actors[4];
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        struct user r = user_of(cluster_client(), path, LONG_MS);
+        begin_busy(actors, 4, r.read);
+        check_ok(zkl_client_close(r.client, WAIT_MS));
+        for (int a = 0; a < 4; a++) {
+            int rc = actor_result(actors[a]);
+            if (rc != ZKL_ECLOSED && rc != ZKL_EUNCONFIRMED) /* of a node of its own */
+                check_num(rc, ==, ZKL_ELOST);
+            actor_end(actors[a]);
+        }
+        user_end(&r);
+        check_wait(cluster_children(path) <= 0, WAIT_MS);
+    }
+}
+
+/* --- who waits while the node closes ------------------------------------------------------------------- */
+
+static int lock_for_200(void *m)
+{
+    return zkl_mutex_lock_for(m, 200);
+}
+
+/* Goal: a writer that gives up lets readers in again; a reader behind it times out; cancel ends both. */
+static void who_gives_up_is_gone(void **state)
+{
+    const char *path = cluster_path("gives-up");
+    struct user r = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    struct actor *inside = actor_new(), *writer = actor_new(), *late = actor_new();
+    (void)state;
+
+    for (int own = 0; own < 2; own++) {
+        struct zkl_mutex *write = own ? r.write : w.write;
+        keep(&r);
+        check_ok(actor_do(inside, do_lock, r.read));
+        struct cancel_wait wait = {.mutex = write}, behind = {.mutex = r.read};
+        check_ok(zkl_cancel_new(&wait.cancel));
+        check_ok(zkl_cancel_new(&behind.cancel));
+        actor_begin(writer, do_lock_cancel, &wait);
+        check_wait(cluster_children(path) == 2, WAIT_MS);
+        check_wait(actor_do(late, lock_for_200, r.read) == ZKL_ETIMEDOUT ||
+                       actor_do(late, do_unlock, r.read) != 0,
+                   WAIT_MS);
+        check_num(actor_do(late, lock_for_200, r.read), ==, ZKL_ETIMEDOUT);
+        check_num(actor_do(late, do_trylock, r.read), ==, ZKL_EBUSY);
+        actor_begin(late, do_lock_cancel, &behind);
+        check_wait(cluster_children(path) == 3, WAIT_MS);
+        zkl_cancel_set(behind.cancel);
+        check_num(actor_result(late), ==, ZKL_ECANCELED);
+        zkl_cancel_set(wait.cancel);
+        check_num(actor_result(writer), ==, ZKL_ECANCELED);
+        check_wait(cluster_children(path) == 1, WAIT_MS);
+        check_ok(actor_do(late, do_lock, r.read));
+        check_ok(actor_do(late, do_unlock, r.read));
+        check_ok(actor_do(inside, do_unlock, r.read));
+        check_wait(cluster_children(path) == 0, WAIT_MS);
+        zkl_cancel_free(wait.cancel);
+        zkl_cancel_free(behind.cancel);
+    }
+    actor_end(inside);
+    actor_end(writer);
+    actor_end(late);
+    user_end(&w);
+    user_end(&r);
+}
+
+/* --- children of the process ---------------------------------------------------------------------------- */
+
+static int use_in_child(struct user *u)
+{
+    if (zkl_mutex_lock(u->read) != ZKL_EFORK || zkl_mutex_trylock(u->write) != ZKL_EFORK)
+        return 1;
+    if (zkl_mutex_unlock(u->read) != ZKL_EFORK || zkl_mutex_still_held(u->read, 0))
+        return 2;
+    if (zkl_rwlock_free(u->rwlock) != ZKL_EFORK ||
+        zkl_rwlock_retain_readers(u->rwlock, 0) != ZKL_EFORK)
+        return 3;
+    return 0;
+}
+
+/* Goal: a forked child of a thread that is in is told EFORK, and takes nothing with it. */
+static void a_child_is_not_in(void **state)
+{
+    const char *path = cluster_path("child");
+    struct user r = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    int status;
+    (void)state;
+    skip_under_gcc_tsan();
+    keep(&r);
+    check_ok(zkl_mutex_lock(r.read));
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        _exit(use_in_child(&r));
+    }
+    check_num(waitpid(pid, &status, 0), ==, pid);
+    check_num(status, ==, 0);
+    check_true(zkl_mutex_still_held(r.read, 1));
+    check_ok(zkl_mutex_unlock(r.read));
+    check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
+    check_ok(zkl_mutex_unlock(w.write));
+    user_end(&w);
+    user_end(&r);
+}
+
+/* --- many clients ----------------------------------------------------------------------------------------- */
+
+#define CLIENTS 36
+
+/* Requests of so many readers, one after the other. */
+static int64_t cost_of(struct proxy *proxy, struct zkl_mutex *read, int n)
+{
+    proxy_reset_counts(proxy);
+    cycle(read, n);
+    return requests(proxy);
+}
+
+/* Goal: more clients read than may keep a node: the others go on as without, at no more cost but for a try at times, and a try
+ * for the writer asks all. */
+static void at_most_32_keep_one(void **state)
+{
+    enum { N = 20 };
+    const char *path = cluster_path("many");
+    struct user u[CLIENTS];
+    struct proxy *proxy, *bare_proxy;
+    (void)state;
+    for (int i = 0; i < CLIENTS; i++) {
+        struct zkl_client *client =
+            i < CLIENTS - 1 ? cluster_client() : client_through(&proxy, SESSION_MS);
+        u[i] = user_of(client, path, LONG_MS);
+        cycle(u[i].read, 1);
+    }
+    check_wait(cluster_children(path) == 32, WAIT_MS);
+    struct user bare = user_of(client_through(&bare_proxy, SESSION_MS), path, 0);
+    cycle(bare.read, 1);
+    int64_t plain = cost_of(bare_proxy, bare.read, N);
+    int64_t beyond = cost_of(proxy, u[CLIENTS - 1].read, N);
+    check_num(beyond, <=, plain + N / 2);
+    for (int i = 0; i < CLIENTS; i++)
+        cycle(u[i].read, 1);
+    check_wait(cluster_children(path) == 32, WAIT_MS);
+    check_ok(zkl_mutex_trylock(bare.write));
+    check_ok(zkl_mutex_unlock(bare.write));
+    user_end(&bare);
+    for (int i = 0; i < CLIENTS; i++)
+        user_end(&u[i]);
+    proxy_stop(proxy);
+    proxy_stop(bare_proxy);
+}
+
+/* --- what is asked of those inside ------------------------------------------------------------------------- */
+
+/* Goal: who is in hears that the node is asked for, and that it is gone; nobody comes in after either. */
+static void those_inside_are_asked(void **state)
+{
+    const char *path = cluster_path("asked");
+    struct user r = user_of(cluster_client(), path, LONG_MS),
+                w = user_of(cluster_client(), path, 0);
+    struct notes notes = NOTES_INIT;
+    struct actor *other = actor_new();
+    struct zkl_wait ask_only = ZKL_WAIT_INIT;
+    char node[600];
+    (void)state;
+    ask_only.deadline_ns = 1; /* long ago */
+    check_ok(zkl_mutex_set_callback(r.read, take_note, &notes));
+    keep(&r);
+    check_ok(zkl_mutex_lock(r.read));
+    check_ok(actor_do(other, do_lock, r.read));
+    check_num(zkl_mutex_node_path(r.read, node, sizeof node), >, 0);
+    check_num(zkl_mutex_revoke_requested(r.read), ==, 0);
+    check_num(zkl_revoke(w.client, node, &ask_only, 0), ==, ZKL_ETIMEDOUT);
+    check_wait(zkl_mutex_revoke_requested(r.read) == 1, WAIT_MS);
+    check_note(&notes, 0, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
+    struct actor *late = actor_new();
+    check_ok(actor_do(late, do_lock, r.read)); /* a node of its own */
+    check_num(cluster_children(path), ==, 2);
+    check_ok(actor_do(late, do_unlock, r.read));
+    check_ok(zkl_break(w.client, node, zkl_mutex_token(r.read), 0, WAIT_MS));
+    check_note(&notes, 1, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
+    check_num(actor_do(other, do_unlock, r.read), ==, ZKL_ELOST);
+    check_num(zkl_mutex_unlock(r.read), ==, ZKL_ELOST);
+    check_num(noted(&notes), ==, 2);
+    keep(&r);
+    actor_end(other);
+    actor_end(late);
+    user_end(&w);
+    user_end(&r);
+}
+
+/* --- the link comes and goes --------------------------------------------------------------------------------- */
+
+/* Goal: links that break again and again under busy readers harm neither them nor a writer. */
+static void a_flapping_link(void **state)
+{
+    const char *path = cluster_path("flap");
+    struct actor *actors[4];
+    struct proxy *proxy;
+    (void)state;
+    struct user r = user_of(client_through(&proxy, BRIEF_MS), path, LONG_MS);
+    struct user w = user_of(cluster_client(), path, 0);
+    atomic_store(&busy.link_breaks, true);
+    begin_busy(actors, 4, r.read);
+    for (int i = 0; i < 15; i++) {
+        proxy_cut(proxy);
+        check_ok(zkl_mutex_lock_for(w.write, WAIT_MS));
+        check_ok(zkl_mutex_unlock(w.write));
+        long before = atomic_load(&busy.reads);
+        check_wait(atomic_load(&busy.reads) > before + 5, WAIT_MS);
+    }
+    end_busy(actors, 4);
+    atomic_store(&busy.link_breaks, false);
+    user_end(&w);
+    user_end(&r);
+    check_wait(cluster_children(path) <= 0, WAIT_MS);
+    proxy_stop(proxy);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cluster_test(a_crowd_of_all_kinds),     cluster_test(a_lost_event_is_made_up_for),
+        cluster_test(close_under_busy_readers), cluster_test(who_gives_up_is_gone),
+        cluster_test(a_child_is_not_in),        cluster_test(at_most_32_keep_one),
+        cluster_test(those_inside_are_asked),   cluster_test(a_flapping_link),
+    };
+    return CLUSTER_MAIN(argc, argv, "cached-crowd", tests);
+}
