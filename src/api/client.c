@@ -351,7 +351,7 @@ int zkl_client_open(struct zkl_client **client, const struct zkl_client_options 
     return rc;
 }
 
-int zkl_client_state_now(const struct zkl_client *client)
+int zkl_client_state_locked(const struct zkl_client *client)
 {
     static const int states[ZKL_SESSION_STATES] = {
         [ZKL_SESSION_STARTING] = ZKL_CLIENT_CONNECTING,
@@ -373,7 +373,7 @@ static int do_client_state(struct zkl_client *client)
     if (rc != 0)
         return rc;
     zkl_driver_lock(client->driver);
-    rc = zkl_client_state_now(client);
+    rc = zkl_client_state_locked(client);
     zkl_driver_unlock(client->driver);
     return rc;
 }

@@ -123,7 +123,7 @@ struct zkl_semaphore {
 
 /* 0, ZKL_EFORK or ZKL_ECLOSED (closed_too). */
 int zkl_client_check(const struct zkl_client *client, bool closed_too, const char *call);
-int zkl_client_state_now(const struct zkl_client *client); /* with the mutex */
+int zkl_client_state_locked(const struct zkl_client *client); /* with the mutex */
 void zkl_client_ref(struct zkl_client *client);
 void zkl_client_unref(struct zkl_client *client);
 struct zkl_lock_path *zkl_lock_path_get(struct zkl_client *client, const char *path);

@@ -110,7 +110,7 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
     read_requests(core, m->requests);
     m->log_dropped = client->log.dropped_total;
     m->writes = core->writes;
-    m->state = zkl_client_state_now(client);
+    m->state = zkl_client_state_locked(client);
     m->session_timeout_ms = (int)(zkl_session_timeout_ns(&core->session) / MS);
     m->window_ms = window_ms(core);
     m->outstanding = core->pending_count;

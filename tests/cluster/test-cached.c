@@ -656,7 +656,7 @@ static void a_doubt_that_was_told_is_taken_back(void **state)
             check_ok(zkl_mutex_unlock(u.read)); /* it is out before */
         check_ok(proxy_refuse(proxy, true));
         proxy_cut(proxy);
-        check_wait(zkl_client_state_now(u.client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
+        check_wait(zkl_client_get_state(u.client) != ZKL_CLIENT_CONNECTED, WAIT_MS);
         if (told == 0) {
             check_note(&notes, 0, ZKL_HOLD_SUSPECT, ZKL_REASON_LINK);
             check_ok(zkl_mutex_unlock(u.read));
