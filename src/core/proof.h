@@ -2,7 +2,7 @@
  * Until when the session is proved to live. ZooKeeper's leader alone ends sessions, and a follower
  * tells it only now and then which ones it has heard of: that a write was answered says no more than
  * that the session had not ended yet. The rule, its argument and the server's methods it rests on
- * are in docs/design.md ("The proof of a session") and docs/beliefs.md.
+ * are in docs/session-proof.md and docs/beliefs.md.
  *
  * The core owns one of these, in its session, and stamps each request as it leaves and as it ends.
  * All times are CLOCK_BOOTTIME, in nanoseconds. */

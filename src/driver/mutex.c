@@ -3,7 +3,7 @@
  * The client's one mutex, and what is owed when it is given back: tasks run with it, then the
  * service thread's timer is set, then those that wait are woken, without it. Whoever holds it may
  * change the core; nobody else reads the core.
- * docs/design.md has the order of locks. Every thread of the library takes the mutex, and nearly
+ * docs/architecture.md has the order of locks. Every thread of the library takes the mutex, and nearly
  * every call. */
 #include "driver.h"
 

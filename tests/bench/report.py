@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables, in Markdown that also reads well in a terminal."""
+import textwrap
+
 import peers
 import targets
 import workloads
 from stats import number, ratio_of, spread_of
 
-BEGIN, END = '<!-- results: made by tests/bench/run.sh --{} FILE -->', '<!-- results: end -->'
+BEGIN, END = '<!-- results: made by tests/bench/run.sh --{} -->', '<!-- results: end -->'
+
+ROW_MAX = 160  # a table of wider rows is not padded
+MEDIANS = ('Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within each '
+           'round.')
+
+# The pages of --table: name, title, and how the names of their workloads begin.
+PAGES = [
+    ('one-lock', 'one lock', ('W1', 'W2-')),
+    ('threads', 'threads of a process on one lock', ('W3-', 'entry')),
+    ('many-locks', 'many locks, many clients', ('W4', 'W8-', 'W9-')),
+    ('queues', 'queues', ('W5', 'W10-', 'W11')),
+    ('others', 'readers and writers, multi-locks, outages', ('W6', 'W7', 'readers-', 'outage-')),
+]
 
 CAPACITY_PEERS = ['zklock', 'zklock-posted', 'zklock-retained', 'curator', 'gozk']
 
 
 def table(head, rows):
     widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
+
+    if sum(widths) + 3 * len(widths) + 1 > ROW_MAX:
+        widths = [3] * len(widths)
 
     def line(cells):
         return '| ' + ' | '.join(cell.ljust(width) for cell, width in zip(cells, widths)) + ' |'
@@ -89,27 +107,45 @@ def fsync_table(records):
     return table(['row', 'peer', 'with fsync', 'zklock is times better'], rows) if rows else None
 
 
-def document(records, facts):
-    """Everything that was measured."""
-    parts = [facts, 'Medians over the rounds, with the smallest and the largest in parentheses. A ratio is taken within '
-             'each round.']
-    met = targets_table(records)
-    if met:
-        parts += ['### Targets', met]
-    floors = references_table(records)
-    if floors:
-        parts += ['### Floors', floors]
-    texts = [workload_text(w, records, False) for w in workloads.ALL if of(records, w, False)]
-    if texts:
-        parts += ['### Without fsync'] + texts
-    synced = fsync_table(records)
-    if synced:
-        parts += ['### With fsync', synced]
-    for servers in sorted({r.get('servers', 1) for r in records} - {1}):
-        parts.append(f'### {servers} servers')
-        parts += [workload_text(w, records, fsync, servers) for fsync in (False, True) for w in workloads.ALL
-                  if of(records, w, fsync, servers)]
-    return '\n\n'.join(part.strip() for part in parts) + '\n'
+def is_on(name, begins):
+    """W1 is not W10, and W5 has W5-apart."""
+    return any(name.startswith(begin) if begin.endswith('-') else name == begin or name.startswith(begin + '-')
+               for begin in begins)
+
+
+def page_of(records, begins, servers):
+    """The workloads of one page; with one server those without fsync, as the others have a table of their own."""
+    parts = []
+    for fsync in (False, True) if servers > 1 else (False,):
+        texts = [workload_text(w, records, fsync, servers) for w in workloads.ALL
+                 if is_on(w.name, begins) and of(records, w, fsync, servers)]
+        parts += ([f'## {"With" if fsync else "Without"} fsync'] if texts and servers > 1 else []) + texts
+    return parts
+
+
+def pages(records):
+    """Of everything that was measured: the name of a page, its title, its parts."""
+    met, floors, synced = targets_table(records), references_table(records), fsync_table(records)
+    found = [('targets', 'targets and floors',
+              (['## Targets', met] if met else []) + (['## Floors', floors] if floors else [])),
+             ('fsync', 'with fsync', [synced] if synced else [])]
+    for servers in sorted({r.get('servers', 1) for r in records}):
+        behind, words = ('', '') if servers == 1 else (f'-{servers}-servers', f', {servers} servers')
+        found += [(name + behind, title + words, page_of(records, begins, servers)) for name, title, begins in PAGES]
+    return [page for page in found if page[2]]
+
+
+def write_pages(folder, records, facts):
+    """A page that is there keeps what stands outside of its marks; one that nothing was measured for stays as it is."""
+    for name, title, parts in pages(records):
+        path = folder / f'benchmarks-{name}.md'
+        if not path.exists():
+            opening = (f'This page is for readers of a figure: {title}. [benchmarks.md](../benchmarks.md) says how it was '
+                       'measured, and what the rows and the peers are.')
+            head = f'# Benchmarks: {title}\n\n{textwrap.fill(opening, 80)}\n\n'
+            path.write_text(f'{head}{BEGIN.format("table FOLDER")}\n{END}\n', encoding='utf-8')
+        above = [textwrap.fill(line, 80, break_on_hyphens=False) for line in (facts, MEDIANS)]
+        write(path, '\n\n'.join(part.strip() for part in above + parts) + '\n')
 
 
 def capacity_table(records, chosen, setups, text_of):
@@ -137,11 +173,12 @@ def capacity(records, facts):
                            lambda some, peer: medians(some, peer, workloads.CYCLES, workloads.SERVER_CPU))
     sent = capacity_table(records, chosen, setups[:1],
                           lambda some, peer: medians(some, peer, workloads.REQUESTS, workloads.BYTES))
-    return '\n\n'.join([facts, 'Locks a second, and the processor time of all servers for each lock and its unlock in us (medians):', costs,
-                        'Requests, and bytes that the client receives, for each lock and its unlock:', sent]) + '\n'
+    return '\n\n'.join([textwrap.fill(facts, 80, break_on_hyphens=False),
+                        'Locks a second, and the processor time of all servers for each lock and its\nunlock in us (medians):',
+                        costs, 'Requests, and bytes that the client receives, for each lock and its unlock:', sent]) + '\n'
 
 
-def write(path, text, option='table'):
+def write(path, text, option='table FOLDER'):
     """Between the two marks of a file that has them, else the file itself."""
     before, after = '', ''
     begin = BEGIN.format(option)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * diagrams DESIGN.MD: the arrows "A --> B" of the design page are the tables of allowed transitions, all of
+ * diagrams STATES.MD: the arrows "A --> B" of the page of states are the tables of allowed transitions, all of
  * them and no other. */
 #include <stdio.h>
 #include <string.h>
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     const size_t count = sizeof machines / sizeof *machines;
     FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (!page)
-        return puts("usage: diagrams docs/design.md"), 2;
+        return puts("usage: diagrams docs/states.md"), 2;
     int wrong = read_arrows(page, machines, count);
     fclose(page);
     for (size_t i = 0; i < count; i++)

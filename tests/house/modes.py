@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """modes.py ROOT [--write]: each known way to fail has a test that shows that we don't.
 
-Goal: the table of docs/testing.md is what the tests say of themselves. Method: modes.txt beside this file has the
-modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
-table is made of both and compared with the one between the two marks in docs/testing.md; --write puts it there. The
-tests that docs/guarantees.md names for its promises are there as well."""
+Goal: the lists of docs/failure-modes*.md are what the tests say of themselves. Method: modes.txt beside this file has
+the modes; a test names those that it shows in the comment before it ("Modes: F1, F3."), and must be one that is run. The
+lists are made of both and compared with those between the two marks in the pages; --write puts them there. The tests
+that docs/guarantees.md names for its promises are there as well."""
 import pathlib
 import re
 import sys
+import textwrap
 
-DOCUMENT = 'docs/testing.md'
+# Each with the number of the first mode that is in it.
+PAGES = {'docs/failure-modes.md': 1, 'docs/failure-modes-2.md': 35}
 BEGIN, END = '<!-- modes: made by tests/house/modes.py ROOT --write -->', '<!-- modes: end -->'
+WIDTH = 80
 TAG = re.compile(r'\bModes: ([^.]*)\.')
 NUMBER = re.compile(r'F[1-9]\d*b?')
 # A comment and the function that it stands before; a cast in the line above or attributes do no harm.
@@ -123,11 +126,31 @@ def cell(tests, reason):
     return '; '.join(f'{file}: {", ".join(functions)}' for file, functions in files.items()) or reason
 
 
-def table(modes, shown):
-    lines = ['| mode | what goes wrong | shown by (below tests/) |', '|---|---|---|']
-    lines += [f'| {number} | {sentence} | {cell(shown[number], reason)} |'
-              for number, (sentence, reason) in modes.items()]
-    return '\n'.join(lines)
+def wrapped(number, sentence, tests):
+    """An item of a list, 80 columns wide. Names are longer than a word, and are not broken."""
+    lines = [textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent='  ', break_on_hyphens=False,
+                           break_long_words=False)
+             for first, text in (('- ', f'**{number}.** {sentence}'), ('  ', f'Shown by {tests}.'))]
+    return '\n'.join(line for part in lines for line in part)
+
+
+def items(modes, shown, first, last):
+    """Of one page: the modes from one number on to before another."""
+    chosen = [number for number in modes if first <= int(re.sub(r'\D', '', number)) < last]
+    return '\n'.join(wrapped(number, modes[number][0], cell(shown[number], modes[number][1])) for number in chosen)
+
+
+def compare(path, new, write, problems):
+    """What stands between the two marks of a page, or is put there."""
+    text = path.read_text(encoding='utf-8')
+    before, begin, rest = text.partition(BEGIN)
+    old, end, after = rest.partition(END)
+    if not end:
+        problems.append(f'{path.name} has not both of the marks {BEGIN} and {END}')
+    elif write:
+        path.write_text(before + begin + new + end + after, encoding='utf-8')
+    elif old != new:
+        problems.append(f'the list of {path.name} is not what the tests say: run modes.py ROOT --write')
 
 
 def main():
@@ -138,17 +161,9 @@ def main():
     modes = read_modes((pathlib.Path(__file__).parent / 'modes.txt').read_text(encoding='utf-8'), problems)
     shown = collect(root, modes, problems)
 
-    document = root / DOCUMENT
-    text = document.read_text(encoding='utf-8')
-    before, begin, rest = text.partition(BEGIN)
-    old, end, after = rest.partition(END)
-    new = f'\n{table(modes, shown)}\n'
-    if not end:
-        problems.append(f'{DOCUMENT} has not both of the marks {BEGIN} and {END}')
-    elif write:
-        document.write_text(before + begin + new + end + after, encoding='utf-8')
-    elif old != new:
-        problems.append(f'the table of {DOCUMENT} is not what the tests say: run modes.py ROOT --write')
+    bounds = [*PAGES.values(), sys.maxsize]
+    for page, first, last in zip(PAGES, bounds, bounds[1:]):
+        compare(root / page, f'\n\n{items(modes, shown, first, last)}\n\n', write, problems)
     check_promises(root, problems)
     if not modes:
         problems.append('modes.txt has no mode')

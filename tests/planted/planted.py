@@ -127,7 +127,7 @@ def shorten(text, room):
 
 
 def table(bugs):
-    """As Markdown, for docs/testing.md."""
+    """As Markdown, for docs/log/planted.md."""
     lines = ["| bug | simulation, at schedule | cluster or fault |", "|---|---|---|"]
     for bug in bugs:
         schedule = bug.found["sim"].partition(":")[0] or "-"
