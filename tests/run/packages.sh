@@ -15,6 +15,7 @@ install() # SUITE: what it can't do without, then what it would skip
     house | all)
         zkl_install_packages mandoc || echo "going on without mandoc"
         zkl_install_packages clang-format || echo "going on without clang-format"
+        zkl_install_packages codespell || echo "going on without codespell"
         ;;
     esac
     case $1 in

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""No file has a misspelled word that codespell knows.
+
+Goal: readers stumble over no typing error. Method: codespell looks at everything that people read. Its list of words
+grows with each version, so only that of Debian 12 is asked, and a newer one fails no test for a word that it has learned.
+
+spelling.py ROOT"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+VERSION = '2.2.2'  # Debian 12's
+PLACES = ['README.md', 'docs', 'include', 'src', 'tests', 'examples', 'meson.build', 'meson_options.txt']
+SKIPPED = ['*/corpus/*']  # bytes that a fuzzer found
+# What codespell takes for an error, in small letters, and why it is none.
+RIGHT = {
+    'acces': 'the end of ZKL_EACCES',
+    'childs': 'a path in a test',
+    "get's": "of ZooKeeper's request GET",
+    'fo': 'mdoc: a function opens',
+    'fro': 'to and fro',
+    'nd': 'mdoc: the line that names a page',
+    'openend': 'a name in Go',
+    'statics': 'variables that are static',
+    'untils': 'a name in C',
+}
+
+
+def tool():
+    """The reason why codespell is not asked, or None."""
+    if not shutil.which('codespell'):
+        return 'codespell is not installed'
+    version = subprocess.run(['codespell', '--version'], capture_output=True, text=True, check=True).stdout.strip()
+    return None if version == VERSION else f'codespell is {version} and not {VERSION}'
+
+
+def found(root):
+    """codespell's lines, and the words that they are about."""
+    done = subprocess.run(['codespell', '--quiet-level', '7', '--builtin', 'clear,rare', '--skip', ','.join(SKIPPED),
+                           *[place for place in PLACES if (root / place).exists()]],
+                          cwd=root, capture_output=True, text=True, errors='replace', check=False)
+    lines = [line for line in done.stdout.splitlines() if ' ==> ' in line]
+    if done.stderr:
+        lines.append(f'codespell says: {done.stderr}')
+    return [(line, re.search(r"([\w'-]+) ==>", line)) for line in lines]
+
+
+def main(root):
+    if reason := tool():
+        print(f'{reason}: no word is looked at')
+        return 77
+    pairs = found(pathlib.Path(root))
+    wrong = [line for line, word in pairs if not word or word[1].lower() not in RIGHT]
+    if not pairs:
+        wrong.append('codespell found nothing, not even the words of RIGHT: did it read the files?')
+    print('\n'.join(wrong) or f'{len(pairs)} words that codespell does not know')
+    return 1 if wrong else 0
+
+
+sys.exit(main(*sys.argv[1:]))
