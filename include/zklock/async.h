@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * async.h - the calls that wait, for programs that can't: each starts here and ends in a callback.
+ * async.h - the calls that wait, for programs that must not wait: each starts an operation that
+ * ends in a callback.
  *
  *     static void granted(int code, void *arg)
  *     {
@@ -13,7 +14,7 @@
  *     if (zkl_mutex_acquire_async(owner, mutex, &wait, NULL, granted, job, NULL) != 0)
  *         fprintf(stderr, "%s\n", zkl_error_detail());
  *
- * In an event loop (epoll, poll, libuv) all callbacks run on its own thread:
+ * In an event loop (epoll, poll, libuv) all callbacks run on the loop's own thread:
  *
  *     #include <poll.h>
  *     #include <zklock/async.h>
@@ -27,29 +28,28 @@
  *         }
  *     }
  *
- * Each call here starts what the call of the same name without _async does: its arguments mean the
- * same, and the callback gets the code that that call would return. If the starting call itself
- * returns anything but 0, nothing was begun and no callback comes: it so returns the codes of a
- * wrong call (ZKL_EINVAL to ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER among them),
- * and ZKL_ENOMEM, ZKL_ESYSTEM and ZKL_EBUSY where its comment says so. If it returns 0 the callback
- * runs exactly once, whatever happens: also for what was known at once, and at the latest when the
- * client is closed (ZKL_ECLOSED). It does not run within the starting call. The memory handed in
- * for results (a grant, permits, codes) must stay until the callback, and is written just before
- * it; all other arguments are copied.
+ * Each call here starts what the call of the same name without _async does. Its arguments mean the
+ * same, and the callback receives the code that the other call would return. If the starting call
+ * returns anything but 0, it has started nothing and no callback comes: it returns in this way the
+ * codes of a wrong call (ZKL_EINVAL to ZKL_EOVERFLOW in error.h, ZKL_EDEADLK and ZKL_ENOTOWNER
+ * among them), and ZKL_ENOMEM, ZKL_ESYSTEM and ZKL_EBUSY where its comment says so. If it returns 0
+ * the callback runs exactly once, whatever happens: also if the result was known immediately, and
+ * at the latest when the client is closed (ZKL_ECLOSED). The callback does not run within the
+ * starting call. The memory for results (a grant, permits, codes) must stay valid until the
+ * callback; the library writes it just before. It copies all other arguments.
  *
  * Callbacks of one client run one after the other, with no library lock held: on a thread of the
- * client's, perhaps at the very moment in which the starting call returns on another; or, for an
- * event loop, on the application's own (zkl_client_event_fd). zkl_error_detail() explains the code
- * there.
+ * client, possibly before the starting call has returned on another thread; or, for an event loop,
+ * on the application's own (zkl_client_event_fd). zkl_error_detail() explains the code there.
  * Calls that wait return ZKL_EINCALLBACK in a callback, but all calls of this header that start
- * something may be made there. An operation takes no thread.
+ * something are legal there. An operation uses no thread of its own.
  *
- * zkl_client_open has no twin: with a connect_timeout_ms of 0 it does not wait, and state_fn tells
- * the rest. Nor have the calls of administration (zkl_inspect, zkl_revoke, zkl_break,
- * zkl_semaphore_set_permits): make them on a thread of your own.
- * Illegal: to use an owner in two threads at a time, or while the operation of a multi-lock has it;
- * to free or reuse what a result is written to before the callback has run; a call that waits in a
- * callback.
+ * zkl_client_open has no asynchronous twin: with a connect_timeout_ms of 0 it does not wait, and
+ * state_fn reports the rest. Nor have the calls of administration (zkl_inspect, zkl_revoke,
+ * zkl_break, zkl_semaphore_set_permits): make them on a thread of your own.
+ * Illegal: using an owner in two threads at the same time, or while the operation of a multi-lock
+ * has it; freeing or reusing the memory for a result before the callback has run; a call that waits
+ * in a callback.
  */
 #ifndef ZKLOCK_ASYNC_H
 #define ZKLOCK_ASYNC_H
@@ -62,27 +62,27 @@ extern "C" {
 
 /* --- owners ------------------------------------------------------------- */
 
-/* An owner is for a mutex and a multi-lock what a thread is in zklock.h: it holds, with a count,
- * and has its own place in each queue; two owners exclude each other, in one thread too. A server
- * makes one for each connection or job; one handle for each path serves them all. An owner is
- * bound to no thread and no client, and to the process that made it. Any thread may use it, but not
- * two at a time (nor while the operation of a multi-lock has it). An owner can have many
- * acquisitions under way, but one for a path: another one that would wait for the first is refused
+/* For a mutex and a multi-lock, an owner is what a thread is in zklock.h: it holds, with a count,
+ * and has its own place in each queue. Two owners exclude each other, in one thread too. A server
+ * makes an owner for each connection or job; one handle for each path serves them all. An owner is
+ * bound to no thread and no client, but to the process that made it. Any thread may use it, but not
+ * two at the same time (nor while the operation of a multi-lock has it). An owner can have many
+ * acquisitions under way, but one for a path: the library refuses one that would wait for the first
  * (ZKL_EDEADLK). */
 struct zkl_owner;
 
 /* 0, ZKL_EINVAL, ZKL_ENOMEM. */
 ZKL_API int zkl_owner_new(struct zkl_owner **owner);
-/* 0; ZKL_EBUSY: it holds something (lost holds count until they are unlocked), an acquisition is
- * under way, or the calling thread uses it; ZKL_EFORK. May be called as soon as its last
- * zkl_mutex_unlock_async has returned 0, and in the callback of its last acquisition if that
- * failed. Must be the last call with it: no other thread uses it, and nobody puts it back later.
- * NULL is ignored. */
+/* 0; ZKL_EBUSY: the owner holds something (lost holds count until they are unlocked), an
+ * acquisition is under way, or the calling thread uses it; ZKL_EFORK. The call is legal as soon as
+ * the owner's last zkl_mutex_unlock_async has returned 0, and in the callback of its last
+ * acquisition if that failed. Must be the last call with the owner: no other thread uses it, and no
+ * thread restores it later. The call ignores NULL. */
 ZKL_API int zkl_owner_free(struct zkl_owner *owner);
 
-/* From now on all calls of zklock.h that the calling thread makes, those that wait too, are made as
- * owner: the questions about a hold are so asked for an owner. NULL: as the thread itself again.
- * Returns the owner so far, which is to be put back. A forked child's thread is itself again:
+/* From now on the calling thread makes all calls of zklock.h as owner, those that wait too. That is
+ * how a program queries a hold of an owner. NULL: as the thread itself again. Returns the previous
+ * owner, which the caller must restore. A forked child's thread is itself again:
  *
  *     struct zkl_owner *before = zkl_owner_use(owner);
  *     if (!zkl_mutex_still_held(mutex, 500))
@@ -95,35 +95,36 @@ ZKL_API struct zkl_owner *zkl_owner_use(struct zkl_owner *owner);
 
 typedef void (*zkl_done_fn)(int code, void *arg);
 
-/* zkl_mutex_acquire for that owner. op, if not NULL, gets the operation's number, for
+/* zkl_mutex_acquire for that owner. *op, unless op is NULL, receives the operation's number, for
  * zkl_op_cancel.
- * At once: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW,
+ * Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW,
  * ZKL_ENOMEM, ZKL_ESYSTEM; ZKL_EBUSY: the operation of a multi-lock has the owner. */
 ZKL_API int zkl_mutex_acquire_async(struct zkl_owner *owner, struct zkl_mutex *mutex,
                                     const struct zkl_wait *wait, struct zkl_grant *grant,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
-/* zkl_mutex_unlock for that owner: from here on it does not hold, or once less; the callback tells
- * what zkl_mutex_unlock returns. It can't be canceled.
- * At once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM, ZKL_EBUSY as above: nothing changed.
- * After close ZKL_ELOST: given back, and there is no callback. */
+/* zkl_mutex_unlock for that owner: from here on it has one hold less, or none. The callback
+ * receives what zkl_mutex_unlock returns. The operation cannot be canceled.
+ * Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOTOWNER, ZKL_ENOMEM, ZKL_EBUSY as above: nothing
+ * changed. After close ZKL_ELOST: released, and no callback comes. */
 ZKL_API int zkl_mutex_unlock_async(struct zkl_owner *owner, struct zkl_mutex *mutex, zkl_done_fn fn,
                                    void *arg);
 
-/* zkl_semaphore_acquire: permits belong to no owner. At once: ZKL_EINVAL, ZKL_EBADTIMEOUT,
+/* zkl_semaphore_acquire: permits belong to no owner. Immediately: ZKL_EINVAL, ZKL_EBADTIMEOUT,
  * ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM, ZKL_ESYSTEM. */
 ZKL_API int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
                                         const struct zkl_wait *wait, struct zkl_permit **permits,
                                         zkl_done_fn fn, void *arg, uint64_t *op);
-/* zkl_permit_release: the handle is freed at the callback, and may not be used from here on. At
- * once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing changed. After close ZKL_ELOST: released, and
- * there is no callback. In its own state callback too: it is then told of no more. */
+/* zkl_permit_release: the library frees the handle at the callback; the caller must not use it from
+ * here on. Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing changed. After close ZKL_ELOST:
+ * released, and no callback comes. Legal in the permit's own state callback too, which then reports
+ * nothing more of it. */
 ZKL_API int zkl_permit_release_async(struct zkl_permit *permit, zkl_done_fn fn, void *arg);
 
-/* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner is this operation's: another
- * one that names it is refused (ZKL_EBUSY), and no thread may use it. At once: ZKL_EINVAL,
- * ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EBUSY, ZKL_ENOMEM,
- * ZKL_ESYSTEM; to unlock ZKL_ENOTOWNER, and after close ZKL_ELOST: given back, and there is no
- * callback. */
+/* zkl_multi_acquire and zkl_multi_unlock. Until the callback the owner belongs to this operation:
+ * the library refuses another one that names it (ZKL_EBUSY), and no thread may use it. Immediately:
+ * ZKL_EINVAL, ZKL_EBADTIMEOUT, ZKL_ECLOSED, ZKL_EFORK, ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EBUSY,
+ * ZKL_ENOMEM, ZKL_ESYSTEM; for unlock ZKL_ENOTOWNER, and after close ZKL_ELOST: released, and no
+ * callback comes. */
 ZKL_API int zkl_multi_acquire_async(struct zkl_owner *owner, struct zkl_multi *multi,
                                     const struct zkl_wait *wait, struct zkl_grant *grants,
                                     zkl_done_fn fn, void *arg, uint64_t *op);
@@ -132,21 +133,21 @@ ZKL_API int zkl_multi_unlock_async(struct zkl_owner *owner, struct zkl_multi *mu
 
 /* --- the client's end --------------------------------------------------- */
 
-/* zkl_client_close, which at once is as if it had been called: holds are lost, operations end with
- * ZKL_ECLOSED, before this one or after it. The callback comes when a server has confirmed the
- * session's end (0), or when none is waited for any more, after some seconds (ZKL_ETIMEDOUT: the
- * nodes go when the session times out at the latest), and at the latest in zkl_client_free. May be
- * called several times while it goes on.
- * At once: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing was done; ZKL_ECLOSED: the client is
+/* zkl_client_close. It takes effect immediately: holds are lost, operations end with ZKL_ECLOSED,
+ * before this one or after it. The callback comes when a server has confirmed the session's end
+ * (0), or when the client gives up waiting for one, after some seconds (ZKL_ETIMEDOUT: the server
+ * removes the nodes when the session times out at the latest), and at the latest in
+ * zkl_client_free. Several calls may be under way at the same time.
+ * Immediately: ZKL_EINVAL, ZKL_EFORK, ZKL_ENOMEM: nothing was done; ZKL_ECLOSED: the client is
  * closed. */
 ZKL_API int zkl_client_close_async(struct zkl_client *client, zkl_done_fn fn, void *arg);
 
 /* --- any operation ------------------------------------------------------ */
 
-/* End an operation's wait: its callback gets ZKL_ECANCELED, unless the outcome was decided before,
- * which may be a grant (0): be ready to unlock it. The callback comes later, as always.
- * Cheaper than a cancel object where there are many. A number that is no operation of this client
- * any more, or of one that can't be canceled, is ignored. May be called in callbacks. 0,
+/* End an operation's wait: its callback receives ZKL_ECANCELED, unless the outcome was decided
+ * before, which may be a grant (0): be ready to unlock it. The callback comes later, as always.
+ * Cheaper than a cancel object if there are many. The call ignores a number that is no operation of
+ * this client any more, or one of an operation that cannot be canceled. Legal in callbacks. 0,
  * ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_op_cancel(struct zkl_client *client, uint64_t op);
 
@@ -156,17 +157,18 @@ ZKL_API int zkl_op_waiting(struct zkl_client *client, uint64_t op, struct zkl_st
 
 /* --- event loops -------------------------------------------------------- */
 
-/* The client's descriptor for poll, epoll and the like, the same at each call: readable while a
- * callback is due. No timer is needed beside it: deadlines and lost sessions make it readable. From
- * the first call on all callbacks of this client, those of its states, its log and its holds too,
- * run in zkl_client_dispatch and nowhere else; what runs on the client's thread just then is waited
- * for. The descriptor is the client's: only look whether it is readable. Returns it (>= 0), or
- * ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM (no descriptor). */
+/* The client's descriptor for poll, epoll and the like, the same at each call. It is readable while
+ * a callback is due. No timer is needed beside it: deadlines and lost sessions make it readable.
+ * From the first call on, all callbacks of this client run in zkl_client_dispatch and nowhere else,
+ * those of its states, its log and its holds too; the call waits for a callback that runs on the
+ * client's thread at that moment. The descriptor belongs to the client: only poll whether it is
+ * readable. Returns it (>= 0), or ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK, ZKL_ECLOSED, ZKL_ESYSTEM
+ * (no descriptor). */
 ZKL_API int zkl_client_event_fd(struct zkl_client *client);
-/* Run callbacks that are due, in their order, on the calling thread, at most max (what has gathered
- * of one hold's states, of the client's, or of its log counts as one); never waits for one to come.
- * What is left after zkl_client_close is run so too, or by zkl_client_free, on the thread that
- * calls it.
+/* Run callbacks that are due, in their order, on the calling thread, at most max (the gathered
+ * states of one hold count as one, and so do the client's states, or its log). The call never waits
+ * for a callback to become due. It also runs those that remain after zkl_client_close; otherwise
+ * zkl_client_free does, on the thread that calls it.
  * Returns how many it ran, or ZKL_EINVAL (max < 1, or zkl_client_event_fd was not called),
  * ZKL_EFORK, ZKL_EINCALLBACK, ZKL_EBUSY (another thread is running them). */
 ZKL_API int zkl_client_dispatch(struct zkl_client *client, int max);

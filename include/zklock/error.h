@@ -3,7 +3,7 @@
  * error.h - what calls return, and the version of the library.
  *
  * Every call returns 0 or one negative enum zkl_error unless its comment says otherwise; never
- * errno and never a ZooKeeper number. zkl_error_detail() has the sentence with the particulars:
+ * errno and never a ZooKeeper number. zkl_error_detail() returns a sentence with the particulars:
  *
  *     int rc = zkl_mutex_lock_for(mutex, 5000);
  *     if (rc != 0) {
@@ -12,7 +12,7 @@
  *             try_again_later();
  *     }
  *
- * Illegal: to keep zkl_error_detail's pointer over the thread's next zklock call.
+ * Illegal: keeping zkl_error_detail's pointer beyond the thread's next zklock call.
  */
 #ifndef ZKLOCK_ERROR_H
 #define ZKLOCK_ERROR_H
@@ -31,8 +31,8 @@ extern "C" {
 
 /* --- version ------------------------------------------------------------ */
 
-/* The version of the library that runs, as text ("1.0.0") and, through number if not NULL, as
- * version.h's ZKL_VERSION_NUMBER was when it was built. */
+/* Returns the version of the loaded library as text ("1.0.0"). *number, unless number is NULL,
+ * receives ZKL_VERSION_NUMBER of the version.h that the library was built with. */
 ZKL_API const char *zkl_version(int *number);
 
 /* --- errors ------------------------------------------------------------- */
@@ -41,84 +41,87 @@ enum zkl_error {
     ZKL_OK = 0,
     /* Programming errors: fix the caller. */
 
-    ZKL_EINVAL = -1,      /* a NULL, a struct without its size, or an option out of range */
-    ZKL_EBADPATH = -2,    /* the path is not an absolute, normalised ZooKeeper path below "/" */
-    ZKL_EBADTIMEOUT = -3, /* a time is negative, or above ZKL_TIMEOUT_MAX_MS; too short a lease */
+    ZKL_EINVAL = -1,   /* a NULL, a struct without its size, or an option out of range */
+    ZKL_EBADPATH = -2, /* the path is not an absolute, normalized ZooKeeper path below "/" */
+    /* a time is negative, or above ZKL_TIMEOUT_MAX_MS; a lease is too short */
+    ZKL_EBADTIMEOUT = -3,
     ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */
     ZKL_EFORK = -6,       /* the client was opened by the parent process */
-    ZKL_EINCALLBACK = -7, /* a call that waits, made from a library callback */
-    /* this thread holds the same path through another handle, or has the read lock and asks for the
-     * write lock, or a multi-lock names a path twice */
+    ZKL_EINCALLBACK = -7, /* a call that waits was made from a library callback */
+    /* this thread holds the same path through another handle; or has the read lock and asks for the
+     * write lock; or a multi-lock names a path twice */
     ZKL_EDEADLK = -8,
     ZKL_ENOTOWNER = -9,  /* the calling thread does not hold the lock */
-    ZKL_EOVERFLOW = -10, /* locked again more than ZKL_HOLD_COUNT_MAX times */
+    ZKL_EOVERFLOW = -10, /* more than ZKL_HOLD_COUNT_MAX re-entries */
 
-    /* Not held, and nothing is wrong: what the caller does next is its own choice. */
+    /* Not held, and nothing is wrong: the caller decides what to do next. */
 
-    ZKL_EBUSY = -11,     /* trylock: somebody has it or waits; free: held or waited on */
+    ZKL_EBUSY = -11,     /* trylock: another thread holds or waits; free: held or waited on */
     ZKL_ETIMEDOUT = -12, /* the deadline passed */
     ZKL_ECANCELED = -13, /* the wait's cancel object was set */
 
     /* The service: may pass. */
 
     ZKL_EDISCONNECTED = -14, /* no server could be reached within the bound of this call */
-    /* unlock: not held any more, but unanswered; the library goes on deleting the node by itself */
+    /* unlock: not held any more, but the server has not answered; the library keeps trying to
+     * delete the node */
     ZKL_EUNCONFIRMED = -15,
     ZKL_ELOST = -16,   /* the hold was lost; unlock once for each lock, then lock again */
     ZKL_ENOMEM = -17,  /* no memory */
-    ZKL_ESYSTEM = -18, /* a thread, a descriptor or one more watch could not be had */
+    ZKL_ESYSTEM = -18, /* the system gave no thread, descriptor or further watch */
 
-    /* The service: will not pass by itself, but where it is said. */
+    /* The service: will not pass by itself, except where the comment says so. */
 
     /* an ACL denies what the call needs: CREATE, READ, DELETE; WRITE for a semaphore's number and
      * for zkl_revoke */
     ZKL_EACCES = -19,
-    ZKL_EAUTH = -20,     /* the credential was refused */
+    ZKL_EAUTH = -20,     /* the server refused the credential */
     ZKL_ENOCHROOT = -21, /* the chroot of the server list does not exist */
-    /* the path's sequence counter is used up and a child that is no contender keeps the path from
-     * being renewed */
+    /* the path's sequence counter is used up, and a child that is no contender prevents the library
+     * from renewing the path */
     ZKL_EEXHAUSTED = -22,
-    ZKL_EPROTO = -23,    /* an answer the library does not understand; the detail has the number */
+    /* an answer that the library does not understand; the detail has the number */
+    ZKL_EPROTO = -23,
     ZKL_EMISMATCH = -24, /* the semaphore at the path has another number of permits */
     ZKL_ENONODE = -25,   /* inspect.h: there is no such node */
     ZKL_EFOREIGN = -26,  /* inspect.h: the node is not one of a lock; force is needed */
-    /* trylock: nobody else has it, but too little of the session is proved for a grant, as after a
-     * new link or a pause; soon it will be */
+    /* trylock: no other contender has the lock, but too little of the session is proved for a
+     * grant, as after a new link or a pause; it will be proved soon */
     ZKL_EUNPROVED = -27,
     /* unlock: not held any more, and in doubt: the window had run empty before, and nothing proved
-     * the hold afterwards: somebody else may have held the lock */
+     * the hold afterwards: another client may have held the lock */
     ZKL_EDOUBT = -28,
     ZKL_EQUOTA = -29,    /* a quota on the path, or above it, is used up */
     ZKL_EREADONLY = -30, /* the server has lost the others and only answers reads; may pass */
-    /* the server does not do what the call needs; the detail has what it said */
+    /* the server does not support what the call needs; the detail has its answer */
     ZKL_EUNIMPLEMENTED = -31,
-    /* TLS or SASL that libzookeeper was built without, or both, for which it has no call; the
-     * detail names what is missing */
+    /* libzookeeper was built without the TLS or SASL that the options want; or they want both,
+     * which libzookeeper does not support; the detail names what is missing */
     ZKL_EUNSUPPORTED = -32
 };
 
-/* A sentence for a code: what happened and what to do. Never NULL; static memory.
+/* Returns a sentence for a code: what happened and what to do. Never NULL; static memory.
  * Async-signal-safe. */
 ZKL_API const char *zkl_strerror(int code);
 
-/* The code's name: "ZKL_EBUSY"; "unknown" for a number that is no code. For logs, which can be
- * searched for it. Static memory. Async-signal-safe. */
+/* Returns the code's name, such as "ZKL_EBUSY"; "unknown" for a number that is no code. Logs with
+ * the name can be searched for it. Static memory. Async-signal-safe. */
 ZKL_API const char *zkl_error_name(int code);
 
-/* The last failure on the calling thread in full, with path and cause. Never NULL; valid until the
- * thread's next zklock call. Empty if no call of this thread has failed. A call that returns 0 for
- * success leaves it as it was, so read it only after a failure; zkl_mutex_still_held and the other
- * calls that answer with yes or no, a count, a time or a token empty it, unless they were called
- * wrongly. */
+/* Returns the last failure of the calling thread in full, with path and cause. Never NULL; valid
+ * until the thread's next zklock call. Empty if no call of this thread has failed. A call that
+ * returns 0 for success leaves the text as it was, so read it only after a failure.
+ * zkl_mutex_still_held and the other calls that answer with yes or no, a count, a time or a token
+ * make it empty, unless the call itself was wrong. */
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,
  * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise. */
 ZKL_API int zkl_error_is_retryable(int code);
 
-/* 1 if the code says that a hold existed and may be, or have been, somebody else's: stop writing.
- * ZKL_ELOST, ZKL_EDOUBT. */
+/* 1 if the code says that a hold existed and another client may have, or have had, the lock: stop
+ * writing. ZKL_ELOST, ZKL_EDOUBT. */
 ZKL_API int zkl_error_is_lost(int code);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * error.hpp - zklock's codes as C++ has codes: std::error_code, and the one exception of zklock.hpp.
+ * error.hpp - zklock's codes in the form of C++: std::error_code, and the one exception of
+ * zklock.hpp.
  *
  *     #include <zklock/error.hpp>
  *     #include <functional>
@@ -78,7 +79,7 @@ class ZKL_API category_type final : public std::error_category
 };
 } // namespace detail
 
-/* The category of all codes here; its messages are zkl_strerror's. */
+/* The category of all these codes; its messages are zkl_strerror's. */
 ZKL_API inline const std::error_category &category() noexcept
 {
     static const detail::category_type the_category;
@@ -86,7 +87,8 @@ ZKL_API inline const std::error_category &category() noexcept
 }
 } // namespace zkl
 
-/* So that "e.code() == ZKL_ELOST" can be written; "e.code() == std::errc::timed_out" works as well. */
+/* Lets a program write "e.code() == ZKL_ELOST"; "e.code() == std::errc::timed_out" works as
+ * well. */
 inline std::error_code make_error_code(enum zkl_error code) noexcept
 {
     return std::error_code(code, zkl::category());
@@ -94,19 +96,20 @@ inline std::error_code make_error_code(enum zkl_error code) noexcept
 
 namespace zkl
 {
-/* The one exception. A std::system_error, as the standard's mutexes throw it: with its code() what is
- * written for them goes on to work. what() is zkl_error_detail() of the thread that failed. */
+/* The only exception of zklock.hpp. A std::system_error, as the standard's mutexes throw it, so
+ * code that catches theirs and reads code() works unchanged. what() is zkl_error_detail() of the
+ * thread that failed. */
 class ZKL_API error : public std::system_error
 {
   public:
-    /* Of a call that has just returned this code, on this thread. */
+    /* From a call that has just returned this code, on this thread. */
     explicit error(int code) : error(code, zkl_error_detail()) {}
     error(int code, const char *text)
         : std::system_error(code, category()), text_(*text ? text : zkl_strerror(code))
     {
     }
     const char *what() const noexcept override { return text_.what(); }
-    /* As zkl_error_is_lost: a hold existed, and may be, or have been, somebody else's. */
+    /* As zkl_error_is_lost: a hold existed, and another client may have, or have had, the lock. */
     bool is_lost() const noexcept { return zkl_error_is_lost(code().value()) != 0; }
     /* As zkl_error_is_retryable: the same call may succeed later. */
     bool is_retryable() const noexcept { return zkl_error_is_retryable(code().value()) != 0; }
@@ -130,12 +133,12 @@ inline std::error_code code_of(int rc) noexcept
 
 } // namespace detail
 
-/* How the calling thread's last unlock or release, of any object, went: false if all was well. Ask right
- * behind the guard's block:
- * - ZKL_ELOST, ZKL_EDOUBT     somebody else may have held the lock: look after what was written
- * - ZKL_EUNCONFIRMED          given back, and the answer is still to come
- * - ZKL_EACCES                given back, but the node stays until the session ends
- * - ZKL_ENOTOWNER and others  nothing was given back */
+/* The result of the calling thread's last unlock or release, of any object: false if all was well.
+ * Check it directly after the guard's block:
+ * - ZKL_ELOST, ZKL_EDOUBT     another client may have held the lock: check what was written
+ * - ZKL_EUNCONFIRMED          released, and the answer is still to come
+ * - ZKL_EACCES                released, but the node stays until the session ends
+ * - ZKL_ENOTOWNER and others  nothing was released */
 inline std::error_code last_unlock() noexcept
 {
     return detail::code_of(detail::unlock_code());

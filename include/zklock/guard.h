@@ -3,10 +3,10 @@
  * guard.h - "this lock is still held", checked by the server itself in the caller's own
  * transaction.
  *
- * A holder can be stopped between looking at its lock and writing, for longer than its session
- * lives. What it writes into ZooKeeper itself can be made to fail then: a transaction (zoo_multi,
- * zoo_amulti) that also checks the node of the hold is carried out as a whole or, with ZNONODE, not
- * at all.
+ * The system can suspend a holder between its check of the lock and its write, for longer than its
+ * session lives. A transaction (zoo_multi, zoo_amulti) that also checks the node of the hold makes
+ * the late write into ZooKeeper fail: the server carries the transaction out as a whole or, with
+ * ZNONODE, not at all.
  *
  *     struct zkl_guard guard;
  *     zoo_op_t ops[2];
@@ -17,18 +17,18 @@
  *             stop_writing();
  *     }
  *
- * The handle zh is the caller's own: another connection and session, of the same ensemble. It
- * protects what the transaction writes, not what is done beside it. Grants that share a token share
- * their node too: threads that hand a lock on among them (options of the mutex) can't be told from
- * each other by it.
+ * The handle zh is the caller's own: another connection and session, of the same ensemble. The
+ * guard protects what the transaction writes, and nothing beside it. Grants that share a token also
+ * share their node: the guard cannot distinguish threads that hand a lock on among them (options of
+ * the mutex).
  *
- * libzookeeper 3.8.0 does not survive a transaction that is begun once zh's session has ended (it
- * frees paths that are not its own): ask is_unrecoverable(zh) before each.
+ * libzookeeper 3.8.0 does not survive a transaction that begins after zh's session has ended (it
+ * frees paths that are not its own): check is_unrecoverable(zh) before each.
  *
- * Illegal: to use or free a guard's memory for anything else before the transaction has ended; a
+ * Illegal: using or freeing a guard's memory for anything else before the transaction has ended; a
  * guard of a lock of another ensemble than zh's, which would check another node of that name.
  *
- * The one header that needs ZooKeeper's: pkg-config --cflags --libs zklock-guard.
+ * Only this header needs ZooKeeper's: pkg-config --cflags --libs zklock-guard.
  */
 #ifndef ZKLOCK_GUARD_H
 #define ZKLOCK_GUARD_H
@@ -42,13 +42,13 @@ extern "C" {
 
 #define ZKL_GUARD_PATH_SIZE 1280
 
-/* The path of a check, which points here: to stay until zoo_multi has returned, or zoo_amulti's
- * completion has run. */
+/* The path of a check. The check points to it, so it must stay valid until zoo_multi has returned,
+ * or zoo_amulti's completion has run. */
 struct zkl_guard {
     char path[ZKL_GUARD_PATH_SIZE];
 };
 
-/* What the calls below are made of: the node's path as the caller's handle is to name it. */
+/* The calls below use these. They write the node's path as the caller's handle must name it. */
 ZKL_API int zkl_guard_mutex_path(struct zkl_mutex *mutex, int64_t need_ms, const char *chroot,
                                  struct zkl_guard *guard);
 ZKL_API int zkl_guard_permit_path(struct zkl_permit *permit, int64_t need_ms, const char *chroot,
@@ -56,24 +56,24 @@ ZKL_API int zkl_guard_permit_path(struct zkl_permit *permit, int64_t need_ms, co
 ZKL_API int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, const char *chroot,
                                   struct zkl_guard *guards, size_t count);
 
-/* Make *op the check of the calling thread's hold (or of the owner's that it uses: async.h),
- * through this mutex handle of any kind. chroot is that of the handle which makes the transaction:
- * NULL or "" if its server list has none; the lock's own client may have another one. Sends nothing
- * and never waits; may be made in callbacks.
- * 0: the hold is proved for need_ms (>= 0) at least. Else *op is untouched: ZKL_ENOTOWNER;
- * ZKL_ELOST: lost, or its window is shorter, so that it may be lost any moment; ZKL_EINVAL: a NULL,
- * or the node is not below that chroot, or has a path of more than ZKL_GUARD_PATH_SIZE bytes;
+/* Make *op the check of the calling thread's hold (or of the owner's that the thread uses:
+ * async.h), through this mutex handle of any kind. chroot is that of the handle which makes the
+ * transaction: NULL or "" if its server list has none; the lock's own client may have another one.
+ * The call sends nothing and never waits; it is legal in callbacks.
+ * 0: the hold is proved for need_ms (>= 0) at least. Otherwise *op is untouched: ZKL_ENOTOWNER;
+ * ZKL_ELOST: lost, or the window is shorter, so that the hold may be lost any moment; ZKL_EINVAL: a
+ * NULL, or the node is not below that chroot, or has a path of more than ZKL_GUARD_PATH_SIZE bytes;
  * ZKL_EBADTIMEOUT, ZKL_EFORK. */
 static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mutex, int64_t need_ms,
                                   const char *chroot, struct zoo_op *op)
 {
     int rc = zkl_guard_mutex_path(mutex, need_ms, chroot, guard);
     if (rc == 0)
-        zoo_check_op_init(op, guard->path, -1); /* of any version: a request to let go changes it */
+        zoo_check_op_init(op, guard->path, -1); /* any version: a release request changes it */
     return rc;
 }
 
-/* The same of a permit; but for ZKL_ENOTOWNER, as a permit belongs to nobody. */
+/* The same for a permit, except ZKL_ENOTOWNER, as a permit belongs to no thread. */
 static inline int zkl_guard_permit(struct zkl_guard *guard, struct zkl_permit *permit,
                                    int64_t need_ms, const char *chroot, struct zoo_op *op)
 {
@@ -83,9 +83,9 @@ static inline int zkl_guard_permit(struct zkl_guard *guard, struct zkl_permit *p
     return rc;
 }
 
-/* The same of a multi-lock: a check for each node, in the order of its members, one for each permit
- * of a semaphore. guards and ops have room for count. Returns how many there are; ZKL_EINVAL too if
- * count is less. */
+/* The same for a multi-lock: a check for each node, in the order of its members, one for each
+ * permit of a semaphore. guards and ops have room for count. Returns the number of checks;
+ * ZKL_EINVAL also if count is less. */
 static inline int zkl_guard_multi(struct zkl_guard *guards, size_t count, struct zkl_multi *multi,
                                   int64_t need_ms, const char *chroot, struct zoo_op *ops)
 {

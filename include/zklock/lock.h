@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lock.h - what all locks have: options, and a callback for what happens to a hold.
+ * lock.h - what all locks share: options, and a callback for changes of a hold.
  *
- * A hold can be lost while its holder works. The window tells that in time
- * (zkl_mutex_still_held); a callback tells it too, and why:
+ * A holder can lose its hold while it works. zkl_mutex_still_held shows that in time, by the
+ * window. A callback reports it too, with the reason:
  *
  *     static void changed(const struct zkl_hold_event *event, void *arg)
  *     {
@@ -18,8 +18,8 @@
  *     if (zkl_mutex_new(&report, client, "/locks/report", &options) == 0)
  *         zkl_mutex_set_callback(report, changed, NULL);
  *
- * Illegal: options without their initializer (ZKL_EINVAL); in the callback calls that wait
- * (ZKL_EINCALLBACK), and to keep the event.
+ * Illegal: options without their initializer (ZKL_EINVAL); in the callback, calls that wait
+ * (ZKL_EINCALLBACK), and keeping the event.
  */
 #ifndef ZKLOCK_LOCK_H
 #define ZKLOCK_LOCK_H
@@ -32,26 +32,27 @@
 extern "C" {
 #endif
 
-/* How contenders name themselves on the wire; docs/wire-format.md has who excludes whom. All
- * processes that use one path are to use names that see each other. */
+/* How contenders name their nodes; docs/wire-format.md says who excludes whom. All processes that
+ * use one path must use names that see each other. */
 enum zkl_names {
     ZKL_NAMES_CURATOR = 0, /* "_c_<uuid>-lock-<n>", "..-__READ__<n>", "..-__WRIT__<n>" */
     ZKL_NAMES_KAZOO = 1,   /* "<hex32>__lock__<n>", "<hex32>__rlock__<n>" */
-    /* "_c_<uuid>-<name>_lock_<n>": several mutexes under one path, each of its own name, that know
-     * nothing of each other; for mutexes only */
+    /* "_c_<uuid>-<name>_lock_<n>": several mutexes under one path, each with its own name; they
+     * ignore each other. For mutexes only */
     ZKL_NAMES_NAMED = 2
 };
 
-/* What all locks have. Fill with ZKL_LOCK_OPTIONS_INIT. A NULL instead of options means just that.
- * All text is copied. zkl_mutex_options (mutex.h) has these and a mutex's own. */
+/* Options of all locks. Fill with ZKL_LOCK_OPTIONS_INIT. NULL instead of options means these
+ * defaults. The library copies all text. zkl_mutex_options (mutex.h) has these fields and those of
+ * a mutex. */
 struct zkl_lock_options {
     size_t size;
     enum zkl_names names;
-    /* 1: ask the server to tell of requests to let go (see zkl_mutex_revoke_requested); a lock with
-     * a callback always does */
+    /* 1: have the server report requests to release the lock (see zkl_mutex_revoke_requested); a
+     * lock with a callback always does */
     int revocable;
     int posted_unlock; /* 1: unlock does not wait for the server's answer (see zkl_mutex_unlock) */
-    int metrics;       /* 1: figures are kept of this path, in some 2 kB (see metrics.h) */
+    int metrics;       /* 1: the client keeps figures of this path, in some 2 kB (see metrics.h) */
     const char *owner; /* data of this lock's nodes; NULL: the client's. At most 512 bytes */
 };
 
@@ -65,10 +66,11 @@ struct zkl_permit;
 
 enum zkl_hold_state {
     ZKL_HOLD_HELD = 1, /* a suspect hold is proved again */
-    /* the link is down, the window ended, or the node can't be checked; may turn to HELD or LOST */
+    /* the link is down, the window ended, or the client cannot check the node; may turn to HELD or
+     * LOST */
     ZKL_HOLD_SUSPECT = 2,
-    ZKL_HOLD_LOST = 3, /* for good; exactly once for each hold that is lost */
-    /* somebody asks for the lock: finish and unlock soon; once for each hold */
+    ZKL_HOLD_LOST = 3, /* final; reported exactly once for each hold that is lost */
+    /* another client asks for the lock: finish and unlock soon; reported once for each hold */
     ZKL_HOLD_REVOKE_REQUESTED = 4
 };
 
@@ -77,18 +79,18 @@ enum zkl_reason {
     ZKL_REASON_LINK = 1,    /* SUSPECT: the connection broke */
     ZKL_REASON_WINDOW = 2,  /* SUSPECT: no quorum write was answered for too long */
     ZKL_REASON_EXPIRED = 3, /* LOST: the session ended */
-    /* LOST: somebody deleted the node, or the server did as the session ended and this was heard of
-     * first */
+    /* LOST: another client deleted the node, or the server did as the session ended and the client
+     * learned of the deletion first */
     ZKL_REASON_NODE_DELETED = 4,
     ZKL_REASON_LEASE_ENDED = 5,  /* LOST: the lease ended without renewal */
     ZKL_REASON_CLOSED = 6,       /* LOST: zkl_client_close */
     ZKL_REASON_OWNER_EXITED = 7, /* LOST: the holding thread ended without unlock */
-    /* SUSPECT: the server does not let this client check the node any more (its ACL was replaced);
-     * the window is 0 until it does */
+    /* SUSPECT: the server no longer lets this client check the node (its ACL was replaced); the
+     * window is 0 until it does */
     ZKL_REASON_UNCHECKED = 8
 };
 
-/* What happened to one hold. Valid during the callback only. */
+/* What happened to one hold. The event is valid during the callback only. */
 struct zkl_hold_event {
     size_t size;
     struct zkl_mutex *mutex;   /* or NULL */
@@ -99,8 +101,8 @@ struct zkl_hold_event {
     const char *node_path; /* its node, without the chroot */
 };
 
-/* Runs on the client's dispatch thread with no library lock held. It is not called for a grant or
- * an unlock. */
+/* Runs on the client's dispatch thread with no library lock held. The library does not call it for
+ * a grant or an unlock. */
 typedef void (*zkl_hold_fn)(const struct zkl_hold_event *event, void *arg);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lockable.hpp - what the classes of zklock.hpp are made of: the owner of a C object, waits of any clock, and
- * the standard's Lockable and TimedLockable. For programs there is nothing in it but by those classes.
+ * lockable.hpp - the parts of zklock.hpp's classes: the owner of a C object, waits by any clock,
+ * and the standard's Lockable and TimedLockable. Programs use it only by those classes.
  */
 #ifndef ZKLOCK_LOCKABLE_HPP
 #define ZKLOCK_LOCKABLE_HPP
@@ -37,7 +37,7 @@ inline bool tried(int rc)
     return true;
 }
 
-/* C would see only what is before a NUL, and so another path. */
+/* C would see only the part before a NUL, which is another path. */
 inline const char *c_text(const std::string &text)
 {
     if (text.find('\0') != std::string::npos)
@@ -50,7 +50,7 @@ inline const char *c_text_or_null(const std::string &text)
     return text.empty() ? nullptr : c_text(text);
 }
 
-/* What is out of int's range stays out of every range that C checks. */
+/* A value out of int's range stays out of every range that C checks. */
 inline int c_ms(milliseconds time)
 {
     if (time.count() > std::numeric_limits<int>::max())
@@ -66,7 +66,7 @@ inline zkl_wait wait_for_ever() noexcept
 
 using nanoseconds = std::chrono::duration<double, std::nano>;
 
-/* 31 years and more are for ever; what is not positive is a try. */
+/* 31 years and more are forever; a time that is not positive is a try. */
 inline zkl_wait wait_for(nanoseconds time) noexcept
 {
     zkl_wait wait = wait_for_ever();
@@ -77,8 +77,9 @@ inline zkl_wait wait_for(nanoseconds time) noexcept
     return wait;
 }
 
-/* Until try_acquire says true, or the clock, whatever is done to it, shows that time. What has passed at the start
- * is not compared exactly, for which it may be too long ago. */
+/* Calls try_acquire until it returns true or the clock shows that time, even if the clock is set
+ * meanwhile. A time that has passed at the start is not compared exactly, as it may be too long ago
+ * for that. */
 template <class Clock, class Duration, class TryAcquire>
 auto until(const std::chrono::time_point<Clock, Duration> &time, TryAcquire try_acquire)
 {
@@ -90,7 +91,7 @@ auto until(const std::chrono::time_point<Clock, Duration> &time, TryAcquire try_
     }
 }
 
-/* What a call writes as snprintf does. */
+/* The text that a call writes as snprintf does. */
 template <class Call, class... Args> std::string text_of(Call call, Args... args)
 {
     std::string out(1280, '\0'); /* no path of a node is longer */
@@ -114,7 +115,7 @@ template <class Native, auto free_native> class handle
     }
     ~handle()
     {
-        if (native_) /* what was moved from fails no call, and leaves zkl_error_detail alone */
+        if (native_) /* a moved-from object fails no call, and keeps zkl_error_detail */
             free_native(native_);
     }
     Native *native_handle() const noexcept { return native_; }
@@ -123,7 +124,7 @@ template <class Native, auto free_native> class handle
     Native *native_ = nullptr;
 };
 
-/* Lockable and TimedLockable, of a class that has acquire_code(const zkl_wait &). */
+/* Lockable and TimedLockable, for a class that has acquire_code(const zkl_wait &). */
 template <class Lock> class timed_lockable
 {
   public:

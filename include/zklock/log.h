@@ -16,8 +16,8 @@
  *         exit(EXIT_FAILURE);
  *
  * Without a log_fn the library is silent: it prints nothing by itself.
- * Illegal in the callback: calls that wait (ZKL_EINCALLBACK); to keep the event, or its text,
- * longer than the callback.
+ * Illegal in the callback: calls that wait (ZKL_EINCALLBACK); keeping the event, or its text,
+ * beyond the callback.
  */
 #ifndef ZKLOCK_LOG_H
 #define ZKLOCK_LOG_H
@@ -31,27 +31,27 @@ extern "C" {
 
 enum zkl_log_level {
     ZKL_LOG_DEFAULT = 0,
-    ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client can't go on */
+    ZKL_LOG_ERROR = 1,   /* a hold was lost, or the client cannot continue */
     ZKL_LOG_WARNING = 2, /* the link, a proof, an answer or a right is missing */
-    ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to let go */
+    ZKL_LOG_INFO = 3,    /* the session and the holds are well again; requests to release */
     ZKL_LOG_DEBUG = 4    /* every decision, grant and unlock */
 };
 
 enum zkl_log_kind {
     ZKL_LOG_KIND_SESSION = 1,   /* the session's state changed: from, to */
-    ZKL_LOG_KIND_CONTENDER = 2, /* that of one place in one queue: likewise */
-    ZKL_LOG_KIND_PERMITS = 3,   /* that of a request for permits: likewise */
+    ZKL_LOG_KIND_CONTENDER = 2, /* the state of one place in one queue changed: from, to */
+    ZKL_LOG_KIND_PERMITS = 3,   /* the state of a request for permits changed: from, to */
     ZKL_LOG_KIND_GRANTED = 4,   /* token */
     ZKL_LOG_KIND_FAILED = 5,    /* code: there will be no grant */
     ZKL_LOG_KIND_RELEASED = 6,  /* code, of the unlock */
     ZKL_LOG_KIND_HOLD = 7,      /* state and reason, of a caller's hold */
     ZKL_LOG_KIND_DROPPED = 8,   /* dropped */
-    /* node: a server's name that has no address, and why; "": now it has */
+    /* node: a server's name that has no address, and why; "": it has one now */
     ZKL_LOG_KIND_RESOLVER = 9
 };
 
-/* One thing that happened. What does not belong to its kind is 0 or "". Valid during the callback
- * only, but for from, to and why, which are static text; there is no credential in it. */
+/* One event. Fields that do not belong to its kind are 0 or "". The event is valid during the
+ * callback only, except from, to and why, which are static text. It contains no credential. */
 struct zkl_log_event {
     size_t size;
     enum zkl_log_level level;
@@ -61,14 +61,19 @@ struct zkl_log_event {
     const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
     const char *node;      /* name of the contender's child there; of RESOLVER: the server's */
     uint64_t contender;    /* its number in this client */
+<<<<<<< HEAD
     const char *from, *to; /* names of states, in docs/states.md */
     const char *why;       /* in some words */
+=======
+    const char *from, *to; /* names of states, in docs/design.md */
+    const char *why;       /* a short reason */
+>>>>>>> 1eae6ac (include: one fact a sentence, and named subjects)
     int code;              /* enum zkl_error */
     int state;             /* enum zkl_hold_state */
     int reason;            /* enum zkl_reason */
-    uint32_t dropped;      /* so many events are missing here: the callback is slow */
+    uint32_t dropped;      /* how many events are missing here: the callback is slow */
     uint64_t token;
-    const char *message; /* all of it as one line of text, without a newline */
+    const char *message; /* the whole event as one line of text, without a newline */
 };
 
 /* Runs on the same thread, by the same rules, as zkl_client_state_fn. */

@@ -2,9 +2,9 @@
  *
  * multi.h - several locks as one: all or none.
  *
- * Whatever order they are named in, they are taken in the order of their paths, so two multi-locks
- * can't wait for each other; a lock that is taken by itself while another one is held, in another
- * order, still can (docs/guarantees.md).
+ * A multi-lock takes its members in the order of their paths, whatever order they are named in. So
+ * two multi-locks cannot wait for each other. A single lock that a thread takes while it holds
+ * another one, in another order, still can deadlock (docs/guarantees.md).
  *
  *     struct zkl_member members[] = {zkl_member_mutex(mutex), zkl_member_semaphore(semaphore, 2)};
  *     struct zkl_multi *both;
@@ -17,9 +17,9 @@
  *     }
  *     zkl_multi_free(both);
  *
- * Illegal: members of several clients (ZKL_EINVAL), or two with one path (ZKL_EDEADLK); to unlock
- * in another thread than the one that locked (ZKL_ENOTOWNER); to release a permit of it by itself,
- * as a semaphore's callback is told of it (ZKL_EINVAL); to free a member before the multi-lock.
+ * Illegal: members of several clients (ZKL_EINVAL), or two with one path (ZKL_EDEADLK); unlocking
+ * in another thread than the one that locked (ZKL_ENOTOWNER); releasing a single permit of it,
+ * which a semaphore's callback may have named (ZKL_EINVAL); freeing a member before the multi-lock.
  */
 #ifndef ZKLOCK_MULTI_H
 #define ZKLOCK_MULTI_H
@@ -72,25 +72,26 @@ static inline struct zkl_member zkl_member_semaphore(struct zkl_semaphore *semap
 
 #define ZKL_MULTI_MEMBERS_MAX 64
 
-/* A handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client; they stay the
- * caller's and are to outlive the multi-lock. No request is sent.
+/* Make a handle on count (1 to ZKL_MULTI_MEMBERS_MAX) members, all of this client. The members stay
+ * the caller's and must outlive the multi-lock. The call sends no request.
  * 0, ZKL_EINVAL, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM; ZKL_EDEADLK: two members have the same
  * path. */
 ZKL_API int zkl_multi_new(struct zkl_multi **multi, struct zkl_client *client,
                           const struct zkl_member *members, size_t count);
-/* Give the handle up; the members are not freed. 0; ZKL_EBUSY: held or waited on; ZKL_EFORK. NULL
- * is ignored. */
+/* Free the handle, but not the members. 0; ZKL_EBUSY: held or waited on; ZKL_EFORK. The call
+ * ignores NULL. */
 ZKL_API int zkl_multi_free(struct zkl_multi *multi);
 
-/* Acquire all members for the calling thread, as if zkl_mutex_acquire had been called for each
- * mutex and zkl_semaphore_acquire for each semaphore, within one deadline; a mutex that the thread
- * holds already is entered again. In a re-entry of the whole what belongs to no thread (permits,
- * and mutexes of zkl_semaphore_mutex_new) stays as it is. A lease begins when all are held. grants:
- * one for each member in the order of zkl_multi_new, each filled with ZKL_GRANT_INIT, or NULL.
+/* Acquire all members for the calling thread, within one deadline, as if it had called
+ * zkl_mutex_acquire for each mutex and zkl_semaphore_acquire for each semaphore. A mutex that the
+ * thread holds already gets a re-entry. A re-entry of the whole multi-lock leaves members that
+ * belong to no thread (permits, and mutexes of zkl_semaphore_mutex_new) as they are. A lease begins
+ * when all members are held. grants: one for each member in the order of zkl_multi_new, each filled
+ * with ZKL_GRANT_INIT, or NULL.
  * 0: all are held. Anything else: none is held that was not held before; codes as zkl_mutex_acquire
- * and zkl_semaphore_acquire, the detail names the member. ZKL_EDEADLK, before any request: a
- * member's path is held by this thread through another handle, or as a reader while the member
- * writes. ZKL_ELOST: what the thread held before was lost, and is still to be unlocked. */
+ * and zkl_semaphore_acquire, and the detail names the member. ZKL_EDEADLK, before any request: this
+ * thread holds a member's path through another handle, or as a reader while the member writes.
+ * ZKL_ELOST: what the thread held before was lost, and must still be unlocked. */
 ZKL_API int zkl_multi_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                               struct zkl_grant *grants);
 /* As the zkl_mutex calls of these names. */
@@ -99,11 +100,11 @@ ZKL_API int zkl_multi_trylock(struct zkl_multi *multi);
 ZKL_API int zkl_multi_lock_for(struct zkl_multi *multi, int64_t timeout_ms);
 ZKL_API int zkl_multi_lock_until(struct zkl_multi *multi, int64_t deadline_ns,
                                  struct zkl_cancel *cancel);
-/* Give all members back, the last path first; whatever goes wrong with one, the others are given
- * back. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst of
- * them: ZKL_ELOST, then ZKL_EDOUBT, ZKL_EACCES, ZKL_EUNCONFIRMED, ZKL_ENOTOWNER (of a member that
- * was unlocked by itself before), else 0. Nothing changed: ZKL_ENOTOWNER, the calling thread does
- * not hold the multi-lock; ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
+/* Release all members, the last path first. A failure with one member does not stop the release of
+ * the others. codes: one for each member in the order of zkl_multi_new, or NULL. Returns the worst
+ * of them: ZKL_ELOST, then ZKL_EDOUBT, ZKL_EACCES, ZKL_EUNCONFIRMED, ZKL_ENOTOWNER (of a member
+ * that was unlocked by itself before), else 0. Nothing changed: ZKL_ENOTOWNER, the calling thread
+ * does not hold the multi-lock; ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_multi_unlock(struct zkl_multi *multi, int *codes);
 /* 1 if all members are held with at least need_ms of the window left. */
 ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
@@ -111,14 +112,15 @@ ZKL_API int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms);
 ZKL_API int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms);
 /* The shortest of the members' windows. */
 ZKL_API int64_t zkl_multi_window_ms(struct zkl_multi *multi);
-/* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if it is
- * not held, is lost, or does not exist. There is no token for the whole. */
+/* The token of member index (as in zkl_multi_new; of several permits the first one's); 0 if the
+ * member is not held, is lost, or does not exist. The whole multi-lock has no token. */
 ZKL_API uint64_t zkl_multi_token(struct zkl_multi *multi, size_t index);
-/* As zkl_mutex_node_path, for member index; of several permits the first one's. ZKL_EINVAL too if
+/* As zkl_mutex_node_path, for member index; of several permits the first one's. ZKL_EINVAL also if
  * there is no such member. */
 ZKL_API int zkl_multi_node_path(struct zkl_multi *multi, size_t index, char *buf, size_t size);
-/* As zkl_mutex_hold_state, of the member that is worst off: LOST, then SUSPECT; 0 also if one was
- * unlocked by itself. Where its wait stands the members' handles tell (zkl_mutex_waiting). */
+/* As zkl_mutex_hold_state, of the member in the worst state: LOST, then SUSPECT; 0 also if a member
+ * was unlocked by itself. The members' handles report the multi-lock's place in the queue
+ * (zkl_mutex_waiting). */
 ZKL_API int zkl_multi_hold_state(struct zkl_multi *multi, enum zkl_reason *reason);
 
 #ifdef __cplusplus

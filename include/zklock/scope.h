@@ -8,9 +8,9 @@
  *             write_report(zkl_mutex_token(mutex));
  *     }
  *
- * It waits without a deadline, and what the unlock at the end of the block returns is not seen:
- * call zkl_mutex_scope_end where that matters.
- * Illegal: to use the scope's mutex for another unlock than its own.
+ * The scope waits without a deadline. The program does not see what the unlock at the end of the
+ * block returns: call zkl_mutex_scope_end where that matters.
+ * Illegal: using the scope's mutex for another unlock than its own.
  */
 #ifndef ZKLOCK_SCOPE_H
 #define ZKLOCK_SCOPE_H
@@ -34,8 +34,8 @@ static inline struct zkl_mutex_scope zkl_mutex_scope_begin(struct zkl_mutex *mut
     return s;
 }
 
-/* Unlock now instead of at the end of the block; returns zkl_mutex_unlock's code, 0 if there was
- * no hold. */
+/* Unlock now and not at the end of the block. Returns zkl_mutex_unlock's code, or 0 if there was no
+ * hold. */
 static inline int zkl_mutex_scope_end(struct zkl_mutex_scope *scope)
 {
     struct zkl_mutex *mutex = scope->rc == 0 ? scope->mutex : NULL;

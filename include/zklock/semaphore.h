@@ -2,8 +2,8 @@
  *
  * semaphore.h - at most a number of permits are out at a time, over all clients of the path.
  *
- * A permit is a handle of its own: it belongs to no thread, any thread may give it back, and it
- * does not end with the thread that got it.
+ * A permit is a handle of its own. It belongs to no thread: any thread may release it, and it does
+ * not end with the thread that acquired it.
  *
  *     struct zkl_semaphore *licences;
  *     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -17,12 +17,12 @@
  *     }
  *     zkl_semaphore_free(licences);
  *
- * The layout is that of Curator's InterProcessSemaphoreV2; its clients can take part. The number
- * stands in the data of <path>/leases while somebody uses the semaphore. The first client writes
- * it; one that names another number is refused (ZKL_EMISMATCH), and zkl_semaphore_set_permits
+ * The layout is that of Curator's InterProcessSemaphoreV2; its clients can take part. The number of
+ * permits is in the data of <path>/leases while clients use the semaphore. The first client writes
+ * it. A client that names another number is refused (ZKL_EMISMATCH). zkl_semaphore_set_permits
  * changes it for all. Clients of Curator neither read nor write it.
- * Illegal: a permit after its release, or the release of a multi-lock's (ZKL_EINVAL); a handle in a
- * forked child (ZKL_EFORK); to wait in a callback of the library (ZKL_EINCALLBACK).
+ * Illegal: using a permit after its release, or releasing a multi-lock's permit (ZKL_EINVAL); a
+ * handle in a forked child (ZKL_EFORK); waiting in a callback of the library (ZKL_EINCALLBACK).
  */
 #ifndef ZKLOCK_SEMAPHORE_H
 #define ZKLOCK_SEMAPHORE_H
@@ -40,43 +40,43 @@ struct zkl_semaphore;
 #define ZKL_PERMITS_MAX 100000
 #define ZKL_PERMITS_AT_ONCE_MAX 64
 
-/* A handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
- * stands there (an acquire returns ZKL_EMISMATCH if none does). After the first acquire the handle
- * follows changes of it. path: at most 505 bytes. Names are
- * Curator's; others are refused. No request is sent. 0, ZKL_EINVAL, ZKL_EBADPATH, ZKL_ECLOSED,
- * ZKL_EFORK, ZKL_ENOMEM. */
+/* Make a handle on the semaphore at path. permits: 1 to ZKL_PERMITS_MAX, or 0 for the number that
+ * the path has (an acquire returns ZKL_EMISMATCH if it has none). After the first acquire the
+ * handle follows changes of the number. path: at most 505 bytes. Names must be Curator's. The call
+ * sends no request. 0, ZKL_EINVAL, ZKL_EBADPATH, ZKL_ECLOSED, ZKL_EFORK, ZKL_ENOMEM. */
 ZKL_API int zkl_semaphore_new(struct zkl_semaphore **semaphore, struct zkl_client *client,
                               const char *path, int permits,
                               const struct zkl_lock_options *options);
-/* Give the handle up. ZKL_EBUSY: permits are out or threads wait; ZKL_EFORK, ZKL_EINCALLBACK as
+/* Free the handle. ZKL_EBUSY: permits are out or threads wait; ZKL_EFORK, ZKL_EINCALLBACK as
  * zkl_mutex_free. */
 ZKL_API int zkl_semaphore_free(struct zkl_semaphore *semaphore);
 
 /* Acquire count permits (1 to ZKL_PERMITS_AT_ONCE_MAX, at most the semaphore's number), all or
- * none; requests are served in the order they come, big ones too. wait as for zkl_mutex_acquire; a
- * try waits, for one second at most, for somebody who is just acquiring, and otherwise not at all.
- * 0: permits[0] to permits[count - 1] are each to be given to zkl_permit_release.
- * Not acquired, permits untouched: ZKL_EMISMATCH, and what zkl_mutex_acquire returns but for
+ * none. The semaphore serves requests in their order, large ones too. wait as for
+ * zkl_mutex_acquire. A try waits, for one second at most, for a contender that is just acquiring,
+ * and otherwise not at all.
+ * 0: the caller must pass each of permits[0] to permits[count - 1] to zkl_permit_release.
+ * Not acquired, permits untouched: ZKL_EMISMATCH, and what zkl_mutex_acquire returns except
  * ZKL_EDEADLK, ZKL_EOVERFLOW and ZKL_ELOST. */
 ZKL_API int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count,
                                   const struct zkl_wait *wait, struct zkl_permit **permits);
-/* The number of permits as this handle knows it; 0: not yet, or a wrong call. */
+/* The number of permits as this handle knows it; 0: not known yet, or the call is wrong. */
 ZKL_API int zkl_semaphore_permits(struct zkl_semaphore *semaphore);
-/* As zkl_mutex_waiting, for requests for permits. They queue one behind the other; the first waits,
- * with nobody before it, until enough permits are free. */
+/* As zkl_mutex_waiting, for requests for permits. They queue one behind the other. The first one
+ * waits, with none before it, until enough permits are free. */
 ZKL_API int zkl_semaphore_waiting(struct zkl_semaphore *semaphore, struct zkl_standing *standing);
-/* Set the number for all clients, running ones too: waiters go on at once if it grew; permits that
- * are out stay out if it shrank. wait may be NULL; its deadline and cancel count. 0, ZKL_EINVAL,
- * ZKL_EBADTIMEOUT (a negative deadline), ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_EDISCONNECTED,
- * ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EQUOTA, ZKL_EREADONLY,
+/* Set the number for all clients, running ones too. If it grew, waiters are granted permits
+ * immediately; if it shrank, permits that are out stay out. wait may be NULL; its deadline and
+ * cancel count. 0, ZKL_EINVAL, ZKL_EBADTIMEOUT (a negative deadline), ZKL_ETIMEDOUT, ZKL_ECANCELED,
+ * ZKL_EDISCONNECTED, ZKL_ECLOSED, ZKL_EACCES, ZKL_EAUTH, ZKL_ENOCHROOT, ZKL_EQUOTA, ZKL_EREADONLY,
  * ZKL_EUNIMPLEMENTED, ZKL_EPROTO, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EFORK, ZKL_EINCALLBACK. */
 ZKL_API int zkl_semaphore_set_permits(struct zkl_semaphore *semaphore, int permits,
                                       const struct zkl_wait *wait);
 /* As zkl_mutex_set_callback, for permits acquired from now on; the event's permit is set. */
 ZKL_API int zkl_semaphore_set_callback(struct zkl_semaphore *semaphore, zkl_hold_fn fn, void *arg);
 
-/* Give a permit back and free the handle, whatever is returned but for ZKL_EINVAL, ZKL_EFORK and
- * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock; ZKL_EINVAL also where a multi-lock has the permit. */
+/* Release a permit and free the handle, whatever the call returns except ZKL_EINVAL, ZKL_EFORK and
+ * ZKL_EINCALLBACK. Codes as zkl_mutex_unlock; ZKL_EINVAL also if a multi-lock has the permit. */
 ZKL_API int zkl_permit_release(struct zkl_permit *permit);
 /* As the zkl_mutex calls of these names, for one permit. */
 ZKL_API int zkl_permit_still_held(struct zkl_permit *permit, int64_t need_ms);
@@ -88,10 +88,10 @@ ZKL_API int zkl_permit_hold_state(struct zkl_permit *permit, enum zkl_reason *re
 ZKL_API int zkl_permit_renew(struct zkl_permit *permit, int64_t lease_ms);
 ZKL_API int zkl_permit_revoke_requested(struct zkl_permit *permit);
 
-/* A mutex that is not reentrant and that any thread may unlock: a semaphore with one permit, as
- * Curator's InterProcessSemaphoreMutex. *mutex is for all zkl_mutex calls, with these differences:
- * the hold belongs to the handle, so all threads that use one handle see one and the same hold; a
- * second lock waits, in the same thread too; nothing is given up when a thread ends. Codes as
+/* Make a mutex that is not reentrant and that any thread may unlock: a semaphore with one permit,
+ * as Curator's InterProcessSemaphoreMutex. All zkl_mutex calls work with *mutex, with these
+ * differences: the hold belongs to the handle, so all threads that use one handle see the same
+ * hold; a second lock waits, in the same thread too; a thread's end releases nothing. Codes as
  * zkl_semaphore_new. */
 ZKL_API int zkl_semaphore_mutex_new(struct zkl_mutex **mutex, struct zkl_client *client,
                                     const char *path, const struct zkl_lock_options *options);

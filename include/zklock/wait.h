@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wait.h - how long a call waits, how it is stopped, where it stands, and what an acquire gives.
+ * wait.h - how long a call waits, how to stop it, its place in the queue, and what an acquire
+ * returns.
  *
- * Deadlines are absolute, so that one deadline serves a whole chain of calls; their clock is
- * CLOCK_MONOTONIC (zkl_now_ns). A cancel object stops waits from outside, from a signal handler
- * too:
+ * Deadlines are absolute, so that one deadline serves a whole chain of calls. Their clock is
+ * CLOCK_MONOTONIC (zkl_now_ns). A cancel object stops waits from outside, also from a signal
+ * handler:
  *
  *     struct zkl_wait wait = ZKL_WAIT_INIT;
  *     struct zkl_grant grant = ZKL_GRANT_INIT;
@@ -33,43 +34,43 @@ extern "C" {
 
 #define ZKL_NO_DEADLINE INT64_MAX
 #define ZKL_TIMEOUT_MAX_MS INT64_C(315360000000) /* ten years */
-#define ZKL_LEASE_MIN_MS 10                      /* of a grant; a renewal can be shorter */
+#define ZKL_LEASE_MIN_MS 10                      /* of a grant; a renewal may be shorter */
 
-/* CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
+/* Returns CLOCK_MONOTONIC in nanoseconds: the clock of every deadline in this library. */
 ZKL_API int64_t zkl_now_ns(void);
 
-/* A cancel object is one bit that goes from 0 to 1 at most once. Several waits, in several threads
- * and on several clients, may share one; when it is set they all end with ZKL_ECANCELED.
- * Like a client it belongs to the process that made it (ZKL_EFORK in a forked child). */
+/* A cancel object is one bit that changes from 0 to 1 at most once. Several waits, in several
+ * threads and on several clients, may share one. When the bit is set they all end with
+ * ZKL_ECANCELED. Like a client, a cancel object belongs to the process that made it (ZKL_EFORK in a
+ * forked child). */
 struct zkl_cancel;
 
-/* 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM (no descriptor: each object has one). */
+/* 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM (no descriptor: each object needs one). */
 ZKL_API int zkl_cancel_new(struct zkl_cancel **cancel);
-/* Set the bit. Async-signal-safe; errno is kept. NULL is ignored. As soon as the bit can be seen,
- * by zkl_cancel_is_set or by a wait that says ZKL_ECANCELED, the object may be freed, also while
- * this call goes on in another thread. */
+/* Set the bit. Async-signal-safe; the call preserves errno and ignores NULL. As soon as the bit is
+ * visible, by zkl_cancel_is_set or by a wait that returns ZKL_ECANCELED, the object may be freed,
+ * even while this call still runs in another thread. */
 ZKL_API void zkl_cancel_set(struct zkl_cancel *cancel);
 /* 1 if set. Async-signal-safe. */
 ZKL_API int zkl_cancel_is_set(const struct zkl_cancel *cancel);
-/* Must be the last call with this object. Waits that still use it keep what they need. NULL is
- * ignored. */
+/* Must be the last call with this object. Waits that still use the object keep what they need. The
+ * call ignores NULL. */
 ZKL_API void zkl_cancel_free(struct zkl_cancel *cancel);
 
 #define ZKL_WAIT_TRY UINT64_C(1) /* do not queue: ZKL_EBUSY if anybody is before us */
-/* With TRY: read behind a sync, so that the answer is as of the call's start and not as old as the
- * server's replication lag; one more request. */
+/* With TRY: read behind a sync, so that the answer is as of the call's start. Without it the answer
+ * may be as old as the server's replication lag. Costs one more request. */
 #define ZKL_WAIT_SYNC UINT64_C(2)
 
 /* How to wait, and for what. Fill with ZKL_WAIT_INIT: no deadline, no cancel, no flags, no lease. A
- * lease begins with the grant; if less than 2 ms of it are left when the caller gets the processor,
+ * lease begins with the grant. If less than 2 ms of it are left when the caller gets the processor,
  * the call asks for the lock again, and a try ends with ZKL_ETIMEDOUT. */
 struct zkl_wait {
     size_t size;
-    int64_t deadline_ns;       /* absolute, zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
+    int64_t deadline_ns;       /* absolute, of zkl_now_ns()'s clock, or ZKL_NO_DEADLINE */
     struct zkl_cancel *cancel; /* borrowed until the call returns; may be NULL */
     uint64_t flags;            /* ZKL_WAIT_* */
-    /* ZKL_LEASE_MIN_MS or more: the hold is lost so long after its grant, unless renewed; 0: none
-     */
+    /* ZKL_LEASE_MIN_MS or more: the hold ends this long after its grant, unless renewed; 0: none */
     int64_t lease_ms;
 };
 
@@ -78,11 +79,11 @@ struct zkl_wait {
         sizeof(struct zkl_wait), ZKL_NO_DEADLINE, NULL, 0, 0                                       \
     }
 
-/* What a successful acquire gives. */
+/* What a successful acquire returns. */
 struct zkl_grant {
     size_t size;
     uint64_t token;     /* fencing token: grows with every later grant of this path */
-    int64_t window_ms;  /* for so long, from now, the hold is proved; can be 0 in a re-entry */
+    int64_t window_ms;  /* how long, from now, the hold is proved; can be 0 in a re-entry */
     int64_t hold_count; /* 1 for a first grant, more for a re-entry */
 };
 
@@ -91,17 +92,17 @@ struct zkl_grant {
         sizeof(struct zkl_grant), 0, 0, 0                                                          \
     }
 
-/* Where a call or an operation that waits for a lock stands, by what its client knows already: see
+/* The place of a call or an operation that waits for a lock, by what its client knows already: see
  * zkl_mutex_waiting. Fill with ZKL_STANDING_INIT. */
 struct zkl_standing {
     size_t size;
-    int64_t since_ns; /* it has waited since then, zkl_now_ns()'s clock */
-    /* It waits for so many at most, as its last list or its number said (a reader: for writers);
-     * only fewer since, as who comes queues behind it. 0: for nobody, or its place is not known
-     * yet. */
+    int64_t since_ns; /* it has waited since then, by zkl_now_ns()'s clock */
+    /* The largest number of contenders that it waits for, by its last list or its number (a reader:
+     * of writers). The true number can only be smaller, as later contenders queue behind it. 0: it
+     * waits for none, or does not know its place yet. */
     uint64_t before;
     char predecessor[128]; /* the nearest of them: the name of its node; "": not known */
-    /* And that one's owner text; "": not known, none, or replaced by a request to let go. */
+    /* And that contender's owner text; "": not known, none, or replaced by a request to release. */
     char owner[520];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock.hpp - zklock for C++17: locks that the standard's guards take. Header only, over zklock.h; the
- * exception is in error.hpp, lock() and its sisters in lockable.hpp.
+ * zklock.hpp - zklock for C++17: locks for the standard's guards. Header only, over zklock.h.
+ * error.hpp has the exception, lockable.hpp has lock() and its variants.
  *
  *     #include <zklock/zklock.hpp>
  *     #include <iostream>
@@ -32,38 +32,44 @@
  *         }
  *     }
  *
- * Classes and what they are in the standard:
+ * Classes and their counterparts in the standard:
  * - zkl::mutex         Lockable and TimedLockable; reentrant, as std::recursive_timed_mutex is
  * - zkl::shared_mutex  the same, and SharedTimedLockable, as std::shared_timed_mutex
  * - zkl::multi_lock    Lockable and TimedLockable: several locks as one
- * - zkl::semaphore     acquire and its sisters as std::counting_semaphore's, with permits as objects
+ * - zkl::semaphore     acquire and its variants as std::counting_semaphore's, with permits as
+ *   objects
  *
- * What goes wrong:
- * - A lock that is not acquired throws zkl::error, and nothing else is thrown but std::bad_alloc. The calls
- *   that begin with try_ say false (an empty permit) instead for ZKL_EBUSY, ZKL_ETIMEDOUT and ZKL_EUNPROVED,
- *   and throw everything else: no server reached, no right, a closed client.
- * - What gives back (unlock, release, close, destructors) never throws. zkl::last_unlock() says how the
- *   calling thread's last unlock or release went.
- * - A hold can be lost while its guard lives. owns_lock() of std::unique_lock does not know of that and stays
- *   true; still_held(need) of the lock knows. Ask it before each write, or let the resource compare token().
+ * Errors:
+ * - A lock that is not acquired throws zkl::error. The only other exception is std::bad_alloc. The
+ *   calls that begin with try_ return false (an empty permit) instead for ZKL_EBUSY, ZKL_ETIMEDOUT
+ *   and ZKL_EUNPROVED, and throw everything else: no server reached, no right, a closed client.
+ * - Calls that release (unlock, release, close, destructors) never throw. zkl::last_unlock()
+ *   returns the result of the calling thread's last unlock or release.
+ * - A thread can lose a hold while its guard lives. owns_lock() of std::unique_lock does not know
+ *   of that and stays true; still_held(need) of the lock knows. Check it before each write, or let
+ *   the resource compare token().
  *
  * Illegal:
- * - To move, assign to or destroy a lock that is held, waited for, or named by a guard. (A mutex that is
- *   destroyed while it is held is not freed, and stays locked until its client is closed.)
- * - To unlock in another thread than the one that locked, as where a guard was moved to one: nothing is given
- *   back, and last_unlock() is ZKL_ENOTOWNER there. A zkl::semaphore_mutex, and a permit, belong to no thread.
- * - std::condition_variable_any with these locks: nobody in another process can notify it, and where the lock
- *   can't be taken again behind a wait, the standard has the program end. std::condition_variable does not
- *   compile with them.
- * - std::scoped_lock and std::lock of several of these locks are legal, but they lock, try and give back in
- *   turns over the network, and last_unlock() then tells of one of them: take a zkl::multi_lock.
+ * - Moving, assigning to or destroying a lock that is held, waited for, or named by a guard. (A
+ *   mutex that is destroyed while it is held is not freed, and stays locked until its client is
+ *   closed.)
+ * - Unlocking in another thread than the one that locked, for example after moving a guard there:
+ *   nothing is released, and last_unlock() is ZKL_ENOTOWNER there. A zkl::semaphore_mutex, and a
+ *   permit, belong to no thread.
+ * - std::condition_variable_any with these locks: no other process can notify it, and if the lock
+ *   cannot be acquired again after a wait, the standard terminates the program.
+ *   std::condition_variable does not compile with them.
+ * - std::scoped_lock and std::lock of several of these locks are legal, but they lock, try and
+ *   release in turn over the network, and last_unlock() then reports only one of them: use a
+ *   zkl::multi_lock.
  *
- * Times may be of any clock and any length; what is not positive is a try. A clock that is set during a wait
- * can end it early: the wait then begins anew, at the end of the queue.
+ * Times may be of any clock and any length; a time that is not positive is a try. A clock that is
+ * set during a wait can end it early: the wait then begins anew, at the end of the queue.
  *
- * Objects are handles: they can be moved and not copied. Calls on one that was moved from throw, or answer,
- * ZKL_EINVAL. native_handle() is the C object, for all that has no method here (async.h, inspect.h,
- * metrics.h, guard.h). A lock may be destroyed after its client. Threads, forks and callbacks: as in zklock.h.
+ * Objects are handles: a program can move them, but not copy them. Calls on a moved-from object
+ * throw, or return, ZKL_EINVAL. native_handle() is the C object, for all calls without a method
+ * here (async.h, inspect.h, metrics.h, guard.h). A lock may be destroyed after its client. Threads,
+ * forks and callbacks: as in zklock.h.
  */
 #ifndef ZKLOCK_ZKLOCK_HPP
 #define ZKLOCK_ZKLOCK_HPP
@@ -78,7 +84,7 @@
 
 namespace zkl
 {
-/* What an acquisition gave, as struct zkl_grant. */
+/* The result of an acquisition, as struct zkl_grant. */
 struct grant {
     std::uint64_t token;
     milliseconds window;
@@ -96,8 +102,9 @@ class cancel : public detail::handle<zkl_cancel, zkl_cancel_free>
 
 /* --- client ------------------------------------------------------------- */
 
-/* As struct zkl_client_options; an empty text and 0 are its defaults. Callbacks are functions, and not
- * objects, since they may run on for a while when the client is gone, and must not throw: */
+/* As struct zkl_client_options; an empty text and 0 are its defaults. Callbacks are functions and
+ * not objects, because they may still run for a while after the client is destroyed. They must not
+ * throw: */
 struct client_options {
     std::string servers{};
     milliseconds session_timeout{0};
@@ -125,7 +132,8 @@ struct client_options {
     enum zkl_log_level log_level = ZKL_LOG_INFO;
 };
 
-/* One connection, of the process that opened it. The destructor closes it, for which it waits 10 s at most. */
+/* One connection, of the process that opened it. The destructor closes it and waits 10 s at most
+ * for that. */
 class client : public detail::handle<zkl_client, zkl_client_free>
 {
   public:
@@ -159,7 +167,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
         detail::check(zkl_client_open(&native_, &native));
     }
 
-    /* End the session: every hold is lost, every wait ends with ZKL_ECLOSED. As zkl_client_close. */
+    /* End the session: every hold is lost, every wait ends with ZKL_ECLOSED: zkl_client_close. */
     std::error_code close(milliseconds timeout) noexcept
     {
         return detail::code_of(zkl_client_close(native_, timeout.count()));
@@ -172,7 +180,7 @@ class client : public detail::handle<zkl_client, zkl_client_free>
     }
     /* As zkl_client_session_id. 0: there is no session now. */
     std::int64_t session_id() const noexcept { return zkl_client_session_id(native_); }
-    /* The server that the link is to, "address:port"; empty: there is no link. */
+    /* The address of the connected server, "address:port"; empty: there is no link. */
     std::string server() const
     {
         char buf[512];
@@ -195,7 +203,7 @@ struct lock_options {
     bool metrics = false;
 };
 
-/* As struct zkl_mutex_options: what all locks have, and a mutex's own. */
+/* As struct zkl_mutex_options: the options of all locks, and those of a mutex. */
 struct mutex_options {
     enum zkl_names names = ZKL_NAMES_CURATOR;
     std::string owner{};
@@ -219,7 +227,7 @@ void fill_lock_options(Native &native, const Options &options)
     native.metrics = options.metrics;
 }
 
-/* These live no longer than the options whose texts they point to. */
+/* The results live no longer than the options, to whose texts they point. */
 inline zkl_lock_options c_options(const lock_options &options)
 {
     zkl_lock_options native = ZKL_LOCK_OPTIONS_INIT;
@@ -238,25 +246,26 @@ inline zkl_mutex_options c_options(const mutex_options &options)
 }
 } // namespace detail
 
-/* What all mutexes can do, halves of read-write locks among them. By itself it is a reference: whoever has
- * the mutex is to keep it. The hold that it speaks of is the calling thread's. */
+/* What all mutexes can do, halves of read-write locks among them. The object is a reference: its
+ * user must keep the mutex alive. Its hold is that of the calling thread. */
 class mutex_ref : public detail::timed_lockable<mutex_ref>
 {
   public:
     explicit mutex_ref(zkl_mutex *native) noexcept : native_(native) {}
 
-    /* lock() and its sisters come from timed_lockable. This is zkl_mutex_acquire, for cancel objects and
-     * leases: it throws whatever it is that kept it from acquiring, ZKL_ETIMEDOUT and ZKL_ECANCELED too. */
+    /* lock() and its variants come from timed_lockable. This is zkl_mutex_acquire, for cancel
+     * objects and leases. It throws for every reason not to acquire, ZKL_ETIMEDOUT and
+     * ZKL_ECANCELED too. */
     grant acquire(const zkl_wait &wait = detail::wait_for_ever())
     {
         zkl_grant given = ZKL_GRANT_INIT;
         detail::check(zkl_mutex_acquire(native_, &wait, &given));
         return {given.token, milliseconds(given.window_ms), given.hold_count};
     }
-    /* The result is in last_unlock(). */
+    /* last_unlock() has the result. */
     void unlock() noexcept { detail::unlock_code() = zkl_mutex_unlock(native_); }
 
-    /* Held, and proved for so long from now? Also false after any misuse. */
+    /* True if held, and proved for that time from now. False also after any misuse. */
     [[nodiscard]] bool still_held(milliseconds need) const noexcept
     {
         return zkl_mutex_still_held(native_, need.count()) == 1;
@@ -270,12 +279,13 @@ class mutex_ref : public detail::timed_lockable<mutex_ref>
     std::uint64_t token() const noexcept { return zkl_mutex_token(native_); }
     milliseconds window() const noexcept { return milliseconds(zkl_mutex_window_ms(native_)); }
     int hold_count() const noexcept { return zkl_mutex_hold_count(native_); }
-    /* How the hold is, and why if it is not well: as zkl_mutex_hold_state. 0: not held. */
+    /* The state of the hold, and the reason if it is not HELD: as zkl_mutex_hold_state. 0: not
+     * held. */
     int hold_state(enum zkl_reason *reason = nullptr) const noexcept
     {
         return zkl_mutex_hold_state(native_, reason);
     }
-    /* How many wait through this handle, and where the first of them stands: as zkl_mutex_waiting. */
+    /* How many calls wait through this handle, and the place of the first: as zkl_mutex_waiting. */
     int waiting(zkl_standing *standing = nullptr) const noexcept
     {
         return zkl_mutex_waiting(native_, standing);
@@ -299,8 +309,8 @@ class mutex_ref : public detail::timed_lockable<mutex_ref>
     zkl_mutex *native_;
 };
 
-/* A handle on the mutex at a path. Reentrant: the thread that holds it may lock it again, and unlocks as
- * often. One thread is to use one handle for a path (ZKL_EDEADLK). */
+/* A handle on the mutex at a path. Reentrant: the thread that holds it may lock it again, and must
+ * unlock as often. One thread must use one handle for a path (ZKL_EDEADLK). */
 class mutex : public mutex_ref
 {
   public:
@@ -338,9 +348,10 @@ class semaphore_mutex : public mutex
 
 /* --- read-write lock ---------------------------------------------------- */
 
-/* Any number of readers, who lock_shared, or one writer, who locks. Fair: who comes first is served first. A
- * thread that writes may also lock_shared, and keeps that when it unlocks; one that only reads and locks gets
- * ZKL_EDEADLK. Each half has its own hold: ask reader().still_held(need), writer().token(). */
+/* Any number of readers (lock_shared), or one writer (lock). Fair: first come, first served. A
+ * thread that has the write lock may also call lock_shared, and keeps the read lock when it
+ * unlocks. A thread that has only the read lock gets ZKL_EDEADLK from lock. Each half has its own
+ * hold: see reader().still_held(need), writer().token(). */
 class shared_mutex : public detail::timed_lockable<shared_mutex>,
                      public detail::handle<zkl_rwlock, zkl_rwlock_free>
 {
@@ -367,13 +378,13 @@ class shared_mutex : public detail::timed_lockable<shared_mutex>,
     }
     void unlock_shared() noexcept { reader().unlock(); }
 
-    /* Readers share a node that stays on the server for so long at most; see rwlock.h. */
+    /* Readers share a node that stays on the server for that time at most; see rwlock.h. */
     void retain_readers(milliseconds retain)
     {
         detail::check(zkl_rwlock_retain_readers(native_, retain.count()));
     }
 
-    /* The halves; they are gone with this object. */
+    /* The halves; they are valid as long as this object. */
     mutex_ref reader() const noexcept { return mutex_ref(zkl_rwlock_reader(native_)); }
     mutex_ref writer() const noexcept { return mutex_ref(zkl_rwlock_writer(native_)); }
 
@@ -391,14 +402,14 @@ inline void release(zkl_permit *native) noexcept
 }
 } // namespace detail
 
-/* One permit, or none: false. The destructor gives it back; any thread may do that. */
+/* One permit, or none: false. The destructor releases it; any thread may do that. */
 class permit : public detail::handle<zkl_permit, detail::release>
 {
   public:
     using handle::handle;
     explicit operator bool() const noexcept { return native_ != nullptr; }
 
-    /* Give it back now; what comes of it is in last_unlock(), too. */
+    /* Release it now; last_unlock() has the result, too. */
     std::error_code release() noexcept
     {
         const int rc = detail::unlock_code() = zkl_permit_release(native_);
@@ -426,8 +437,8 @@ class permit : public detail::handle<zkl_permit, detail::release>
     std::string node_path() const { return detail::text_of(zkl_permit_node_path, native_); }
 };
 
-/* At most a number of permits are out at a time; permits 0: the number that stands at the path already. No
- * permit is to outlive it: a semaphore whose permits are out is not freed. */
+/* At most a number of permits are out at a time. permits 0: the number that the path has already.
+ * The semaphore must outlive its permits: it is not freed while permits are out. */
 class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
 {
   public:
@@ -470,7 +481,7 @@ class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
         return detail::until(time, [this](const zkl_wait &wait) { return try_wait(wait); });
     }
 
-    /* The number of permits, as far as it is known here; 0: not yet. */
+    /* The number of permits as this handle knows it; 0: not known yet. */
     int permits() const noexcept { return zkl_semaphore_permits(native_); }
     /* As mutex_ref::waiting. */
     int waiting(zkl_standing *standing = nullptr) const noexcept
@@ -499,7 +510,7 @@ class semaphore : public detail::handle<zkl_semaphore, zkl_semaphore_free>
 
 /* --- multi-lock --------------------------------------------------------- */
 
-/* One of a multi_lock's locks: a mutex, half of a read-write lock, or some permits of a semaphore. */
+/* A member of a multi_lock: a mutex, half of a read-write lock, or some permits of a semaphore. */
 class member
 {
   public:
@@ -514,12 +525,13 @@ class member
     zkl_member native_;
 };
 
-/* Several locks as one, all or none, without deadlocks among multi_locks whatever order they are named in:
+/* Several locks as one, all or none. Multi_locks cannot deadlock among themselves, whatever order
+ * their members are named in:
  *
  *     zkl::multi_lock both(client, {from, to, {transfers, 1}});
  *     std::lock_guard guard(both);
  *
- * Its members are to outlive it. As for a mutex, the holds are the calling thread's. */
+ * The members must outlive the multi_lock. As for a mutex, the holds are the calling thread's. */
 class multi_lock : public detail::timed_lockable<multi_lock>,
                    public detail::handle<zkl_multi, zkl_multi_free>
 {
@@ -545,7 +557,7 @@ class multi_lock : public detail::timed_lockable<multi_lock>,
             grants.push_back({one.token, milliseconds(one.window_ms), one.hold_count});
         return grants;
     }
-    /* last_unlock() is the worst of the members'. */
+    /* last_unlock() is the worst result of all members. */
     void unlock() noexcept { detail::unlock_code() = zkl_multi_unlock(native_, nullptr); }
 
     [[nodiscard]] bool still_held(milliseconds need) const noexcept
@@ -567,7 +579,7 @@ class multi_lock : public detail::timed_lockable<multi_lock>,
     }
     /* The shortest. */
     milliseconds window() const noexcept { return milliseconds(zkl_multi_window_ms(native_)); }
-    /* Of the member that is worst off: as zkl_multi_hold_state. */
+    /* Of the member in the worst state: as zkl_multi_hold_state. */
     int hold_state(enum zkl_reason *reason = nullptr) const noexcept
     {
         return zkl_multi_hold_state(native_, reason);

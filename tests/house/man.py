@@ -93,7 +93,7 @@ def missing_codes():
         text = header.read_text(encoding='utf-8')
         for comment, calls in re.findall(r'(/\*(?:(?!\*/).)*\*/)\n((?:(?:ZKL_API|static inline)[^;{]*[;{][^\n]*\n)+)',
                                          text, re.DOTALL):
-            codes = set(re.findall(r'\bZKL_E[A-Z]+\b', re.sub(r'but for\b[^.]*\.', '', comment, flags=re.DOTALL)))
+            codes = set(re.findall(r'\bZKL_E[A-Z]+\b', re.sub(r'except\b[^.]*\.', '', comment, flags=re.DOTALL)))
             for name in sorted(set(re.findall(r'\b(zkl_\w+)\(', calls)) & set(pages)):
                 said = pages[name].read_text(encoding='utf-8')
                 yield from (f'{pages[name].name} lacks {code}, which {header.name} names for {name}'

@@ -28,8 +28,8 @@ BASELINE = {
 # Until all pages are rewritten each habit has a ceiling of its own, which must only be lowered. When all are below a
 # quarter of BASELINE, this table ends.
 CEILINGS = {
-    'pages': {'who': 115, 'told': 214, 'go': 170, 'at once': 94, 'let go': 61, 'is to': 60, 'so many': 30, 'but for': 32,
-              'mend': 17},
+    'pages': {'who': 115, 'told': 194, 'go': 151, 'at once': 82, 'let go': 50, 'is to': 47, 'so many': 19,
+              'but for': 26, 'mend': 17},
     'sources': {'who': 93, 'told': 172, 'go': 159, 'at once': 27, 'let go': 24, 'is to': 109, 'so many': 28,
                 'but for': 18, 'mend': 0},
 }
