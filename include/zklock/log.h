@@ -61,13 +61,8 @@ struct zkl_log_event {
     const char *path;      /* of the queue, without the chroot; a semaphore has two below its own */
     const char *node;      /* name of the contender's child there; of RESOLVER: the server's */
     uint64_t contender;    /* its number in this client */
-<<<<<<< HEAD
     const char *from, *to; /* names of states, in docs/states.md */
-    const char *why;       /* in some words */
-=======
-    const char *from, *to; /* names of states, in docs/design.md */
     const char *why;       /* a short reason */
->>>>>>> 1eae6ac (include: one fact a sentence, and named subjects)
     int code;              /* enum zkl_error */
     int state;             /* enum zkl_hold_state */
     int reason;            /* enum zkl_reason */

@@ -20,7 +20,7 @@ import tarfile
 
 START = 'a861a6c'
 BASELINE = {
-    'pages': {'who': 115, 'told': 214, 'go': 170, 'at once': 94, 'let go': 61, 'is to': 60, 'so many': 30, 'but for': 32,
+    'pages': {'who': 108, 'told': 214, 'go': 170, 'at once': 94, 'let go': 61, 'is to': 60, 'so many': 30, 'but for': 32,
               'mend': 17},
     'sources': {'who': 93, 'told': 172, 'go': 159, 'at once': 27, 'let go': 24, 'is to': 109, 'so many': 28,
                 'but for': 18, 'mend': 0},
@@ -28,7 +28,7 @@ BASELINE = {
 # Until all pages are rewritten each habit has a ceiling of its own, which must only be lowered. When all are below a
 # quarter of BASELINE, this table ends.
 CEILINGS = {
-    'pages': {'who': 115, 'told': 194, 'go': 151, 'at once': 82, 'let go': 50, 'is to': 47, 'so many': 19,
+    'pages': {'who': 100, 'told': 194, 'go': 151, 'at once': 82, 'let go': 50, 'is to': 47, 'so many': 19,
               'but for': 26, 'mend': 17},
     'sources': {'who': 93, 'told': 172, 'go': 159, 'at once': 27, 'let go': 24, 'is to': 109, 'so many': 28,
                 'but for': 18, 'mend': 0},
@@ -38,10 +38,10 @@ CEILINGS = {
 BEFORE_WHO = (
     'ask asks asked asking show shows showed see sees seen know knows known say says decide decides print prints draw '
     'draws drew list lists find finds measures about '
-    'those all one ones people somebody anybody everybody nobody operators readers users callers clients others')
+    'those all one ones people somebody anybody everybody nobody operators readers users callers clients others contributors maintainers')
 HABITS = {
     # "of who waits" for "of the waiting client". Headings that ask are no such relatives.
-    'who': r'\bwho\b(?! (?:excludes|may call|logs in|watches|keeps|else|you)\b)(?!\.)(?![^.;:]{0,60}\?)',
+    'who': r'(?<!-)\bwho\b(?!-)(?! (?:excludes|may call|logs in|watches|keeps|else|you)\b)(?!\.)(?![^.;:]{0,60}\?)',
     'told': r'\b(?:tell|tells|told|telling)\b',
     # For "is removed". Innocent: "go on", "goes wrong", "come and go", the language Go, "go-zookeeper".
     'go': r'(?<!let )(?<!lets )(?<!letting )(?<!in one )(?<!come and )(?<!comes and )(?<!comes or )\b(?:go|goes|gone|went)\b'
