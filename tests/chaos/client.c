@@ -84,11 +84,18 @@ static int make_mutex(struct client *c, enum place place)
     return rc != 0 ? rc : zkl_mutex_set_callback(c->mutex[place], told, c);
 }
 
+bool client_caches(const struct client *c)
+{
+    return c->number % 3 == 2;
+}
+
 static int make_rwlock(struct client *c)
 {
     char path[64];
     int rc = zkl_rwlock_new(&c->rwlock, c->client, path_of(RWLOCK, path, sizeof path), NULL);
 
+    if (rc == 0 && client_caches(c))
+        rc = zkl_rwlock_retain_readers(c->rwlock, 200);
     rc = rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_reader(c->rwlock), told, c);
     return rc != 0 ? rc : zkl_mutex_set_callback(zkl_rwlock_writer(c->rwlock), told, c);
 }

@@ -33,8 +33,15 @@ void call_odd(struct worker *w, const char *what, int rc)
 
 /* --- the record of calls ---------------------------------------------------------------------- */
 
+/* Readers of this client share a node, which stays: see make_rwlock. */
+static bool is_cached(const struct worker *w, enum place place, enum access access)
+{
+    return place == RWLOCK && access == READING && client_caches(w->client);
+}
+
 /* "read=/chaos/rwlock". Where threads may have one node in turn: see options_at. */
-static void add_place(struct calls_line *line, enum place place, enum access access)
+static void add_place(struct calls_line *line, const struct worker *w, enum place place,
+                      enum access access)
 {
     char half[20];
 
@@ -42,7 +49,8 @@ static void add_place(struct calls_line *line, enum place place, enum access acc
         snprintf(half, sizeof half, "permit%d", PERMITS_MAX);
     else
         snprintf(half, sizeof half, "%s",
-                 access == READING                    ? "read"
+                 is_cached(w, place, access)          ? "cached"
+                 : access == READING                  ? "read"
                  : place == MUTEX || place == REVOKED ? "shared"
                  : place == SINGLE                    ? "once"
                                                       : "alone");
@@ -59,7 +67,7 @@ int64_t ask_begin(struct worker *w, const struct zkl_wait *wait, const struct wi
     calls_add(&line, " acquire%s%s", flags & ZKL_WAIT_TRY ? " try" : "",
               flags & ZKL_WAIT_SYNC ? " sync" : "");
     for (int i = 0; i < count; i++)
-        add_place(&line, wishes[i].place, wishes[i].access);
+        add_place(&line, w, wishes[i].place, wishes[i].access);
     calls_write(&line);
     return now;
 }
@@ -81,7 +89,7 @@ static void note_hand(const struct granted *h, char way, int64_t ns, const char 
 
     calls_add(&line, "%s", verb);
     for (int i = 0; i < h->count; i++)
-        add_place(&line, (enum place)held(h, i)->place, (enum access)held(h, i)->access);
+        add_place(&line, h->w, (enum place)held(h, i)->place, (enum access)held(h, i)->access);
     calls_write(&line);
 }
 
@@ -104,6 +112,7 @@ struct record *granted_add(struct granted *h, enum place place, enum access acce
                                        .seat = (int16_t)h->w->number,
                                        .place = (uint8_t)place,
                                        .access = (uint8_t)access,
+                                       .cached = is_cached(h->w, place, access),
                                        .era = (uint8_t)h->w->shared->era};
     seat->open[slot] = true;
     h->slots[h->count++] = slot;
@@ -239,7 +248,7 @@ static void close_hold(struct granted *h, int i, int rc)
         count_in(w, UNCONFIRMED);
     if (rc == ZKL_EDOUBT)
         count_in(w, DOUBTED);
-    if (rc == ZKL_ELOST)
+    if (rc == ZKL_ELOST && !r->cached) /* one callback for all readers of a node */
         w->client->process->owed[r->place]++;
     r->code = (int16_t)rc;
     if (whole || !looks(h) || r->left_ns < r->until_ns)

@@ -165,27 +165,48 @@ static size_t granted_by(const struct record *r, size_t n, int64_t time_ns)
     return low > 0 ? low - 1 : n;
 }
 
-/* Whoever asked when another had been granted, has the larger token: whatever the kind, and whether
- * or not that other one still had it. */
-static void judge_tokens(struct verdict *v, const struct record *r, size_t n)
+static bool is_hold(const struct record *r, bool alone)
 {
-    size_t *newest = malloc((n + 1) * sizeof *newest); /* with the largest token up to each */
+    return r->kind == HOLD && (!alone || r->access == ALONE);
+}
 
-    for (size_t i = 0; newest != NULL && i < n; i++) {
+/* With the largest token of all up to each, or of those that were alone. */
+static void fill_newest(size_t *newest, const struct record *r, size_t n, bool alone)
+{
+    for (size_t i = 0; i < n; i++) {
         size_t last = i > 0 ? newest[i - 1] : i;
         bool larger = r[i].era > r[last].era || r[i].token > r[last].token;
-        newest[i] = r[i].kind == HOLD && (larger || r[last].kind != HOLD) ? i : last;
+        newest[i] = is_hold(&r[i], alone) && (larger || !is_hold(&r[last], alone)) ? i : last;
     }
-    for (size_t i = 0; newest != NULL && i < n; i++) {
-        size_t at = r[i].kind == HOLD ? granted_by(r, n, r[i].asked_ns) : n;
+}
+
+/* A hold that was asked for after another grant has the larger token, whatever the kind, and whether or not the
+ * other one was still held; but readers of one handle may share a node, so that only writers count against them. */
+static void judge_tokens_of(struct verdict *v, const struct record *r, size_t n, size_t *newest,
+                            bool cached)
+{
+    fill_newest(newest, r, n, cached);
+    for (size_t i = 0; i < n; i++) {
+        bool judged = r[i].kind == HOLD && (r[i].cached != 0) == cached;
+        size_t at = judged ? granted_by(r, n, r[i].asked_ns) : n;
         if (at == n)
             continue;
         const struct record *before = &r[newest[at]];
-        if (before->kind == HOLD && before->era == r[i].era && !comes_after(&r[i], before)) {
+        if (is_hold(before, cached) && before->era == r[i].era && !comes_after(&r[i], before)) {
             v->disorders++;
             blame(v, "who asked later has no larger token", before, &r[i]);
         }
     }
+}
+
+static void judge_tokens(struct verdict *v, const struct record *r, size_t n)
+{
+    size_t *newest = malloc((n + 1) * sizeof *newest);
+
+    if (newest == NULL)
+        abort();
+    judge_tokens_of(v, r, n, newest, false);
+    judge_tokens_of(v, r, n, newest, true);
     free(newest);
 }
 
@@ -240,7 +261,8 @@ static void judge_told(struct verdict *v, const struct record *r, size_t n,
     }
     v->told++;
     v->told_on_the_way += hold == NULL;
-    if (hold != NULL && !lost) {
+    /* A reader of a shared node may leave while the callback is on its way. */
+    if (hold != NULL && !hold->cached && !lost) {
         v->wrong_told++;
         blame(v, "told lost, which unlock denied", hold, told);
     }

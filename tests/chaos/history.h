@@ -39,9 +39,10 @@ struct record {
     int16_t seat;
     int16_t code; /* what unlock said */
     uint8_t kind, place, access;
-    uint8_t era;   /* tokens grow within one: it ends when the ensemble loses its data */
-    uint8_t below; /* a read lock that its owner took under its write lock */
-    uint8_t unused[11];
+    uint8_t era;    /* tokens grow within one: it ends when the ensemble loses its data */
+    uint8_t below;  /* a read lock that its owner took under its write lock */
+    uint8_t cached; /* a read lock; readers share its node, which may be older than the call */
+    uint8_t unused[10];
 };
 _Static_assert(sizeof(struct record) == 64, "records do not straddle pages");
 

@@ -118,6 +118,22 @@ static void tokens_grow(void **state)
     check_num(history_violations(&v), ==, 0);
 }
 
+/* Goal: readers may share a node that is older than others' nodes; a writer's is not. */
+static void shared_readers_are_behind_writers(void **state)
+{
+    struct record late = hold(7, READING, 4, 5, 10);
+
+    (void)state;
+    late.cached = 1;
+    struct verdict v = JUDGE(hold(1, READING, 1, 2, 11), late);
+    check_num(history_violations(&v), ==, 0);
+    v = JUDGE(hold(1, ALONE, 1, 2, 11), late);
+    check_num(v.disorders, >=, 1);
+    late.cached = 0;
+    v = JUDGE(hold(1, READING, 1, 2, 11), late);
+    check_num(v.disorders, ==, 1);
+}
+
 /* Goal: "busy" is right while somebody may be there, and for a while after. */
 static void busy_has_a_reason(void **state)
 {
@@ -171,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_downgrade_is_with_itself),
         cmocka_unit_test(permits_are_counted),
         cmocka_unit_test(tokens_grow),
+        cmocka_unit_test(shared_readers_are_behind_writers),
         cmocka_unit_test(busy_has_a_reason),
         cmocka_unit_test(losses_agree),
         cmocka_unit_test(told_of_twice_counts_once),

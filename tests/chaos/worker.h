@@ -47,6 +47,8 @@ struct worker {
 
 /* Returns the exit status. */
 int client_run(int fd, int number);
+/* Its readers share a node, which stays. */
+bool client_caches(const struct client *c);
 
 /* One thing of its role, from asking to giving back. True if something was granted. */
 bool role_play(struct worker *w);

@@ -10,7 +10,8 @@
     w NS NS                                          the ensemble has lost its data, between the two
 
 WORKER is PID.THREAD and is in one call at a time. HALF is "alone" (a mutex, or the write half), "shared" (the same, of
-a handle whose threads may have one node in turn), "once" (not reentrant), "read", or "permit3": one of three. CODE is
+a handle whose threads may have one node in turn), "once" (not reentrant), "read", "cached" (the same, of a handle whose
+readers may share a node), or "permit3": one of three. CODE is
 the library's. A token of 0 is not known. A path's operations are checked by themselves: linearizability is local (Herlihy and Wing
 1990), and a multi-lock promises nothing of its members together.
 
@@ -108,9 +109,11 @@ def split_item(word):
     half, _, path = word.partition("=")
     if half.startswith("permit"):
         return Item("permit", int(half[6:]), False, path)
-    if half not in ("alone", "shared", "once", "read"):
+    if half in ("shared", "cached"):
+        return Item("alone" if half == "shared" else "read", 0, True, path)
+    if half not in ("alone", "once", "read"):
         raise Bad(f"no half {half}")
-    return Item("alone" if half == "shared" else half, 0, half == "shared", path)
+    return Item(half, 0, False, path)
 
 
 class Reader:

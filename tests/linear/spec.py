@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lock is to whoever uses it, as one step after the other: the sequential specification.
 
-A state is who is inside (each hold with its depth), the largest token that was given, and the process that may be
-given it again.
+A state is who is inside (each hold with its depth), the largest token that was given, the process that may be
+given it again, and the largest token that was given to one alone.
 
 - grant alone: nobody is inside. Grant to read: nobody is but readers of other threads; or the thread's own writer,
   whose token it then has. Grant of permits: with them no more are out than there are.
 - Each grant's token is larger than all before; only where threads of one process may have one node in turn, the token
   of the last grant comes again, in the same process, if that hold was given back whole and nobody had one in between.
+  Where readers of one process may share a node, a reader's token is larger than all that were granted alone.
 - enter again: its thread is inside so deep, the token is the hold's, the count one more. Not with "once".
 - release: one less, and at the last one it is not inside any more. lose: likewise, at once.
 - busy: somebody else is inside, and in its way: a reader is in no reader's, and permits while there are enough. refused (EDEADLK): a reader that asks to write.
 - wipe: nobody is inside; tokens begin anew."""
 import calls
 
-START = (frozenset(), 0, None)
+START = (frozenset(), 0, None, 0)
 NO_TOKEN = float("inf")  # none of them is known
 
 
@@ -43,15 +44,15 @@ def under(inside, hold):
 
 
 def why_no_token(state, operation):
-    inside, last, process = state
+    inside, last, process, last_alone = state
     hold = operation.holds[0]
     writer = under(inside, hold) if hold.half == "read" else None
     if writer:
         return None if 0 in (hold.token, writer.token) or hold.token == writer.token else "not its write lock's token"
     least = min((each.token for each in operation.holds if each.token), default=NO_TOKEN)
-    if least > last:
+    if least > (last_alone if hold.shared and hold.half == "read" else last):
         return None
-    if hold.shared and least == last and process == hold.process:
+    if hold.shared and hold.half == "alone" and least == last and process == hold.process:
         return None
     return "the token is not larger"
 
@@ -80,21 +81,23 @@ def why_not(state, operation):
 
 
 def after(state, operation):
-    inside, last, process = state
+    inside, last, process, last_alone = state
     kind, hold = operation.kind, operation.hold
     if kind == calls.GRANT:
         first = operation.holds[0]
         below = first.half == "read" and under(inside, first)
         newest = max(each.token for each in operation.holds)
-        process = process if below else first.process if first.shared and newest else None
-        return inside | {(each, 1) for each in operation.holds}, max(last, newest), process
+        again = first.shared and first.half == "alone" and newest
+        process = process if below else first.process if again else None
+        last_alone = last_alone if first.half == "read" else max(last_alone, newest)
+        return inside | {(each, 1) for each in operation.holds}, max(last, newest), process, last_alone
     if kind == calls.ENTER:
-        return inside - {(hold, operation.depth)} | {(hold, operation.depth + 1)}, last, process
+        return inside - {(hold, operation.depth)} | {(hold, operation.depth + 1)}, last, process, last_alone
     if kind == calls.RELEASE:
         rest = {(hold, operation.depth - 1)} if operation.depth > 1 else set()
-        return inside - {(hold, operation.depth)} | rest, last, None if operation.optional else process
+        return inside - {(hold, operation.depth)} | rest, last, None if operation.optional else process, last_alone
     if kind == calls.LOSE:
-        return inside - {(hold, 1)}, last, None
+        return inside - {(hold, 1)}, last, None, last_alone
     if kind == calls.WIPE:
         return START
     return state

@@ -23,7 +23,7 @@ def lines(text):
             yield f"w {int(float(words[1]) * S)} {int(float(words[2]) * S)}"
             continue
         words[1] = str(int(float(words[1]) * S))
-        yield " ".join(word if "=" in word or word not in ("alone", "shared", "once", "read", "permit1", "permit2")
+        yield " ".join(word if "=" in word or word not in ("alone", "shared", "once", "read", "cached", "permit1", "permit2")
                        else word + "=/p" for word in words)
 
 
@@ -228,6 +228,12 @@ class Tokens(Judge):
         self.bad(self.after("a", ("2.0", "a"), both), "the token is not larger")
         self.bad(self.after("a", ("1.1", "9"), both), "the token is not larger")
         self.bad(self.after("a", ("1.1", "a"), ("alone", "alone")), "the token is not larger")
+
+    def test_readers_of_one_node(self):
+        self.good(self.after("a", ("2.0", "9"), ("read", "cached")))
+        self.bad(self.after("a", ("2.0", "9"), ("alone", "cached")), "the token is not larger")
+        self.bad(self.after("a", ("2.0", "9"), ("cached", "read")), "the token is not larger")
+        self.bad(self.after("a", ("2.0", "9"), ("cached", "alone")), "the token is not larger")
 
     def test_no_node_in_turn_after_another_holder(self):
         self.bad("""
