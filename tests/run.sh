@@ -3,6 +3,7 @@
 #                           "sanitize", "tls", "debian", "cross", "distros", "coverage", "proofs", "linear", "fleet",
 #                           "mutants" and "long", and with sanitizers only unit, sim (that of threads: without sim)
 #                           and cluster without its slow tests, with valgrind only unit and sim
+# run.sh ci                 the same, and the short form of "distros"
 # run.sh SUITE [options]    one suite; the options go to `meson test`: test names, --verbose, --repeat=N;
 #                           those of sim, explore, demo, soak, chaos, linear, bench, models, proofs and mutants to the
 #                           program: sim --schedules N --seed S, explore --full, chaos --minutes 30 --seed 1,
@@ -107,7 +108,7 @@ interrupted() # SIGNAL
 
 names=$(echo "$suites" | awk '{ print $1 }')
 case ${1:-all} in
-all) ;;
+all | ci) ;;
 -h | --help)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
     echo "$suites" | awk 'NF { printf "%-14s up to %4d s  ", $1, $2; $1 = $2 = ""; print substr($0, 3) }'
@@ -140,7 +141,7 @@ if ! install "${1:-all}"; then
     finish
 fi
 
-if [ "${1:-all}" = all ]; then
+if [ "${1:-all}" = all ] || [ "$1" = ci ]; then
     brief='--no-suite slow --no-suite curator --no-suite fault --no-suite tool'
     for name in $names; do
         case " $not_in_all " in
@@ -148,6 +149,7 @@ if [ "${1:-all}" = all ]; then
         *) timed "$name" ;;
         esac
     done
+    [ "${1:-all}" = all ] || timed distros
 else
     timed "$@"
 fi
