@@ -98,6 +98,7 @@ static int read_make(struct handle *h, struct zkl_client *client, const char *co
     h->access = 'r';
     int rc = zkl_rwlock_new(&h->rwlock, client, h->paths[0], &o);
     const char *retain_ms = option(options, "retain");
+    h->shares_node = retain_ms != NULL;
     if (rc == 0 && retain_ms)
         rc = zkl_rwlock_retain_readers(h->rwlock, atoi(retain_ms));
     if (rc != 0)

@@ -26,6 +26,7 @@ struct handle {
     int permits; /* of a semaphore: how many there are */
     struct zkl_multi *multi;
     struct zkl_mutex *members[HANDLE_PATHS_MAX];
+    bool shares_node; /* a reader's: see zkl_rwlock_retain_readers */
     bool has_callback;
     atomic_int asked; /* how often the callback told of a request to let go */
 };

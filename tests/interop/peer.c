@@ -78,7 +78,7 @@ static void write_places(struct calls_line *line, const struct handle *h)
     if (h->access == 'p')
         snprintf(half, sizeof half, "permit%d", h->permits);
     else if (h->access == 'r')
-        snprintf(half, sizeof half, "read");
+        snprintf(half, sizeof half, "%s", h->shares_node ? "cached" : "read");
     for (size_t i = 0; i < places_of(h); i++)
         calls_add(line, " %s=%s", half, h->paths[i % h->paths_count]);
     calls_write(line);
