@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""beliefs.py ROOT: docs/beliefs.md names tests that are there, and each switch of the simulation.
+"""beliefs.py ROOT: docs/beliefs*.md name tests that are there, and each switch of the simulation.
 
-Each test in its table is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c
-stands in some row, and no other does. No two rows have one number."""
+Each belief is a section "### B1" with its lines "Read in", "Tests", "If false" and, where the simulation can turn it off,
+"Switch". Each test is FOLDER/FILE, with or without the names of functions in it; each switch of tests/sim/touches.c stands
+in some section, and no other does. No two sections have one number."""
 import pathlib
 import re
 import sys
 
-CELLS = 6
-ROW = re.compile(r'^\| (B\d+) \| (.*) \|$', re.MULTILINE)
+SECTION = re.compile(r'^### (B\d+)\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
+LINE = re.compile(r'^- ([A-Z][a-z ]+): (.*?)(?=^- |\Z)', re.MULTILINE | re.DOTALL)
+WANTED = {'Read in', 'Tests', 'If false'}
 FILE = re.compile(r'\b([a-z]+)/(test-[a-z-]+)')
 QUOTED = re.compile(r'`([a-z_0-9]+)`')
 SWITCH = re.compile(r'`([a-z-]+)`')
@@ -30,21 +32,22 @@ def missing_tests(root, cell):
 
 def main(root):
     problems, named = [], set()
-    rows = ROW.findall((root / 'docs/beliefs.md').read_text(encoding='utf-8'))
-    numbers = [number for number, _ in rows]
+    sections = [section for page in sorted((root / 'docs').glob('beliefs*.md'))
+                for section in SECTION.findall(page.read_text(encoding='utf-8'))]
+    numbers = [number for number, _ in sections]
     problems += [f'{number} is the number of more than one' for number in sorted(set(numbers)) if numbers.count(number) > 1]
-    for number, rest in rows:
-        cells = [number] + rest.split(' | ')
-        if len(cells) != CELLS:
-            problems.append(f'{number} has {len(cells)} columns instead of {CELLS}')
+    for number, text in sections:
+        lines = {name: ' '.join(said.split()) for name, said in LINE.findall(text)}
+        if lines.keys() - {'Switch'} != WANTED:
+            problems.append(f'{number} has not the lines {", ".join(sorted(WANTED))}, with or without Switch')
             continue
-        problems += [f'{number}: {what}' for what in missing_tests(root, cells[3])]
-        named.update(SWITCH.findall(cells[5]))
+        problems += [f'{number}: {what}' for what in missing_tests(root, lines['Tests'])]
+        named.update(SWITCH.findall(lines.get('Switch', '')))
     there = set(re.findall(r'\[FAKE_\w+\] = "([a-z-]+)"', (root / 'tests/sim/touches.c').read_text(encoding='utf-8')))
     problems += [f'the switch {name} is named, and there is none' for name in sorted(named - there)]
-    problems += [f'the switch {name} stands in no row' for name in sorted(there - named)]
-    print('\n'.join(problems) or f'{len(rows)} beliefs, {len(there)} switches')
-    return 1 if problems or not rows or not there else 0
+    problems += [f'the switch {name} stands in no section' for name in sorted(there - named)]
+    print('\n'.join(problems) or f'{len(sections)} beliefs, {len(there)} switches')
+    return 1 if problems or len(sections) < 50 or not there else 0
 
 
 if __name__ == '__main__':
