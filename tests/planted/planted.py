@@ -3,6 +3,7 @@
 "Caught by:" with "sim", and with the programs of other suites that are asked when the simulation misses
 it: "fault replies races" are tests/fault/test-replies and test-races."""
 import re
+import textwrap
 
 from tree import Broken
 
@@ -128,13 +129,15 @@ def shorten(text, room):
 
 def table(bugs):
     """As Markdown, for docs/log/planted.md."""
-    lines = ["| bug | simulation, at schedule | cluster or fault |", "|---|---|---|"]
-    for bug in bugs:
-        schedule = bug.found["sim"].partition(":")[0] or "-"
-        others = [f"{suite} {bug.found[suite]}" for suite in ("cluster", "fault")
-                  if suite in bug.caught_by()]
-        lines.append(f"| `{bug.name}`: {bug.says} | {schedule} | {'; '.join(others) or '-'} |")
-    return "\n".join(lines)
+    return "\n".join(item(bug) for bug in bugs)
+
+
+def item(bug):
+    schedule = bug.found["sim"].partition(":")[0]
+    seen = [f"simulation (schedule {schedule})"] if schedule else []
+    seen += [f"{suite} {bug.found[suite]}" for suite in ("cluster", "fault") if suite in bug.caught_by()]
+    text = f"- `{bug.name}`: {bug.says} Seen by {'; '.join(seen) or 'nothing'}."
+    return textwrap.fill(text, 80, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
 
 def report(bugs, short):
