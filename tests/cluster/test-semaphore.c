@@ -278,12 +278,11 @@ static void an_ended_request_leaves_nothing(void **state)
     check_ok(take(&a, 1));
     for (int i = 0; i < 2; i++) {
         check_ok(zkl_cancel_new(&cancel));
-        b.count = 2;
-        c.count = 1;
+        b.count = c.count = 2; /* not to be had, whichever of them ends first */
         b.wait = c.wait = (struct zkl_wait)ZKL_WAIT_INIT;
         b.wait.cancel = c.wait.cancel = i == 1 ? cancel : NULL;
         if (i == 0)
-            b.wait.deadline_ns = c.wait.deadline_ns = zkl_now_ns() + 400 * INT64_C(1000000);
+            b.wait.deadline_ns = c.wait.deadline_ns = zkl_now_ns() + 2000 * INT64_C(1000000);
         actor_begin(b.actor, do_take, &b);
         check_wait(leases(path) == 3, WAIT_MS);
         actor_begin(c.actor, do_take, &c);
