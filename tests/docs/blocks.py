@@ -30,8 +30,6 @@ OTHER = {'text', 'mermaid', 'diff'}  # tests/house compares the last two with th
 # (page, first line): why it is neither run nor compiled.
 EXCUSED = {
     ('README.md', 'sh examples/demo.sh'): 'a minute long; the suite demo runs it',
-    ('README.md', 'sh examples/demo.sh --crash --pause --processes 3 --work 60 --seconds 10 --svg docs/pictures/timeline.svg'):
-        'it would change the picture; the suite demo draws one',
     ('README.md', 'sh tests/run.sh'): 'this test is a part of it',
     ('README.md', 'meson setup build && meson install -C build && ldconfig'):
         'it changes the system; the suite package does so below a folder',
