@@ -144,7 +144,7 @@ static void a_certificate_of_another_ca_is_refused(void **state)
     check_refused(&options, ZKL_EDISCONNECTED, "the server refused this client's certificate");
 }
 
-/* Goal: what docs/security.md says of certificates without a use: whoever has a client's can pass for a server, as no name is
+/* Goal: what docs/security-tls.md says of certificates without a use: whoever has a client's can pass for a server, as no name is
  * checked, unless it is one for clients alone. */
 static void a_clients_certificate_may_pass_for_a_servers(void **state)
 {
