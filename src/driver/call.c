@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry of the calls that libzookeeper has accepted, and what they own: all of it is freed
- * when the call is answered, or when its handle is closed.
- * Under the client's mutex. handle.c and renew.c make calls; libzookeeper's completions come in by
- * handle.c. */
+ * The registry of the calls that libzookeeper has accepted, with the memory that they own. The
+ * driver frees it when the call is answered or its handle is closed. All of this runs under the
+ * client's mutex. handle.c and renew.c make calls; handle.c receives libzookeeper's completions. */
 #include "handle.h"
 
 #include <assert.h>

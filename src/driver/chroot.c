@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request's paths below the chroot. libzookeeper would put it before them, but its zoo_amulti
- * frees such a path twice where the session has just ended (3.8.0; see zkl_call_multi), so it is
- * never told of one. It owns the longer texts until the call is answered.
+ * A request's paths below the chroot. libzookeeper could prefix the chroot itself, but its
+ * zoo_amulti frees such a path twice if the session has just ended (3.8.0; see zkl_call_multi), so
+ * the driver never gives it a chroot. This file owns the longer texts until the call is answered.
  * Under the client's mutex; handle.c calls it for each request. */
 #include "chroot.h"
 
@@ -14,7 +14,7 @@ static size_t room_for(const char *chroot, const char *path)
     return strlen(chroot) + strlen(path) + 1;
 }
 
-/* The path behind the chroot. Returns where the next one goes. */
+/* Write the path with its chroot. Returns where the next path begins. */
 static char *put(char *out, const char *chroot, const char *path)
 {
     out = stpcpy(out, chroot);

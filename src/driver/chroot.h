@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request's paths below the chroot. libzookeeper would put it before them, but its zoo_amulti frees such
- * a path twice where the session has just ended (3.8.0; see zkl_call_multi), so it is never told of one. */
+ * A request's paths below the chroot. libzookeeper could prefix the chroot itself, but its
+ * zoo_amulti frees such a path twice if the session has just ended (3.8.0; see zkl_call_multi), so
+ * the driver never gives it a chroot. */
 #ifndef ZKL_DRIVER_CHROOT_H
 #define ZKL_DRIVER_CHROOT_H
 

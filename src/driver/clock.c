@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clocks: CLOCK_MONOTONIC for waits and deadlines, CLOCK_BOOTTIME for all that a session's
- * life depends on, as that one goes on while a machine sleeps. It owns nothing.
- * No lock. src/api and the driver read time here and nowhere else; the core is given it with each
+ * The clocks: CLOCK_MONOTONIC for waits and deadlines, CLOCK_BOOTTIME for everything that a
+ * session's life depends on, because it runs on while a machine sleeps. This file owns nothing and
+ * takes no lock. src/api and the driver read time only here; the core receives it with each
  * event. */
 #include "clock.h"
 

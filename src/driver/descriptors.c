@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The descriptors that the service thread sleeps on: its own, by which it is woken, and those that
- * waits and operations look after (cancel objects). It owns the array, not the descriptors.
- * Under the client's mutex, but for the sleep. driver.c makes it, service.c sleeps by it,
- * src/api/wait.c adds and removes. */
+ * The descriptors that the service thread sleeps on: its own, which wakes it, and those of waits
+ * and operations (cancel objects). This file owns the array, not the descriptors. It runs under the
+ * client's mutex, except during the sleep. driver.c makes it, service.c sleeps on it,
+ * src/api/wait.c adds and removes descriptors. */
 #include "driver.h"
 
 #include <sys/epoll.h>

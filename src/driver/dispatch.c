@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * User callbacks, one at a time, in order, without the mutex: on the dispatch thread, or on the
- * application's own where that has asked for the descriptor of an event loop. It owns the queue of
- * notes; a note belongs to the object that it tells of.
- * Notes are queued with the client's mutex, by all files of src/api that tell users something. */
+ * Runs user callbacks, one at a time, in order, without the mutex: on the dispatch thread, or on
+ * the application's own thread if the application has asked for the descriptor of an event loop.
+ * This file owns the queue of notes. A note belongs to the object that it reports. All files of
+ * src/api that report to users queue notes, with the client's mutex. */
 #include <errno.h>
 #include <sys/eventfd.h>
 
@@ -116,7 +116,7 @@ int zkl_driver_use_events(struct zkl_driver *d, int *fd)
     return 0;
 }
 
-/* With the mutex, but for ZKL_EFORK. */
+/* With the mutex, except for ZKL_EFORK. */
 static int run_some(struct zkl_driver *d, int max)
 {
     int count = 0;

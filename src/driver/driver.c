@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A driver from its making to its end: the core with its port to the outside, the threads, and the
- * references that keep it until the last thread and the last contender are gone.
- * Its making and its end run without a lock; everything that the core's port does runs with the
- * client's mutex. src/api/client.c calls it. */
+ * A driver from its creation to its end: the core with its port to the outside, the threads, and
+ * the references that keep it until the last thread and the last contender have ended. Creation and
+ * end run without a lock. The core's port runs with the client's mutex. src/api/client.c calls this
+ * file. */
 #include "driver.h"
 
 #include <errno.h>

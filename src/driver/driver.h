@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The driver: a core, a ZooKeeper handle, and the two threads of a client.
- *
- * One mutex guards the core and all that hangs on it; it is taken by application threads, by
- * libzookeeper's completion thread, by the service thread (timers, opening of handles, cancel
- * objects), by the dispatch thread (user callbacks, which run without it), and by those that wait for
- * others and that nobody waits for: the undertaker closes handles, resolver.c looks names up. Calls into
- * libzookeeper are made with it held, but for opening and closing a handle; libzookeeper's own
- * locks are never held when it calls us. */
+ * The driver: a core, a ZooKeeper handle, and the two threads of a client. One mutex guards the
+ * core and everything that depends on it. These threads take the mutex: application threads,
+ * libzookeeper's completion thread, the service thread (timers, opening of handles, cancel
+ * objects), the dispatch thread (user callbacks, which run without it), and two that no thread
+ * waits for: the undertaker closes handles, resolver.c looks names up. The driver calls
+ * libzookeeper with the mutex held, except to open and close a handle. libzookeeper holds none of
+ * its own locks when it calls us. */
 #ifndef ZKL_DRIVER_DRIVER_H
 #define ZKL_DRIVER_DRIVER_H
 
@@ -34,7 +33,7 @@ struct zkl_task {
     void (*run)(struct zkl_task *task);
 };
 
-/* Somebody to wake once the mutex is given back; embedded in a waiting call. */
+/* A thread to wake after the mutex is released; embedded in a waiting call. */
 struct zkl_waker {
     struct zkl_waker *next;
     bool queued;
@@ -45,7 +44,8 @@ struct zkl_waker {
 /* A descriptor the service thread looks after until it becomes readable. */
 struct zkl_fd_watch {
     struct zkl_fd_watch *next;
-    /* By which its events find it: a descriptor may be somebody else's when they come. */
+    /* Events find it by this number: its descriptor may belong to another object when they
+     * arrive. */
     uint64_t number;
     int fd;
     void (*readable)(void *arg, struct zkl_fd_watch *watch); /* with the mutex; once */
@@ -71,8 +71,8 @@ struct zkl_driver_config {
     void (*due)(void *arg, int64_t mono_ns); /* due_ns has come */
     /* The session's end is confirmed, or given up; may be NULL. */
     void (*closed)(void *arg, bool confirmed);
-    /* The last of the driver's threads is gone: arg is not used any more. Without the mutex. Not called
-     * when zkl_driver_new fails. */
+    /* The last of the driver's threads has ended: the driver does not use arg any more. Without the
+     * mutex. Not called when zkl_driver_new fails. */
     void (*gone)(void *arg);
     void *arg;
 };
@@ -93,7 +93,7 @@ struct zkl_driver {
     struct zkl_resolver resolver;
 
     pthread_t service, undertaker;
-    bool burying, undertaken; /* the undertaker runs; is to be joined */
+    bool burying, undertaken; /* the undertaker runs; must be joined */
     int epoll_fd, wake_fd;
     int64_t service_until; /* when the service thread wakes by itself */
     struct zkl_fd_watch *fds;
@@ -106,15 +106,15 @@ struct zkl_driver {
     struct zkl_note *notes, **notes_end;
     pthread_cond_t has_notes;
     const void *running_owner;
-    bool running_quiesced; /* the running note is not to call anybody any more */
+    bool running_quiesced; /* the running note must not call anybody any more */
     bool dispatch_done;
-    bool notes_refused; /* nobody will run any more */
+    bool notes_refused; /* no thread will run notes any more */
     int event_fd; /* >= 0: notes are run by zkl_driver_dispatch only; readable while some are due */
     size_t owed;  /* notes that are sure to come yet */
 
     struct zkl_waker *wakers;
     struct zkl_task *tasks, **tasks_end;
-    /* When the service thread is to call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
+    /* When the service thread must call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
     int64_t due_ns;
     atomic_int refs;
     /* For readers without the mutex: the session's, and until when so much of it is left as a grant wants. */
@@ -132,7 +132,7 @@ int zkl_driver_new(struct zkl_driver **driver, struct zkl_driver_config *config)
 void zkl_driver_config_free(struct zkl_driver_config *config);
 
 void zkl_driver_lock(struct zkl_driver *d);
-/* Give the mutex back, then wake those that are to be woken. */
+/* Release the mutex, then wake the threads on the list of wakers. */
 void zkl_driver_unlock(struct zkl_driver *d);
 /* For assertions: the calling thread has the mutex. */
 bool zkl_driver_is_locked(const struct zkl_driver *d);
@@ -146,7 +146,7 @@ void zkl_waker_fini(struct zkl_waker *waker);
 /* The rest: with the mutex. */
 void zkl_driver_wake(struct zkl_driver *d, struct zkl_waker *waker);
 void zkl_driver_defer(struct zkl_driver *d, struct zkl_task *task);
-/* False: it is queued already, or nobody will run it any more. */
+/* False: the note is queued already, or no thread will run it any more. */
 bool zkl_driver_post(struct zkl_driver *d, struct zkl_note *note);
 /* Take the queued notes of owner, returned as a list, and wait until none of them runs, unless
  * called from within it. */
@@ -158,8 +158,8 @@ void zkl_driver_begin_close(struct zkl_driver *d);
 /* Without the mutex: likewise, and wait: true if the server confirmed its end and all was done by the deadline. */
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 
-/* After close: lets its threads go, and frees it with the last reference (contenders that are still
- * around hold some). Without the mutex. */
+/* After close: let the threads end, and free the driver with the last reference (contenders that
+ * still exist hold some). Without the mutex. */
 void zkl_driver_free(struct zkl_driver *d);
 void zkl_driver_unref(struct zkl_driver *d);
 
@@ -203,10 +203,10 @@ int zkl_handle_open(struct zkl_driver *d, bool probe);
 void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot);
 /* Without the mutex; can take seconds. */
 void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h);
-/* With the mutex: where there is no link, go by the newest addresses. h may be NULL. */
+/* With the mutex: if there is no link, switch to the newest addresses. h may be NULL. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
-/* Accepted by libzookeeper and not completed, but for keepalives. */
+/* Calls that libzookeeper has accepted and not completed, except keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
 /* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is no link. h may be
  * NULL. */
@@ -231,7 +231,8 @@ void zkl_descriptors_sleep(struct zkl_driver *d, int64_t until_mono_ns);
 void zkl_cond_init(pthread_cond_t *cond);
 /* pthread_create with every signal blocked in the new thread. */
 int zkl_thread_start(pthread_t *thread, void *(*main)(void *), void *arg);
-/* Could so many (at most ZKL_REHEARSED_MAX) threads be made now? They are, all at once, and gone. */
+/* Could this many threads (at most ZKL_REHEARSED_MAX) be made now? The call makes them all together
+ * and ends them. */
 #define ZKL_REHEARSED_MAX 2
 bool zkl_thread_rehearse(int count);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Events: descriptors that are readable or not, for threads that sleep on descriptors. An event
- * owns one descriptor, which is closed on exec.
- * No lock: an event may be set from any thread, and from a signal handler. dispatch.c,
- * descriptors.c, mutex.c and src/api/cancel.c have events. */
+ * owns one descriptor, which exec closes. No lock: any thread may set an event, and so may a signal
+ * handler. dispatch.c, descriptors.c, mutex.c and src/api/cancel.c have events. */
 #include "driver.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A child of a fork has its parent's memory and none of its threads: a client that it inherited is
- * of no use. Each fork of this process since the first client was made is counted; whatever must
- * not work in a child keeps the count of its birth.
- * No lock: the count is atomic, and changed in the child only. driver.c and src/api compare. */
+ * A forked child has its parent's memory and none of its threads, so an inherited client does not
+ * work there. This file counts each fork of this process since the first client was made. Every
+ * object that must not work in a child keeps the count of its creation. No lock: the count is
+ * atomic, and only the child changes it. driver.c and src/api compare counts. */
 #include "driver.h"
 
 static atomic_uint fork_generation;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One zhandle: opened and closed, its events turned into those of the core, the core's requests
- * turned into calls of libzookeeper. A handle is freed when zookeeper_close has returned, and with
- * it all that lost completions would have freed.
- * Calls are made with the client's mutex, but for zookeeper_init2 and zookeeper_close. Completions
- * and watches take it. driver.c and service.c call it. */
+ * One zhandle: this file opens and closes it, turns its events into those of the core, and the
+ * core's requests into calls of libzookeeper. It frees a handle after zookeeper_close has returned,
+ * and with it everything that lost completions would have freed. It makes calls with the client's
+ * mutex, except zookeeper_init2 and zookeeper_close. Completions and watches take the mutex.
+ * driver.c and service.c call this file. */
 #include "handle.h"
 
 #include <assert.h>
@@ -149,7 +149,7 @@ static void on_fired(zhandle_t *zh, int type, int state, const char *path, void 
     (void)state;
     (void)path;
     if (type == ZOO_SESSION_EVENT || type == ZOO_NOTWATCHING_EVENT)
-        return; /* the session's own watcher is told too; watches stay */
+        return; /* libzookeeper notifies the session's own watcher too; watches stay */
     zkl_driver_lock(d);
     if (h == d->current)
         zkl_core_fired(&d->core, zkl_clock_now(), (uintptr_t)context,
@@ -213,14 +213,16 @@ static int add_credential(struct zkl_handle *h)
     return rc;
 }
 
-/* libzookeeper sends the credential anew over each link, but tells of one answer only: it is given the same one
- * again. That stays in its list, so not without end. False: what the server thinks of it is not going to be heard. */
+/* libzookeeper sends the credential anew over each link, but reports only one answer. Adding the
+ * same credential again makes it report another. Each addition stays in its list, so this is
+ * bounded. False: the client will not learn what the server thinks of the credential. */
 static bool ask_again(struct zkl_handle *h)
 {
     if (h->auth_asked == ZKL_AUTH_ASKED_MAX)
         return false;
     h->auth_asked++;
-    return zkl_map_refusal(add_credential(h)) != ZKL_ANSWER_NOMEM; /* the end of a link is told */
+    /* the end of a link is reported anyway */
+    return zkl_map_refusal(add_credential(h)) != ZKL_ANSWER_NOMEM;
 }
 
 static void notify_link(struct zkl_handle *h, enum zkl_link_event what)
@@ -272,8 +274,8 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (!h->zh)
         h->zh = zh; /* zookeeper_init2 has not returned yet */
     enum zkl_link_event what = zkl_map_state(state);
-    /* Nothing is told of a link that was closed to go to other addresses, see zkl_handle_follow: it may be
-     * this one, or the one before it. */
+    /* libzookeeper does not report a link that it closed to move to other addresses, see
+     * zkl_handle_follow: this may be that link, or the one before it. */
     if (what == ZKL_LINK_UP && zoo_state(zh) != ZOO_CONNECTED_STATE)
         what = ZKL_LINK_DOWN;
     if (what == ZKL_LINK_UP && h->linked)
@@ -331,8 +333,8 @@ static int set_up(struct zkl_driver *d, struct zkl_handle *h)
 
 int zkl_handle_open(struct zkl_driver *d, bool probe)
 {
-    /* libzookeeper makes two and aborts the process if it can't. That nobody else takes their place
-     * between here and there is hoped. */
+    /* libzookeeper makes two descriptors and aborts the process if it cannot. This check hopes that
+     * no other thread takes them before libzookeeper does. */
     int descriptor;
     if (!zkl_thread_rehearse(2) ||
         (d->config.security.tls && !zkl_secure_descriptors_do(&descriptor)))
@@ -347,7 +349,7 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     bool *wanted = probe ? &d->open_probe : &d->open_current;
     h->addresses = strdup(d->resolver.addresses);
     h->serial = d->resolver.serial;
-    if (d->closing || !*wanted || !h->addresses) { /* by now: nobody would close it */
+    if (d->closing || !*wanted || !h->addresses) { /* by now: no thread would close the handle */
         int rc = d->closing ? ZKL_ECLOSED : h->addresses ? 0 : ZKL_ENOMEM;
         zkl_driver_unlock(d);
         free(h->addresses);
@@ -392,8 +394,8 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
     d->graveyard = h;
 }
 
-/* zookeeper_close tells the server only over a link, waits 1.5 s for it to hang up, and returns ZOK
- * whatever came of that: the time it took is the only sign. */
+/* zookeeper_close informs the server only over a link, waits 1.5 s for the server to hang up, and
+ * returns ZOK in either case. The time that it took is the only sign of what happened. */
 #define CLOSE_WAITS_MS 1500
 
 static bool close_session(zhandle_t *zh)
@@ -413,7 +415,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     zhandle_t *zh = h->zh;
     zkl_driver_unlock(d);
     bool confirmed = !zh || close_session(zh);
-    /* Both of its threads are joined: nobody else knows these any more. */
+    /* Both of its threads are joined: no other thread knows these any more. */
     zkl_driver_lock(d);
     while (h->calls)
         zkl_call_free(h->calls);
@@ -426,8 +428,8 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
 
 /* --- going to other addresses ------------------------------------------- */
 
-/* The newest ones as they are to be given: one of them twice where libzookeeper would not see that they
- * are others. NULL: no memory. */
+/* The newest addresses in the form for libzookeeper: one of them twice if libzookeeper would not
+ * notice the change otherwise. NULL: no memory. */
 static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle *h)
 {
     const char *const newest = d->resolver.addresses;
@@ -438,9 +440,11 @@ static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle
     return asprintf(&given, "%s,%.*s", newest, first, newest) < 0 ? NULL : given;
 }
 
-/* libzookeeper closes what it has of a connection, on this thread and without telling, if that is not to
- * one of the new addresses. So only while it has no link: of a link the requests that are out would be
- * waited for. What we were told last does not count: the link may have been closed so as it came up. Its I/O thread sleeps on: a request, of which nobody is told, wakes it. */
+/* If a connection is to none of the new addresses, libzookeeper closes it, on this thread and
+ * without a report. So call this only while it has no link: with a link, the outstanding requests
+ * would be waited for. The last reported state does not count, because libzookeeper may have closed
+ * the link just as it came up. Its I/O thread keeps sleeping: a request without an observer wakes
+ * it. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 {
     /* With TLS it would free what the I/O thread is using in a handshake: the next handle has them. */
@@ -458,8 +462,9 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
     zkl_handle_send(h, &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
 }
 
-/* By the socket: zoo_get_current_server has one buffer for all threads (ZOOKEEPER-4810), and a lock that libzookeeper
- * keeps while it looks addresses up. Numbers: nobody is asked for names. */
+/* Reads the socket: zoo_get_current_server has one buffer for all threads (ZOOKEEPER-4810), and
+ * takes a lock that libzookeeper keeps while it looks addresses up. Numeric only: no name is looked
+ * up. */
 bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE])
 {
     char address[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8];

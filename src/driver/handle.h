@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One zhandle and the registry of the calls that libzookeeper has accepted for it. libzookeeper
- * loses completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868):
- * nothing here waits for them, and what they would have freed is freed once zookeeper_close has
- * returned. */
+ * loses completions at expiry and at close, and watch contexts always (ZOOKEEPER-2802, -3868). So
+ * this code waits for none of them, and frees their memory after zookeeper_close has returned. */
 #ifndef ZKL_DRIVER_HANDLE_H
 #define ZKL_DRIVER_HANDLE_H
 
@@ -21,7 +20,7 @@ struct zkl_call;
 /* What is known of the credential. */
 enum zkl_auth {
     ZKL_AUTH_FINE,   /* accepted, or there is none */
-    ZKL_AUTH_DUE,    /* the server's first answer is to come */
+    ZKL_AUTH_DUE,    /* the server's first answer is still to come */
     ZKL_AUTH_UNHEARD /* it was lost with its link */
 };
 #define ZKL_AUTH_ASKED_MAX 16
@@ -33,13 +32,14 @@ struct zkl_handle {
     char *addresses;         /* what it was given, */
     unsigned serial;         /* the resolver's list of that number */
     struct zkl_call *calls;
-    size_t awaited; /* how many of them: the read that is kept under way is for nobody */
+    size_t awaited; /* how many of them; no caller waits for the read that is always under way */
     bool buried;
     int64_t opened_boot_ns; /* read before it was opened */
     unsigned links;         /* how often it connected */
-    bool linked;            /* it is, as far as was told */
-    bool ready;             /* set up: its session events count; what came before is told then: */
-    bool was_up;            /* it connected, */
+    bool linked;            /* the link is up, by the last report */
+    /* set up: its session events count; earlier events are reported then: */
+    bool ready;
+    bool was_up;               /* it connected, */
     enum zkl_link_event early; /* and this came last */
     /* A link counts once the server is known to have accepted the credential: until then a refusal may
      * end the session at any moment, see zkl_call_multi. */
@@ -78,8 +78,8 @@ struct zkl_call {
 /* With the mutex. NULL: no memory. */
 struct zkl_call *zkl_call_new(struct zkl_handle *h, const struct zkl_request *request);
 void zkl_call_free(struct zkl_call *call);
-/* With the mutex. A completion: the call leaves the registry, and its answer goes to the core
- * unless the handle is not the current one any more. */
+/* With the mutex. A completion: the call leaves the registry, and its answer reaches the core if
+ * the handle is still the current one. */
 void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 /* The completion's frame: takes the mutex. */
 struct zkl_call *zkl_call_enter(const void *data);
@@ -93,7 +93,8 @@ int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_c
 
 /* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */
 bool zkl_call_is_kept(struct zkl_call *call, int rc);
-/* What that tells the core. Where the session has ended zoo_amulti says that there is no memory. */
+/* The core's name for this result. If the session has ended, zoo_amulti returns that there is no
+ * memory. */
 enum zkl_answer zkl_handle_refusal(const struct zkl_handle *h, int rc);
 
 /* renew.c: several calls in a row that the core sees as one. */
@@ -101,7 +102,7 @@ int zkl_renew_start(struct zkl_call *call, const char *path); /* a ZooKeeper cod
 
 const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
 
-/* With the mutex: libzookeeper does not tell of a login by SASL that failed, it just ends its I/O thread. */
+/* With the mutex: libzookeeper does not report a failed SASL login, it only ends its I/O thread. */
 void zkl_handle_look(struct zkl_handle *h);
 
 /* secure.c: as zookeeper_init2; errno says why it returns NULL. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's one mutex, and what is owed when it is given back: tasks run with it, then the
- * service thread's timer is set, then those that wait are woken, without it. Whoever holds it may
- * change the core; nobody else reads the core.
- * docs/architecture.md has the order of locks. Every thread of the library takes the mutex, and nearly
- * every call. */
+ * The client's one mutex, and the duties of its release: the releasing thread runs tasks with it,
+ * sets the service thread's timer, and then, without it, wakes waiters. The holder may change the
+ * core; no other thread reads the core. docs/architecture.md has the order of locks. Every thread
+ * of the library takes the mutex, and nearly every call does. */
 #include "driver.h"
 
 #include <assert.h>
@@ -36,7 +35,7 @@ void zkl_waker_fini(struct zkl_waker *waker)
     pthread_cond_destroy(&waker->cond);
 }
 
-/* Its address tells a thread from all others. */
+/* Its address distinguishes a thread from all others. */
 static _Thread_local char self;
 
 bool zkl_driver_is_locked(const struct zkl_driver *d)
@@ -61,7 +60,7 @@ void zkl_driver_kick(struct zkl_driver *d)
     zkl_event_set(d->wake_fd);
 }
 
-/* Some of those that are to be woken, off the list: once off it they may be put on it again. */
+/* Take some of the waiters off the list: once off, they may enter it again. */
 static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t max)
 {
     size_t n = 0;

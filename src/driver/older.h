@@ -20,7 +20,7 @@
 #define ZOO_EPHEMERAL_SEQUENTIAL (ZOO_EPHEMERAL | ZOO_SEQUENCE)
 #endif
 
-/* Before 3.6 it asks who the user is, for its log, whatever it is told. */
+/* Before 3.6 libzookeeper asks for the user's name, for its log, whatever the level. */
 #ifndef ZOO_NO_LOG_CLIENTENV
 #define ZOO_NO_LOG_CLIENTENV 0
 #endif

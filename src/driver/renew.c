@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Renewing a root whose sequence counter is used up: delete the empty node, make it again as it
- * was.
- *
- * What the node holds is read first. If that is what the library itself would make (no data, the client's
- * ACL), it is deleted and then made again as a container: whoever makes it in between makes the same. The
- * deletion is a transaction that makes the node once more and deletes that, too, so that it fails where
- * the parent's ACL would not let us make it again. Anything else goes in one transaction, so that the ACL
- * and the data can't be lost in between; as a persistent node, because libzookeeper aborts on a container
- * in a transaction. */
+ * was. The driver first reads what the node holds. If the library itself would make such a node (no
+ * data, the client's ACL), the driver deletes it and makes it again as a container: any client that
+ * makes it in between makes the same node. The deletion is a transaction that also makes the node
+ * once more and deletes that, so that it fails if the parent's ACL would not let us make it again.
+ * Any other node is deleted and made in one transaction, so that its ACL and data cannot be lost in
+ * between. It is made as a persistent node then, because libzookeeper aborts on a container in a
+ * transaction. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -35,8 +34,8 @@ static bool copy_acl(struct ACL_vector *to, const struct ACL_vector *from)
     return true;
 }
 
-/* To who may not administer the node the server shows "user:x" for a digest: making the node again
- * with that would lock everybody out. */
+/* To a client that may not administer the node the server shows "user:x" for a digest. Making the
+ * node again with that ACL would lock everybody out. */
 static bool acl_is_masked(const struct ACL_vector *acl)
 {
     for (int i = 0; i < acl->count; i++) {
@@ -62,7 +61,8 @@ static void finish(struct zkl_call *call, enum zkl_answer answer)
     zkl_call_leave(call, &reply);
 }
 
-/* After a failure, or once the handle is being closed, the row ends. True: the call is gone. */
+/* After a failure, or once the handle is being closed, the sequence ends. True: the call is
+ * freed. */
 static bool stop_here(struct zkl_call *call, int rc)
 {
     if (rc == ZOK && !call->handle->buried)
@@ -91,7 +91,8 @@ static void on_transaction(int rc, const void *data)
     finish(zkl_call_enter(data), zkl_map_rc(rc));
 }
 
-/* Whoever needs it makes it another way where a container is not known: what was to go is gone. */
+/* If the server does not know containers, the client that needs the node makes it another way; the
+ * old node is deleted. */
 static void on_made(int rc, const char *path, const struct Stat *stat, const void *data)
 {
     (void)path;

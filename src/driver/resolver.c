@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The servers' addresses: while there is no link all names are looked up four times in a session
- * timeout, so that an ensemble that moves is followed within one; while there is a link now and
- * then. What the slowest name takes holds the others up for a moment only. It owns a thread that
- * nobody waits for, and the text of the addresses.
- * Results are put under the client's mutex, look-ups run without. service.c and handle.c take the
+ * The servers' addresses. While there is no link the resolver looks all names up four times in a
+ * session timeout, so that the client follows an ensemble that moves within one timeout; while
+ * there is a link, it does so now and then. The slowest name delays the others for a moment only.
+ * This file owns a thread that no other thread waits for, and the text of the addresses. It stores
+ * results under the client's mutex and looks names up without it. service.c and handle.c take the
  * addresses. */
 #include "resolver.h"
 
@@ -102,7 +102,7 @@ static void look(struct zkl_driver *d, struct zkl_host *host)
     char *found = look_up_usable(host, &failure);
     zkl_driver_lock(d);
     d->resolver.looking = NULL;
-    if (d->closing) { /* nobody may be there to be told */
+    if (d->closing) { /* the object to notify may be freed already */
         free(found);
         return;
     }
@@ -219,8 +219,7 @@ int zkl_resolver_init(struct zkl_driver *d)
         struct zkl_host *host = &resolver->all[resolver->count++];
         rc = take_server(host, &server);
         if (!host->is_address)
-            resolver->round_mono_ns =
-                zkl_clock_mono_ns(); /* the first one, which the thread is to make */
+            resolver->round_mono_ns = zkl_clock_mono_ns(); /* the thread makes the first look-up */
     }
     zkl_resolver_publish(d, zkl_clock_mono_ns());
     return rc == 0 && resolver->not_before_mono_ns != 0 ? ZKL_ENOMEM : rc;
@@ -252,7 +251,7 @@ int64_t zkl_resolver_due(const struct zkl_driver *d)
         return INT64_MAX;
     if (resolver->round_mono_ns == INT64_MAX)
         return at;
-    /* So long the others wait for the slowest. */
+    /* How long the others wait for the slowest name. */
     int64_t patience_ns = d->core.session.timeout_ms * MS / 16;
     return resolver->round_mono_ns + patience_ns > at ? resolver->round_mono_ns + patience_ns : at;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The servers' addresses. libzookeeper gets addresses only: it would look names up in its I/O thread, with
- * a lock held that our calls need, for as long as the resolver takes. Names are looked up here, on a thread
- * that nobody waits for and that only a list with names has. */
+ * The servers' addresses. libzookeeper receives addresses only: it would look names up in its I/O
+ * thread, for as long as the resolver takes, with a lock held that our calls need. This code looks
+ * names up on a thread that no other thread waits for, and that exists only if the list has
+ * names. */
 #ifndef ZKL_DRIVER_RESOLVER_H
 #define ZKL_DRIVER_RESOLVER_H
 
@@ -22,7 +23,7 @@ struct zkl_host {
     bool is_address;
 };
 
-/* Under the driver's mutex, but for what does not change: names and ports. */
+/* Under the driver's mutex, except what never changes: names and ports. */
 struct zkl_resolver {
     struct zkl_host *all;
     size_t count;
@@ -46,8 +47,8 @@ void zkl_resolver_fini(struct zkl_driver *d);
 bool zkl_resolver_has_names(const struct zkl_driver *d);
 /* The thread's work, until the driver is closing. */
 void zkl_resolver_run(struct zkl_driver *d);
-/* Without the mutex, once the driver is closing: let the thread go. One that is looking goes on until the
- * resolver answers, with a reference on the driver. */
+/* Without the mutex, once the driver is closing: detach the thread. A thread that is in a look-up
+ * continues until the resolver answers, with a reference on the driver. */
 void zkl_resolver_end(struct zkl_driver *d);
 
 /* The rest: with the mutex. */
@@ -58,7 +59,7 @@ void zkl_resolver_want(struct zkl_driver *d);
 void zkl_resolver_publish(struct zkl_driver *d, int64_t now_mono_ns);
 /* When that is; INT64_MAX: not before something is found. */
 int64_t zkl_resolver_due(const struct zkl_driver *d);
-/* What is to be said of a name that has no address, as a part of a sentence with "; " before it; else "". */
+/* Describe a name that has no address, as a part of a sentence with "; " before it; else "". */
 void zkl_resolver_trouble(const struct zkl_driver *d, char *text, size_t size);
 
 #endif

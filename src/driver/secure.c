@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TLS and SASL, where libzookeeper was built with them: what protects a connection, and handles that
- * have it. libzookeeper declares these calls only where it is told that it has them, so that is known
- * in this file alone. It owns no handle, but the texts of what protects them.
- * No lock, but where it is said. handle.c opens handles by it, src/api/security.c asks what there is. */
+ * TLS and SASL, if libzookeeper was built with them: the settings that protect a connection, and
+ * handles that have them. libzookeeper declares these calls only under macros that say so, so only
+ * this file sets those. It owns the texts of the settings, but no handle. No lock, except where a
+ * comment says so. handle.c opens handles by it; src/api/security.c asks it what is available. */
 #ifdef ZKL_HAVE_TLS
 #define HAVE_OPENSSL_H 1
 #include <openssl/err.h>
@@ -30,7 +30,8 @@
 #define FLAGS ZOO_NO_LOG_CLIENTENV
 
 #define MS INT64_C(1000000)
-#define HANDSHAKE_MIN_MS 1000 /* a handshake may take a third of the session timeout, and so long */
+/* minimum for a handshake, which may take a third of the session timeout */
+#define HANDSHAKE_MIN_MS 1000
 #define HANDSHAKE_MAX_MS 10000
 #define CUT_MS 50
 #define DESCRIPTORS_MADE 16 /* by libzookeeper and others while a handle is opened */
@@ -56,8 +57,8 @@ void zkl_security_fini(struct zkl_security *security)
 
 /* --- what went wrong last --------------------------------------------------------------------- */
 
-/* libzookeeper says it in its log alone, which does not tell whose: the process has one. Whose it is the
- * server's address tells. */
+/* libzookeeper reports this only in its log, which is one for the process and does not name the
+ * handle. The server's address identifies the handle. */
 static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char last_server[80], last_text[200];
 
@@ -221,7 +222,8 @@ static int64_t handshake_ms(const struct zkl_driver *d)
                                          : third_ms;
 }
 
-/* Its end is that of the handshake, and libzookeeper goes to the next server, with the same session. */
+/* Shutting the socket down ends the handshake, and libzookeeper tries the next server, with the
+ * same session. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns)
 {
@@ -237,7 +239,7 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
     }
 }
 
-/* What ends a handshake while zookeeper_close, which has told the I/O thread to end, waits for that. */
+/* Ends a handshake while zookeeper_close, which has told the I/O thread to end, waits for it. */
 struct cutter {
     int fd;
     atomic_bool closed;
@@ -282,8 +284,9 @@ bool zkl_secure_descriptors_do(int *lowest)
 /* Of zookeeper_log.h, which does not find zookeeper.h where that is in a folder of its own. */
 extern ZooLogLevel logLevel;
 
-/* It takes no callback for its log, and prints until it has one: to nobody, as far as that can be had. The level is the
- * process's: what another handle says just now is not said either. */
+/* zookeeper_init_ssl takes no callback for its log, and prints until it has one. The level silences
+ * it as far as possible. The level is the process's, so it silences other handles for this moment,
+ * too. */
 static zhandle_t *init_tls(const struct zkl_security *security, const char *addresses,
                            watcher_fn watcher, int timeout_ms, void *context)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TLS and SASL, where libzookeeper was built with them: what protects a connection, and handles that have it. A build of
- * this library has what the libzookeeper had that it was configured with; one that has neither knows the options and
- * says so. */
+ * TLS and SASL, if libzookeeper was built with them: the settings that protect a connection, and
+ * handles that have them. A build of this library supports what the libzookeeper supported that it
+ * was configured with. A build without both knows the options and refuses them. */
 #ifndef ZKL_DRIVER_SECURE_H
 #define ZKL_DRIVER_SECURE_H
 
@@ -27,7 +27,8 @@ bool zkl_secure_has_sasl(void);
 void zkl_security_fini(struct zkl_security *security);
 
 struct zkl_driver;
-/* With the mutex: end a handshake that takes too long, tell of a login that failed. When to look again; INT64_MAX: not needed. */
+/* With the mutex: end a handshake that takes too long, report a login that failed. Returns the time
+ * of the next check; INT64_MAX: none needed. */
 int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns);
 /* For TLS: is a low enough descriptor free? *lowest: the next one. */
 bool zkl_secure_descriptors_do(int *lowest);

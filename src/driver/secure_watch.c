@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What TLS and SASL want looked at while there is no link, as libzookeeper tells of neither: a handshake
- * that a server does not answer, a login that came to nothing. It owns nothing.
- * With the client's mutex. The service thread calls it in each of its rounds. */
+ * Checks of TLS and SASL while there is no link, because libzookeeper reports neither: a handshake
+ * that a server does not answer, and a login that failed. This file owns nothing and runs with the
+ * client's mutex. The service thread calls it in each of its rounds. */
 #include "handle.h"
 
 #define MS INT64_C(1000000)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The service thread: timers of the core and of operations, the opening of handles, new addresses.
- * The undertaker, which closes handles as that can take seconds, is a thread of its own that the
- * service thread starts and joins.
- * It takes the client's mutex for each round, and sleeps, opens and closes without. driver.c
- * starts and stops it. */
+ * Closing a handle can take seconds, so the undertaker does that, in its own thread that the
+ * service thread starts and joins. The service thread takes the client's mutex for each round, and
+ * sleeps, opens and closes without it. driver.c starts and stops it. */
 #include "driver.h"
 
 #define MS INT64_C(1000000)
@@ -14,7 +13,7 @@
 static void bury_all(struct zkl_driver *d)
 {
     int64_t until = zkl_clock_mono_ns() + DRAIN_MS * MS;
-    if (d->graveyard) { /* whoever is to be woken does not wait for that */
+    if (d->graveyard) { /* waiters that must be woken do not wait for that */
         zkl_driver_unlock(d);
         zkl_driver_lock(d);
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads of the library's own, on which no signal is handled, and the shield of a call: no
- * pthread cancellation ends it half way. It owns nothing beyond a call.
- * No lock. driver.c, service.c and resolver.c start threads by it; the public calls shield
- * themselves. */
+ * The library's own threads, which handle no signal, and the shield of a call: no pthread
+ * cancellation ends a call half way. This file owns nothing beyond a call and takes no lock.
+ * driver.c, service.c and resolver.c start threads by it; the public calls shield themselves. */
 #include "driver.h"
 
 #include <signal.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ZooKeeper's numbers as ours: codes of answers, types and states of events. They are variables
- * over there, so no switch can name them. Unknown ones become OTHER, which says nothing about what
- * was carried out.
- * Constant tables, no lock. handle.c, call.c and renew.c translate by it. */
+ * Translates ZooKeeper's numbers into ours: codes of answers, types and states of events. They are
+ * variables in libzookeeper, so no switch can name them. Unknown ones become OTHER, which does not
+ * say whether a request was carried out. Constant tables, no lock. handle.c, call.c and renew.c use
+ * it. */
 #include "zkmap.h"
 
 #ifndef THREADED
@@ -57,7 +57,7 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZNODEEXISTS:
         return ZKL_ANSWER_EXISTS;
     case ZNOTEMPTY:
-    case ZBADVERSION: /* of a root that was to be renewed: somebody was there, too */
+    case ZBADVERSION: /* of a root that was being renewed: another client was there, too */
         return ZKL_ANSWER_NOTEMPTY;
     case ZNOAUTH:
     case ZINVALIDACL: /* creator-only without an accepted credential */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ZooKeeper's numbers as ours. They are variables over there, so no switch can name them. */
+ * Translates ZooKeeper's numbers into ours. They are variables in libzookeeper, so no switch can
+ * name them. */
 #ifndef ZKL_DRIVER_ZKMAP_H
 #define ZKL_DRIVER_ZKMAP_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a credential is written, and how it comes from a file: one piece for the library and for the
- * command, which know nothing of each other's insides. The caller owns the text, and wipes it.
- * No lock, and nothing is kept. src/api/credential.c and src/tool/connect.c call it. */
+ * The format of a credential, and reading it from a file: one piece for the library and for the
+ * command, which do not share their internals. The caller owns the text, and wipes it. No lock;
+ * this file keeps nothing. src/api/credential.c and src/tool/connect.c call it. */
 #include "secret.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Not to be waited for when a pipe has no writer, who might never come; a writer is, for some time. */
+/* Opening must not block while a pipe has no writer, which might never come. The read waits for a
+ * writer, for some time. */
 static int open_file(const char *name)
 {
     int fd;
