@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The twins of the calls that acquire and give back one lock, or permits of one semaphore. Each
- * owns an operation (op.c) from the call to its callback, and takes the same steps as a blocking
- * call does (wait.c).
- * Users call it from any thread, without a lock held. The steps run with the client's mutex,
- * callbacks without. */
+ * The asynchronous twins of the calls that acquire and release one lock, or permits of one
+ * semaphore. Each call owns an operation (op.c) from the call to its callback, and takes the same
+ * steps as a blocking call (wait.c). Users call this file from any thread, without a lock held. The
+ * steps run with the client's mutex, callbacks without it. */
 #include <zklock/async.h>
 
 #include <stdlib.h>
@@ -34,7 +33,7 @@ static int begin(struct zkl_op *op, uint64_t *id)
 struct acquiring {
     struct zkl_op op; /* first */
     struct zkl_acquisition acquisition;
-    struct zkl_owner *owner;         /* whose hold it is to be */
+    struct zkl_owner *owner;         /* the owner that acquires the hold */
     struct zkl_mutex *mutex;         /* where it counts; the caller's, of an operation that waits */
     struct zkl_hold *hold;           /* that, or the one that was entered again; with a reference */
     struct zkl_hold *downgrade_from; /* the write lock's, of a read lock; with a reference */
@@ -202,7 +201,8 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
 
 /* --- a mutex ------------------------------------------------------------ */
 
-/* A seat is gone with the owner's last unlock, which may come before the callback: what is told is told of the node. */
+/* The owner's last unlock may come before the callback and frees a seat. So the operation reports
+ * the hold of the node. */
 static int enter_again(struct acquiring *a, struct zkl_hold *hold)
 {
     int rc = zkl_mutex_check_again(hold);
@@ -380,7 +380,7 @@ int zkl_semaphore_acquire_async(struct zkl_semaphore *semaphore, int count,
 struct releasing {
     struct zkl_op op;      /* first */
     struct zkl_hold *hold; /* with a reference; NULL: there was more than one lock of it */
-    bool passed;           /* it is somebody else's already, or the handle's */
+    bool passed;           /* another owner has the hold already, or the handle does */
 };
 
 static int step_releasing(struct zkl_op *op, int64_t *next_ns)
@@ -419,7 +419,8 @@ static const struct zkl_op_kind releasing_kind = {
     .finish = finish_releasing,
 };
 
-/* 0; ZKL_ENOMEM: nothing was begun; ZKL_ECLOSED: there will be no callback, and nothing to wait for either. */
+/* 0; ZKL_ENOMEM: nothing was begun; ZKL_ECLOSED: there will be no callback, and nothing to wait for
+ * either. */
 static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
                            struct releasing **releasing)
 {
@@ -432,7 +433,7 @@ static int begin_releasing(struct zkl_client *client, zkl_done_fn fn, void *arg,
     return rc;
 }
 
-/* The hold is nobody's any more: its reference goes with it. r NULL: the client is closed. */
+/* The hold has no owner any more: this call drops its reference. r NULL: the client is closed. */
 static int release(struct releasing *r, struct zkl_hold *hold)
 {
     if (!r) {

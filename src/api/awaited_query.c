@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Questions to the server from a thread that waits for the answers: queries of the core with a
- * deadline and a cancel object. It owns what the answers hold until they are cleared.
- * The queries are begun, answered and withdrawn with the client's mutex. inspect.c and revoke.c
- * call it, and wait.c, which blocks. */
+ * Queries to the server by a thread that waits for the answers: the core's queries, with a deadline
+ * and a cancel object. This file owns the contents of the answers until they are cleared. It begins
+ * and withdraws queries with the client's mutex, and their answers arrive with it. inspect.c and
+ * revoke.c call it, and wait.c, which blocks. */
 #include "awaited_query.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ void zkl_awaited_query_clear(struct zkl_awaited_query *queries, size_t count)
     }
 }
 
-/* --- who waits for them ------------------------------------------------- */
+/* --- waiting for the answers -------------------------------------------- */
 
 void zkl_query_wait_put(struct zkl_query_wait *query_wait)
 {

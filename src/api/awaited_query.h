@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Questions to the server from a thread that waits for the answers: the core's queries, with a
- * deadline and a cancel object.
+ * Queries to the server by a thread that waits for the answers: the core's queries, with a deadline
+ * and a cancel object.
  *
  *     struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_GET, path);
  *     int rc = zkl_query_all(client, &q, 1, deadline_ns, cancel);
@@ -19,7 +19,7 @@ struct zkl_awaited_query {
     struct zkl_query query; /* what is asked; first */
 
     /* The answer: what it was, and the node as in a reply. */
-    struct zkl_query_wait *query_wait; /* who waits for it; NULL: answered, or given up */
+    struct zkl_query_wait *query_wait; /* the wait for it; NULL: answered, or given up */
     int code; /* not 0: there is none: ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM */
     enum zkl_answer answer;
     int number; /* ZooKeeper's name for it */
@@ -41,15 +41,17 @@ static inline struct zkl_awaited_query zkl_awaited_query_of(enum zkl_request_kin
 {
     return (struct zkl_awaited_query){.query = {.kind = kind, .path = path}};
 }
-/* 0, or why call can't be made with this client (ZKL_EFORK, ZKL_ECLOSED) or here (ZKL_EINCALLBACK). */
+/* 0, or why call can't be made with this client (ZKL_EFORK, ZKL_ECLOSED) or here
+ * (ZKL_EINCALLBACK). */
 int zkl_query_check(const struct zkl_client *client, const char *call);
 /* Free what the answers hold; the same may be asked again. */
 void zkl_awaited_query_clear(struct zkl_awaited_query *queries, size_t count);
 
-/* In wait.c: ask them all at once, in this order, and wait until all are answered. 0: each has its
- * answer, whatever that is. ZKL_ETIMEDOUT; ZKL_EDISCONNECTED: the deadline found no link; ZKL_ECANCELED,
- * ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM, ZKL_ESYSTEM. Whether a write was carried out is then unknown; nothing is asked
- * if the deadline had passed or cancel (NULL: none) was set before. */
+/* In wait.c: send all queries together, in this order, and wait until all are answered. 0: each has
+ * its answer, whatever that is. ZKL_ETIMEDOUT; ZKL_EDISCONNECTED: the deadline found no link;
+ * ZKL_ECANCELED, ZKL_ECLOSED, ZKL_EAUTH, ZKL_ENOMEM, ZKL_ESYSTEM. Whether a write was carried out
+ * is then unknown. The call sends nothing if the deadline had passed or cancel (NULL: none) was set
+ * before. */
 int zkl_query_all(struct zkl_client *client, struct zkl_awaited_query *queries, size_t count,
                   int64_t deadline_ns, struct zkl_cancel *cancel);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers of one handle in one node, which stays on the server (src/core/read_cache.h): who comes in without a request,
- * whose node becomes that of all, and who closes it. Each thread has a seat (seat.h), so that re-entries, counts and
- * the refusal of an upgrade are as with a node of its own.
- * zkl_cached_enter and zkl_cached_leave take no lock; the rest is under the client's mutex or takes it. Called by
- * mutex.c and rwlock.c, and by users for the option. */
+ * Readers of one handle that share one node, which stays on the server (src/core/read_cache.h).
+ * This file decides which threads enter without a request, whose node becomes the shared one, and
+ * when the node closes. Each thread has a seat (seat.h), so that re-entries, counts and the refusal
+ * of an upgrade work as with a node of its own. zkl_cached_enter and zkl_cached_leave take no lock;
+ * the rest runs under the client's mutex or takes it. mutex.c and rwlock.c call this file, and
+ * users for the option. */
 #include "cached_reader.h"
 
 #include "counts.h"
@@ -98,7 +99,7 @@ static void dropped(struct zkl_read_cache *cache, struct zkl_contender *contende
 {
     struct zkl_hold *hold = (struct zkl_hold *)contender;
     (void)cache;
-    hold->returned = false; /* nobody has it: what becomes of the node is told to nobody */
+    hold->returned = false; /* no thread has it: the library reports nothing of the node */
     zkl_count_released(hold);
     zkl_count_end(hold);
     zkl_hold_put(hold);

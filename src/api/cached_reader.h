@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Readers of one handle in one node, which stays on the server. */
+ * Readers of one handle that share one node, which stays on the server. */
 #ifndef ZKL_API_CACHED_READER_H
 #define ZKL_API_CACHED_READER_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Cancel objects: a flag and a descriptor that becomes readable, which a signal handler may set.
- * References keep an object while calls wait with it; one whose last user was a signal handler is
- * freed by the next zkl_cancel_new.
- * No lock: all of it is atomic. Users call it, and every call that takes a struct zkl_wait; wait.c
- * and the service thread sleep on the descriptor. */
+ * References keep an object while calls wait with it. If a signal handler was the last user of an
+ * object, the next zkl_cancel_new frees it. No lock: everything is atomic. Users call this file,
+ * and every call that takes a struct zkl_wait; wait.c and the service thread sleep on the
+ * descriptor. */
 #include "cancel.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "driver/driver.h"
 #include "error.h"
 
-/* Objects whose last user was zkl_cancel_set, which a signal handler may have called: it may close their
- * descriptor, but not free them. */
+/* Objects whose last user was zkl_cancel_set, which a signal handler may have called: it may close
+ * their descriptor, but not free them. */
 static _Atomic(struct zkl_cancel *) dead;
 
 static void bury(struct zkl_cancel *cancel)
@@ -37,7 +37,7 @@ static void free_dead(void)
     }
 }
 
-/* True if the last reference is gone: only the memory is left. */
+/* True if that was the last reference: only the memory is left. */
 static bool put(struct zkl_cancel *cancel)
 {
     if (atomic_fetch_sub(&cancel->refs, 1) > 1)
@@ -83,7 +83,7 @@ void zkl_cancel_set(struct zkl_cancel *cancel)
     if (!cancel)
         return;
     int error = errno;
-    /* Whoever sees the bit may free the object, before its descriptor was written to. */
+    /* A caller that sees the bit may free the object, before its descriptor was written to. */
     zkl_cancel_ref(cancel);
     if (atomic_exchange(&cancel->set, 1) == 0)
         make_readable(cancel);

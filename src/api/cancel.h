@@ -14,10 +14,10 @@ struct zkl_cancel {
     struct zkl_cancel *next_dead;
 };
 
-/* To be given to zkl_cancel_free. A call that is made of several waits has a reference for all of them, as the
- * object may be freed once it is set. NULL is fine. */
+/* To be given to zkl_cancel_free. A call that is made of several waits has a reference for all of
+ * them, as the object may be freed once it is set. NULL is fine. */
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);
-/* 0, or ZKL_EFORK, said for who: it was made by the parent process. NULL is fine. */
+/* 0, or ZKL_EFORK, with who as the failing call: the parent made the object. NULL is valid. */
 int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who);
 
 #endif

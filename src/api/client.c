@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A client from zkl_client_open to its end: the options are checked and copied, the driver is
- * made, its word of the session becomes the client's state. It owns the driver, the records of
- * paths and all copies of options.
- * Opening and closing run without a lock and block within their bounds. What the driver tells
- * comes with the client's mutex held. */
+ * A client from zkl_client_open to its end: this file checks and copies the options, makes the
+ * driver, and turns its reports of the session into the client's state. It owns the driver, the
+ * records of paths and all copies of options. Opening and closing run without a lock and block
+ * within their bounds. The driver's reports arrive with the client's mutex held. */
 #include "client.h"
 
 #include <stdio.h>
@@ -54,7 +53,7 @@ static void post_state(struct zkl_client *client, enum zkl_client_state state)
 {
     if (!client->state_fn)
         return;
-    if (client->state_count == ZKL_STATES_QUEUED) { /* a slow callback: the oldest go */
+    if (client->state_count == ZKL_STATES_QUEUED) { /* a slow callback: drop the oldest */
         memmove(client->states, client->states + 1,
                 sizeof client->states - sizeof client->states[0]);
         client->state_count--;
@@ -192,7 +191,7 @@ static struct zkl_client *new_client(const struct zkl_client_options *o)
     return client;
 }
 
-/* What is to be wiped after use, and what goes with it. */
+/* Secrets that must be wiped after use, and the options that depend on them. */
 struct secrets {
     char *credential;
     struct zkl_security security;
@@ -507,7 +506,7 @@ static int do_client_free(struct zkl_client *client)
         return rc;
     if (!end_session(client, FREE_CLOSES_MS)) {
         zkl_driver_lock(client->driver);
-        zkl_ops_closed(client, false); /* what is to be told is told now */
+        zkl_ops_closed(client, false); /* report now what is still to be reported */
         zkl_driver_unlock(client->driver);
     }
     zkl_driver_drain(client->driver);

@@ -77,13 +77,13 @@ struct zkl_client {
     uint64_t links, links_lost, expiries;
 };
 
-/* Whose a mutex's holds are, and what follows from that: the calling thread's or owner's (mutex.c), or the
- * handle's (semaphore_mutex.c). */
+/* Whose a mutex's holds are, and what follows from that: the calling thread's or owner's (mutex.c),
+ * or the handle's (semaphore_mutex.c). */
 struct zkl_mutex_kind {
     int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
     struct zkl_hold *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */
     void (*put)(struct zkl_hold *hold);
-    /* For an unlock: *hold is to be released by the caller. NULL: the code is that of the unlock. */
+    /* For an unlock: the caller must release *hold. NULL: the code is that of the unlock. */
     int (*give_up)(struct zkl_mutex *mutex, struct zkl_hold **hold);
     void (*free)(struct zkl_mutex *mutex);
 };
@@ -108,7 +108,8 @@ struct zkl_mutex {
 struct zkl_rwlock {
     struct zkl_mutex read, write;
     struct zkl_read_cache cache; /* of the reader's handle */
-    /* under the driver's mutex: the reader that queues with a node which may become that of all; NULL: none does */
+    /* under the driver's mutex: the reader that queues with a node which may become that of all;
+     * NULL: none does */
     const struct zkl_hold *candidate;
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every object needs of its client: that it may be used, that it stays, and the one record of
- * each path.
- * The records are guarded by the client's mutex; a reference on the client can be taken and given
- * back from any thread, without it. All files of src/api call it. */
+ * The services of a client for its objects: the check that it may be used, the references that keep
+ * it, and the one record of each path. The client's mutex guards the records. Any thread may take
+ * and drop a reference on the client without it. All files of src/api call this file. */
 #include "client.h"
 
 #include <stdlib.h>
@@ -32,7 +31,8 @@ void zkl_client_unref(struct zkl_client *client)
 {
     if (atomic_fetch_sub(&client->refs, 1) > 1)
         return;
-    /* Its threads may have to finish what a close that ran out of time began: they end with the client. */
+    /* Its threads may have to finish what a close that ran out of time began: they end with the
+     * client. */
     zkl_driver_free(client->driver);
 }
 

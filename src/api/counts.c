@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is counted for zklock/metrics.h. Each hold counts in one place: its path's figures, or
- * where none are kept for the path those of the client.
- * Under the client's mutex. The files of src/api that acquire, wait, release and fail call it;
- * metrics.c reads it. */
+ * The counters of zklock/metrics.h. Each hold counts in one place: in its path's figures, or in
+ * those of the client if the path has none. Under the client's mutex. The files of src/api that
+ * acquire, wait, release and fail call this file; metrics.c reads the counters. */
 #include "counts.h"
 
 #include <stdlib.h>
@@ -74,7 +73,8 @@ void zkl_count_acquired(struct zkl_hold *hold)
     zkl_histogram_add(&hold->counts->wait, hold->got_ns - hold->began_ns);
 }
 
-/* Its time as a hold is over, by the event that is being handled: with its loss, else with unlock. */
+/* Its time as a hold is over, by the event that is being handled: with its loss, else with
+ * unlock. */
 static void end_time(struct zkl_hold *hold)
 {
     if (hold->got_ns != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is counted for zklock/metrics.h. Each hold counts in one place: its path's figures, or where
- * none are kept for the path those of the client. */
+ * The counters of zklock/metrics.h. Each hold counts in one place: in its path's figures, or in
+ * those of the client if the path has none. */
 #ifndef ZKL_API_COUNTS_H
 #define ZKL_API_COUNTS_H
 
@@ -21,10 +21,10 @@ int zkl_count_failure(const struct zkl_mutex *mutex, int code);
 /* The life of a hold; with the mutex. */
 void zkl_count_acquired(struct zkl_hold *hold);
 void zkl_count_state(struct zkl_hold *hold, int state, int reason);
-/* Its owner's last unlock has begun; and is over, or nobody waits for its end. */
+/* Its owner's last unlock has begun; and is over, or no thread waits for its end. */
 void zkl_count_released(struct zkl_hold *hold);
 void zkl_count_end(struct zkl_hold *hold);
-/* Both at once: it goes on as another owner's, or as the handle's. */
+/* Both together: the hold continues as another owner's, or as the handle's. */
 void zkl_count_passed(struct zkl_hold *hold);
 
 #endif

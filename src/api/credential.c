@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's credential: from the options, a file, or the environment. Its text is in no message
- * and no line of the log, and what is ours of the memory that held it is wiped.
- * No lock is held. client.c calls it while it opens a client, before any other thread knows that
- * client. */
+ * The client's credential: from the options, a file, or the environment. No message and no log line
+ * contains its text, and this file wipes all memory of ours that held it. No lock. client.c calls
+ * it while it opens a client, before any other thread knows that client. */
 #include "credential.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes in words: what each means, which group it belongs to, and the detail of the last failure
- * of a thread, in a buffer that each thread has of its own.
- * No lock. Every call of src/api that fails says why through zkl_fail; users read it. */
+ * The sentences of the codes, the group that each belongs to, and the detail of a thread's last
+ * failure, in a buffer of each thread. No lock. Every call of src/api that fails says why through
+ * zkl_fail; users read it. */
 #include "error.h"
 
 #include <stdarg.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes that a caller's own transaction is to check, as long as the caller holds with an open
- * window. Of ZooKeeper's header, which comes with guard.h, nothing is used here. It owns nothing:
- * the caller has the room.
- * Users call it from the owner's thread; what a hold says of itself is read with the client's
- * mutex. */
+ * The nodes that a caller's own transaction must check, as long as the caller holds with an open
+ * window. guard.h brings ZooKeeper's header, but this file uses none of it. It owns nothing: the
+ * caller provides the memory. Users call it from the owner's thread; it reads the hold's state with
+ * the client's mutex. */
 #include <zklock/guard.h>
 
 #include <stdio.h>

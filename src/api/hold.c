@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A hold: what an owner has from its first lock call to its last unlock, and the wait before it.
- * It takes the core's word of its contender, keeps what callers ask for, and queues the callbacks.
- * References keep it while a thread, an operation or a callback may look.
- * Under the client's mutex, but for the few fields that say that they are atomic. All files of
+ * This file receives the core's notifications of the contender, keeps what callers ask for, and
+ * queues the callbacks. References keep a hold while a thread, an operation or a callback may use
+ * it. Under the client's mutex, except the few fields that say that they are atomic. All files of
  * src/api that lock call it. */
 #include "hold.h"
 
@@ -56,8 +56,8 @@ static void owner_text(const struct zkl_mutex *mutex, char *out)
 
 /* --- memory ------------------------------------------------------------- */
 
-/* A hold is too large for what malloc keeps at hand, and most that end are followed by another one, so
- * ZKL_SPARE_HOLDS of each client are kept. */
+/* A hold is too large for what malloc keeps at hand, and most that end are followed by another one,
+ * so ZKL_SPARE_HOLDS of each client are kept. */
 static struct zkl_hold *take_spare(struct zkl_client *client)
 {
     struct zkl_hold *hold = NULL;
@@ -160,7 +160,7 @@ void zkl_hold_wake(struct zkl_hold *hold)
 void zkl_hold_put(struct zkl_hold *hold)
 {
     zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
-    zkl_hold_unref(hold); /* so that this one can go here */
+    zkl_hold_unref(hold); /* so this one can be dropped here */
 }
 
 /* --- the state callback ------------------------------------------------- */
@@ -184,8 +184,8 @@ static bool is_permit(const struct zkl_hold *hold)
     return hold->mutex->semaphore && !hold->mutex->kind;
 }
 
-/* The oldest event; false: there is none, or the mutex was freed, or the permit, whose handle the caller then has no
- * more, given back: in the last callback perhaps. */
+/* The oldest event; false: there is none, or the mutex was freed, or the permit, whose handle the
+ * caller then has no more, given back: in the last callback perhaps. */
 static bool take_event(struct zkl_hold *hold, struct zkl_hold_event *event)
 {
     zkl_driver_lock(hold->client->driver);
@@ -230,17 +230,18 @@ void zkl_hold_returned(struct zkl_hold *hold)
     hold->returned = true;
     zkl_count_acquired(hold);
     note_unchecked(hold);
-    if (hold->contender.machine.suspect) /* since the grant, so nobody was told */
+    if (hold->contender.machine.suspect) /* since the grant, so it was not reported */
         post_state(hold, ZKL_HOLD_SUSPECT,
                    hold->contender.machine.unchecked ? ZKL_REASON_UNCHECKED : ZKL_REASON_LINK);
     if (hold->contender.machine.revoked) {
-        atomic_store(&hold->revoked, true); /* a member of several may not have been told */
+        atomic_store(&hold->revoked, true); /* a member of several may not have been notified */
         post_state(hold, ZKL_HOLD_REVOKE_REQUESTED, ZKL_REASON_NONE);
     }
 }
 
-/* SUSPECT and HELD may flap faster than the callback runs: then the oldest two of them say nothing that
- * the newest do not. A loss and a request to let go come once and are never dropped. */
+/* SUSPECT and HELD may alternate faster than the callback runs. The oldest two of them then say
+ * nothing that the newest do not. A loss and a request to release come once and are never
+ * dropped. */
 static void drop_pair(struct zkl_hold *hold)
 {
     size_t kept = 0, dropped = 0;
@@ -255,15 +256,17 @@ static void drop_pair(struct zkl_hold *hold)
     hold->event_count = kept;
 }
 
-/* Of readers that have a node together; or whose it is an owner has it. Who comes in at this moment is counted here, or
- * finds the gate closed: it is until the core has settled, which looks at the node after each event of it. */
+/* For readers that share a node, or its owner. A reader that enters at this moment is counted here,
+ * or finds the gate closed: it stays closed until the core has settled, which checks the node after
+ * each event of it. */
 static bool nobody_is_in(struct zkl_hold *hold)
 {
     struct zkl_read_cache *cache = hold->contender.machine.asked.read_cache;
     return cache && zkl_read_gate_close(&cache->gate);
 }
 
-/* Who was told of a node that it is suspect, and left, is told that it is held again: who comes in next has it, too. */
+/* A reader that received SUSPECT and has left must receive HELD too: the next one that enters has
+ * the node in that state. */
 static bool concerns_nobody(struct zkl_hold *hold, int state)
 {
     bool closes_it = state == ZKL_HOLD_HELD && hold->told_suspect;
@@ -312,7 +315,7 @@ static void on_state(struct zkl_hold *hold, const struct zkl_notification *notif
         atomic_store(&hold->revoked, true);
     if (notification->state == ZKL_HOLD_LOST) {
         if (atomic_exchange(&hold->lost, true))
-            return; /* told before */
+            return; /* reported before */
     }
     if (notification->state != ZKL_HOLD_REVOKE_REQUESTED)
         hold->reason = notification->reason;
@@ -388,7 +391,7 @@ static int told(enum zkl_reason *out, int state, int reason)
     return state;
 }
 
-/* What nobody has noticed yet counts. */
+/* A loss that no event has reported yet counts, too. */
 int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason)
 {
     assert(zkl_driver_is_locked(hold->client->driver));

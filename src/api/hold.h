@@ -10,8 +10,8 @@ struct zkl_op;
 
 #define ZKL_RETAIN_MAX_MS 3600000
 
-/* Whether memory of holds is kept for the next ones. Not where each is to be a block of its own, so that nobody looks at an
- * old one. */
+/* Whether freed holds are kept for the next ones. Not under sanitizers, where each hold must be a
+ * block of its own so that they see a use of an old one. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ZKL_KEEPS_SPARES false
 #elif defined(__has_feature)
@@ -41,16 +41,18 @@ struct zkl_hold {
     int number; /* ZooKeeper's, if an answer of it decided */
     char detail[160];
     struct zkl_cancel *cancel;
-    int reason;              /* why it is suspect or lost, as was told last */
-    bool canceled;           /* the operation was */
-    struct zkl_op *op;       /* that waits for it; NULL: a thread does, or nobody */
+    int reason;    /* why it is suspect or lost, by the last report */
+    bool canceled; /* the operation was */
+    /* the operation that waits for it; NULL: a thread waits, or nothing does */
+    struct zkl_op *op;
     struct zkl_group *group; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    size_t member;                   /* of a multi-lock that is being given back, */
-    struct zkl_hold *release_next;   /* and the next one */
-    bool ended;                      /* the core is done with it, or does not have it yet */
-    bool has_lock_path;              /* a reference of its own */
-    bool returned;                   /* the caller has it: from here on its states are told */
+    size_t member;                 /* of a multi-lock that is being given back, */
+    struct zkl_hold *release_next; /* and the next one */
+    bool ended;                    /* the core is done with it, or does not have it yet */
+    bool has_lock_path;            /* a reference of its own */
+    /* the caller has it: from here on the library reports its states */
+    bool returned;
     bool told_suspect;               /* ... and that it is held again is due */
     bool given_back;                 /* its release has begun */
     bool is_members;                 /* a permit that a multi-lock has; since before it began */
@@ -75,7 +77,7 @@ struct zkl_hold {
     atomic_llong lease_end_boot; /* 0: none */
     int count, reentries;        /* the owner's */
     struct zkl_hold *next;       /* in the owner's map */
-    bool to_come;                /* there: an operation is to acquire it */
+    bool to_come;                /* reserved: an operation will acquire it */
     struct zkl_hold *base; /* of a seat: the hold of all who are in its node; NULL: this one */
 
     /* the state callback, as it was when the wait began */
@@ -99,7 +101,8 @@ void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
 /* What the core says: the port's; with the mutex. */
 void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contender,
                            const struct zkl_notification *notification);
-/* The caller gets it: from here on its states are told, once more is nothing. With the mutex. */
+/* The caller receives the hold: from here on the library reports its states. A second call does
+ * nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);
 /* By its owner: one unlock more is due. */
 static inline void zkl_hold_enter(struct zkl_hold *hold)
@@ -107,7 +110,7 @@ static inline void zkl_hold_enter(struct zkl_hold *hold)
     hold->reentries += hold->count > 0;
     hold->count++;
 }
-/* That is taken back: it was not told. */
+/* Undoes zkl_hold_enter for a re-entry that was never reported. */
 static inline void zkl_hold_leave(struct zkl_hold *hold)
 {
     hold->count--;
@@ -122,15 +125,15 @@ void zkl_hold_orphaned(struct zkl_hold *hold);
 /* What is left of the window. Without the mutex. */
 int64_t zkl_hold_window_ns(const struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
-/* Where it is told what becomes of it. */
+/* The hold whose states the library reports. */
 static inline const struct zkl_hold *zkl_hold_told(const struct zkl_hold *hold)
 {
     return hold->base ? hold->base : hold;
 }
-/* Lost, or its lease has ended and nobody has noticed yet. Without the mutex. */
+/* Lost, or its lease has ended and no event has said so yet. Without the mutex. */
 bool zkl_hold_is_lost(const struct zkl_hold *hold);
-/* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted as the
- * failure: ZKL_ELOST; ZKL_EDOUBT: its window is empty. Without the mutex. */
+/* An unlock that is not the last one: 0, or what is known to be wrong with the hold by now, noted
+ * as the failure: ZKL_ELOST; ZKL_EDOUBT: its window is empty. Without the mutex. */
 int zkl_hold_leave_again(struct zkl_hold *hold);
 /* enum zkl_hold_state, and why: LOST, SUSPECT or HELD. With the mutex. */
 int zkl_hold_state_now(const struct zkl_hold *hold, enum zkl_reason *reason);
@@ -143,13 +146,14 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
 /* Of handles whose holds are the calling thread's or owner's. */
 extern const struct zkl_mutex_kind zkl_own_mutex_kind;
-/* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for call. */
+/* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for
+ * call. */
 int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
                            const char *call);
 /* Likewise, of a lock that is no mutex. */
 int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
                           const char *call);
-/* 0, or what is wrong with the arguments of call, which is to make a lock. */
+/* 0, or the fault in the arguments of call, which makes a lock. */
 int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *path,
                        const struct zkl_mutex_options *options, const char *call);
 /* Set up a zeroed handle; 0 or why not, said for call. */
@@ -157,7 +161,8 @@ int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const cha
                    const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
 /* What the calls for mutexes and for permits say alike; hold may be NULL, for a wrong request. */
-/* Of a hold, or of several as one by the shortest window; NULL: there is none. All are said for call. */
+/* Of a hold, or of several as one by the shortest window; NULL: there is none. All are said for
+ * call. */
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
 int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
                    const char *call);
@@ -172,14 +177,14 @@ int zkl_hold_node_path(const struct zkl_hold *hold, char *buf, size_t size, cons
 int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call);
 /* This thread's hold can be entered once more; or ZKL_ELOST, ZKL_EOVERFLOW. */
 int zkl_mutex_check_again(const struct zkl_hold *hold);
-/* 0 if this mutex may be acquired by a thread that has another hold of its path: the read lock of
- * who has the write lock; or ZKL_EDEADLK, ZKL_ELOST. */
+/* 0 if a thread that has another hold of this path may acquire this mutex: the read lock, with the
+ * write lock held; or ZKL_EDEADLK, ZKL_ELOST. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other);
 /* grant may be NULL. 0 or EINVAL, said for call. */
 int zkl_grant_check(const struct zkl_grant *grant, const char *call);
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count);
 void zkl_mutex_fill_grant(struct zkl_grant *grant, const struct zkl_hold *hold);
-/* ZKL_EDEADLK: an operation of the same owner is to acquire that path. */
+/* ZKL_EDEADLK: an operation of the same owner is acquiring that path. */
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex);
 /* Note the failure with what the hold knows of it; the code. */
 int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc);
@@ -191,8 +196,8 @@ int zkl_wait_check(const struct zkl_wait *wait, const struct zkl_client *client,
                    bool blocks);
 /* 0, or how the wait is over before it begins. */
 int zkl_wait_check_over(const struct zkl_wait *wait, const char *path);
-/* Nobody uses the handles from here on, and none of their callbacks runs; or why not: ZKL_EBUSY,
- * ZKL_EFORK, ZKL_EINCALLBACK. */
+/* From here on no thread uses the handles, and none of their callbacks runs; or the reason why not:
+ * ZKL_EBUSY, ZKL_EFORK, ZKL_EINCALLBACK. */
 int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char *call);
 
 /* --- semaphore.c -------------------------------------------------------- */
@@ -201,19 +206,20 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
                        int permits, const struct zkl_mutex_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
-/* 0, or what is wrong with the arguments of call, which is to acquire permits. */
+/* 0, or the fault in the arguments of call, which acquires permits. */
 int zkl_semaphore_check_acquire(struct zkl_semaphore *semaphore, int count,
                                 const struct zkl_wait *wait, struct zkl_permit **permits,
                                 const char *call, bool blocks);
-/* 0, or ZKL_EINVAL: so many can't be had at once. */
+/* 0, or ZKL_EINVAL: a caller cannot have this many at the same time. */
 int zkl_semaphore_check_count(struct zkl_semaphore *semaphore, int count);
 
-/* 0, or why this call, which is to give the permit back, may not be made: ZKL_EINVAL, ZKL_EFORK. */
+/* 0, or the reason why this call, which releases the permit, is illegal: ZKL_EINVAL, ZKL_EFORK. */
 int zkl_permit_check_release(struct zkl_permit *permit, const char *call);
 
 /* --- semaphore_mutex.c: a mutex handle whose hold is a permit ----------- */
 
-/* Take the hold of all threads, with its reference, if it is only that one (NULL: any); NULL: it is not. */
+/* Take the hold of all threads, with its reference, if it is only that one (NULL: any); NULL: it is
+ * not. */
 struct zkl_hold *zkl_semaphore_take(struct zkl_mutex *mutex, const struct zkl_hold *only);
 /* The hold of all threads, with a reference; NULL: there is none. */
 struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
@@ -221,11 +227,11 @@ struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);
-/* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is not
- * simply to be taken. Without the mutex. */
+/* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is
+ * not simply to be taken. Without the mutex. */
 struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
-/* The same for all of these. If one can't be had so the idle ones are given up, as who waits for one lock
- * is not to keep others that stand behind it. */
+/* The same for all of these. If one is not available this way, the idle ones are given up: a thread
+ * that waits for one lock must not keep others that stand behind it. */
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
                               const struct zkl_wait *wait, struct zkl_hold **holds);
 /* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
@@ -236,25 +242,26 @@ void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_req
 bool zkl_hold_pass(struct zkl_hold *hold);
 /* What the call got instead of hold is not its own any more. */
 void zkl_hold_put_given(struct zkl_hold *hold);
-/* The handle goes. */
+/* The handle ends. */
 void zkl_local_queue_retire(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place where a lock call blocks --------------------- */
 
-/* From here on what waits with that object ends when it is set. 0, ZKL_ENOMEM, ZKL_ESYSTEM. With the mutex. */
+/* From here on what waits with that object ends when it is set. 0, ZKL_ENOMEM, ZKL_ESYSTEM. With
+ * the mutex. */
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
-/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is woken. It is of one hold;
- * of a request for permits, or a group that is made in one transaction, of all their holds: hold is the first one,
- * whose ask or group is set. */
+/* One acquisition, in steps: a thread takes them in a loop, an operation whenever its hold is
+ * woken. It is of one hold; of a request for permits, or a group that is made in one transaction,
+ * of all their holds: hold is the first one, whose ask or group is set. */
 struct zkl_acquisition {
     struct zkl_hold *hold;
     struct zkl_group *group; /* or NULL */
     size_t count, culprit;   /* holds; of a group: which one a failure is about, or count */
     struct zkl_wait wait;
     int64_t deadline;
-    int64_t busy_at; /* from when on a try does not wait for a node that nobody may be in */
+    int64_t busy_at; /* a try stops waiting at this time for a node that may have no holder */
     enum { ZKL_ACQ_BEGINS, ZKL_ACQ_WAITS, ZKL_ACQ_CONFIRMS, ZKL_ACQ_ENDS } stage;
 };
 #define ZKL_GOES_ON 2 /* beside the codes: call again when woken, or then */
@@ -270,8 +277,8 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc);
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc);
 /* The operation is canceled. */
 void zkl_acquisition_cancel(struct zkl_acquisition *a);
-/* Part of a multi-lock: a step has returned 0, or not yet, and another part was lost: it is given up, and its next
- * step begins anew. */
+/* Part of a multi-lock: a step has returned 0, or not yet, and another part was lost: it is given
+ * up, and its next step begins anew. */
 void zkl_acquisition_back_out(struct zkl_acquisition *a);
 /* After a step has returned 0, while others are waited for. */
 bool zkl_acquisition_is_lost(const struct zkl_acquisition *a);
@@ -281,7 +288,8 @@ int zkl_acquisition_confirm(struct zkl_acquisition *a, int64_t lease_ms);
 int zkl_hold_acquire(struct zkl_hold *hold, const struct zkl_wait *wait);
 /* Its contender starts: the core gets its reference, until ENDED. With the mutex. */
 void zkl_hold_begin(struct zkl_hold *hold);
-/* When a call with this wait is over; of a try: how long it waits for a lost link. With the mutex. */
+/* When a call with this wait is over; of a try: how long it waits for a lost link. With the
+ * mutex. */
 int64_t zkl_wait_bound(const struct zkl_client *client, const struct zkl_wait *wait);
 /* Until it is woken, or until then. With the mutex. */
 void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns);
@@ -292,14 +300,15 @@ void zkl_hold_let_go(struct zkl_hold *hold);
  * owner's already, or stays. */
 bool zkl_hold_begin_release(struct zkl_hold *hold);
 
-/* Several holds given back at once, each with its owner's reference. All but add with the mutex. */
+/* Several holds that are released together, each with its owner's reference. All calls but add need
+ * the mutex. */
 struct zkl_release {
-    struct zkl_hold *first; /* of those that are to be waited for */
+    struct zkl_hold *first; /* the first of those to wait for */
 };
-/* Those that were added last go first. */
+/* The transaction deletes the hold that was added last first. */
 void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member);
-/* In one transaction. What is handed on is not in it any more. op: is woken when one has ended; NULL: who waits for
- * the first one is. */
+/* In one transaction. Holds that are handed on are not in it any more. op: is woken when one has
+ * ended; NULL: the thread that waits for the first one is. */
 void zkl_release_begin(struct zkl_release *r, struct zkl_op *op);
 bool zkl_release_is_over(const struct zkl_release *r);
 /* Each has its code from here on, and still its reference. */

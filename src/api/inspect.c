@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One look at a lock: list it, read each child, judge them as contenders judge each other
- * (src/core/listing.c). It owns the result until the user frees it.
- * Users call it from any thread, without a lock held; it blocks in awaited_query.c, up to the
- * deadline given. */
+ * One inspection of a lock: list it, read each child, and judge the children as contenders judge
+ * each other (src/core/listing.c). This file owns the result until the user frees it. Users call it
+ * from any thread, without a lock held; it blocks in awaited_query.c, up to the deadline given. */
 #include <zklock/inspect.h>
 
 #include <stdio.h>
@@ -234,7 +233,7 @@ static int list(struct look *look)
     return rc;
 }
 
-/* Not all at once: their number has no bound. */
+/* Not all together: their number has no bound. */
 static int ask_all(const struct look *look, struct zkl_awaited_query *queries, size_t count)
 {
     int rc = 0;
@@ -254,7 +253,8 @@ static bool is_there(const struct zkl_awaited_query *q)
     return q->answer == ZKL_ANSWER_OK || is_denied(q);
 }
 
-/* What can be known of a node without the right to read it: of a newer server nothing but that it is there. */
+/* What can be known of a node without the right to read it: of a newer server nothing but that it
+ * is there. */
 static int ask_denied(struct look *look)
 {
     size_t denied = 0, n = 0;
@@ -294,7 +294,7 @@ static int ask_children(struct look *look)
     return rc;
 }
 
-/* --- telling ------------------------------------------------------------ */
+/* --- filling in entries ------------------------------------------------- */
 
 /* A number without sign that stands at the end or before a blank; NULL: there is none. */
 static const char *take_number(const char *at, int64_t *number)
@@ -367,14 +367,14 @@ static int fill_entries(struct look *look, struct zkl_listed *listed)
     size_t count = 0;
     for (size_t i = 0; i < look->count; i++) {
         const struct zkl_awaited_query *q = &look->queries[i];
-        if (is_there(q)) /* else it has gone meanwhile */
+        if (is_there(q)) /* else the child has been deleted meanwhile */
             listed[count++] = (struct zkl_listed){.name = look->children[i].name,
                                                   .in = look->children[i].in,
                                                   .session = q->session,
                                                   .given = i};
     }
     enum zkl_lock_kind kind = zkl_listing_judge(listed, count, look->permits);
-    if (all->seen.kind == ZKL_LOCK_KIND_NONE) /* else it is told by what is around the contenders */
+    if (all->seen.kind == ZKL_LOCK_KIND_NONE) /* else what surrounds the contenders decides */
         all->seen.kind = kind;
     all->seen.permits = look->permits;
     all->entries = calloc(count + 1, sizeof *all->entries);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Turns on one node (src/core/local_queue.h), for threads. The hold moves from one thread to the
- * next, or is the handle's while nobody is in it: each has a reference on it. A thread that waits
- * for its turn does so with a hold of its own, which is freed unused if it is given another one.
- * Under the client's mutex. The files that acquire, retire and close call it. */
+ * Threads that take turns on one node (src/core/local_queue.h). The hold moves from one thread to
+ * the next, or belongs to the handle while no thread has it; each of them has a reference on it. A
+ * thread that waits for its turn has a hold of its own, which it frees unused if it receives
+ * another one. Under the client's mutex. The files that acquire, retire and close call this
+ * file. */
 #include "counts.h"
 
 #include <assert.h>
@@ -84,8 +85,8 @@ bool zkl_hold_pass(struct zkl_hold *hold)
     struct zkl_mutex *mutex = hold->mutex;
     if (!mutex->has_local_queue)
         return false;
-    /* What its call never returned goes: that call may need the hold again, so it can't be another owner's. So does
-     * what tells another callback than the next owner's would. */
+    /* A hold that its call never returned cannot pass to another owner: that call may need it
+     * again. Nor can a hold that reports to another callback than the next owner's would. */
     if (!hold->returned || hold->fn != mutex->fn || hold->fn_arg != mutex->fn_arg) {
         zkl_local_queue_part(&hold->client->driver->core, zkl_clock_now(), &mutex->local_queue,
                              &hold->contender);

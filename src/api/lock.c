@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What mutexes and semaphores have in common: checks of options, waits and handles before anything is sent, the parts of
- * a handle, and questions about a hold. Called by mutex.c, semaphore.c, semaphore_mutex.c, rwlock.c, multi.c and
- * async.c; takes the client's lock where it says so by name (retire, set_callback), and never waits. */
+ * What mutexes and semaphores have in common: checks of options, waits and handles before any
+ * request, the parts of a handle, and queries about a hold. mutex.c, semaphore.c,
+ * semaphore_mutex.c, rwlock.c, multi.c and async.c call this file. Only its functions that retire a
+ * handle or set a callback take the client's lock; none waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,7 +232,7 @@ int zkl_wait_check_over(const struct zkl_wait *wait, const char *path)
     return 0;
 }
 
-/* --- what a call tells --------------------------------------------------- */
+/* --- what a call returns ------------------------------------------------ */
 
 int zkl_grant_check(const struct zkl_grant *grant, const char *call)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log: what the core and the holds tell, queued for the dispatch thread, and given there to
- * the user's callback, as an event in which it stands as one line, too. It owns the queue, which
- * is bounded: what did not fit is counted.
- * Lines are queued with the client's mutex, by client.c and hold.c; the callback runs without. */
+ * The log: reports of the core and of the holds, queued for the dispatch thread, which passes each
+ * to the user's callback as an event with one line of text. This file owns the queue, which is
+ * bounded: it counts the events that did not fit. client.c and hold.c queue lines with the client's
+ * mutex; the callback runs without it. */
 #include "log.h"
 
 #include <stdio.h>
@@ -42,7 +42,8 @@ static enum zkl_log_level level_of_session(int state)
     return ZKL_LOG_INFO;
 }
 
-/* What an acquire or an unlock may well end with says nothing of the service; a loss is told by itself. */
+/* A code that an acquire or an unlock may ordinarily return says nothing about the service; a loss
+ * has its own event. */
 static enum zkl_log_level level_of_code(int code)
 {
     bool usual = code == 0 || code == ZKL_EBUSY || code == ZKL_ETIMEDOUT || code == ZKL_ECANCELED ||
@@ -96,7 +97,7 @@ static void enqueue(struct zkl_client *client, struct zkl_log_event event,
         zkl_client_ref(client);
 }
 
-/* --- what is told ------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------ */
 
 static struct zkl_log_event new_event(enum zkl_log_kind kind, enum zkl_log_level level)
 {
@@ -153,7 +154,7 @@ void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notifica
                                               [ZKL_NOTIFY_FAILED] = ZKL_LOG_KIND_FAILED,
                                               [ZKL_NOTIFY_RELEASED] = ZKL_LOG_KIND_RELEASED};
     if (notification->type == ZKL_NOTIFY_STATE || notification->type == ZKL_NOTIFY_ENDED)
-        return; /* a state is told with the caller's eyes, below */
+        return; /* zkl_log_state reports states, from the caller's view */
     struct zkl_log_event event =
         hold_event(hold, kinds[notification->type], level_of_code(notification->code));
     event.code = notification->code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The log: what the core and the holds tell, queued for the dispatch thread, and given there to the callback, as an
- * event in which it stands as one line, too. */
+ * The log: reports of the core and of the holds, queued for the dispatch thread, which passes each
+ * to the callback as an event with one line of text. */
 #ifndef ZKL_API_LOG_H
 #define ZKL_API_LOG_H
 
@@ -22,7 +22,7 @@ struct zkl_log {
     struct zkl_note note;
     struct zkl_log_record *records[ZKL_LOG_RECORDS];
     size_t count;
-    uint64_t dropped;       /* since the callback was told of it last, */
+    uint64_t dropped;       /* since the callback was last notified of it, */
     uint64_t dropped_total; /* and since the client was opened */
 };
 
@@ -39,7 +39,7 @@ static inline bool zkl_log_is_on(const struct zkl_log *log)
 void zkl_log_trace(void *client, const struct zkl_trace *trace);
 /* A driver's resolved callback. */
 void zkl_log_resolver(void *client, const char *host, const char *why);
-/* What the core told a hold, but for its state. */
+/* What the core notified a hold of, except its state. */
 void zkl_log_notification(const struct zkl_hold *hold, const struct zkl_notification *notification);
 void zkl_log_state(const struct zkl_hold *hold, int state, int reason);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures as they are read: for the calls of zklock/metrics.h and for the text of prometheus.c. It
- * owns nothing: each call copies the figures for the caller.
- * Users call it from any thread; the copy is made with the client's mutex. */
+ * The figures as users read them: for the calls of zklock/metrics.h and for the text of
+ * prometheus.c. This file owns nothing: each call copies the figures for the caller, with the
+ * client's mutex. Users call it from any thread. */
 #include "metrics.h"
 #include "sized.h"
 
@@ -119,7 +119,7 @@ static void read_client(struct zkl_client *client, struct zkl_client_metrics *m)
     m->watch_bytes = core->watch_bytes;
 }
 
-/* --- all at once -------------------------------------------------------- */
+/* --- all figures together ----------------------------------------------- */
 
 static size_t count_paths(const struct zkl_client *client)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Figures as they are read: for the calls of zklock/metrics.h and for the text of prometheus.c. */
+ * The figures as users read them: for the calls of zklock/metrics.h and for the text of
+ * prometheus.c. */
 #ifndef ZKL_API_METRICS_H
 #define ZKL_API_METRICS_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The multi-lock: several locks of one client, all or none, in the order of their paths. Here are its handle, its
- * calls and the questions about it; how it is acquired and given back is in multi_acquire.c and multi_release.c.
- * Called by users, and by multi_async.c for what is checked and filled in alike, without any lock held. */
+ * The multi-lock: several locks of one client, all or none, in the order of their paths. This file
+ * has its handle, its calls and the queries about it; multi_acquire.c and multi_release.c acquire
+ * and release it. Users call this file, and multi_async.c for the checks and results that both
+ * share, without any lock held. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,8 +177,8 @@ int zkl_multi_free(struct zkl_multi *multi)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* Before any request: nothing that could wait for this very thread. *fresh: something is to be
- * acquired. */
+/* Before any request: a member must not wait for this very thread. *fresh: there is a member to
+ * acquire. */
 static int check_members(const struct zkl_multi *multi, const struct zkl_multi_hold *held,
                          bool *fresh, const struct zkl_mutex **culprit)
 {
@@ -204,7 +205,8 @@ static int check_members(const struct zkl_multi *multi, const struct zkl_multi_h
     return rc;
 }
 
-/* A semaphore's mutex that somebody unlocked; another hold of its handle is not this owner's. */
+/* A semaphore's mutex that another thread unlocked; another hold of its handle is not this
+ * owner's. */
 static bool was_unlocked(const struct zkl_multi *multi, size_t member,
                          const struct zkl_multi_hold *held)
 {
@@ -483,7 +485,8 @@ int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
                           zkl_member_path(zkl_multi_member_at(multi, 0)), "zkl_multi_check");
 }
 
-/* Of the nth member, the worst state of what the thread has of it; 0: nothing, as it was unlocked by itself. */
+/* Of the nth member, the worst state of what the thread has of it; 0: nothing, as it was unlocked
+ * by itself. */
 static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held,
                         enum zkl_reason *reason)
 {

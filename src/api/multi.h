@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A multi-lock, for the files that know its members: multi.c has its handle and its calls, multi_acquire.c and
- * multi_release.c what goes on in steps, for threads and operations alike, multi_async.c the operations. */
+ * A multi-lock, for the files that know its members: multi.c has its handle and its calls,
+ * multi_acquire.c and multi_release.c have the steps, for threads and operations alike,
+ * multi_async.c has the operations. */
 #ifndef ZKL_API_MULTI_H
 #define ZKL_API_MULTI_H
 
@@ -54,9 +55,11 @@ static inline const struct zkl_mutex *zkl_member_handle(const struct zkl_member 
 /* Of the ith member by its path, which is held once. */
 struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
                                       struct zkl_multi_hold *held);
-/* Of the ith member, a semaphore's mutex: what was acquired by this is the handle's hold still. With the mutex. */
+/* Of the ith member, a semaphore's mutex: what was acquired by this is the handle's hold still.
+ * With the mutex. */
 bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held);
-/* Take that from the handle, with its reference; NULL: it was unlocked by itself. Without the mutex. */
+/* Take that from the handle, with its reference; NULL: it was unlocked by itself. Without the
+ * mutex. */
 struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
                                        struct zkl_multi_hold *held);
 
@@ -65,9 +68,10 @@ struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
 /* One acquisition of all members. */
 struct zkl_attempt;
 
-/* As the owner, which does nothing else until it is finished; without the mutex. NULL: no memory. */
+/* As the owner, which does nothing else until it is finished; without the mutex. NULL: no
+ * memory. */
 struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait);
-/* What is needed to acquire. 0, or a failure in words: then it is to be finished with it. */
+/* Allocates what the acquisition needs. 0, or a failure in words: finish the attempt with it. */
 int zkl_attempt_prepare(struct zkl_attempt *a);
 /* With the mutex: once, then steps. op: is woken to take the next one; NULL: a thread waits with
  * zkl_attempt_wait. 0, ZKL_ENOMEM, ZKL_ESYSTEM: there is nothing to end. */
@@ -78,8 +82,8 @@ void zkl_attempt_wait(struct zkl_attempt *a, int64_t next_ns);
 /* Its step after this one says ZKL_ECANCELED, unless it is decided. */
 void zkl_attempt_cancel(struct zkl_attempt *a);
 void zkl_attempt_end(struct zkl_attempt *a, int rc);
-/* As the owner, without the mutex. said: the failure is in words already. rc; the attempt is gone, and all
- * members are held, or nothing that was not before. */
+/* As the owner, without the mutex. said: the failure is in words already. Returns rc. The attempt
+ * is freed, and all members are held, or none that was not held before. */
 int zkl_attempt_finish(struct zkl_attempt *a, int rc, bool said);
 
 /* --- multi_release.c ---------------------------------------------------- */
@@ -91,7 +95,8 @@ struct zkl_unlocking {
     bool last;                        /* nothing is held by it any more */
 };
 
-/* As the owner, who has it; without the mutex. From here on it is not held, or once less. */
+/* As the owner of the multi-lock; without the mutex. From here on the owner has one hold of it
+ * less, or none. */
 void zkl_unlocking_collect(struct zkl_unlocking *u, struct zkl_multi *multi);
 /* With the mutex. op: is woken when some of it has ended. */
 void zkl_unlocking_begin(struct zkl_unlocking *u, struct zkl_op *op);
@@ -106,8 +111,8 @@ int zkl_unlocking_end(struct zkl_unlocking *u, int *codes);
 /* 0, or what is wrong with the arguments, said for call; if it blocks also with the thread. */
 int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait,
                             struct zkl_grant *grants, const char *call, bool blocks);
-/* 0, or why the calling owner can't have all, noted and counted: its own holds are in the way, or lost, or
- * (if something is to be acquired) the wait is over. */
+/* 0, or the reason why the calling owner cannot have all members, noted and counted: its own holds
+ * are in the way, or lost, or (if there is something to acquire) the wait is over. */
 int zkl_multi_check_members(const struct zkl_multi *multi, const struct zkl_wait *wait);
 /* ZKL_ENOTOWNER too. */
 int zkl_multi_check_unlock(struct zkl_multi *multi, const char *call, bool blocks);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several locks as one, in steps. Members that the owner does not hold yet are acquired in the order of their paths, in
- * parts: mutexes that follow each other are a group, whose nodes are made in one transaction (src/core/group.h); a
- * request for permits is a part, and so is a mutex between two of them. Each part is an acquisition as any other
- * (wait.c). While one waits, those before it are held and nothing is queued for those behind it: so everybody waits in
- * the same order and no circle can form. If one that was held is lost meanwhile all parts are given up and begun anew.
- *
- * An attempt belongs to one owner, who does nothing else meanwhile. A thread takes its steps in a loop (multi.c), an
- * operation when it is woken (multi_async.c); steps are taken with the client's lock. */
+ * Acquires several locks as one, in steps. Members that the owner does not hold yet are acquired in
+ * the order of their paths, in parts: adjacent mutexes form a group, whose nodes are made in one
+ * transaction (src/core/group.h); a request for permits is a part, and so is a mutex between two of
+ * them. Each part is an acquisition as any other (wait.c). While one part waits, the owner holds
+ * those before it and has nothing queued for those behind it. So all owners wait in the same order
+ * and no circle can form. If the owner loses one that it held, it gives all parts up and begins
+ * anew. An attempt belongs to one owner, which does nothing else meanwhile. A thread takes its
+ * steps in a loop (multi.c), an operation when it is woken (multi_async.c), with the client's
+ * lock. */
 #include "multi.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one t
 /* What is done for one member, by its path. */
 struct share {
     struct zkl_hold *own;  /* the owner's from before, which is entered again; NULL: none */
-    struct zkl_hold *hold; /* or that is to be acquired, */
+    struct zkl_hold *hold; /* or the one that will be acquired, */
     struct zkl_hold *downgrade_from;    /* under the owner's write lock; with a reference */
     struct zkl_permit_request *request; /* or what belongs to no thread */
 };
@@ -44,7 +45,7 @@ static const struct zkl_member *member_at(const struct zkl_attempt *a, size_t i)
     return zkl_multi_member_at(a->multi, i);
 }
 
-/* --- what is to be acquired --------------------------------------------- */
+/* --- what the owner must acquire ---------------------------------------- */
 
 struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait)
 {
@@ -69,7 +70,7 @@ struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wa
     return a;
 }
 
-/* What the owner does not hold yet, if all of it is there with nobody in it. */
+/* Take what the owner does not hold yet, if the handles keep all of it idle. */
 static bool take_idle(struct zkl_attempt *a)
 {
     struct zkl_mutex *wanted[ZKL_MULTI_MEMBERS_MAX];
@@ -143,7 +144,8 @@ static int want(struct zkl_attempt *a, size_t i)
 
 /* --- in which parts ------------------------------------------------------ */
 
-/* Holds for mutexes with nothing to acquire between them but what is held already: from first to before end. */
+/* Holds for mutexes with nothing to acquire between them but what is held already: from first to
+ * before end. */
 static int add_mutexes(struct zkl_attempt *a, size_t first, size_t end, size_t count)
 {
     struct zkl_group *group = NULL;
@@ -237,7 +239,7 @@ static bool any_lost(const struct zkl_hold *hold, struct zkl_permit *const *perm
     return lost;
 }
 
-/* The owner had it before, and it may be gone by now. */
+/* The owner had it before, and may have lost it by now. */
 static bool is_own_lost(const struct zkl_attempt *a, size_t i)
 {
     const struct zkl_member *member = member_at(a, i);

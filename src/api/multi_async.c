@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The twins of a multi-lock's calls: operations that take the same steps as a thread does (multi_acquire.c,
- * multi_release.c), without a thread. Until its callback such an operation has its owner for itself. Called by
- * users, without any lock held; the steps run with the client's lock, the callback without. */
+ * The asynchronous twins of a multi-lock's calls: operations that take the same steps as a thread
+ * does (multi_acquire.c, multi_release.c), without a thread. Until its callback such an operation
+ * has its owner for itself. Users call this file without any lock held; the steps run with the
+ * client's lock, the callback without it. */
 #include <zklock/async.h>
 
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static int acquire(struct acquiring *a, int rc, const struct zkl_wait *wait, uin
     return is_wrong(rc) ? rc : begin(a, rc, id);
 }
 
-/* As the owner, who is busy from here on. rc: as above. */
+/* As the owner, which is busy from here on. rc: as above. */
 static int start_acquiring(struct zkl_owner *owner, struct zkl_multi *multi, int rc,
                            const struct zkl_wait *wait, struct zkl_grant *grants, zkl_done_fn fn,
                            void *arg, uint64_t *id)
@@ -241,7 +242,7 @@ static void unlock_in_steps(struct unlocking *u, struct zkl_multi *multi)
     zkl_driver_unlock(multi->client->driver);
 }
 
-/* The client is closed: nothing is to be waited for, and there will be no callback. */
+/* The client is closed: there is nothing to wait for, and no callback will come. */
 static int unlock_closed(struct zkl_multi *multi, int *codes)
 {
     struct zkl_unlocking u;
@@ -250,7 +251,7 @@ static int unlock_closed(struct zkl_multi *multi, int *codes)
     return zkl_unlocking_end(&u, codes);
 }
 
-/* As the owner, who is busy from here on. */
+/* As the owner, which is busy from here on. */
 static int start_unlocking(struct zkl_owner *owner, struct zkl_multi *multi, int *codes,
                            zkl_done_fn fn, void *arg)
 {

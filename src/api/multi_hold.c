@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an owner has of a multi-lock that belongs to no thread: permits, and mutexes of semaphores. They are given up
- * here when a thread ends that held them (owner.c); its other members are holds in the owner's own map. No lock is held
- * by the caller. */
+ * The part of an owner's multi-lock that belongs to no thread: permits, and mutexes of semaphores.
+ * This file releases them when a thread that held them ends (owner.c). The other members are holds
+ * in the owner's own map. The caller holds no lock. */
 #include "multi.h"
 
 #include <stdlib.h>

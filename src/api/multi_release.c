@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A multi-lock is given back: what its owner gives up for good goes in one transaction, the last path first, and ends
- * when the server has answered for all of it; what is held still, by another lock call, is left once. Called by
- * multi.c for a thread and by multi_async.c for an operation, without any lock held but where it is said. */
+ * Releases a multi-lock. One transaction deletes what the owner releases for the last time, the
+ * last path first, and the release ends when the server has answered for all of it. A member that
+ * another lock call still holds is left once. multi.c calls this file for a thread and
+ * multi_async.c for an operation, without any lock held except where a comment says so. */
 #include "multi.h"
 
 #include <stdlib.h>

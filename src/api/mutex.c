@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public calls on a mutex, and on each half of a read-write lock: re-entry by the map of what the owner holds
- * (owner.c), the first acquisition and the last unlock by the hold (wait.c). A semaphore's mutex goes to
- * semaphore_mutex.c. Called by users and by multi.c, without any lock held. */
+ * The public calls on a mutex, and on each half of a read-write lock: re-entry by the map of what
+ * the owner holds (owner.c), the first acquisition and the last unlock by the hold (wait.c).
+ * semaphore_mutex.c takes over for a semaphore's mutex. Users and multi.c call this file, without
+ * any lock held. */
 #include <stdlib.h>
 
 #include <assert.h>
@@ -139,8 +140,8 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
     return zkl_fail(rc, "%s", path);
 }
 
-/* The calling thread has something at this path, but not through this handle: only the read lock of
- * who has the write lock goes on, under that. */
+/* The calling thread has something at this path, but not through this handle. Only one case may
+ * continue: the read lock under the write lock of the same thread. */
 int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *other)
 {
     const char *path = mutex->lock_path->path;
@@ -286,8 +287,9 @@ static int release(struct zkl_hold *hold)
     return rc;
 }
 
-/* The calling thread's hold through this handle (of a semaphore's mutex: everybody's), NULL if there is
- * none; to be given back with put_own. Or why nobody can say. */
+/* The calling thread's hold through this handle (of a semaphore's mutex: the hold of all threads),
+ * NULL if there is none; the caller must return it with put_own. Or the reason why there is no
+ * answer. */
 static int find_own(struct zkl_mutex *mutex, const char *call, struct zkl_hold **hold)
 {
     *hold = NULL;

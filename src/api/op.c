@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An operation: a call of async.h from its start to its callback. Begun with the client's mutex,
- * it takes a step whenever it is woken or its next look is due, on whatever thread gives the mutex
- * back then; when a step decides it, its callback is queued for the thread that runs callbacks.
- * The client owns it until then.
- * async.c and multi_async.c begin operations; hold.c wakes them. */
+ * An operation: a call of async.h from its start to its callback. A thread begins it with the
+ * client's mutex. It takes a step whenever it is woken or its next check is due, on whatever thread
+ * releases the mutex then. When a step decides it, this file queues its callback for the thread
+ * that runs callbacks. The client owns the operation until then. async.c and multi_async.c begin
+ * operations; hold.c wakes them. */
 #include "op.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #define ROOM_MIN 16
 #define NOWHERE ((size_t)-1)
 
-/* --- those that are to be looked at: a heap ----------------------------- */
+/* --- the operations with a due check: a heap ---------------------------- */
 
 static void put(struct zkl_ops *ops, size_t at, struct zkl_op *op)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An operation: a call of async.h from its start to its callback. Begun with the mutex, it takes a step
- * whenever it is woken or its next look is due, on whatever thread gives the mutex back then; when a
- * step decides it, its callback is queued for the thread that runs callbacks. */
+ * An operation: a call of async.h from its start to its callback. A thread begins it with the
+ * mutex. It takes a step whenever it is woken or its next check is due, on whatever thread releases
+ * the mutex then. When a step decides it, its callback is queued for the thread that runs
+ * callbacks. */
 #ifndef ZKL_API_OP_H
 #define ZKL_API_OP_H
 
@@ -18,8 +19,8 @@ struct zkl_op_kind {
     void (*decided)(struct zkl_op *op, int rc);
     /* With the mutex, while it is not decided; NULL: it can't be canceled. */
     void (*cancel)(struct zkl_op *op);
-    /* Without the mutex, on the callback's thread, just before it: fill in what the caller gets, note
-     * the failure, drop everything but op itself. The code. */
+    /* Without the mutex, on the callback's thread, just before it: fill in what the caller gets,
+     * note the failure, drop everything but op itself. The code. */
     int (*finish)(struct zkl_op *op, int rc);
     bool closes; /* it is decided when the client is closed, and not ended by that */
 };
@@ -49,8 +50,8 @@ void zkl_op_know(struct zkl_op *op, int rc);
 
 /* --- with the mutex ----------------------------------------------------- */
 
-/* From here on there will be a callback. ZKL_ECLOSED (which one that closes gets only once that is done),
- * ZKL_ENOMEM: there will not. */
+/* From here on there will be a callback. ZKL_ECLOSED (which one that closes gets only once that is
+ * done), ZKL_ENOMEM: there will not. */
 int zkl_op_begin(struct zkl_op *op, uint64_t *id);
 /* There will not be one after all. */
 void zkl_op_withdraw(struct zkl_op *op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ownership map: what one owner holds. A thread's own is in thread-local memory, so that a re-entry
- * takes no lock and no other thread, not even one that gets the same pthread_t later, can be taken for
- * the owner. One that belongs to no thread (async.h) has a lock, as its operations end on other threads
- * than those that use it. */
+ * The ownership map: the holds of one owner. A thread's own map is in thread-local memory, so a
+ * re-entry takes no lock, and no other thread can be mistaken for the owner, not even one that gets
+ * the same pthread_t later. An owner that belongs to no thread (async.h) has a lock, because its
+ * operations end on other threads than those that use it. */
 #include <zklock/async.h>
 
 #include <assert.h>
@@ -38,8 +38,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_error;
 
-/* The owner that the calling thread uses; NULL: none. A forked child uses none of its parent's, whose lock may
- * have been another thread's in that moment. */
+/* The owner that the calling thread uses; NULL: none. A forked child uses none of its parent's,
+ * whose lock may have been another thread's in that moment. */
 static struct zkl_owner *in_use(void)
 {
     struct zkl_owner *owner = self.in_use;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What one owner holds: the calling thread, or the owner that it uses (zkl_owner_use). */
+ * The holds of one owner: the calling thread, or the owner that it uses (zkl_owner_use). */
 #ifndef ZKL_API_OWNER_H
 #define ZKL_API_OWNER_H
 
@@ -12,17 +12,17 @@ struct zkl_owner;
 struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
                                 const struct zkl_mutex *mutex);
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
-/* An operation is under way that is to give this owner a hold which that mutex would wait for. */
+/* An operation under way will give this owner a hold that the mutex would wait for. */
 bool zkl_owner_awaits(const struct zkl_mutex *mutex);
 /* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
 int zkl_owner_prepare(void);
-/* The calling thread itself, whose end is told. */
+/* The owner is the calling thread itself, whose end the library notices. */
 bool zkl_owner_is_thread(void);
 void zkl_owner_add(struct zkl_hold *hold);
 /* It was added with to_come, and is found from here on. */
 void zkl_owner_came(struct zkl_hold *hold);
 void zkl_owner_remove(struct zkl_hold *hold);
-/* What is to come is another one. */
+/* The operation will give another hold. */
 void zkl_owner_replace(struct zkl_hold *hold, struct zkl_hold *other);
 
 /* Its multi-locks. */
@@ -36,14 +36,14 @@ struct zkl_multi_hold {
 struct zkl_multi_hold *zkl_owner_find_multi(const struct zkl_multi *multi);
 void zkl_owner_add_multi(struct zkl_multi_hold *held);
 void zkl_owner_remove_multi(struct zkl_multi_hold *held);
-/* multi.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are no more. Or
- * ZKL_ENOTOWNER, ZKL_EFORK. Without the mutex. */
+/* multi.c: the nth of all holds that the calling owner has by it, with a reference; NULL: there are
+ * no more. Or ZKL_ENOTOWNER, ZKL_EFORK. Without the mutex. */
 int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, struct zkl_hold **hold);
 /* multi_hold.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
-/* As zkl_owner_use, without a look at the owner so far: the callback of the operation that was begun as that
- * one may have freed it by now. */
+/* As zkl_owner_use, without a look at the owner so far: the callback of the operation that was
+ * begun as that one may have freed it by now. */
 void zkl_owner_put_back(struct zkl_owner *before);
 /* 0, or why this owner is of no use to call: ZKL_EINVAL, ZKL_EFORK; and (idle) ZKL_EBUSY. */
 int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call);

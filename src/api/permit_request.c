@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request for permits: what one call of zkl_semaphore_acquire, or one lock of a semaphore's
- * mutex, waits for. It owns the holds that become permits, and outlives the call until the core is
- * done with it.
- * Under the client's mutex, but for its making and its end. semaphore.c, semaphore_mutex.c,
- * async.c and multi_acquire.c make requests; wait.c takes their steps. */
+ * A request for permits: the object that one call of zkl_semaphore_acquire, or one lock of a
+ * semaphore's mutex, waits for. It owns the holds that become permits, and outlives the call until
+ * the core has finished with it. Under the client's mutex, except its creation and its end.
+ * semaphore.c, semaphore_mutex.c, async.c and multi_acquire.c make requests; wait.c takes their
+ * steps. */
 #include "permit_request.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "error.h"
 
 #define MS INT64_C(1000000)
-#define MIDWAY_MS 1000 /* so long a try waits for somebody who is just acquiring */
+#define MIDWAY_MS 1000 /* how long a try waits for a contender that is just acquiring */
 #define LOOK_MS 100
 
 struct zkl_hold *zkl_permit_request_hold(const struct zkl_permit_request *request, size_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request for permits: what one call of zkl_semaphore_acquire, or one lock of a semaphore's mutex,
- * waits for. It outlives the call until the core is done with it. */
+ * A request for permits: the object that one call of zkl_semaphore_acquire, or one lock of a
+ * semaphore's mutex, waits for. It outlives the call until the core has finished with it. */
 #ifndef ZKL_API_PERMIT_REQUEST_H
 #define ZKL_API_PERMIT_REQUEST_H
 
@@ -42,9 +42,9 @@ static inline const struct zkl_contender *zkl_contender_in_queue(const struct zk
 void zkl_permit_request_begin(struct zkl_permit_request *request, const struct zkl_wait *wait);
 /* The core is done with it. */
 bool zkl_permit_request_is_over(const struct zkl_permit_request *request);
-/* A try has waited long enough for somebody who is just acquiring. */
+/* A try has waited long enough for a contender that is just acquiring. */
 bool zkl_permit_request_is_busy(const struct zkl_permit_request *request, int64_t now_ns);
-/* When that is to be looked at; INT64_MAX: never. */
+/* When the next check of that is due; INT64_MAX: never. */
 int64_t zkl_permit_request_next_look(const struct zkl_permit_request *request, int64_t now_ns);
 /* The call ends with rc. */
 void zkl_permit_request_returned(struct zkl_permit_request *request, int rc);

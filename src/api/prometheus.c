@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures in Prometheus' text format: families of samples, each with its HELP and TYPE. It
- * owns the text while it grows, and hands it to the caller at the end.
- * Users call it from any thread, without a lock held; metrics.c copies the figures under the
- * client's mutex. */
+ * The figures in Prometheus' text format: families of samples, each with its HELP and TYPE. This
+ * file owns the text while it grows, and passes it to the caller at the end. Users call it from any
+ * thread, without a lock held; metrics.c copies the figures under the client's mutex. */
 #include <stdarg.h>
 #include <stdio.h>
 

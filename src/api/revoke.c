@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking a contender to let go, and taking its place away. Each attempt reads the node, writes or
- * deletes it by its version, and waits for its end where the caller wants that.
- * Users call it from any thread, without a lock held; it blocks in awaited_query.c, up to the
- * deadline given. */
+ * Requests to release a lock, and breaking one. Each attempt reads the node, writes or deletes it
+ * by its version, and waits for its end if the caller wants that. Users call this file from any
+ * thread, without a lock held; it blocks in awaited_query.c, up to the deadline given. */
 #include <zklock/inspect.h>
 
 #include <string.h>
@@ -80,7 +79,7 @@ static int fail_answer(const struct attempt *a, const struct zkl_awaited_query *
     }
 }
 
-/* What a call may take that is not to wait for anybody but the server. */
+/* The time for a call that must wait only for the server. */
 static int64_t patience(const struct attempt *a)
 {
     struct zkl_driver *d = a->client->driver;
@@ -116,8 +115,8 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
     return found->node_children > 0 ? fail_parent(a) : 0;
 }
 
-/* With the version that was seen just before, if one was. *again: look again, the answer was lost (*lost) or
- * something happened to the node in between. */
+/* With the version that was seen just before, if one was. *again: look again, the answer was lost
+ * (*lost) or something happened to the node in between. */
 static int delete_found(const struct attempt *a, const struct zkl_awaited_query *found,
                         int64_t deadline, bool *again, bool *lost)
 {
@@ -139,7 +138,8 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
     return fail_answer(a, &q, "no DELETE on the node above", "deleting it");
 }
 
-/* ZKL_ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done it. */
+/* ZKL_ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done
+ * it. */
 static int delete_node(const struct attempt *a, int64_t czxid, int64_t deadline)
 {
     bool again = true, lost = false;
@@ -172,9 +172,9 @@ int zkl_break(struct zkl_client *client, const char *node_path, uint64_t czxid, 
     return rc;
 }
 
-/* --- asking to let go --------------------------------------------------- */
+/* --- requests to release ------------------------------------------------ */
 
-/* Write the request. 0: *czxid is the node's, or 0 if it is gone. */
+/* Write the request. 0: *czxid is the node's, or 0 if the node does not exist any more. */
 static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
 {
     struct zkl_awaited_query q = zkl_awaited_query_of(ZKL_REQ_SET, a->path);

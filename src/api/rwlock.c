@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The read-write lock: two mutex handles with one path, of which each sees the other's contenders
- * by the rules of src/core/role.c. It owns both, which are freed together only.
- * Users call it without a lock held; what the halves do is mutex.c's. */
+ * The read-write lock: two mutex handles with one path. Each sees the other's contenders by the
+ * rules of src/core/role.c. This file owns both halves and frees them together only. Users call it
+ * without a lock held; mutex.c does the work of the halves. */
 #include <stdlib.h>
 
 #include "cached_reader.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread's place in a node that it reads in with others: a hold in the map of its owner, which has the count, and
- * behind it the one hold of all who are in (base). It has no contender, and nobody waits with it. Coming and going
- * takes no lock and no memory: a thread that goes keeps the place for the next time.
- * Beside it, what all who acquire or free a lock ask of that node: whether one is wanted, that it closes, that nobody is in.
- * cached_reader.c gives places out; hold.c calls it for a thread that has ended, owner.c when the thread does; wait.c
+ * A thread's seat in a node that several readers share: a hold in the map of its owner, which has
+ * the count, and behind it the one hold of all readers that are in (base). A seat has no contender,
+ * and no thread waits with it. Entering and leaving takes no lock and no memory: a thread that
+ * leaves keeps its seat for the next time. Threads that acquire or free a lock also query the node
+ * here: whether one is wanted, whether it closes, whether no reader is in. cached_reader.c assigns
+ * seats. hold.c calls this file for a thread that has ended, owner.c when the thread ends; wait.c
  * and lock.c close the node, with the client's mutex. */
 #include "seat.h"
 
@@ -52,7 +53,7 @@ void zkl_seat_take(struct zkl_hold *seat, struct zkl_hold *base)
 void zkl_seat_leave(struct zkl_hold *seat)
 {
     struct zkl_read_cache *cache = &seat->mutex->rwlock->cache;
-    seat->base = NULL; /* gone, perhaps, from here on */
+    seat->base = NULL; /* may be freed from here on */
     zkl_seat_leave_gate(seat->client->driver, cache);
 }
 
@@ -82,7 +83,8 @@ void zkl_cached_want_no_more(const struct zkl_hold *hold)
         rwlock->candidate = NULL;
 }
 
-/* One at a time: the node of another one would have the mark for nothing, and others' tries would wait for it. */
+/* One at a time: the node of another one would have the mark for nothing, and others' tries would
+ * wait for it. */
 bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait)
 {
     const struct zkl_read_cache *cache = zkl_cached_of(hold->mutex);

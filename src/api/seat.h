@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread's place in a node that it reads in with others, and that node. Without the mutex, but where it says so. */
+ * A thread's seat in a node that several readers share, and that node. Without the mutex, except
+ * where a comment says so. */
 #ifndef ZKL_API_SEAT_H
 #define ZKL_API_SEAT_H
 
@@ -18,11 +19,11 @@ void zkl_seat_leave_gate(struct zkl_driver *d, struct zkl_read_cache *cache);
 
 /* The node that this handle's holds may be in together; NULL: it is no reader's handle. */
 struct zkl_read_cache *zkl_cached_of(const struct zkl_mutex *mutex);
-/* With it. The node of a thread that queues now is to become that of all, until it wants no more: it failed, or was granted
- * and its node has become that or not. */
+/* With the mutex. The node of a thread that queues now should become the shared one. It is wanted
+ * until it failed, or was granted and has become the shared node or not. */
 bool zkl_cached_wants(const struct zkl_hold *hold, const struct zkl_wait *wait);
 void zkl_cached_want_no_more(const struct zkl_hold *hold);
-/* Nobody comes in any more: of both halves. */
+/* No reader enters any more: for both halves. */
 void zkl_cached_close(const struct zkl_mutex *mutex);
 /* Some thread is in. */
 bool zkl_cached_any(const struct zkl_mutex *mutex);

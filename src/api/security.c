@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What protects a client's connections, from its options: TLS by files, SASL by a user and a file with
- * its password. What is wrong with them is said before a thread or a socket is made, as libzookeeper
- * would say it to nobody. No passphrase or password is in a message.
- * No lock is held. client.c calls it while it opens a client, before any other thread knows that
+ * The protection of a client's connections, from its options: TLS by files, SASL by a user and a
+ * file with its password. This file reports faults in them before the client makes a thread or a
+ * socket, because libzookeeper would report them to no caller. No message contains a passphrase or
+ * password. No lock. client.c calls it while it opens a client, before any other thread knows that
  * client. */
 #include "security.h"
 

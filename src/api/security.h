@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What protects a client's connections, from its options. */
+ * The protection of a client's connections, from its options. */
 #ifndef ZKL_API_SECURITY_H
 #define ZKL_API_SECURITY_H
 
@@ -7,11 +7,11 @@
 
 struct zkl_security;
 
-/* 0; ZKL_EINVAL: the options don't go together, or a file is of no use; ZKL_EUNSUPPORTED: libzookeeper has no call for
- * it. The detail says what. Looks at the options alone. */
+/* 0; ZKL_EINVAL: the options don't go together, or a file is of no use; ZKL_EUNSUPPORTED:
+ * libzookeeper has no call for it. The detail says what. Looks at the options alone. */
 int zkl_security_check(const struct zkl_client_options *options);
-/* Of options that were checked. *security, which is empty, is filled, and zkl_security_fini is due in each case. 0,
- * ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM: the detail says why. */
+/* Of options that were checked. *security, which is empty, is filled, and zkl_security_fini is due
+ * in each case. 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM: the detail says why. */
 int zkl_security_get(const struct zkl_client_options *options, struct zkl_security *security);
 
 #endif

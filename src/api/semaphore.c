@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The semaphore: a mutex handle at <path>/leases whose holds are permits, and belong to no thread.
- * It owns what the client knows of the number of permits, and the record of the inner mutex's
- * path.
- * Users call it from any thread; permit_request.c does the waiting, under the client's mutex. */
+ * This file owns what the client knows of the number of permits, and the record of the inner
+ * mutex's path. Users call it from any thread; permit_request.c does the waiting, under the
+ * client's mutex. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,7 +275,7 @@ static int set_number(struct setting *setting, const char *number)
             return rc;
         if (q.answer != ZKL_ANSWER_NONODE)
             return fail_answer(&q);
-        rc = make(setting, path, number); /* somebody may be faster, with another number */
+        rc = make(setting, path, number); /* another client may be faster, with another number */
         if (rc != 0)
             return rc;
     }

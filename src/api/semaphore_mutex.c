@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The mutex that any thread may unlock: a semaphore with one permit, which belongs to the handle.
- * The handle has the one hold, with a reference.
- * The hold is taken and put under the client's mutex. mutex.c, async.c, guard.c and the multi-
- * lock's files call it where a mutex is of this kind. */
+ * The handle has the one hold, with a reference. Calls take and store the hold under the client's
+ * mutex. mutex.c, async.c, guard.c and the files of the multi-lock call this file for a mutex of
+ * this kind. */
 #include <stdlib.h>
 
 #include "permit_request.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What it is for: a program and the library may have been built with different headers. Fields are only ever
- * added at the end of a struct, and 0 is what an added field means where it is not set. So the shorter of the
- * two sizes is what both know, and the rest has to be 0.
- * It owns nothing and takes no lock. Every call of the API that is given a struct goes through it.
+ * A program and the library may have been built with different headers. New fields are only added
+ * at the end of a struct, and 0 keeps the earlier behavior. So the shorter of the two sizes is what
+ * both know, and the rest must be 0. This file owns nothing and takes no lock. Every call of the
+ * API that receives a struct uses it.
  */
 #include "sized.h"
 

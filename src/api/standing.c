@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where those stand who wait: what is asked of a handle, or of an operation, while somebody waits for its lock.
- * Nothing is sent: all of it is what the core knows already (core/place.c).
- * It owns nothing, and looks with the client's mutex. Users call it from any thread, callbacks included. */
+ * The place of waiting calls in their queues: the answer of a handle, or of an operation, while a
+ * call waits for its lock. It sends nothing: the core knows all of it already (core/place.c). This
+ * file owns nothing, and reads with the client's mutex. Users call it from any thread, callbacks
+ * included. */
 #include "core/place.h"
 #include "error.h"
 #include "op.h"
@@ -34,8 +35,8 @@ static bool is_wanted(const struct wanted *wanted, const struct zkl_hold *hold)
     return is_its && waits(hold);
 }
 
-/* It waits for its turn within this handle: for those of its threads that came before, and for all that the one which
- * queues for them waits for. */
+/* It waits for its turn within this handle: for those of its threads that came before, and for all
+ * that the one which queues for them waits for. */
 static uint64_t before_in_handle(const struct zkl_hold *hold)
 {
     uint64_t before = 1, beyond = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One acquisition in steps: begun, decided by what its hold is told, proved, cancelled or timed
+ * One acquisition in steps: begun, decided by its hold's notifications, proved, canceled or timed
  * out, backed out. A thread takes the steps in a loop, here; operations and multi-locks take them
- * one by one. It is the only place in which a lock call blocks a thread.
- * The steps run with the client's mutex; a thread that blocks sleeps on its hold's condition
- * variable, or on descriptors with a cancel object. */
+ * one by one. This is the only file in which a lock call blocks a thread. The steps run with the
+ * client's mutex. A thread that blocks sleeps on its hold's condition variable, or, with a cancel
+ * object, on descriptors. */
 #include <stdio.h>
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 #include "awaited_query.h"
 
 #define MS INT64_C(1000000)
-#define ASKED_MS 200 /* so long a try waits for a node to be given up that nobody may be in */
+#define ASKED_MS 200 /* how long a try waits for the release of a node that may have no holder */
 #define LOOK_MS 100
 #define LAPSED_MS 2 /* a lease of which no more is left is over */
 
@@ -112,7 +112,8 @@ void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel)
 
 /* --- acquire ------------------------------------------------------------ */
 
-/* A thread waits for one hold, or for all those of one request for permits or of one group, by the first. */
+/* A thread waits for one hold, or for all those of one request for permits or of one group, by the
+ * first. */
 static size_t hold_count(const struct zkl_hold *hold)
 {
     if (hold->request)
@@ -139,7 +140,7 @@ static bool any_lost(struct zkl_hold *hold)
     return false;
 }
 
-/* A try has no deadline of the caller's choice: it waits for a lost link so long, ... */
+/* A try has no deadline of the caller's choice: it waits this long for a lost link, ... */
 static int64_t bounded_deadline(const struct zkl_driver *d, const struct zkl_wait *wait,
                                 int64_t now_ns)
 {
@@ -200,7 +201,7 @@ static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t
             continue;
         got->mutex->uses++;
         if (!zkl_roles[got->mutex->naming.role].beside)
-            zkl_cached_close(got->mutex); /* a writer is not to wait for its own handle's readers */
+            zkl_cached_close(got->mutex); /* a writer must not wait for its own handle's readers */
         enter_list(got, i == 0 ? cancel : NULL);
     }
 }
@@ -229,7 +230,7 @@ static struct zkl_lock_request lock_request_of(const struct zkl_hold *hold,
         .downgrade_from = hold->downgrade_from ? &hold->downgrade_from->contender : NULL};
 }
 
-/* Of the path, for those who wait for everybody else there. */
+/* The record of the path, for contenders that wait for every other one there. */
 static struct zkl_unlisted_grant *unlisted_at(const struct zkl_hold *hold)
 {
     const struct zkl_naming *naming = &hold->mutex->naming;
@@ -237,7 +238,8 @@ static struct zkl_unlisted_grant *unlisted_at(const struct zkl_hold *hold)
     return of_all ? &hold->lock_path->unlisted : NULL;
 }
 
-/* What the handle keeps idle is not waited for: who waits for one lock is not to keep another one. */
+/* An idle node of the handle is given up, and not waited for: a thread that waits for one lock must
+ * not keep another one. */
 static void prepare_member(const struct zkl_acquisition *a, struct zkl_group_member *member)
 {
     struct zkl_hold *hold = (struct zkl_hold *)member->contender;
@@ -300,7 +302,7 @@ static int start(struct zkl_acquisition *a)
     return 0;
 }
 
-/* A try that asks for a node which nobody may be in has waited long enough for it. */
+/* A try that asked for a node without a holder has waited long enough for it. */
 static bool is_busy(const struct zkl_acquisition *a, int64_t now_ns)
 {
     const struct zkl_hold *hold = a->hold;
@@ -319,7 +321,8 @@ static int64_t next_look(const struct zkl_acquisition *a, int64_t now_ns)
     return at < a->deadline ? at : a->deadline;
 }
 
-/* Grant or failure, whichever the core decides first; the deadline is one of its events. True: it has. */
+/* Grant or failure, whichever the core decides first; the deadline is one of its events. True: it
+ * has. */
 static bool is_decided(struct zkl_acquisition *a, int64_t *next_ns)
 {
     struct zkl_hold *hold = a->hold;
@@ -354,7 +357,8 @@ static bool any_unchecked(struct zkl_hold *hold)
     return false;
 }
 
-/* So short a lease, or so long until the caller got the processor, that nothing worth a grant is left of it. */
+/* The lease was so short, or the caller got the processor so late, that too little of the lease is
+ * left for a grant. */
 static bool is_lapsed(struct zkl_hold *hold)
 {
     int64_t soon = zkl_clock_boot_ns() + LAPSED_MS * MS;
@@ -380,15 +384,17 @@ static enum proof look_at_window(struct zkl_hold *hold, int64_t deadline, int64_
     }
     if (now.mono_ns >= deadline || is_canceled(hold))
         return NOT_PROVED;
-    zkl_core_timer(&d->core, now); /* tells the contender that it is suspect: its proof wakes us */
-    /* In the window's last millisecond it is not suspect yet, and nobody tells of a proof. */
+    zkl_core_timer(&d->core, now); /* marks the contender as suspect: its proof wakes us */
+    /* In the window's last millisecond the contender is not suspect yet, and no notification of a
+     * proof comes. */
     *next_ns = now.mono_ns + 2 * MS;
     if (hold_at(hold, 0)->contender.machine.suspect || *next_ns > deadline)
         *next_ns = deadline;
     return any_lost(hold) || any_unchecked(hold) ? NOT_PROVED : WAITS_FOR_PROOF;
 }
 
-/* A semaphore's mutex has one hold at a time: a lost one that nobody has given back is in the way. */
+/* A semaphore's mutex has one hold at a time: a lost one that no thread has unlocked is in the
+ * way. */
 static enum proof look_at_handle(struct zkl_acquisition *a, int64_t *next_ns)
 {
     const struct zkl_semaphore *semaphore = a->hold->mutex->semaphore;
@@ -440,7 +446,7 @@ static int given_up(const struct zkl_hold *hold)
     return is_canceled(hold) ? ZKL_ECANCELED : ZKL_ETIMEDOUT;
 }
 
-/* The first whose node can't be checked is to blame. */
+/* The first member whose node cannot be checked is to blame. */
 static int fail_unchecked(struct zkl_acquisition *a)
 {
     size_t i = 0;
@@ -507,7 +513,8 @@ static int begin_again(struct zkl_acquisition *a, int64_t *next_ns)
         int64_t now_ns = zkl_clock_mono_ns();
         bool over = now_ns >= a->deadline || is_canceled(a->hold);
         *next_ns = a->deadline;
-        /* Nobody tells when that waker is off its list: a thread goes round it, an operation looks. */
+        /* No notification says that this waker is off its list: a thread waits around it, an
+         * operation checks. */
         if (a->hold->request && a->hold->request->ending.queued && now_ns + MS < a->deadline)
             *next_ns = now_ns + MS;
         return over ? given_up(a->hold) : ZKL_GOES_ON;
@@ -601,7 +608,7 @@ void zkl_acquisition_end(struct zkl_acquisition *a, int rc)
 
 void zkl_acquisition_settle(struct zkl_acquisition *a, int rc)
 {
-    if (!a->group) /* its own use goes, and each hold is one */
+    if (!a->group) /* drop its own use; each hold is one */
         a->hold->mutex->uses = a->hold->mutex->uses + (rc == 0 ? a->count : 0) - 1;
     for (size_t i = 0; a->group && rc != 0 && i < a->count; i++)
         ((struct zkl_hold *)a->group->members[i].contender)->mutex->uses--;
@@ -709,7 +716,7 @@ int zkl_hold_release(struct zkl_hold *hold)
     return rc;
 }
 
-/* --- several at once ---------------------------------------------------- */
+/* --- several holds together --------------------------------------------- */
 
 void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member)
 {
@@ -729,7 +736,7 @@ static struct zkl_hold *release_some(struct zkl_core *core, struct zkl_hold *hol
     return hold;
 }
 
-/* What is somebody else's from here on is not waited for. */
+/* A hold that another owner has from here on is not waited for. */
 static void pass_some(struct zkl_release *r)
 {
     struct zkl_hold **at = &r->first;

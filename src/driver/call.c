@@ -103,8 +103,8 @@ int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_c
 
 bool zkl_call_is_kept(struct zkl_call *call, int rc)
 {
-    /* Out of memory half way: libzookeeper may have kept the call for a completion that never comes. It
-     * stays registered, unknown to the core, until the handle is closed. */
+    /* Out of memory half way: libzookeeper may have kept the call for a completion that never
+     * comes. It stays registered, unknown to the core, until the handle is closed. */
     if (rc == ZMARSHALLINGERROR)
         call->id = 0;
     return rc == ZMARSHALLINGERROR;

@@ -57,7 +57,8 @@ static void enter(const struct zkl_driver *d)
     generation = zkl_fork_generation();
 }
 
-/* False: in a child that the callback forked, to which nothing of the parent's is due; without the mutex then. */
+/* False: in a child that the callback forked, to which nothing of the parent's is due; without the
+ * mutex then. */
 static bool run_first(struct zkl_driver *d)
 {
     struct zkl_note *note = pop(d);

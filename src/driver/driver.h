@@ -117,7 +117,8 @@ struct zkl_driver {
     /* When the service thread must call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
     int64_t due_ns;
     atomic_int refs;
-    /* For readers without the mutex: the session's, and until when so much of it is left as a grant wants. */
+    /* For readers without the mutex: the session's, and until when so much of it is left as a grant
+     * wants. */
     atomic_llong window_end_boot, fresh_until_boot;
 };
 /* Whose port it is, through which the core calls. */
@@ -136,7 +137,8 @@ void zkl_driver_lock(struct zkl_driver *d);
 void zkl_driver_unlock(struct zkl_driver *d);
 /* For assertions: the calling thread has the mutex. */
 bool zkl_driver_is_locked(const struct zkl_driver *d);
-/* With the mutex: wait for cond; INT64_MAX: without a bound. ETIMEDOUT or 0; may wake for nothing. */
+/* With the mutex: wait for cond; INT64_MAX: without a bound. ETIMEDOUT or 0; may wake for
+ * nothing. */
 int zkl_driver_wait_for(struct zkl_driver *d, pthread_cond_t *cond, int64_t deadline_mono_ns);
 /* With the mutex: wait for the waker or the deadline. ETIMEDOUT or 0; may wake for nothing. */
 int zkl_driver_wait(struct zkl_driver *d, struct zkl_waker *waker, int64_t deadline_mono_ns);
@@ -155,7 +157,8 @@ int zkl_driver_watch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 void zkl_driver_unwatch_fd(struct zkl_driver *d, struct zkl_fd_watch *watch);
 /* End the session, and do not wait for it. */
 void zkl_driver_begin_close(struct zkl_driver *d);
-/* Without the mutex: likewise, and wait: true if the server confirmed its end and all was done by the deadline. */
+/* Without the mutex: likewise, and wait: true if the server confirmed its end and all was done by
+ * the deadline. */
 bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 
 /* After close: let the threads end, and free the driver with the last reference (contenders that
@@ -163,18 +166,19 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 void zkl_driver_free(struct zkl_driver *d);
 void zkl_driver_unref(struct zkl_driver *d);
 
-/* From now on notes are run by zkl_driver_dispatch alone, and none runs on the dispatch thread any more;
- * not from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
+/* From now on notes are run by zkl_driver_dispatch alone, and none runs on the dispatch thread any
+ * more; not from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
 int zkl_driver_use_events(struct zkl_driver *d, int *fd);
-/* Without the mutex: run as many of the notes that are due, on this thread; how many there were. ZKL_EINVAL: without
- * zkl_driver_use_events; ZKL_EBUSY: another thread is at it; ZKL_EFORK: in a child that one of them forked. */
+/* Without the mutex: run as many of the notes that are due, on this thread; how many there were.
+ * ZKL_EINVAL: without zkl_driver_use_events; ZKL_EBUSY: another thread is at it; ZKL_EFORK: in a
+ * child that one of them forked. */
 int zkl_driver_dispatch(struct zkl_driver *d, int max);
-/* After close, where zkl_driver_dispatch runs the notes: run all that are left, also those that are sure
- * to come. Without the mutex. */
+/* After close, where zkl_driver_dispatch runs the notes: run all that are left, also those that are
+ * sure to come. Without the mutex. */
 void zkl_driver_drain(struct zkl_driver *d);
 
-/* No note is taken any more, and those that were have run when this returns: on the dispatch thread. Not from
- * within one. Without the mutex. */
+/* No note is taken any more, and those that were have run when this returns: on the dispatch
+ * thread. Not from within one. Without the mutex. */
 void zkl_driver_hush(struct zkl_driver *d);
 
 /* True on a dispatch thread, or in zkl_driver_dispatch: in a callback. */
@@ -208,8 +212,8 @@ void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h);
 struct zkl_handle *zkl_handle_next(const struct zkl_handle *h);
 /* Calls that libzookeeper has accepted and not completed, except keepalives. */
 size_t zkl_handle_calls(const struct zkl_handle *h);
-/* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is no link. h may be
- * NULL. */
+/* With the mutex: what the link is to, "address:port", an IPv6 address in brackets; false: there is
+ * no link. h may be NULL. */
 #define ZKL_SERVER_TEXT_SIZE 80
 bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE]);
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);

@@ -295,8 +295,8 @@ static void credential_is_fine(struct zkl_handle *h)
     zkl_driver_unlock(h->driver);
 }
 
-/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that ours
- * can't be taken. A refusal comes as a session event too. */
+/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that
+ * ours can't be taken. A refusal comes as a session event too. */
 static void on_auth(int rc, const void *data)
 {
     struct zkl_handle *h = (struct zkl_handle *)data;
@@ -447,7 +447,8 @@ static char *given_addresses(const struct zkl_driver *d, const struct zkl_handle
  * it. */
 void zkl_handle_follow(struct zkl_driver *d, struct zkl_handle *h)
 {
-    /* With TLS it would free what the I/O thread is using in a handshake: the next handle has them. */
+    /* With TLS it would free what the I/O thread is using in a handshake: the next handle has
+     * them. */
     if (!h || !h->ready || h->serial == d->resolver.serial || d->config.security.tls ||
         zoo_state(h->zh) == ZOO_CONNECTED_STATE || is_unrecoverable(h->zh) == ZINVALIDSTATE)
         return;

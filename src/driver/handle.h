@@ -41,8 +41,8 @@ struct zkl_handle {
     bool ready;
     bool was_up;               /* it connected, */
     enum zkl_link_event early; /* and this came last */
-    /* A link counts once the server is known to have accepted the credential: until then a refusal may
-     * end the session at any moment, see zkl_call_multi. */
+    /* A link counts once the server is known to have accepted the credential: until then a refusal
+     * may end the session at any moment, see zkl_call_multi. */
     atomic_int auth;           /* enum zkl_auth */
     int auth_asked;            /* how often again, as the answer was lost */
     bool up_held;              /* a link that is up waits for that */
@@ -85,10 +85,11 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 struct zkl_call *zkl_call_enter(const void *data);
 void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply);
 
-/* zoo_amulti, unless the link is down: ZCONNECTIONLOSS. Where the session has ended others just say so,
- * but zoo_amulti goes on with paths that it never set (3.8.0): it leaks, and frees what is not its own.
- * With a link that was up just now a session ends within the call only if this thread stands still
- * while a new link is made, or if a server refuses a credential that was accepted before. */
+/* zoo_amulti, unless the link is down: ZCONNECTIONLOSS. Where the session has ended others just say
+ * so, but zoo_amulti goes on with paths that it never set (3.8.0): it leaks, and frees what is not
+ * its own. With a link that was up just now a session ends within the call only if this thread
+ * stands still while a new link is made, or if a server refuses a credential that was accepted
+ * before. */
 int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then);
 
 /* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */
@@ -111,7 +112,8 @@ zhandle_t *zkl_secure_init(struct zkl_security *security, const char *addresses,
 /* secure.c, with the mutex: with TLS, end a handshake that takes too long. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns);
-/* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up. Without the mutex. */
+/* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up.
+ * Without the mutex. */
 void zkl_secure_close(zhandle_t *zh);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client libraries from 3.5 on will do. What those before 3.8 lack is said by meson.build; here are the numbers that
- * servers send all the same, and what is taken in the place of the rest. Behind zookeeper.h. */
+/* Client libraries from 3.5 on will do. What those before 3.8 lack is said by meson.build; here are
+ * the numbers that servers send all the same, and what is taken in the place of the rest. Behind
+ * zookeeper.h. */
 #ifndef ZKLOCK_DRIVER_OLDER_H
 #define ZKLOCK_DRIVER_OLDER_H
 

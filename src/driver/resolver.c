@@ -60,7 +60,8 @@ static char *look_up(const struct zkl_host *host, int flags, int *failure)
     return list;
 }
 
-/* Addresses of a family that this machine has no other address of are left out, unless that is all. */
+/* Addresses of a family that this machine has no other address of are left out, unless that is
+ * all. */
 static char *look_up_usable(const struct zkl_host *host, int *failure)
 {
     char *found = look_up(host, AI_ADDRCONFIG, failure);

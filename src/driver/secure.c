@@ -201,9 +201,10 @@ bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t siz
 extern const int ZOO_SSL_CONNECTING_STATE;
 int zookeeper_interest(zhandle_t *zh, int *fd, int *interest, struct timeval *wait);
 
-/* libzookeeper's I/O thread waits for a handshake without a bound, and looks at nothing else: with a server that accepts
- * and says nothing it would stand there for ever. Its socket, or -1; its own thread alone is meant to call this, but
- * that is in the handshake just now, as the state says, and all that is read is what it wrote before. */
+/* libzookeeper's I/O thread waits for a handshake without a bound, and looks at nothing else: with
+ * a server that accepts and says nothing it would stand there for ever. Its socket, or -1; its own
+ * thread alone is meant to call this, but that is in the handshake just now, as the state says, and
+ * all that is read is what it wrote before. */
 static int socket_in_handshake(zhandle_t *zh)
 {
     struct timeval wait;
@@ -271,8 +272,9 @@ void zkl_secure_close(zhandle_t *zh)
         close(cutter.fd);
 }
 
-/* For the handshake libzookeeper uses select, which writes where it should not for a descriptor of FD_SETSIZE or more. It
- * makes a pipe and a socket, and the kernel gives the lowest numbers that are free. */
+/* For the handshake libzookeeper uses select, which writes where it should not for a descriptor of
+ * FD_SETSIZE or more. It makes a pipe and a socket, and the kernel gives the lowest numbers that
+ * are free. */
 bool zkl_secure_descriptors_do(int *lowest)
 {
     *lowest = eventfd(0, EFD_CLOEXEC);

@@ -32,7 +32,8 @@ struct zkl_driver;
 int64_t zkl_secure_watch(struct zkl_driver *d, int64_t now_mono_ns);
 /* For TLS: is a low enough descriptor free? *lowest: the next one. */
 bool zkl_secure_descriptors_do(int *lowest);
-/* With the mutex. Why there is no link, as far as libzookeeper says: "; SERVER: TEXT"; else text is left alone. */
+/* With the mutex. Why there is no link, as far as libzookeeper says: "; SERVER: TEXT"; else text is
+ * left alone. */
 void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size);
 
 /* Can they be loaded? False: why says which one can't. Where there is TLS only. */

@@ -16,7 +16,8 @@ struct zkl_secret_fault {
 };
 
 /* The first line of a file, without the end of the line, a file's of Windows too, as text in
- * line[ZKL_SECRET_ROOM], which the caller wipes in each case. False: *fault says why there is none. */
+ * line[ZKL_SECRET_ROOM], which the caller wipes in each case. False: *fault says why there is
+ * none. */
 bool zkl_secret_read(const char *file, char *line, struct zkl_secret_fault *fault);
 
 /* Where "USER:PASSWORD" begins: in "digest:USER:PASSWORD" behind the scheme. A second colon
