@@ -85,7 +85,7 @@ class Workload:
 
 
 def drain(name, waiters, peers, rounds_max=1000):
-    return Workload(name, f'{waiters:,} waiters of one process, that asked at once, are let go', 'drain', peers, DRAIN, threads=waiters,
+    return Workload(name, f'{waiters:,} waiters of one process, that asked together, behind a holder that unlocks', 'drain', peers, DRAIN, threads=waiters,
                     rounds_max=rounds_max, slow=('curator',))
 
 
@@ -115,7 +115,7 @@ ALL = [
     Workload('W4-256', '256 threads, 256 locks, one session', 'cycle', LIBRARIES + ['floor-1rt'] + GROUP_FLOORS,
              [CYCLES, REQUESTS, CPU, P50, P99, SERVER_CPU, IDLE], threads=256, locks=256, sample='cycle'),
     drain('W5', 1000, LIBRARIES + FLOORS + ['floor-2w', 'curator', 'curator-own', 'kazoo']),
-    Workload('W5-apart', '1,000 waiters of one process, that came one after another, a handle each, are let go', 'drain',
+    Workload('W5-apart', '1,000 waiters of one process, that came one after another, a handle each, behind a holder that unlocks', 'drain',
              LIBRARIES + FLOORS + ['curator-own', 'kazoo', 'gozk'], APART, threads=1000, apart=True),
     Workload('W6', 'read-write lock, 8 readers and 1 writer in one process', 'rw', LIBRARIES + ['curator-own'] + OTHERS,
              [Figure('reads_per_s', 'reads/s', 0, False), Figure('writes_per_s', 'writes/s', 0, False), REQUESTS, CPU],
@@ -143,7 +143,7 @@ ALL = [
     for n in (10, 100, 1000, 5000)
 ] + [
     # Not Curator: 50 Java machines would be what is measured.
-    Workload('W11', '1,000 waiters in 50 processes, 20 each, are let go', 'drain', LIBRARIES + ['floor-1rt', 'kazoo', 'gozk'], APART,
+    Workload('W11', '1,000 waiters in 50 processes, 20 each, behind a holder that unlocks', 'drain', LIBRARIES + ['floor-1rt', 'kazoo', 'gozk'], APART,
              processes=50, threads=20, rounds_max=3),
 ] + [
     Workload(f'outage-{s}', f'how long an outage a holder survives with a session timeout of {s} s', 'outage',
