@@ -78,7 +78,8 @@ def workload_text(workload, records, fsync, servers=1):
     rounds = len({r['round'] for r in records})
     text = (f"**{workload.name}**: {workload.title}; {'fsync' if fsync else 'no fsync'}, "
             f"{'' if servers == 1 else f'{servers} servers, '}{rounds} round{'s' * (rounds != 1)}")
-    parts = [text, figures_table(workload, records), ratios_table(workload, records)]
+    parts = [textwrap.fill(text, 80, break_on_hyphens=False), figures_table(workload, records),
+             ratios_table(workload, records)]
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
