@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What members of a batch ask for, put together: creates in one transaction, with the lists that can go along, and
- * deletes in one. Called by feed.c for each request of a member, by group.c and permits.c, which make batches
- * and say when deletes are complete, and by group_commit.c, whose batches are one transaction of both. What the
- * server answers is dealt out by batch_reply.c. */
+ * Combines the requests of a batch's members: creates in one transaction, with the lists that can
+ * be sent along, and deletes in one. feed.c calls this file for each request of a member; group.c
+ * and permits.c make batches and say when deletes are complete; group_commit.c makes batches that
+ * are one transaction of both. batch_reply.c distributes the server's answers. */
 #include "batch.h"
 
 #include <assert.h>
@@ -51,7 +51,8 @@ static void forget_wishes(struct zkl_contender *c)
 void zkl_batch_attach(struct zkl_batch *batch, struct zkl_contender *contender)
 {
     struct zkl_batch **its = &contender->machine.asked.batch;
-    assert(batch->count < batch->size && (!*its || *its == batch)); /* who begins asked for it */
+    /* the contender that begins has asked for it */
+    assert(batch->count < batch->size && (!*its || *its == batch));
     *its = batch;
     forget_wishes(contender);
     batch->members[batch->count++] = contender;
@@ -100,8 +101,8 @@ void zkl_batch_reset(struct zkl_batch *batch)
 
 /* --- which transaction it was ------------------------------------------- */
 
-/* Nobody else changes a path's children, it seems, so that the list behind our nodes will tell the zxid
- * they were made with, which they share. */
+/* Apparently no other client changes this path's children. So the list behind our nodes will show
+ * the zxid that they were made with, which they share. */
 static bool is_calm(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return c->machine.asked.view && c->machine.asked.view->calm &&
@@ -114,9 +115,9 @@ void zkl_batch_count_own(struct zkl_contender *c)
         c->machine.asked.view->own++;
 }
 
-/* The children's changes are counted by the server: if those since the last look are as many as this
- * client's own, of which the making of our node was the last, then nothing came after that, and the
- * transaction that changed them last is ours. */
+/* The children's changes are counted by the server: if those since the last look are as many as
+ * this client's own, of which the making of our node was the last, then nothing came after that,
+ * and the transaction that changed them last is ours. */
 static bool is_last_change_ours(const struct zkl_core *core, const struct zkl_contender *c,
                                 const struct zkl_reply *reply)
 {
@@ -161,7 +162,7 @@ static bool is_coming(const struct zkl_contender *c)
            state == ZKL_CONTENDER_LOOKING || state == ZKL_CONTENDER_MAKING;
 }
 
-/* Some nodes may have been made, and an answer tells. */
+/* Some nodes may have been made, and an answer will show it. */
 bool zkl_batch_is_creating(const struct zkl_batch *batch)
 {
     return batch->create.id != 0 || batch->stat.id != 0 || batch->ahead;
@@ -287,8 +288,8 @@ void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch)
         send_creates(core, batch);
 }
 
-/* The answer names the nodes but not their zxid, which they all share: one of them is asked. The
- * lists, one for each root, go along. */
+/* The answer names the nodes but not their zxid, which they all share: query one of them. The
+ * lists, one for each root, are sent along. */
 void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch)
 {
     char path[ZKL_NODE_PATH_MAX + 1];
@@ -357,7 +358,7 @@ void zkl_batch_add(struct zkl_batch *batch, struct zkl_contender *contender, boo
         batch->made[batch->made_count++] = contender;
 }
 
-/* The one that can tell the zxid by a list that goes along comes first. */
+/* The member whose zxid a list may show comes first. */
 static void put_calm_first(const struct zkl_core *core, const struct zkl_batch *batch)
 {
     size_t i = 0;

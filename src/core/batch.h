@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A batch: contenders whose nodes are made in one transaction, and deleted in one. Each is a machine
- * of its own that knows nothing of the others; only its requests are put together here, and one
- * answer is dealt out to all. */
+ * A batch: contenders whose nodes are made in one transaction, and deleted in one. Each is a
+ * machine of its own that knows nothing of the others. The batch only combines their requests, and
+ * distributes the one answer to all. */
 #ifndef ZKL_CORE_BATCH_H
 #define ZKL_CORE_BATCH_H
 
@@ -9,14 +9,15 @@
 
 struct zkl_batch {
     struct zkl_due due; /* first, see due.h */
-    size_t refs;        /* its members, and who made it */
+    size_t refs;        /* its members, and its maker */
     size_t size, count;
     bool ahead;           /* lists went out with the creates, whose zxid is still to be found */
     bool named;           /* names is set */
     bool collecting;      /* deletes are put together until zkl_batch_send_deletes */
     bool is_group_commit; /* of one transaction, which its members leave with the answer */
-    bool deletes_along;   /* those in gone are in the creating transaction, before the creates */
-    size_t stat_member;   /* whose node is asked for the transaction's zxid */
+    /* the deletes in gone are in the creating transaction, before the creates */
+    bool deletes_along;
+    size_t stat_member; /* whose node is asked for the transaction's zxid */
     struct zkl_pending create, stat, remove;
     struct zkl_contender **members; /* count of them, in their order */
     struct zkl_contender **made;    /* size: those in the creating transaction; NULL: not in it */
@@ -34,7 +35,7 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
 
 /* --- from feed.c -------------------------------------------------------- */
 
-/* A member asks for its create, its list, or its delete; false: it is to be sent singly. */
+/* A member asks for its create, its list, or its delete; false: send it singly. */
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_list(struct zkl_contender *contender);
 bool zkl_batch_delete(struct zkl_contender *contender);
@@ -57,18 +58,19 @@ void zkl_batch_send(struct zkl_core *core, struct zkl_batch *batch);
 
 void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
                       const struct zkl_reply *reply);
-/* A list of a member was answered. True: that is not to be fed. Nobody waits for it, or all is asked for once
- * more. */
+/* A list of a member was answered. True: do not feed it to the member. No member waits for it, or
+ * the batch asks for everything once more. */
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
                       const struct zkl_reply *reply);
-/* What waits to be grouped and is not going to be sent: those who were stopped, or all as the link is down. */
+/* What waits to be grouped and is not going to be sent: those who were stopped, or all as the link
+ * is down. */
 void zkl_batch_cancel_held(struct zkl_core *core);
 /* The members that were stopped while their creates had not been sent hear that they won't be. */
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
 
 /* --- for that -------------------------------------------------------------- */
 
-/* Some nodes may have been made, and an answer tells. */
+/* Some nodes may have been made, and an answer will show it. */
 bool zkl_batch_is_creating(const struct zkl_batch *batch);
 /* This client changed the children of the contender's path. */
 void zkl_batch_count_own(struct zkl_contender *c);
@@ -76,8 +78,8 @@ void zkl_batch_look_at(const struct zkl_core *core, struct zkl_contender *c,
                        const struct zkl_reply *reply);
 /* Without another list: those who share one first. */
 void zkl_batch_forget_lists(struct zkl_core *core, struct zkl_batch *batch);
-/* The answer names the nodes but not their zxid, which they all share: one of them is asked. The
- * lists, one for each root, go along. */
+/* The answer names the nodes but not their zxid, which they all share: query one of them. The
+ * lists, one for each root, are sent along. */
 void zkl_batch_ask_for_zxid(struct zkl_core *core, struct zkl_batch *batch);
 void zkl_batch_delete_singly(struct zkl_core *core, struct zkl_batch *batch);
 

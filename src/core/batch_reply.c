@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The answer to a transaction, dealt out to the members of the batch, each as if it had asked alone. A failure names
- * one of them, and the others ask again; of a group commit all of them go singly. The zxid, which they all share, is
- * told by the list that went along where nobody else changes the path's children, or by a look at one of the nodes.
- * Called by dispatch_reply.c, by group.c and permits.c for creates that will not be sent, and by core.c for what waits
+ * Distributes the answer to a transaction to the members of the batch, each as if it had asked
+ * alone. A failure names one of them, and the others ask again; of a group commit all are sent
+ * singly. The members share one zxid. The list that was sent along shows it if no other client
+ * changes the path's children, else a read of one of the nodes does. dispatch_reply.c calls this
+ * file, group.c and permits.c for creates that will not be sent, and core.c for creates that wait
  * to be grouped and will not be sent. */
 #include <assert.h>
 
@@ -17,7 +18,7 @@
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
 {
     if (zkl_batch_is_creating(batch))
-        return; /* who asked since is made and deleted */
+        return; /* a member that asked since then is made and deleted */
     for (size_t i = batch->count; i-- > 0;) {
         struct zkl_contender *c = batch->members[i];
         if (!c->wants_create || c->machine.state != ZKL_CONTENDER_LEAVING)
@@ -65,7 +66,8 @@ static void feed_deleted(struct zkl_core *core, struct zkl_batch *batch, size_t 
                       .type = ZKL_EV_DELETED, .answer = reply->answer, .number = reply->number});
 }
 
-/* Its list was to follow and does not: it counts on that, too, and as the janitor's waits for it. */
+/* The member's list was to follow and does not. The member counts on it too, and as the janitor's
+ * it waits for it. */
 static void feed_unsent_list(struct zkl_core *core, struct zkl_contender *c)
 {
     zkl_core_feed(core, c, (struct zkl_event){.type = ZKL_EV_LISTED, .answer = ZKL_ANSWER_LINK});
@@ -79,7 +81,7 @@ static void feed_not_created(struct zkl_core *core, struct zkl_contender *c)
                   (struct zkl_event){.type = ZKL_EV_CREATED, .answer = ZKL_ANSWER_ROLLED_BACK});
 }
 
-/* The writes at its path go alone for a while. */
+/* The writes at its path are sent alone for a while. */
 static void blame(const struct zkl_core *core, const struct zkl_batch *batch, size_t part)
 {
     struct zkl_contender *c =
@@ -89,7 +91,7 @@ static void blame(const struct zkl_core *core, const struct zkl_batch *batch, si
             core->now.mono_ns + ZKL_GROUP_COMMIT_ALONE_MS * INT64_C(1000000);
 }
 
-/* In their order. Who was stopped meanwhile has no use for a node. */
+/* In their order. A member that was stopped meanwhile has no use for a node. */
 static void send_singly(struct zkl_core *core, struct zkl_batch *batch)
 {
     size_t made = batch->made_count, gone = batch->gone_count;
@@ -110,7 +112,8 @@ static void send_singly(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
-/* False: nobody knows whether it was carried out. What was not even sent says nothing of any part. */
+/* False: whether the transaction was carried out is unknown. A transaction that was not even sent
+ * says nothing about any part. */
 static bool retry_singly(struct zkl_core *core, struct zkl_batch *batch,
                          const struct zkl_reply *reply)
 {
@@ -146,8 +149,8 @@ void zkl_batch_cancel_held(struct zkl_core *core)
 
 /* --- creates and deletes ------------------------------------------------- */
 
-/* The transaction failed as a whole: the one to blame hears why, the others that they are to ask
- * again. */
+/* The transaction failed as a whole: the member to blame is notified of the reason, the others that
+ * they must ask again. */
 static void create_failed(struct zkl_core *core, struct zkl_batch *batch,
                           const struct zkl_reply *reply)
 {
@@ -195,7 +198,8 @@ static void all_created(struct zkl_core *core, struct zkl_batch *batch, int64_t 
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_event event = {.answer = ZKL_ANSWER_OK, .name = batch->names[i], .czxid = zxid};
         zkl_unlisted_created(core, batch->made[i], batch->names[i], &event);
-        event.first = event.first && i >= batch->stat_member; /* else it is gone */
+        /* else the node does not exist any more */
+        event.first = event.first && i >= batch->stat_member;
         feed_created(core, batch, i, event);
     }
 }
@@ -226,18 +230,21 @@ bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *c, const stru
         all_created(core, batch, reply->pzxid);
     } else {
         zkl_batch_forget_lists(core, batch);
-        if (batch->named) /* else the list could not be sent, and the creates' answer is to come */
+        /* else the list could not be sent, and the creates' answer is still to come */
+        if (batch->named)
             zkl_batch_ask_for_zxid(core, batch);
     }
     zkl_batch_unref(core, batch);
-    /* Nobody waited for it, or nobody does any more: who is not the first after all has asked for another. */
+    /* No member waited for it, or none does any more: a member that is not the first after all has
+     * asked for another. */
     return !known || !waited || !c->machine.list_out;
 }
 
 static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct zkl_reply *reply)
 {
     if (reply->answer == ZKL_ANSWER_NONODE && batch->stat_member + 1 < batch->made_count) {
-        batch->stat_member++; /* somebody deleted that one: another, and lists that show it */
+        /* that node was deleted: query another one, with lists that show it */
+        batch->stat_member++;
         zkl_batch_ask_for_zxid(core, batch);
         return;
     }
@@ -246,7 +253,8 @@ static void on_zxid(struct zkl_core *core, struct zkl_batch *batch, const struct
         return;
     }
     bool known = reply->answer != ZKL_ANSWER_LINK; /* else each looks for its own */
-    /* Of a group commit each looks at its own node: one that may not be looked at is nobody else's matter. */
+    /* Of a group commit each member queries its own node: a node that may not be read concerns only
+     * its own member. */
     bool failed = known && reply->answer != ZKL_ANSWER_NONODE && !batch->is_group_commit;
     for (size_t i = 0; i < batch->made_count; i++) {
         struct zkl_contender *c = batch->made[i];
@@ -264,9 +272,9 @@ static void on_deleted(struct zkl_core *core, struct zkl_batch *batch,
     bool all = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_LINK;
     if (batch->is_group_commit && !all && retry_singly(core, batch, reply))
         return;
-    if (!all &&
-        !batch
-             ->is_group_commit) { /* one of them is gone, or denied: that must not keep the others */
+    if (!all && !batch
+                     /* a node is deleted, or its delete denied: that must not stop the others */
+                     ->is_group_commit) {
         zkl_batch_delete_singly(core, batch);
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What groups, requests for permits and turns note of their members, and the states of the latter two. Called by
- * feed.c, which has news of a contender, and by group.c, permits.c and local_queue.c, which decide what follows, later:
- * nothing here feeds a contender or sends a request. */
+ * What groups, requests for permits and local queues record of their members, and the states of the
+ * latter two. feed.c calls this file with news of a contender. group.c, permits.c and local_queue.c
+ * decide later what follows: this file feeds no contender and sends no request. */
 #include "composite.h"
 
 #include <assert.h>
@@ -105,7 +105,8 @@ bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to
     return (permits_allowed[from] & BIT(to)) != 0;
 }
 
-/* The only place that assigns a state. What follows from it is looked at before the event is over. */
+/* The only place that assigns a state. What follows from it is looked at before the event is
+ * over. */
 void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
                       const char *why)
 {
@@ -220,7 +221,7 @@ static void on_granted(struct zkl_core *core, struct zkl_local_queue *local_queu
                        struct zkl_contender *c)
 {
     local_queue->asking--;
-    if (local_queue->holder) { /* whose node somebody deleted, unknown to us yet */
+    if (local_queue->holder) { /* whose node another client deleted, which we do not know yet */
         c->machine.asked.local_queue = NULL;
         return;
     }

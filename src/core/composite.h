@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is made of several contenders: a group, a request for permits, the turns of a handle. Here is what each of
- * them is told of its members and notes; what follows from that is decided when the event is over, in group.c,
- * permits.c and local_queue.c. */
+ * Objects that consist of several contenders: a group, a request for permits, a handle's local
+ * queue. These calls receive the notifications of their members and record them. group.c, permits.c
+ * and local_queue.c decide what follows when the event is over. */
 #ifndef ZKL_CORE_COMPOSITE_H
 #define ZKL_CORE_COMPOSITE_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The top of a contender's machine: one event, given to the function of its state. Those before the grant are in
- * queueing.c (a permit's in permit_limit.c, the used-up counter's in exhausted.c), those from the grant on in
- * holding.c, and the way out of all of them in leaving.c; step.c is below them all. Called by feed.c. */
+ * The top of a contender's machine: passes one event to the function of its state. The states
+ * before the grant are in queueing.c (a permit's in permit_limit.c, the used-up counter's in
+ * exhausted.c), those from the grant on in holding.c, and the way out of all of them in leaving.c;
+ * step.c is below them all. feed.c calls this file. */
 #include "contender.h"
 
 #include <assert.h>

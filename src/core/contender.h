@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The contender: one place in one queue, for one owner, as a state machine. Pure: an event and the
- * circumstances go in, actions come out; who executes them is core.c. When its owner has been
- * answered and something may still be on the server, the same object goes on as the janitor's
- * (LEAVING), so that a GUID belongs to one of the two at any time and handing it over can't fail.
+ * The contender: one place in one queue, for one owner, as a state machine. It is pure: an event
+ * and the circumstances are its input, actions its output; core.c executes them. When its owner has
+ * its answer and something may still be on the server, the same object continues as the janitor's
+ * (LEAVING). So a GUID belongs to one of the two at any time, and the handover cannot fail.
  */
 #ifndef ZKL_CORE_CONTENDER_H
 #define ZKL_CORE_CONTENDER_H
@@ -51,7 +51,7 @@ enum zkl_contender_state {
     ZKL_CONTENDER_PARKED,     /* nothing on the server; waits for the link */
     ZKL_CONTENDER_LOOKING,    /* a try's first read is out */
     ZKL_CONTENDER_MAKING,     /* the root is being made */
-    ZKL_CONTENDER_QUEUEING,   /* the create is out, and the list if one is to follow */
+    ZKL_CONTENDER_QUEUEING,   /* the create is out, and the list if one follows */
     ZKL_CONTENDER_RECOVERING, /* the create's outcome is unknown */
     ZKL_CONTENDER_LISTING,    /* our node exists; a list is out or waits for the link */
     ZKL_CONTENDER_WAITING,    /* behind a predecessor */
@@ -90,21 +90,21 @@ enum zkl_event_type {
     ZKL_EV_PROVED,    /* a proof of the session succeeded */
     ZKL_EV_WINDOW_ENDED,
     ZKL_EV_LEASE_ENDED, /* of some contender: each looks at its own */
-    ZKL_EV_REVOKED,     /* our node's data asks us to let go */
+    ZKL_EV_REVOKED,     /* our node's data asks us to release the lock */
     ZKL_EV_LIMIT,       /* answer, data, version: of a semaphore's root */
     ZKL_EV_LIMIT_SET,   /* answer */
     ZKL_EV_LIMIT_FIRED, /* that data changed */
     ZKL_EV_STOP,        /* code: ZKL_ETIMEDOUT, ZKL_ECANCELED, ZKL_ECLOSED */
     ZKL_EV_STAY,    /* unlocked, but the node stays, for the next owner or (idle) for none yet */
     ZKL_EV_RELEASE, /* the owner's last unlock */
-    ZKL_EV_ABANDON, /* reason: the owner goes away without unlock, or the client closes */
+    ZKL_EV_ABANDON, /* reason: the owner ends without unlock, or the client closes */
     ZKL_EVENT_TYPES
 };
 
-/* That the end of the predecessor's node leaves nobody before ours; see pred_proof.c. */
+/* Whether the end of the predecessor's node leaves no contender before ours; see pred_proof.c. */
 enum zkl_pred_proof {
     ZKL_PRED_PROOF_NONE,    /* a list is needed */
-    ZKL_PRED_PROOF_PENDING, /* it is, if our own node is there, which is told next */
+    ZKL_PRED_PROOF_PENDING, /* proved if our own node exists, which the next answer shows */
     ZKL_PRED_PROOF_PROVEN
 };
 
@@ -118,7 +118,8 @@ struct zkl_event {
     int64_t timeout_ns;       /* its timeout */
     int64_t again_mono_ns;    /* when what a server would not do is asked again; INT64_MAX: never */
     enum zkl_answer answer;
-    bool otherwise;              /* MADE, CREATED: refused, but asked again it goes another way */
+    /* MADE, CREATED: refused, but the next request will use another operation */
+    bool otherwise;
     const char *name;            /* borrowed */
     const char *const *children; /* borrowed */
     size_t child_count;
@@ -127,15 +128,16 @@ struct zkl_event {
     const char *data; /* borrowed; not terminated */
     size_t data_size;
     int32_t version;
-    int code;                       /* enum zkl_error */
-    int reason;                     /* enum zkl_reason */
-    int number;                     /* of ZooKeeper's, for messages */
-    enum zkl_pred_proof pred_proof; /* PRED_FIRED, WATCHED: that nobody is before us any more */
-    bool idle;                      /* STAY: nobody is in it */
+    int code;   /* enum zkl_error */
+    int reason; /* enum zkl_reason */
+    int number; /* of ZooKeeper's, for messages */
+    /* PRED_FIRED, WATCHED: whether no contender is before us any more */
+    enum zkl_pred_proof pred_proof;
+    bool idle;     /* STAY: the node has no holder */
     bool unlisted; /* a create that is sent now most likely needs no list: see unlisted_grant.h */
     bool first;    /* CREATED: by its number the node is the first in the queue */
-    /* CREATED: by its number it is just behind this one of the same client, or NULL; and with that one so many are
-     * before it at most. */
+    /* CREATED: by its number it is just behind this one of the same client, or NULL; and with that
+     * one, at most this many are before it. */
     const char *behind;
     size_t before;
 };
@@ -150,19 +152,19 @@ enum zkl_action_type {
     ZKL_DO_LIST_LOCK_PATH, /* with the root's czxid, and a child watch on it */
     ZKL_DO_STAT,
     ZKL_DO_RENEW, /* delete the empty root and make it again */
-    ZKL_DO_ASK,   /* name: a child of the root, to let go, as a revocation does */
+    ZKL_DO_ASK,   /* name: a child of the root; request its release, as a revocation does */
     ZKL_DO_DELETE,
     ZKL_DO_FORGET_LIST,
     ZKL_DO_WATCH_PRED, /* name: a child of the root */
     ZKL_DO_WATCH_OWN,
     ZKL_DO_WATCH_OWN_LATER, /* by ZKL_EV_WAITED, or when another of this client asks for it */
     ZKL_DO_GET_LIMIT,       /* the root's data */
-    ZKL_DO_SET_LIMIT,       /* our number there, if nobody was faster */
+    ZKL_DO_SET_LIMIT,       /* our number there, if no other client was faster */
     ZKL_DO_WATCH_LIMIT,     /* the data, now and when it changes */
     ZKL_DO_UNWATCH,         /* every watch of this contender */
     ZKL_DO_UNWATCH_OTHERS,  /* but the own node's: its deletion, which follows, clears that */
     ZKL_DO_HEARTBEAT,
-    ZKL_DO_GRANT,        /* the rest tell the owner */
+    ZKL_DO_GRANT,        /* the rest notify the owner */
     ZKL_DO_FAIL,         /* code */
     ZKL_DO_RELEASED,     /* code */
     ZKL_DO_CONTENDED,    /* others queue for what is held */
@@ -193,7 +195,7 @@ struct zkl_semaphore_view {
     bool agreed; /* it was once what stands there: from then on that counts, whatever it is */
 };
 
-/* What a contender for a permit is to get of its semaphore. */
+/* What a contender for a permit should get of its semaphore. */
 struct zkl_quota {
     struct zkl_semaphore_view *view; /* the handle's; until the grant or the failure */
     int want;                        /* how many the whole request is for */
@@ -205,7 +207,7 @@ struct zkl_limit {
     int permits;     /* how many there are; 0: not known yet */
     int32_t version; /* of the data that it was read from */
     bool out;        /* an answer about it is awaited */
-    bool watched;    /* its changes are told */
+    bool watched;    /* its changes are reported */
 };
 
 struct zkl_batch;
@@ -224,13 +226,14 @@ struct zkl_lock_request {
     int64_t lease_ns;       /* > 0: how long the hold lasts, from its grant, unless renewed */
     struct zkl_quota quota; /* with ZKL_ROLE_PERMIT */
     bool try_only, try_sync;
-    bool watch_own; /* somebody wants to hear of the node's deletion at once */
-    bool try_asks;  /* a try queues behind a node that nobody may be in, if that is the only one */
-    bool retained;  /* the node may stay while nobody is in it: its name says so */
-    bool posted;    /* unlock does not wait for the answer */
+    bool watch_own; /* the owner must learn of the node's deletion immediately */
+    /* a try queues behind a node that may have no holder, if that is the only one */
+    bool try_asks;
+    bool retained; /* the node may stay without a holder: its name says so */
+    bool posted;   /* unlock does not wait for the answer */
     /* A read lock's: the same owner's held write lock, looked at as it begins. */
     const struct zkl_contender *downgrade_from;
-    /* Not for the machine: whom the contender is one of; NULL: nobody. */
+    /* Not for the machine: the composite that the contender belongs to; NULL: none. */
     struct zkl_batch *batch;             /* its requests go through this one */
     struct zkl_children_view *view;      /* of the path, for that; lives as long as the path */
     struct zkl_unlisted_grant *unlisted; /* of the path, for a mutex; likewise */
@@ -241,7 +244,8 @@ struct zkl_lock_request {
     struct zkl_read_cache *read_cache; /* of those who have it together, likewise */
 };
 
-/* So many clients of a path keep a reader's node at most, each of which is told whenever anybody comes or goes. */
+/* At most this many clients of a path keep a reader's node. The server notifies each of them
+ * whenever a child is created or deleted. */
 #define ZKL_CACHED_READERS_MAX 32
 
 struct zkl_contender_machine {
@@ -259,26 +263,29 @@ struct zkl_contender_machine {
     bool stat_out;
     bool renew_out;
     bool delete_out;
-    bool on_server;       /* node and czxid are known, and nothing said that it is gone */
-    bool maybe_on_server; /* a create's answer was lost and no list has told since */
-    bool suspect;         /* HOLDING, and told so */
+    /* node and czxid are known, and no answer said that the node was deleted */
+    bool on_server;
+    bool maybe_on_server; /* a create's answer was lost and no list has resolved it since */
+    bool suspect;         /* HOLDING, and reported as suspect */
     bool unchecked;       /* heartbeats leave our node out: they would fail by it */
-    bool revoked;         /* somebody asked us to let go */
-    /* WAITING: contenders before us at most, as the last list said or our number; 0: of a permit, whose turn it is
-     * already */
+    bool revoked;         /* another client asked us to release the lock */
+    /* WAITING: contenders before us at most, as the last list said or our number; 0: of a permit,
+     * whose turn it is already */
     size_t before;
     bool asks;               /* a try that queued so */
-    bool watches_contention; /* HOLDING: others that queue are to be told of */
+    bool watches_contention; /* HOLDING: the owner needs to know of others that queue */
     bool contended;          /* some do, or were before us */
     bool crowded;            /* because ZKL_CACHED_READERS_MAX were */
     int64_t looked_boot;     /* when the last list for that was asked for; */
-    int64_t alone_boot; /* likewise of the last that showed nobody, over this link; 0: none has */
+    /* likewise of the last list that showed no contender, over this link; 0: none has */
+    int64_t alone_boot;
     enum zkl_pred_proof pred_proof; /* WAITING: PENDING, or NONE */
     /* WAITING: what we watch is just before us, surely for a mutex, and so are we */
     bool pred_is_exclusive_mutex;
     bool pred_is_by_number; /* WAITING: no list showed it; see unlisted_grant.h */
     bool own_is_put_off;    /* WAITING: the watch on our own node */
-    bool was_first; /* our node was at the head of the queue: nobody comes before it any more */
+    /* our node was at the head of the queue: no contender comes before it any more */
+    bool was_first;
     char guid[ZKL_GUID_LEN + 1];
     char node[ZKL_NODE_NAME_MAX + 1]; /* name of our child */
     int64_t czxid;                    /* the token */
@@ -294,7 +301,7 @@ int zkl_answer_code(enum zkl_answer answer);
 /* For traces and tests. */
 const char *zkl_contender_state_name(enum zkl_contender_state state);
 
-/* May a contender go from one state to the other? */
+/* May a contender change from one state to the other? */
 bool zkl_contender_may_move(enum zkl_contender_state from, enum zkl_contender_state to);
 
 /* Called with each change of state, for traces and coverage of the table. May be NULL. */
@@ -304,7 +311,8 @@ struct zkl_tracer {
     void *arg;
 };
 
-/* One event: the new state is in m, what is to be done in actions (executed in their order). */
+/* One event: the new state is in m, the resulting actions in actions (to execute in their
+ * order). */
 void zkl_contender_step(struct zkl_contender_machine *m, const struct zkl_event *event,
                         struct zkl_actions *actions, const struct zkl_tracer *tracer);
 
@@ -317,13 +325,14 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
 
 /* --- what the rest of the core asks of a contender, at every step: inline -------------------- */
 
-/* It has a node, or is to have one, and has not begun to give it back. */
+/* It has a node, or will have one, and has not begun to give it up. */
 static inline bool zkl_contender_is_here(const struct zkl_contender_machine *m)
 {
     return m->state >= ZKL_CONTENDER_QUEUEING && m->state <= ZKL_CONTENDER_HOLDING;
 }
 
-/* WAITING: only one contender is before us; who waits for a permit has the inner mutex. */
+/* WAITING: only one contender is before us; a contender that waits for a permit has the inner
+ * mutex. */
 static inline bool zkl_contender_is_next(const struct zkl_contender_machine *m)
 {
     return m->before <= 1;
@@ -382,7 +391,7 @@ static inline bool zkl_contender_is_window_limited(const struct zkl_contender_ma
            (m->state == ZKL_CONTENDER_HOLDING && !m->suspect);
 }
 
-/* Something is to be deleted and nothing is under way: it waits for the link, or its request could
+/* Something remains to delete and nothing is under way: it waits for the link, or its request could
  * not be sent for want of memory. */
 static inline bool zkl_contender_needs_retry(const struct zkl_contender_machine *m)
 {
@@ -391,7 +400,7 @@ static inline bool zkl_contender_needs_retry(const struct zkl_contender_machine 
            (m->state == ZKL_CONTENDER_LOSTHOLD && m->on_server && !m->delete_out);
 }
 
-/* A try that waits for somebody to give a node up that nobody may be in. */
+/* A try that waits for the release of a node that may have no holder. */
 static inline bool zkl_contender_is_asking(const struct zkl_contender_machine *m)
 {
     return m->asks && (m->state == ZKL_CONTENDER_WAITING || m->state == ZKL_CONTENDER_LISTING);

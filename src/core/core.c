@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The entry points, each of which is one event: the time is set, the event goes to those whom it is about, and the one
- * loop below drains what is due. The caller (the driver, or a simulation) holds the lock of the client around each of
- * them; no part of the core calls back in here. */
+ * The entry points, each of which is one event: it sets the time, passes the event to the
+ * contenders that it concerns, and drains what is due in the one loop below. The caller (the
+ * driver, or a simulation) holds the lock of the client around each of them; no part of the core
+ * calls back into this file. */
 #include "core.h"
 
 #include <assert.h>
@@ -105,7 +106,7 @@ void zkl_core_init(struct zkl_core *core, struct zkl_port *port, int timeout_ms,
                               .group_commit.from = ZKL_GROUP_COMMIT_FROM,
                               .watch_bytes_max = ZKL_WATCH_BYTES_MAX};
     zkl_session_init(&core->session, timeout_ms, tick_ms);
-    /* The machine is the contender's first member: traces go from one to the other. */
+    /* The machine is the contender's first member: traces cast from one to the other. */
     _Static_assert(offsetof(struct zkl_contender, machine) == 0, "machine comes first");
     _Static_assert(offsetof(struct zkl_group, due) == 0 && offsetof(struct zkl_permits, due) == 0 &&
                        offsetof(struct zkl_local_queue, due) == 0 &&
@@ -163,7 +164,7 @@ static void look_at(struct zkl_core *core, struct zkl_due *due, enum zkl_due_kin
     }
 }
 
-/* What waits to be grouped, once that is to go. */
+/* Sends the requests that wait to be grouped, once they must be sent. */
 static bool group_commit_goes_on(struct zkl_core *core)
 {
     if (!zkl_group_commit_is_due(core))
@@ -173,11 +174,12 @@ static bool group_commit_goes_on(struct zkl_core *core)
     return true;
 }
 
-/* The one loop: what the event set off beyond the contender it was for. In this order: requests that could not be
- * sent are answered; then groups, requests for permits, turns and batches are looked at, one at a time and the
- * refused again after each, so that a batch is looked at when all its members have asked; and a heartbeat that was
- * asked for goes out last, behind what waited to be grouped. Bounded: a refused request is answered once, and what it leads to is
- * refused by a link that the contender then waits for. */
+/* The one loop: what the event set off beyond the contender it was for. In this order: requests
+ * that could not be sent are answered; then groups, requests for permits, turns and batches are
+ * looked at, one at a time and the refused again after each, so that a batch is looked at when all
+ * its members have asked; and a heartbeat that was asked for goes out last, behind what waited to
+ * be grouped. Bounded: a refused request is answered once, and what it leads to is refused by a
+ * link that the contender then waits for. */
 static void settle(struct zkl_core *core)
 {
     enum zkl_answer refusal;
@@ -332,7 +334,7 @@ void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *
 {
     enter(core, now);
     zkl_batch_cancel_held(core);
-    zkl_group_commit_send(core); /* it is not to find what the caller unlocked before */
+    zkl_group_commit_send(core); /* it must not find what the caller unlocked before */
     zkl_query_begin(core, query);
     settle(core);
 }

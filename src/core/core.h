@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The whole client without I/O: contenders, session, watches, heartbeat, and what is awaited from
- * the server. The driver (or a simulation) feeds it what happened and when, and does what it asks
- * through the port. Not thread safe: the caller serialises (in the library: the client's mutex). */
+ * The whole client without I/O: contenders, session, watches, heartbeat, and the outstanding
+ * requests to the server. The driver (or a simulation) feeds it each event with its time, and
+ * carries out its requests through the port. Not thread safe: the caller serializes (in the
+ * library: the client's mutex). */
 #ifndef ZKL_CORE_CORE_H
 #define ZKL_CORE_CORE_H
 
@@ -17,17 +18,18 @@ enum zkl_request_kind {
                           answers neither */
     ZKL_REQ_MAKE,   /* path: a container, or persistent if flag is set; with data, or empty */
     ZKL_REQ_LIST,   /* path: children */
-    ZKL_REQ_LIST_LOCK_PATH, /* path: children and what the reply says of a node; with watch_id a child
-                          watch is armed */
-    ZKL_REQ_SYNC,           /* path */
-    ZKL_REQ_STAT,           /* path: what the reply says of a node */
-    ZKL_REQ_GET,            /* path: that, and the data */
-    ZKL_REQ_SET,            /* path, data, which is text; with flag only if it has the version */
-    ZKL_REQ_WATCH,          /* path, watch_id: data watch, left only if the node exists */
-    ZKL_REQ_UNWATCH,    /* path: all data (flag: child) watches of this client, on the server too */
-    ZKL_REQ_DELETE,     /* path; with flag only if it has the version */
-    ZKL_REQ_CREATE_ALL, /* checks: as CREATE, all in one transaction, with texts as data, or deleted
-                           in it if the text is NULL; answered by names (as children), without zxids */
+    /* path: children and what the reply says of a node; with watch_id a child watch is armed */
+    ZKL_REQ_LIST_LOCK_PATH,
+    ZKL_REQ_SYNC,    /* path */
+    ZKL_REQ_STAT,    /* path: what the reply says of a node */
+    ZKL_REQ_GET,     /* path: that, and the data */
+    ZKL_REQ_SET,     /* path, data, which is text; with flag only if it has the version */
+    ZKL_REQ_WATCH,   /* path, watch_id: data watch, left only if the node exists */
+    ZKL_REQ_UNWATCH, /* path: all data (flag: child) watches of this client, on the server too */
+    ZKL_REQ_DELETE,  /* path; with flag only if it has the version */
+    /* checks: as CREATE, all in one transaction, with texts as data, or deleted in it if the text
+     * is NULL; answered by names (as children), without zxids */
+    ZKL_REQ_CREATE_ALL,
     ZKL_REQ_DELETE_ALL, /* checks: all these nodes, in one transaction */
     ZKL_REQ_RENEW,      /* path: delete the empty node and make it again with its ACL and data */
     ZKL_REQ_HEARTBEAT,  /* checks: one transaction that checks all these nodes; a quorum write */
@@ -63,10 +65,11 @@ struct zkl_request {
 struct zkl_reply {
     uint64_t id;
     enum zkl_answer answer;
-    int number;       /* what ZooKeeper called it, for messages */
-    bool hung_up;     /* LINK: the link broke, by whatever means but silence */
-    bool refused;     /* it was never sent; set by the core */
-    bool otherwise;   /* UNIMPLEMENTED: asked again, it goes another way; set by the core */
+    int number;   /* what ZooKeeper called it, for messages */
+    bool hung_up; /* LINK: the link broke, by whatever means but silence */
+    bool refused; /* it was never sent; set by the core */
+    /* UNIMPLEMENTED: the next request will use another operation; set by the core */
+    bool otherwise;
     const char *name; /* CREATE: the last component */
     /* Of a node. */
     int64_t czxid;
@@ -81,13 +84,13 @@ struct zkl_reply {
     size_t data_size;
     const char *const *children;
     size_t child_count;
-    size_t failed_check; /* of a transaction that failed: which of its parts was to blame */
-    /* The request's; sent_boot 0: this is no word of a server, nor of the end of a link or of the attempt to
-     * make one. */
+    size_t failed_check; /* of a transaction that failed: the part to blame */
+    /* The request's; sent_boot 0: this is no word of a server, nor of the end of a link or of the
+     * attempt to make one. */
     struct zkl_stamp stamp;
 };
 
-/* --- what the core tells about a contender ------------------------------ */
+/* --- notifications of a contender --------------------------------------- */
 
 enum zkl_notification_type {
     ZKL_NOTIFY_GRANTED,
@@ -126,16 +129,16 @@ struct zkl_trace {
 
 const char *zkl_trace_state_name(enum zkl_trace_kind kind, int state);
 #define ZKL_TRACE_MAX 160
-/* As one line: "[time] WHO FROM -> TO: WHY". The contender is not looked at. */
+/* As one line: "[time] WHO FROM -> TO: WHY". The call does not read the contender. */
 void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
 
 struct zkl_core;
 
 /* What the core needs of its surroundings. None of these may call the core again. */
 struct zkl_port {
-    /* Send, or answer at once with what keeps it from being sent (LINK, NOMEM); OK: the reply will
-     * come. While the session is not connected only a KEEPALIVE is sent: it waits for the next link, or
-     * for the failure of the next attempt to make one. */
+    /* Send the request, or answer immediately with the obstacle (LINK, NOMEM); OK: the reply will
+     * come. While the session is not connected the core sends only a KEEPALIVE: it waits for the
+     * next link, or for the failure of the next attempt to make one. */
     enum zkl_answer (*send)(struct zkl_port *port, const struct zkl_request *request);
     void (*notification)(struct zkl_port *port, struct zkl_contender *contender,
                          const struct zkl_notification *notification);
@@ -164,7 +167,7 @@ struct zkl_pending {
 
 enum zkl_watch_type { ZKL_WATCH_DATA, ZKL_WATCH_CHILD };
 
-/* Somebody's interest in a watch. */
+/* One subscriber's interest in a watch. */
 struct zkl_subscription {
     struct zkl_watch *watch;
     struct zkl_subscription *next, *prev;
@@ -180,7 +183,7 @@ enum {
     ZKL_SLOT_SYNC, /* or a barrier */
     ZKL_SLOT_STAT, /* RENEW too */
     ZKL_SLOT_DELETE,
-    ZKL_SLOT_LIMIT, /* GET and SET; or, of a lock, what asks another one to let go */
+    ZKL_SLOT_LIMIT, /* GET and SET; or, of a lock, the request that another one is released */
     ZKL_SLOTS
 };
 
@@ -196,7 +199,7 @@ struct zkl_contender {
     struct zkl_subscription subs[ZKL_SUBS];
     bool wants_create, wants_list; /* as a member of a batch */
     bool list_for_stat_only;       /* likewise: its list is out for the view, and not waited for */
-    bool list_has_stat;            /* the list that is out tells of the path's node, too */
+    bool list_has_stat;            /* the list that is out returns the path's node, too */
     bool delete_asked;             /* of its node, once: another time it may find nothing */
     enum zkl_held_write held;      /* what of it waits for others: see group_commit.h */
     struct zkl_contender *next_held;
@@ -207,8 +210,9 @@ struct zkl_contender {
     struct zkl_contender *sharers, *next_sharer;
     bool follows; /* not that list: another one, behind its answer */
     bool counts;  /* in zkl_shared_list's out */
-    bool quiet;   /* its owner was told that it failed: only its end is told yet */
-    /* Who waits for this one's node, which is gone, and is told once it is known why. */
+    bool quiet;   /* its owner was notified of its failure: only its end is still to report */
+    /* The contender that waits for this one's node, which is deleted, and is notified once the
+     * reason is known. */
     struct zkl_contender *heir, *heir_of;
 };
 
@@ -218,37 +222,42 @@ struct zkl_children_view {
     int64_t czxid;    /* the node's */
     int32_t cversion; /* its number of changes when it was listed last, */
     uint32_t own;     /* and how many this client has made since, as far as was answered */
-    bool calm;        /* when it was listed last, nobody else had changed anything */
-    /* A transaction failed by a part at this path: until then its writes go alone; CLOCK_MONOTONIC. */
+    bool calm;        /* when it was listed last, no other client had changed anything */
+    /* A transaction failed by a part at this path: until then its writes are sent alone;
+     * CLOCK_MONOTONIC. */
     int64_t alone_until_mono_ns;
 };
 
-/* Creates and deletes of single contenders that wait for others, to go out in one transaction: group_commit.h. */
+/* Creates and deletes of single contenders that wait for others, to go out in one transaction:
+ * group_commit.h. */
 struct zkl_group_commit {
-    unsigned from;    /* ZKL_GROUP_COMMIT_FROM, but for tests; 0: none wait */
+    unsigned from;    /* ZKL_GROUP_COMMIT_FROM, except in tests; 0: none wait */
     size_t under_way; /* creates and deletes whose answers are awaited */
     bool answered;    /* one was, since this was looked at last */
-    unsigned credit;  /* so many times may few go out together before it counts as quiet */
+    unsigned credit;  /* how many times few may be sent together before it counts as quiet */
     size_t held;
     struct zkl_contender *first, *last;
 };
 
-/* What a client knows of a path at which it locks a mutex and nobody else comes between: unlisted_grant.c. */
+/* What a client knows of a path at which it locks a mutex and no other client comes between:
+ * unlisted_grant.c. */
 struct zkl_unlisted_grant {
     struct zkl_subscription lock_path; /* the watch on the path's node */
     size_t live_count;                 /* contenders of this client that queue there, or hold */
     unsigned streak; /* nodes in a row, each with the number after that of the one before, ... */
     int32_t next_number; /* ... which was first and is deleted: the next node's; 0: none was yet */
-    uint64_t release_watch_id;  /* the watch that stood since before that; 0: none */
-    struct zkl_contender *last; /* who made this client's newest node there; NULL: it has ended */
-    uint64_t last_link;         /* the number of the link over which that was told */
-    /* Nodes in a row, each with the number after that of this client's node before, which was there. */
+    uint64_t release_watch_id; /* the watch that stood since before that; 0: none */
+    /* the contender that made this client's newest node there; NULL: it has ended */
+    struct zkl_contender *last;
+    uint64_t last_link; /* the number of the link over which that was answered */
+    /* Nodes in a row, each with the number after that of this client's node before, which was
+     * there. */
     unsigned row;
     bool last_is_behind; /* next_number is of the same path's node as the newest node's number */
 };
 
-/* One thing that somebody wants to know or done, apart from any contender. It waits for the link, is
- * asked, and asked again where the answer was lost; see query.c. */
+/* One thing that a caller wants to know or done, apart from any contender. It waits for the link,
+ * is sent, and sent again if the answer was lost; see query.c. */
 struct zkl_query {
     /* The asker's, unchanged until it is answered: GET, STAT, LIST_ROOT, SYNC, SET, DELETE, MAKE as
      * in a request; or WATCH, which is answered by NONODE as soon as path is not the node with
@@ -259,9 +268,9 @@ struct zkl_query {
     bool flag;
     int32_t version;
     int64_t czxid;
-    bool once; /* a write that is not to be repeated: a lost answer is told (LINK) */
-    /* Called once: with a reply (borrowed), or, if reply is NULL, with ZKL_ECLOSED or ZKL_EAUTH. It is not to
-     * call the core; from then on the core has no pointer to the query any more. */
+    bool once; /* a write that must not be repeated: a lost answer is reported (LINK) */
+    /* Called once: with a reply (borrowed), or, if reply is NULL, with ZKL_ECLOSED or ZKL_EAUTH. It
+     * must not call the core; from then on the core has no pointer to the query any more. */
     void (*answered)(struct zkl_query *query, int code, const struct zkl_reply *reply);
 
     /* The core's. */
@@ -296,19 +305,20 @@ struct zkl_due {
 
 #define ZKL_GROUP_COMMIT_FROM 4 /* writes under way, before others wait to go out together */
 #define ZKL_UNLISTED_FROM                                                                          \
-    8 /* locks in a row that nobody came between, before no list is asked for */
+    8 /* locks in a row without another client between, before the core asks for no list */
 
 /* The lists of the roots in one bucket; see list_coalescing.h. */
 struct zkl_shared_list {
     struct zkl_contender *leader; /* whose list is for all that list again, ... */
     uint64_t round;               /* in this round: else it says nothing */
-    struct zkl_contender *last;   /* who sent the last of the first lists that are out */
-    size_t out;                   /* how many these are */
+    /* the contender that sent the last of the first lists that are out */
+    struct zkl_contender *last;
+    size_t out; /* how many these are */
 };
 
-/* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most: a
- * server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client would
- * come back with it for ever. */
+/* After a reconnect libzookeeper restores all watches with one request, of this many bytes at most:
+ * a server hangs up on a longer one (jute.maxbuffer, 0xfffff unless configured), and the client
+ * would come back with it for ever. */
 #define ZKL_WATCH_BYTES_MAX 1000000
 
 /* One transaction that checks our own nodes. */
@@ -324,30 +334,31 @@ struct zkl_core {
     struct zkl_time now; /* of the event being handled */
     struct zkl_tracer tracer;
     uint64_t last_id, last_watch, last_number;
-    uint64_t link; /* a number for each time that it came or went */
+    uint64_t link; /* a number for each time that it was made or broke */
     /* How many contenders ... */
     size_t need_window;    /* ... want heartbeats */
     size_t unchecked;      /* ... have a node that the server does not let us check */
     size_t waiting;        /* ... wait for something outside; queries too */
     size_t awaits_proof;   /* ... wait for a proof of the session */
-    size_t window_limited; /* ... are to hear when the window ends */
+    size_t window_limited; /* ... must be notified when the window ends */
     size_t needs_retry;    /* ... leave, with nothing under way */
     int64_t lease_boot; /* when the first lease ends, or before; CLOCK_BOOTTIME, INT64_MAX: none */
     struct zkl_contender *first, *last;
     struct zkl_query *queries;
-    size_t parked; /* of those, how many are to be asked */
+    size_t parked; /* how many of those must be sent */
     struct zkl_pending *pending[ZKL_PENDING_BUCKETS];
     size_t pending_count;
     struct zkl_pending *refused; /* could not be sent: answered when the present step is over */
     struct zkl_watch *watches[ZKL_WATCH_BUCKETS];
-    struct zkl_watch *removing; /* watches nobody wants, until the server has dropped them */
-    size_t removals_due;        /* of those, the server is yet to be told of */
+    struct zkl_watch *removing; /* unwanted watches, until the server has dropped them */
+    size_t removals_due;        /* how many of those the server does not know of yet */
     size_t watch_count;
     size_t watch_bytes, watch_bytes_max; /* those to be removed included */
-    bool sharing; /* who lists again from here on has one list with others; see list_coalescing.c */
+    /* contenders that list again from here on share one list; see list_coalescing.c */
+    bool sharing;
     uint64_t share_round; /* how often that has begun */
     struct zkl_shared_list shares[ZKL_SHARE_BUCKETS];
-    size_t share_from; /* ZKL_SHARE_FROM, but for tests; likewise: */
+    size_t share_from; /* ZKL_SHARE_FROM, except in tests; likewise: */
     unsigned unlisted_from;
     struct {
         unsigned hung_up; /* in a row */
@@ -362,7 +373,7 @@ struct zkl_core {
     struct zkl_local_queue *timed_turns; /* those with a time to be looked at, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
     struct zkl_read_cache *caches;       /* those with a node, */
-    int64_t caches_mono_ns;              /* and when the first is to be looked at, or before */
+    int64_t caches_mono_ns;              /* and when to check the first, or before */
     struct zkl_heartbeat heartbeats[ZKL_HEARTBEATS_MAX]; /* the first alone, but after failures */
     struct zkl_heartbeat recheck; /* of the nodes that may not be checked; see heartbeat.h */
     struct zkl_pending keepalive, first_read;
@@ -370,13 +381,14 @@ struct zkl_core {
     uint64_t looked_at;              /* this watch's, */
     int64_t looked_mono_ns;          /* and when it was sent */
     bool
-        first_read_wanted; /* set by the driver: one read at the first link, told by ZKL_SA_FIRST_READ */
+        /* set by the driver: one read at the first link, requested by ZKL_SA_FIRST_READ */
+        first_read_wanted;
     enum zkl_answer first_read_answer;
-    bool heartbeat_wanted;       /* at once, whatever the pace */
+    bool heartbeat_wanted;       /* immediately, whatever the pace */
     bool heartbeat_failed;       /* by one of its nodes */
     unsigned heartbeat_failures; /* in a row */
     int64_t heartbeat_hold_off;  /* not before this, after a failed one; CLOCK_MONOTONIC */
-    int64_t recheck_mono_ns;     /* when the next one is due, if there is somebody to check */
+    int64_t recheck_mono_ns;     /* when the next one is due, if there is a node to check */
     uint64_t heartbeats_sent;
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
@@ -389,14 +401,16 @@ struct zkl_core {
     struct zkl_histogram writes;      /* and how long quorum writes took */
 };
 
-/* Of what is asked of its node, while nobody is in it. Watches have a limit, which comes first to these. */
+/* Is the contender notified of release requests at its node while that has no holder? The limit of
+ * watches refuses these subscriptions first. */
 static inline bool zkl_contender_hears(const struct zkl_contender *c)
 {
     return !c->machine.asked.watch_own || c->subs[ZKL_SUB_OWN].watch;
 }
 
-/* While somebody waits or an answer is due, some request goes out at least this often: a ZooKeeper
- * server can sit on an answer or a watch event until any request reaches it (ZOOKEEPER-4537). */
+/* While a contender waits or an answer is due, some request is sent at least this often: a
+ * ZooKeeper server can hold back an answer or a watch event until any request reaches it
+ * (ZOOKEEPER-4537). */
 #define ZKL_KEEPALIVE_MS 300
 #define ZKL_RETRY_MS 300
 #define ZKL_AGAIN_MAX_MS 5000
@@ -429,7 +443,7 @@ void zkl_core_stop(struct zkl_core *core, struct zkl_time now, struct zkl_conten
                    int code);
 /* The owner's last unlock; answered by RELEASED, perhaps before this returns. */
 void zkl_core_release(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender);
-/* The owner goes away holding. */
+/* The owner ends while it holds. */
 void zkl_core_abandon(struct zkl_core *core, struct zkl_time now, struct zkl_contender *contender,
                       int reason);
 /* Let the hold end lease_ns from now; false: it has ended. */
@@ -440,7 +454,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
 void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
 /* Not to be answered any more, if it was not. */
 void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
-/* Stop every wish and lose every hold; the session's end is to follow. */
+/* Stop every lock request and lose every hold; the session's end follows. */
 void zkl_core_close(struct zkl_core *core, struct zkl_time now);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What came from the server, dealt out to those whom it is about: an answer to its contender,
- * query, batch or heartbeat; a watch's event to all who share that watch. It proves the session by
- * each answer before anybody hears of it.
- * With the client's mutex; core.c calls it with each reply and each event, and nothing else does. */
+ * Distributes what comes from the server to the objects that it concerns: an answer to its
+ * contender, query, batch or heartbeat; a watch's event to all subscribers of that watch. It proves
+ * the session by each answer before any of them is notified. With the client's mutex; only core.c
+ * calls this file, with each reply and each event. */
 #include "dispatch_reply.h"
 
 #include <stdlib.h>
@@ -32,8 +32,8 @@ static struct zkl_contender *departing_holder(const struct zkl_watch *watch)
     return NULL;
 }
 
-/* A node of our own session may have gone with that, and ours too, in any order: whether it did, only
- * the answer to our own delete tells, which comes next. */
+/* A node of our own session may have been deleted with the session, and ours too, in any order.
+ * Only the answer to our own delete, which comes next, shows whether it was. */
 static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
                               const struct zkl_watch *watch, struct zkl_contender *holder)
 {
@@ -48,7 +48,7 @@ static void feed_pred_deleted(struct zkl_core *core, struct zkl_contender *c,
                        zkl_pred_end_of(core, watch));
 }
 
-/* What a watch that is over tells each of its subscribers. */
+/* What a watch that is over reports to each of its subscribers. */
 struct watch_outcome {
     struct zkl_event pred, own, lock_path;
     bool deleted;
@@ -117,7 +117,8 @@ static bool is_quorum_write(enum zkl_request_kind kind)
            kind == ZKL_REQ_DELETE_ALL || kind == ZKL_REQ_SET || kind == ZKL_REQ_HEARTBEAT;
 }
 
-/* The stamp tells what the answer says of the session; whoever awaits it, if anybody still does. */
+/* The stamp carries what the answer says of the session; and the object that awaits the answer, if
+ * one still does. */
 void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply)
 {
     struct zkl_proof *proof = &core->session.proof;
@@ -140,7 +141,7 @@ static bool asks_to_let_go(const struct zkl_reply *reply)
 /* Whose node it is. */
 static void feed_own(struct zkl_core *core, struct zkl_watch *watch, enum zkl_event_type type)
 {
-    struct zkl_subscription *next; /* who finds its lease over leaves by it */
+    struct zkl_subscription *next; /* a subscriber that finds its lease over leaves by it */
     for (struct zkl_subscription *sub = watch->subscribers; sub; sub = next) {
         next = sub->next;
         if (zkl_watch_is_for(sub, ZKL_SUB_OWN))
@@ -191,7 +192,8 @@ static void on_data_watch(struct zkl_core *core, struct zkl_watch *watch,
                        (struct watch_outcome){.pred = pred, .own = own, .lock_path = own});
 }
 
-/* A list is good for everybody who waits at this root, a failure only for those who asked. */
+/* A list is valid for every contender that waits at this root, a failure only for those that
+ * asked. */
 static void feed_rooted(struct zkl_core *core, struct zkl_watch *watch, struct zkl_event event)
 {
     struct zkl_subscription *next;
@@ -211,7 +213,8 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
                               .children = reply->children,
                               .child_count = reply->child_count,
                               .czxid = reply->czxid};
-    /* Once armed it stays so, whatever became of another look at the root, unless that is gone. */
+    /* Once armed it stays so, whatever became of another read of the root, unless the root is
+     * deleted. */
     bool stays =
         reply->answer == ZKL_ANSWER_OK || (reply->answer != ZKL_ANSWER_NONODE && watch->armed);
     if (!stays) {
@@ -222,7 +225,8 @@ static void on_child_watch(struct zkl_core *core, struct zkl_watch *watch,
     watch->armed = true;
     if (reply->answer == ZKL_ANSWER_OK)
         watch->armed_version = zkl_watch_version(watch, reply);
-    /* Subscribers may leave one by one as they are told: it stays ARMING until all are. */
+    /* Subscribers may leave one by one as they are notified: the watch stays ARMING until all
+     * are. */
     feed_rooted(core, watch, event);
     if (watch->request.id == 0)
         zkl_watch_armed(core, watch);
@@ -239,12 +243,14 @@ static void on_watch_answer(struct zkl_core *core, struct zkl_pending *slot,
         on_child_watch(core, slot->watch, reply);
 }
 
-/* The list behind a sync or a barrier speaks for both, also where the root is gone, unless that one failed
- * alone: such a list may be older than what it is to tell of. A right that is missing may be the word of a
- * follower, which checks it first where it is told to (zookeeper.enableEagerACLCheck): that is no barrier. */
+/* The list behind a sync or a barrier answers for both, also if the root is deleted, unless the
+ * sync or barrier alone failed: such a list may be older than what it must show. A missing right
+ * may be the word of a follower, which checks it first if it is so configured
+ * (zookeeper.enableEagerACLCheck): that is no barrier. */
 static void on_sync(struct zkl_core *core, struct zkl_contender *c, const struct zkl_reply *reply)
 {
-    /* With the link the list is lost too; of a server that would not do this one it shows nothing. */
+    /* With the link the list is lost too; of a server that would not do this one it shows
+     * nothing. */
     bool both_lost = reply->answer == ZKL_ANSWER_LINK && !zkl_session_connected(&core->session);
     bool is_ok = reply->answer == ZKL_ANSWER_OK || reply->answer == ZKL_ANSWER_NONODE || both_lost;
     if (is_ok || !c->machine.list_out)
@@ -279,7 +285,7 @@ static void on_contender_answer(struct zkl_core *core, struct zkl_pending *slot,
     }
     struct zkl_contender *c = slot->contender;
     if (slot->kind == ZKL_REQ_SET && !zkl_roles[c->machine.asked.naming.role].counted)
-        return; /* asked somebody to let go */
+        return; /* a request for a release */
     if (slot->kind == ZKL_REQ_LIST && zkl_batch_listed(core, c, reply))
         return;
     struct zkl_event event = {.type = (enum zkl_event_type)types[slot->kind],
@@ -319,7 +325,8 @@ static void on_first_read(struct zkl_core *core, const struct zkl_reply *reply)
     core->port->session(core->port, ZKL_SA_FIRST_READ);
 }
 
-/* An event comes before the answer that shows what it was for: else the watch was used up in silence. */
+/* An event comes before the answer that shows what it was for: else the watch was used up in
+ * silence. */
 static void on_look(struct zkl_core *core, const struct zkl_reply *reply)
 {
     struct zkl_watch *watch = zkl_watch_find(core, core->looked_at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What came from the server, dealt out to those whom it is about. */
+ * Distributes what comes from the server to the objects that it concerns. */
 #ifndef ZKL_CORE_DISPATCH_REPLY_H
 #define ZKL_CORE_DISPATCH_REPLY_H
 
@@ -8,6 +8,6 @@
 /* The slot is awaited no more. */
 void zkl_answer(struct zkl_core *core, struct zkl_pending *slot, const struct zkl_reply *reply);
 void zkl_answer_stamp(struct zkl_core *core, const struct zkl_reply *reply);
-/* The watch has fired and is over: each subscriber is told. */
+/* The watch has fired and is over: notify each subscriber. */
 void zkl_answer_fired(struct zkl_core *core, struct zkl_watch *watch, enum zkl_fired what);
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is to be looked at when the event is over. Whoever notices that something may follow for a group, a
- * request for permits, the turns of a handle or a batch puts it here; the one loop in core.c takes it out. The
- * entry is the first member of what it stands for, and is in the list once at most. */
+ * The list of what to check when the event is over. Code that notices that something may follow for
+ * a group, a request for permits, a handle's local queue or a batch puts it here; the one loop in
+ * core.c takes it out. The entry is the first member of the object that it stands for, and is in
+ * the list once at most. */
 #ifndef ZKL_CORE_DUE_H
 #define ZKL_CORE_DUE_H
 

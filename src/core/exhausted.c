@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The exhausted counter. ZooKeeper's sequence counter sticks at 2^31-1, from where on everybody
- * would get the same number: such a number is never granted. Its owner withdraws, waits until the
- * path is empty, and has it deleted and made again.
- * One state of the contender's machine, a pure step; contender.c calls it. */
+ * The exhausted counter. ZooKeeper's sequence counter stops at 2^31-1. From there on every
+ * contender would get the same number, so such a number is never granted. Its owner withdraws,
+ * waits until the path is empty, and has it deleted and made again. One state of the contender's
+ * machine, a pure step; contender.c calls it. */
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -27,8 +27,9 @@ static const char *find_blocker(const struct zkl_step *s)
     return NULL;
 }
 
-/* A node that stays until somebody queues behind it, which nobody can here; of several who hold together, if nobody else
- * is there, the first: the next one when that is gone. NULL: others leave by themselves. */
+/* A node that stays until a contender queues behind it, which none can here. If several hold
+ * together and no other contender is there, the first of them: the next one after its deletion.
+ * NULL: the others leave by themselves. */
 static const char *find_kept(const struct zkl_step *s, const struct zkl_look *look)
 {
     struct zkl_node_name place;
@@ -63,7 +64,7 @@ static void judge_lock_path(struct zkl_step *s)
         zkl_step_emit(s, ZKL_DO_RENEW);
     } else if (find_kept(s, &look)) {
         zkl_step_emit(s, ZKL_DO_ASK)->name = find_kept(s, &look);
-    } /* else: contenders leave, the child watch tells */
+    } /* else: contenders leave, and the child watch reports it */
 }
 
 static void on_rooted(struct zkl_step *s)
@@ -96,7 +97,8 @@ static void on_renewed(struct zkl_step *s)
              s->ev->answer != ZKL_ANSWER_NOTEMPTY)
         zkl_step_fail_odd(s, "renewing the path");
     else
-        zkl_step_look_at_lock_path(s); /* done, or somebody came in between: the root tells */
+        /* done, or another contender arrived in between: the root shows which */
+        zkl_step_look_at_lock_path(s);
 }
 
 static void on_withdrawn(struct zkl_step *s)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One event to one contender: its machine takes a step (contender.c), and what that asks for is done here, one
- * action after the other. Requests go to batch.c or list_coalescing.c first, which may put them together with others', or
- * else to requests.c; what the owner is to hear goes to composite.c first, which may keep it.
- *
- * Called by everything that has an answer, an event or a moment to tell, with the client's lock held. It calls down
- * only: what follows for a group, a request for permits, turns or a batch is put into the list of what is due, which
- * core.c drains. It calls itself for one contender more in two places: a watch that was armed with the owner's
- * revocation in it, and the heir of a delete that has ended. */
+ * One event to one contender: its machine takes a step (contender.c), and this file executes the
+ * resulting actions in order. batch.c or list_coalescing.c receive requests first and may combine
+ * them with others'; requests.c receives the rest. composite.c receives notifications of the owner
+ * first and may keep them. Everything with an answer, an event or a moment to report calls this
+ * file, with the client's lock held. It calls down only: what follows for a group, a request for
+ * permits, a local queue or a batch enters the list of what is due, which core.c drains. It calls
+ * itself for one more contender in two places: a watch that was armed with the owner's revocation
+ * in it, and the heir of a delete that has ended. */
 #include "feed.h"
 
 #include <assert.h>
@@ -38,9 +38,10 @@ static void arm_data_watch(struct zkl_core *core, struct zkl_contender *c, int w
     if (path)
         result = zkl_watch_data(core, &c->subs[which], c, path, &why);
     if (result == ZKL_SUBSCRIBED_SHARED && which == ZKL_SUB_OWN && c->subs[which].watch->revoked) {
-        zkl_core_feed_type(core, c, ZKL_EV_REVOKED); /* armed by a waiter, who does not care */
+        zkl_core_feed_type(core, c, ZKL_EV_REVOKED); /* armed by a waiter, which ignores it */
     } else if (result == ZKL_SUBSCRIBED_REFUSED && which != ZKL_SUB_OWN) {
-        /* Waiting without a watch would be for ever: end the wish. Told when this step is over. */
+        /* Waiting without a watch would be forever: end the lock request. Reported when this step
+         * is over. */
         zkl_pending_refuse(core, &c->slots[ZKL_SLOT_SYNC], ZKL_REQ_WATCH, why);
     }
     if (path != small)
@@ -256,7 +257,8 @@ void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct z
     zkl_core_feed(core, c, event);
 }
 
-/* The delete that the contender waited for has ended; given_back: by its answer the node is gone. */
+/* The delete that the contender waited for has ended; given_back: by its answer the node is
+ * deleted. */
 static void feed_heir(struct zkl_core *core, struct zkl_contender *heir, bool given_back)
 {
     zkl_feed_pred_gone(core, heir, (struct zkl_event){.type = ZKL_EV_PRED_FIRED},
@@ -270,7 +272,7 @@ static void no_heir_of(struct zkl_contender *c)
     c->heir_of = NULL;
 }
 
-/* Who waits to hear how this one's delete ended, once it has. */
+/* The contender that waits for the end of this one's delete, once that has come. */
 static struct zkl_contender *take_heir(struct zkl_contender *c)
 {
     struct zkl_contender *heir = c->heir;
@@ -330,7 +332,7 @@ void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_ev
     if (c->machine.asked.read_cache)
         zkl_read_cache_touch(core, c->machine.asked.read_cache);
     for (size_t i = 0; i < actions.count; i++)
-        execute(core, c, &actions.list[i]); /* END is the last one: c may be gone after it */
+        execute(core, c, &actions.list[i]); /* END is the last one: c may be freed after it */
     if (heir)
         feed_heir(core, heir, event.type == ZKL_EV_DELETED && event.answer == ZKL_ANSWER_OK);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One event to one contender, and what follows from it at once. */
+ * One event to one contender, and its immediate consequences. */
 #ifndef ZKL_CORE_FEED_H
 #define ZKL_CORE_FEED_H
 
 #include "pred_proof.h"
 #include "requests.h"
 
-/* One step, and what follows from it; the contender may be gone afterwards. */
+/* One step, and its consequences; the contender may be freed afterwards. */
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event);
 void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type);
 /* To all for which want says yes (NULL: to all), oldest first. */
@@ -14,17 +14,17 @@ void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
 /* End its wish with this code. */
 void zkl_core_feed_stop(struct zkl_core *core, struct zkl_contender *c, int code);
-/* The predecessor's node is gone, as the event tells. */
+/* The predecessor's node is deleted, as the event says. */
 void zkl_feed_pred_gone(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event,
                         enum zkl_pred_end end);
-/* Unlock it or end its wish, whichever it is; nothing if it is on its way out. Its owner has been told
- * of something else, or will be. */
+/* Unlock it or end its lock request, whichever applies; nothing if it is on its way out. Its owner
+ * has been notified of something else, or will be. */
 void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c);
 /* Its first step. */
 void zkl_core_start(struct zkl_core *core, struct zkl_contender *c,
                     const struct zkl_lock_request *lock_request);
 
-/* Tell of a decision, at the present time. */
+/* Report a decision, at the present time. */
 static inline void zkl_core_trace(struct zkl_core *core, struct zkl_trace trace)
 {
     trace.mono_ns = core->now.mono_ns;

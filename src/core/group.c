@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The decisions of a group: which members begin, which are backed out, and when the owner is told.
- * They follow from the members' states alone, looked at by core.c's loop whenever something was
- * heard of one of them. The group is its owner's memory.
- * With the client's mutex; core.c calls it, and src/api to begin, cancel and release a group. */
+ * The decisions of a group: which members begin, which are backed out, and when the owner is
+ * notified. They follow from the members' states alone. core.c's loop checks them whenever there
+ * was news of a member. The group is its owner's memory. With the client's mutex; core.c calls this
+ * file, and src/api to begin, cancel and release a group. */
 #include "group.h"
 
 #include <zklock/zklock.h>

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A group: several contenders of one owner that are acquired as one, in a fixed order: a multi-lock.
- *
- * All nodes that are not there yet are made in one transaction and looked at in one go. Then only
- * those before the first contended one may stay: the others are deleted in one transaction before
- * that one is waited for, so that nothing is queued ahead of a lock that is not held; as everybody
- * waits in the same order, with clients too that lock one by one, no cycle can form. When it is
- * granted, the rest is made in one transaction again. */
+ * A group: several contenders of one owner that are acquired as one, in a fixed order: a
+ * multi-lock. One transaction makes all nodes that do not exist yet, and one round reads them. Then
+ * only those before the first contended one may stay. One transaction deletes the others before the
+ * group waits for that one, so that nothing is queued ahead of a lock that is not held. As all
+ * clients wait in the same order, also those that lock one by one, no cycle can form. When the
+ * contended one is granted, one transaction makes the rest again. */
 #ifndef ZKL_CORE_GROUP_H
 #define ZKL_CORE_GROUP_H
 
 #include "core.h"
 
 enum zkl_group_state {
-    ZKL_GROUP_ACQUIRING, /* nothing is told of a member until it is over */
+    ZKL_GROUP_ACQUIRING, /* no member is reported until it is over */
     ZKL_GROUP_GRANTED,
     ZKL_GROUP_FAILED
 };
@@ -38,8 +37,8 @@ struct zkl_group {
 };
 
 /* group and its members are the caller's, with contender and wish set, until the state is not
- * ACQUIRING any more; the news of each contender then come as if it had been alone: GRANTED for all,
- * or FAILED for all and ENDED as they end. 0 or ZKL_ENOMEM: nothing was begun. */
+ * ACQUIRING any more; the news of each contender then come as if it had been alone: GRANTED for
+ * all, or FAILED for all and ENDED as they end. 0 or ZKL_ENOMEM: nothing was begun. */
 int zkl_group_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_group *group);
 /* End the wish for all, unless it is over. */
 void zkl_group_stop(struct zkl_core *core, struct zkl_time now, struct zkl_group *group, int code);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Group commit: which creates and deletes wait for others, and how those that waited are cut into transactions. The
- * argument stands in group_commit.h. What waits is a list through the contenders; a transaction is a batch whose
- * members leave it with its answer, which batch_reply.c deals out as it does a multi-lock's.
- * With the client's mutex. feed.c asks for each create and delete, core.c when an event is over. */
+ * Group commit: which creates and deletes wait for others, and how waiting ones are divided into
+ * transactions. group_commit.h has the argument. The waiting requests are a list through the
+ * contenders. A transaction is a batch whose members leave it with its answer, which batch_reply.c
+ * distributes as it does a multi-lock's. With the client's mutex. feed.c asks for each create and
+ * delete, core.c when an event is over. */
 #include "group_commit.h"
 
 #include <assert.h>
@@ -52,7 +53,8 @@ static void send_singly(struct zkl_core *core, struct zkl_contender *c)
         zkl_core_send_delete(core, c);
 }
 
-/* held: one that waits, a mutex's, whose path has a record; other kinds of locks at that path have none. */
+/* held: one that waits, a mutex's, whose path has a record; other kinds of locks at that path have
+ * none. */
 static bool is_at_path_of(const struct zkl_contender *held, const struct zkl_contender *c)
 {
     const struct zkl_unlisted_grant *unlisted = c->machine.asked.unlisted;
@@ -69,7 +71,8 @@ static bool is_created_soon(const struct zkl_core *core, const struct zkl_conten
     return other != NULL;
 }
 
-/* What waits at the path of a create that does not: who makes that waits for it, or came later. */
+/* Requests that wait at the path of a create that does not wait: its maker waits for them, or came
+ * later. */
 static void go_before(struct zkl_core *core, const struct zkl_contender *c)
 {
     struct zkl_contender *next;
@@ -90,7 +93,7 @@ void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *
         go_before(core, c);
 }
 
-/* --- who waits ------------------------------------------------------------ */
+/* --- which requests wait ------------------------------------------------ */
 
 static bool is_crowded(const struct zkl_core *core)
 {
@@ -120,7 +123,8 @@ bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *
     return waits;
 }
 
-/* Its owner unlocks it, with nobody known who waits for that; its node is there, as far as is known. */
+/* Its owner unlocks it, and no known contender waits for that; its node exists, as far as is
+ * known. */
 static bool is_free_to_wait(const struct zkl_contender *c)
 {
     const struct zkl_contender_machine *m = &c->machine;
@@ -149,7 +153,8 @@ bool zkl_group_commit_is_due(struct zkl_core *core)
     return answered && g->held > 0;
 }
 
-/* Of its part in a transaction, more or less: an ACL and the codes of the protocol are in it, too. */
+/* Of its part in a transaction, more or less: an ACL and the codes of the protocol are in it,
+ * too. */
 static size_t bytes_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return core->chroot_length + c->machine.lock_path_length + 1 + ZKL_NODE_NAME_MAX +

@@ -1,36 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Group commit: creates and deletes of locks that have nothing to do with each other, in one transaction. What an
- * ensemble pays for a write it pays once for all of them.
+ * Group commit: creates and deletes of locks that have nothing to do with each other, in one
+ * transaction. The ensemble pays the cost of one write for all of them.
  *
- * Which wait for others. A create that needs no list, as its number alone will say that it is the first
- * (unlisted_grant.h) and nobody else of this client is there, and the first delete of an unlocked hold's node, if the
- * client knows of nobody who waits for it: no other contender of its own is there, nobody queued before or behind it, and nobody asked it to let go.
- * So never grouped are what others wait for, deletes that may find nothing (a second one, a leftover's, a lapsed
- * lease's), creates of contended locks, of readers and writers, of permits, heartbeats and parents.
+ * Which requests wait for others. First, a create that needs no list, because its number alone will
+ * say that it is the first (unlisted_grant.h), while no other contender of this client is there.
+ * Second, the first delete of an unlocked hold's node, if the client knows of no contender that
+ * waits for it: no other contender of its own is there, none queued before or behind it, and none
+ * asked for its release. So these are never grouped: requests that others wait for, deletes that
+ * may find nothing (a second one, a leftover's, a lapsed lease's), creates of contended locks, of
+ * readers and writers, of permits, heartbeats and parents.
  *
- * When. Only while ZKL_GROUP_COMMIT_FROM creates and deletes of the client are under way, and until the next of them is
- * answered: what came meanwhile goes out then. So there is no timer, a client that does one thing at a time never
- * waits, and none waits longer than the answer to a request that is out already. The threads of a transaction's members
- * come back one after the other; after some that had as many members one write under way is enough, until
- * ZKL_GROUP_COMMIT_CREDIT times in a row fewer went out: else the first of them would go singly each time.
+ * When. Only while ZKL_GROUP_COMMIT_FROM creates and deletes of the client are under way, and until
+ * the next of them is answered: the requests that came meanwhile are sent then. So there is no
+ * timer, a client that does one thing at a time never waits, and no request waits longer than the
+ * answer to a request that is out already. The threads of a transaction's members come back one
+ * after the other. After some transactions that had as many members, one write under way is enough,
+ * until ZKL_GROUP_COMMIT_CREDIT times in a row fewer were sent: else the first of them would be
+ * sent singly each time.
  *
  * What is sure.
- * - Tokens. All nodes of a transaction have its zxid, so it never has two creates of one path: both would be granted,
- *   one after the other, with equal tokens. A second one is not even without a list while the first is there, and is
- *   refused here besides. (Readers of one path could share one, as none excludes the other; their creates need a list,
- *   so they are not grouped.) A delete and a create at one path may be in it, in this order: the token of the node that
- *   goes is that of an earlier transaction.
- * - Which zxid it was the answer does not tell: that to a plain create in a transaction has no Stat, and libzookeeper
- *   knows no other one there (B85). As for multi-locks (batch.c) one list that goes along tells it where the count of
- *   the path's changes shows that the last was ours, else a look at one of the nodes. That is one request for all of them.
- *   Whatever odd is answered to that may be of the one path alone: then each looks at its own node, as after a create that
- *   is answered without a Stat, and nobody has the lock before.
- * - Failure. All or nothing is done (B5). Where an answer names the part to blame, all go singly, deletes
- *   first, each in the order in which they came, so that it fails its own call only; and its path's writes go
- *   alone for ZKL_GROUP_COMMIT_ALONE_MS, so that it is not met again in the next transaction. What could not be sent at
- *   all names nobody: all go singly, and nobody is left out of the next one.
- * - A lost answer. Each create has a GUID of its own, drawn when it is sent, and is looked for by that; each delete is
- *   repeated singly. What has not been sent when the link breaks was not carried out, and is asked for anew. */
+ * - Tokens. All nodes of a transaction have its zxid, so it never has two creates of one path: both
+ *   would be granted, one after the other, with equal tokens. A second one is not even without a
+ *   list while the first is there, and is refused here besides. (Readers of one path could share
+ *   one, as none excludes the other; their creates need a list, so they are not grouped.) A delete
+ *   and a create at one path may be in it, in this order: the token of the deleted node is that of
+ *   an earlier transaction.
+ * - The zxid. The answer does not contain it: that to a plain create in a transaction has no Stat,
+ *   and libzookeeper knows no other one there (B85). As for multi-locks (batch.c), one list that is
+ *   sent along shows it if the count of the path's changes proves that the last was ours, else a
+ *   read of one of the nodes does. That is one request for all of them. An unexpected answer to it
+ *   may concern the one path alone: then each member reads its own node, as after a create that is
+ *   answered without a Stat, and none has the lock before.
+ * - Failure. All or nothing is done (B5). If an answer names the part to blame, all are sent
+ *   singly, deletes first, each in the order in which they came, so that it fails its own call
+ *   only; and its path's writes are sent alone for ZKL_GROUP_COMMIT_ALONE_MS, so that the next
+ *   transaction does not meet it again. A transaction that could not be sent at all names no part:
+ *   all are sent singly, and the next one leaves out none.
+ * - A lost answer. Each create has a GUID of its own, drawn when it is sent, and the client
+ *   searches for that; each delete is repeated singly. A request that has not been sent when the
+ *   link breaks was not carried out, and is made anew. */
 #ifndef ZKL_CORE_GROUP_COMMIT_H
 #define ZKL_CORE_GROUP_COMMIT_H
 
@@ -42,13 +50,14 @@
 
 /* --- from feed.c -------------------------------------------------------- */
 
-/* True: the create, or the delete, waits for others. False: it is to be sent now, singly. */
+/* True: the create, or the delete, waits for others. False: it must be sent now, singly. */
 bool zkl_group_commit_holds_create(struct zkl_core *core, struct zkl_contender *c);
 bool zkl_group_commit_holds_delete(struct zkl_core *core, struct zkl_contender *c);
-/* It ends, or what it waits for is not to be sent. */
+/* The contender ends, or the request that it waits for will not be sent. */
 void zkl_group_commit_forget(struct zkl_core *core, struct zkl_contender *c);
-/* This one begins. A try looks first, a multi-lock makes its nodes in a transaction of its own, and readers and writers
- * need a list: none of them is to find what waits at its path. A mutex's create by itself goes behind or along. */
+/* This contender begins. A try looks first, a multi-lock makes its nodes in a transaction of its
+ * own, and readers and writers need a list: none of them may find what waits at its path. A mutex's
+ * single create is sent behind or along. */
 void zkl_group_commit_before(struct zkl_core *core, const struct zkl_contender *c);
 
 /* --- when the event is over --------------------------------------------- */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checks of our own nodes, which prove the session and tell whose node is gone: when they are
- * due, what goes into them, and what an answer says. What the server does not let us check is left
- * out, and tried again apart from the others.
- * With the client's mutex; timers.c and core.c ask for heartbeats, dispatch_reply.c brings the
- * answers. */
+ * The checks of our own nodes, which prove the session and show which nodes were deleted: when they
+ * are due, what they contain, and what an answer says. Nodes that the server does not let us check
+ * are left out, and tried again apart from the others. With the client's mutex; timers.c and core.c
+ * ask for heartbeats, dispatch_reply.c brings the answers. */
 #include "heartbeat.h"
 
 #include <assert.h>
@@ -59,9 +58,10 @@ static void send(struct zkl_core *core, struct zkl_heartbeat *heartbeat,
     free(many);
 }
 
-/* A node that is gone or may not be checked hides those behind it, and a failure proves nothing. So after two of
- * them in a row the nodes are shared among several transactions: one that has only good ones proves the session in
- * the same round trip, however many bad ones the others have. */
+/* A node that is deleted or may not be checked hides those behind it, and a failure proves nothing.
+ * So after two failures in a row the nodes are divided among several transactions: one that has
+ * only good ones proves the session in the same round trip, however many bad ones the others
+ * have. */
 static size_t share_of(struct zkl_core *core, size_t n)
 {
     core->heartbeat_failures = core->heartbeat_failed ? core->heartbeat_failures + 1 : 0;
@@ -77,7 +77,7 @@ static void send_heartbeats(struct zkl_core *core)
            shared_list = share_of(core, n);
     core->heartbeat_wanted = false;
     heartbeat->round = n < ZKL_HEARTBEAT_CHECKS_MAX ? 0 : chosen[n - 1]->number;
-    assert(n > 0); /* who needs the window has a node */
+    assert(n > 0); /* a contender that needs the window has a node */
     for (size_t at = 0; at < n; at += shared_list)
         send(core, heartbeat++, chosen + at, n - at < shared_list ? n - at : shared_list);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checks of our own nodes: they prove the session, and tell whose node is gone. A node that the server
- * does not let us check would fail every one of these transactions. So it is left out of the heartbeat,
- * its own hold is suspect, and now and then it is tried again, apart from the others. */
+ * The checks of our own nodes: they prove the session, and show which nodes were deleted. A node
+ * that the server does not let us check would fail every one of these transactions. So the
+ * heartbeat leaves it out, its own hold is suspect, and now and then the client tries it again,
+ * apart from the others. */
 #ifndef ZKL_CORE_HEARTBEAT_H
 #define ZKL_CORE_HEARTBEAT_H
 
@@ -11,7 +12,7 @@
 void zkl_heartbeat_timer(struct zkl_core *core);
 /* When something will be, on CLOCK_MONOTONIC; INT64_MAX: never. */
 int64_t zkl_heartbeat_next(const struct zkl_core *core, struct zkl_time now);
-/* Send the heartbeat that somebody asked for; false: none is wanted, or it is too early. */
+/* Send the requested heartbeat; false: none is requested, or it is too early. */
 bool zkl_heartbeat_if_wanted(struct zkl_core *core);
 /* Does the slot belong to one of these transactions? The barrier of a search is a contender's. */
 static inline bool zkl_heartbeat_is(const struct zkl_pending *slot)

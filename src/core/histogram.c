@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log-linear histograms: a time is counted in one of 72 buckets, two for each doubling. The calls
- * that read them are public, as they need nothing but the histogram.
- * No lock of its own: a histogram is guarded by whatever guards the object it is in.
- * dispatch_reply.c and src/api count; users read copies. */
+ * Log-linear histograms: each time counts in one of 72 buckets, two for each doubling. The calls
+ * that read them are public, as they need nothing but the histogram. No lock of its own: the guard
+ * of the object that contains a histogram guards it. dispatch_reply.c and src/api count; users read
+ * copies. */
 #include "histogram.h"
 
-#define UNIT_NS 500 /* below it times are not told apart */
+#define UNIT_NS 500 /* times below it are not distinguished */
 #define LAST (ZKL_HISTOGRAM_BUCKETS - 1)
 
 /* Each doubling of the unit has two buckets, as the bit behind the first one says. */

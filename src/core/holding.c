@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the grant on: holding, losing, the lease's end, the unlock, and the deletion of the node.
- * Each is a state of the contender's machine, a pure step that asks for actions and touches
- * nothing else.
- * contender.c calls it with each event, timers.c asks when a hold ends by itself. */
+ * Each is a state of the contender's machine, a pure step that asks for actions and touches nothing
+ * else. contender.c calls it with each event; timers.c asks when a hold ends by itself. */
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -18,7 +17,8 @@ static void lose(struct zkl_step *s, int reason, const char *why)
     zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, reason);
 }
 
-/* Its end came first: whatever the event is, it finds the hold lost, and only now the node goes. */
+/* The lease's end came first: whatever the event is, it finds the hold lost, and the node is
+ * deleted only now. */
 static bool lapse(struct zkl_step *s)
 {
     if (s->m->lease_end_boot == 0 || s->ev->now.boot_ns < s->m->lease_end_boot)
@@ -62,14 +62,14 @@ static void suspect(struct zkl_step *s, int reason)
     s->m->suspect = true;
 }
 
-/* What a hold was for has ended when its owner unlocks it. A window that reaches that far, even if it was
- * proved only later, says that nobody else can have held before. */
+/* The purpose of a hold ends when its owner unlocks it. A window that reaches that far, even if it
+ * was proved only later, shows that no other client can have held before. */
 static bool was_whole(const struct zkl_step *s)
 {
     return !s->m->unchecked && s->m->unlocked_boot < s->ev->window_end_boot;
 }
 
-/* No node tells how the hold ended: code says what is left to say of one that was whole. */
+/* No node shows how the hold ended: code is the result for a hold that was whole. */
 static int unless_doubted(const struct zkl_step *s, int code)
 {
     return was_whole(s) ? code : ZKL_EDOUBT;
@@ -94,7 +94,8 @@ static void release(struct zkl_step *s)
     zkl_step_send_delete(s);
 }
 
-/* The watch stays armed over all that the node is used for: one request, and one for each new link. */
+/* The watch stays armed over all that the node is used for: one request, and one for each new
+ * link. */
 static void look_out(struct zkl_step *s)
 {
     s->m->watches_contention = true;
@@ -110,7 +111,8 @@ static void stay(struct zkl_step *s)
     if (!s->m->watches_contention)
         look_out(s);
     if (s->ev->idle && !s->m->asked.watch_own) {
-        s->m->asked.watch_own = true; /* with nobody in it, it is to hear of requests to let go */
+        /* without a holder, the node must learn of requests to release it */
+        s->m->asked.watch_own = true;
         zkl_step_emit(s, ZKL_DO_WATCH_OWN);
     }
 }
@@ -123,7 +125,7 @@ static void contend(struct zkl_step *s)
     }
 }
 
-/* Behind the last numbers nobody can queue: who comes has no node that could be seen. */
+/* No contender can queue behind the last numbers: a new one has no node that could be seen. */
 static bool is_near_the_end(const struct zkl_contender_machine *m)
 {
     struct zkl_node_name place;
@@ -131,7 +133,7 @@ static bool is_near_the_end(const struct zkl_contender_machine *m)
            place.sequence >= ZKL_SEQUENCE_HARD - ZKL_SEQUENCE_NEAR;
 }
 
-/* Whatever can't be looked at may hide somebody. */
+/* A path that cannot be read may hide another contender. */
 static void on_rooted(struct zkl_step *s)
 {
     struct zkl_look look = {0};
@@ -146,7 +148,7 @@ static void on_rooted(struct zkl_step *s)
         s->m->alone_boot = s->m->looked_boot;
 }
 
-/* Who came or went may be one that we can be beside. */
+/* The contender that came or left may be one that we can be beside. */
 static void on_lock_path_fired(struct zkl_step *s)
 {
     if (zkl_roles[s->m->asked.naming.role].beside == 0)
@@ -193,7 +195,7 @@ void zkl_in_holding(struct zkl_step *s)
         return;
     switch ((int)s->ev->type) {
     case ZKL_EV_LINK_DOWN:
-        s->m->alone_boot = 0; /* who queues meanwhile is not told */
+        s->m->alone_boot = 0; /* contenders that queue meanwhile are not reported */
         suspect(s, ZKL_REASON_LINK);
         break;
     case ZKL_EV_WINDOW_ENDED:
@@ -204,7 +206,7 @@ void zkl_in_holding(struct zkl_step *s)
         if (s->m->asked.watch_own)
             zkl_step_emit(s, ZKL_DO_WATCH_OWN); /* its arming may have been cut off */
         if (s->m->watches_contention)
-            look_out(s); /* likewise, and who queued meanwhile may not be told */
+            look_out(s); /* likewise, and those that queued meanwhile may not be reported */
         break;
     case ZKL_EV_UNCHECKED:
         on_unchecked(s);
@@ -271,7 +273,8 @@ static void unconfirmed(struct zkl_step *s, const char *why)
     zkl_step_leave(s, why);
 }
 
-/* A server that would not do it now is asked again, if that is while a window of then can last: the link is up. */
+/* A server that would not do it now is asked again, if that is while a window of then can last: the
+ * link is up. */
 static bool waits_to_ask_again(const struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;
@@ -284,17 +287,19 @@ static void on_unlock_answered(struct zkl_step *s)
 {
     s->m->delete_out = false;
     switch ((int)s->ev->answer) {
-    case ZKL_ANSWER_OK: /* it was there until now, as nobody makes it twice: so nobody was behind it */
+    /* the node existed until now, as no client makes it twice: so no other contender was granted */
+    case ZKL_ANSWER_OK:
         s->m->on_server = false;
         released(s, ZKL_OK, NULL, "deleted");
         break;
     case ZKL_ANSWER_NONODE:
-        /* Somebody deleted it before us: the hold had ended without our knowing. */
+        /* Another client deleted it before us: the hold had ended without our knowledge. */
         s->m->on_server = false;
         zkl_step_emit_reason(s, ZKL_DO_LOST, ZKL_HOLD_LOST, ZKL_REASON_NODE_DELETED);
         released(s, ZKL_ELOST, NULL, "was deleted");
         break;
-    case ZKL_ANSWER_NOAUTH: /* rights come first: whether it was there nobody has looked */
+    /* the server checks rights first: it did not look whether the node existed */
+    case ZKL_ANSWER_NOAUTH:
         released(s, unless_doubted(s, ZKL_EACCES), "DELETE is denied", "delete denied");
         break;
     case ZKL_ANSWER_LINK:

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way out of every state: the owner is told that there will be no grant, and what is or may be on the server is
- * the janitor's from then on, which ends or waits for an answer or for the link in every branch. Called by
- * all states that can fail, and by holding.c once a hold is over. */
+ * The way out of every state. The owner is notified that there will be no grant, and from then on
+ * the janitor owns what is or may be on the server. Every branch of the janitor ends, or waits for
+ * an answer or for the link. All states that can fail call this file, and holding.c once a hold is
+ * over. */
 #include <zklock/zklock.h>
 
 #include "step.h"
 
 /* --- leaving ------------------------------------------------------------ */
 
-/* Nothing is left to do about the node: it is gone, or stays whatever we do. Any other answer may be another one
- * after a while. */
+/* There is nothing left to do about the node: it is deleted, or stays whatever we do. After any
+ * other answer a later try may succeed. */
 bool zkl_step_is_deleted(enum zkl_answer answer)
 {
     return answer == ZKL_ANSWER_OK || answer == ZKL_ANSWER_NONODE || answer == ZKL_ANSWER_NOAUTH ||
@@ -46,7 +47,7 @@ void zkl_step_end(struct zkl_step *s, const char *why)
 void zkl_step_leave(struct zkl_step *s, const char *why)
 {
     if (s->m->on_server)
-        zkl_step_forget_list(s); /* else the list that is out may tell where the node is */
+        zkl_step_forget_list(s); /* else the list that is out may show where the node is */
     if (!s->m->create_out && !s->m->on_server && !s->m->maybe_on_server) {
         zkl_step_end(s, why);
         return;
@@ -113,7 +114,8 @@ void zkl_in_leaving(struct zkl_step *s)
             zkl_step_send_delete(s);
         } else if (zkl_step_outcome_unknown(ev->answer)) {
             s->m->maybe_on_server = true; /* looked for with the link, or after a while */
-            /* A list that is out may have gone over the next link already, to a server that lags. */
+            /* A list that is out may have gone over the next link already, to a server that
+             * lags. */
             zkl_step_forget_list(s);
         } else {
             zkl_step_end(s, "never created");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order in which all that waited for a link goes on: the first read of a new client, watches to be removed, nodes
- * to be deleted, and only then whatever is new. Called by core.c when a link comes up, and by timers.c
- * when a server that would not do something is asked again. */
+ * The order in which everything that waited for a link continues: the first read of a new client,
+ * watches to remove, nodes to delete, and only then new requests. core.c calls this file when a
+ * link comes up, and timers.c when the client asks a server again that refused something. */
 #include "link.h"
 
 #include "feed.h"
@@ -31,7 +31,7 @@ static void send_first_read(struct zkl_core *core)
 static void go_on(struct zkl_core *core, bool (*who)(const struct zkl_contender_machine *m))
 {
     send_first_read(core);
-    /* What is to go goes before anything new comes. */
+    /* Removals and deletions come before new requests. */
     zkl_watch_retry(core);
     zkl_core_feed_all(core, (struct zkl_event){.type = ZKL_EV_LINK_UP}, is_leaving);
     zkl_shared_list_begin(core);

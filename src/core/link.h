@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A link that came up, or a server that is asked again: who goes on, and in which order. */
+ * A link that came up, or a server that is asked again: which contenders continue, and in which
+ * order. */
 #ifndef ZKL_CORE_LINK_H
 #define ZKL_CORE_LINK_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who waits for whose list: where some first lists of one path are out, others follow the last of
- * them and share the next. The lists of requests are the contenders' own links, in buckets by
- * path.
- * With the client's mutex. feed.c calls it when a contender wants a list or wants none any more,
- * batch.c for members of one path, dispatch_reply.c to deal an answer out. */
+ * Which contenders wait for whose list: while some first lists of one path are out, others follow
+ * the last of them and share the next. The lists of requests are the contenders' own links, in
+ * buckets by path. With the client's mutex. feed.c calls this file when a contender wants a list or
+ * wants none any more, batch.c for members of one path, dispatch_reply.c to distribute an
+ * answer. */
 #include "list_coalescing.h"
 
 #include <assert.h>
@@ -67,7 +67,8 @@ static void leave(struct zkl_contender *c)
         c->shared_list->last = NULL;
 }
 
-/* Those (all, or only who follows) that relied on this one get a list of their own, one for all. */
+/* Contenders (all, or only its followers) that relied on this one get a list of their own, one for
+ * all. */
 static void list_anew(struct zkl_core *core, struct zkl_contender *c, bool all)
 {
     struct zkl_contender *first = NULL, *next;

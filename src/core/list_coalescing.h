@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One list for several contenders of one root: one of them sends it, and the answer is for all. It
- * has to be sent after each of their nodes was made, and after whatever they list for. So who comes
- * while some first lists of the same root are out follows the last of them: when that is answered, one
- * list is sent for all who follow. Else n threads that queue at once fetch n times n names. */
+ * must be sent after each of their nodes was made, and after the event that they list for. So a
+ * contender that comes while some first lists of the same root are out follows the last of them.
+ * When that is answered, one list is sent for all followers. Otherwise n threads that queue
+ * together fetch n times n names. */
 #ifndef ZKL_CORE_LIST_COALESCING_H
 #define ZKL_CORE_LIST_COALESCING_H
 
@@ -14,17 +15,17 @@ void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *contende
 void zkl_shared_list_join(struct zkl_contender *owner, struct zkl_contender *contender);
 /* It awaits no list any more; those that shared its own get another one. */
 void zkl_shared_list_leave(struct zkl_core *core, struct zkl_contender *contender);
-/* Its list was answered: who followed it gets another one. */
+/* Its list was answered: its followers get another one. */
 void zkl_shared_list_answered(struct zkl_core *core, struct zkl_contender *owner);
-/* One for whom that answer is too, and who is told; NULL: there is none left. */
+/* Another contender for which that answer is valid, to be notified; NULL: there is none left. */
 struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner);
-/* The session ended: nobody awaits anything. */
+/* The session ended: no contender awaits a list. */
 void zkl_shared_list_reset(struct zkl_core *core);
 
-/* From begin to end all that list again share one list for each root: after a reconnect, or an event that
- * several wait for, as readers do behind a writer. */
+/* From begin to end all that list again share one list for each root: after a reconnect, or an
+ * event that several wait for, as readers do behind a writer. */
 void zkl_shared_list_begin(struct zkl_core *core);
-/* True: somebody else's list does for this one. */
+/* True: another contender's list serves this one. */
 bool zkl_shared_list_list(struct zkl_core *core, struct zkl_contender *contender);
 void zkl_shared_list_end(struct zkl_core *core);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who holds and who waits: the children of a lock, judged as contenders judge each other. It works
- * on the caller's array, which it sorts and fills.
- * Pure, without a lock. src/api/inspect.c calls it. */
+ * Holders and waiters: the children of a lock, judged as contenders judge each other. This file
+ * works on the caller's array, which it sorts and fills. Pure, without a lock. src/api/inspect.c
+ * calls it. */
 #include "listing.h"
 
 #include <stdlib.h>

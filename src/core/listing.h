@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who holds and who waits: the children of a lock, judged as contenders judge them. */
+ * Holders and waiters: the children of a lock, judged as contenders judge them. */
 #ifndef ZKL_CORE_LISTING_H
 #define ZKL_CORE_LISTING_H
 
@@ -24,8 +24,8 @@ struct zkl_listed {
     size_t order;     /* place in the queue, before holders were put first */
 };
 
-/* Judge them all, and put holders first, then waiters in their order, then the others. permits: of a
- * semaphore; 0: not known. */
+/* Judge them all, and put holders first, then waiters in their order, then the others. permits: of
+ * a semaphore; 0: not known. */
 enum zkl_lock_kind zkl_listing_judge(struct zkl_listed *list, size_t count, int permits);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who of a handle's owners has its node next: the line of those who wait in this process, handing on, and the node
- * that is kept with nobody in it. Nothing here waits for a server: each call decides, and feeds the
- * contender what that means for it. Called by core.c, for an owner or when something is due, and by timers.c when
- * a kept node's time is over. */
+ * Decides which of a handle's owners has its node next: the queue of those that wait in this
+ * process, the hand-over, and the node that is kept without a holder. This file never waits for a
+ * server: each call decides, and feeds the contender the result. core.c calls it, for an owner or
+ * when something is due, and timers.c when a kept node's time is over. */
 #include "local_queue.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "composite.h"
 #include "feed.h"
 
-/* --- who waits ---------------------------------------------------------- */
+/* --- waiters ------------------------------------------------------------ */
 
 static void append(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter)
 {
@@ -97,8 +97,8 @@ static bool somebody_waits(const struct zkl_core *core, const struct zkl_local_q
            zkl_contender_may_stay(&c->machine);
 }
 
-/* Whether others queue is looked into when it matters for the first time. Until the answer is there it
- * goes on: not for long, as a window that is fresh is proved by answers that came after it. */
+/* Whether others queue is looked into when it matters for the first time. Until the answer is there
+ * it goes on: not for long, as a window that is fresh is proved by answers that came after it. */
 bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c)
 {
@@ -137,7 +137,8 @@ bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *loca
 
 /* --- the idle one ------------------------------------------------------- */
 
-/* A timer that is set stays so when the lock is taken and left again: else each time would set one. */
+/* A timer that is set stays so when the lock is taken and left again: else each time would set
+ * one. */
 static void set_timer(struct zkl_core *core, struct zkl_local_queue *local_queue)
 {
     if (local_queue->timed)

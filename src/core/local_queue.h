@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The owners of one handle take turns on one node: who unlocks hands it on to the one that has waited
- * longest in this process, or leaves it on the server with nobody in it, to be taken again or to be
- * given up when somebody else queues for it. What moves from one to the other is the hold, with its
- * contender: the same node and token. Each call below is one transition that decides. */
+ * The owners of one handle take turns on one node. An unlock hands it on to the owner that has
+ * waited longest in this process, or leaves it on the server without a holder. From there an owner
+ * can take it again, or the handle gives it up when another client queues for it. The hold moves
+ * from one owner to the next with its contender: the same node and token. Each call below is one
+ * transition that decides. */
 #ifndef ZKL_CORE_LOCAL_QUEUE_H
 #define ZKL_CORE_LOCAL_QUEUE_H
 
@@ -12,7 +13,7 @@ enum zkl_local_queue_state {
     ZKL_LOCAL_QUEUE_FREE,   /* none of ours has it */
     ZKL_LOCAL_QUEUE_ASKING, /* nor has, but queues for it */
     ZKL_LOCAL_QUEUE_TAKEN,
-    ZKL_LOCAL_QUEUE_IDLE, /* its node is there, and nobody is in it */
+    ZKL_LOCAL_QUEUE_IDLE, /* its node exists, without a holder */
     ZKL_LOCAL_QUEUE_STATES
 };
 
@@ -23,8 +24,9 @@ struct zkl_local_waiter {
     struct zkl_lock_request lock_request;
 
     /* The core's. */
-    struct zkl_contender *given; /* somebody else's, which is its own from here on; or NULL */
-    bool waits;                  /* for that, or for its turn to queue */
+    /* another owner's hold, which belongs to this one from here on; or NULL */
+    struct zkl_contender *given;
+    bool waits; /* for that, or for its turn to queue */
     struct zkl_local_waiter *next, *prev;
 };
 
@@ -33,8 +35,8 @@ struct zkl_local_queue {
     /* The handle's. */
     unsigned
         handoffs_max;  /* so often in a row while others queue; 0: each owner queues by itself */
-    int64_t retain_ns; /* 0: who unlocks last deletes the node */
-    /* None of these is to call the core. */
+    int64_t retain_ns; /* 0: the last unlock deletes the node */
+    /* None of these may call the core. */
     void (*asks)(struct zkl_local_queue *local_queue,
                  struct zkl_local_waiter *local_waiter); /* its contender begins now */
     void (*given)(struct zkl_local_queue *local_queue, struct zkl_local_waiter *local_waiter);
@@ -44,7 +46,7 @@ struct zkl_local_queue {
     /* The core's. */
     enum zkl_local_queue_state state;
     struct zkl_contender *holder;          /* TAKEN, IDLE */
-    struct zkl_local_waiter *first, *last; /* who waits, in their order */
+    struct zkl_local_waiter *first, *last; /* the waiters, in their order */
     size_t asking;                         /* how many queue */
     unsigned handoffs;                     /* how many there were in a row */
     int64_t idle_until;                    /* CLOCK_MONOTONIC */
@@ -63,23 +65,25 @@ enum zkl_local_queue_answer {
 enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct zkl_time now,
                                                  struct zkl_local_queue *local_queue,
                                                  struct zkl_local_waiter *local_waiter, bool ahead);
-/* It gives up while it waits. (Who queues is stopped like any contender.) */
+/* It gives up while it waits. (A queueing contender is stopped as any other.) */
 void zkl_local_queue_leave(struct zkl_local_queue *local_queue,
                            struct zkl_local_waiter *local_waiter);
 /* The idle one, without a request; NULL: there is none. */
 struct zkl_contender *zkl_local_queue_take(struct zkl_core *core,
                                            struct zkl_local_queue *local_queue);
-/* The owner's last unlock. True: the contender is the next owner's already, or stays. False: it is to be
- * released, by the very next call into the core: who waits then queues behind that. */
+/* The owner's last unlock. True: the contender is the next owner's already, or stays. False: the
+ * caller must release it, by the very next call into the core: the waiters then queue behind
+ * that. */
 bool zkl_local_queue_pass(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *contender);
-/* c, which is to be released next, is not to be anybody else's: from now on the others don't depend on it. */
+/* c, which will be released next, must not become another owner's: from now on the others do not
+ * depend on it. */
 void zkl_local_queue_part(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue, struct zkl_contender *c);
 /* Give up the idle one, if there is one. */
 void zkl_local_queue_drop(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue);
-/* The handle goes: nobody waits, and nobody has it. */
+/* The handle ends: no owner waits, and none has it. */
 void zkl_local_queue_fini(struct zkl_core *core, struct zkl_time now,
                           struct zkl_local_queue *local_queue);
 
@@ -95,10 +99,10 @@ bool zkl_local_queue_give_up(struct zkl_core *core, struct zkl_local_queue *loca
 enum zkl_local_queue_answer zkl_local_queue_ask(struct zkl_core *core,
                                                 struct zkl_local_queue *local_queue,
                                                 struct zkl_local_waiter *local_waiter, bool ahead);
-/* Before it is handed on: whether others queue is asked for now, if that is to be known. */
+/* Before it is handed on: ask now whether other clients queue, if that must be known. */
 bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c);
-/* False: nobody waits for it, or he can't have it. */
+/* False: no owner waits for it, or the next one cannot have it. */
 bool zkl_local_queue_hand_on(struct zkl_core *core, struct zkl_local_queue *local_queue,
                              struct zkl_contender *c);
 /* False: it is not kept. */

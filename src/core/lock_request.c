@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the states with a wish for the lock have in common: asking for a place, looking at the queue again, being
- * granted, and what an event means that a state does not treat itself. Called by queueing.c, permit_limit.c
- * and exhausted.c, which have the states. */
+ * What the states that want the lock have in common: asking for a place, reading the queue again,
+ * being granted, and the events that a state does not treat itself. queueing.c, permit_limit.c and
+ * exhausted.c, which have the states, call this file. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -68,7 +68,7 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
     zkl_step_move(s, ZKL_CONTENDER_QUEUEING, why);
     s->m->create_out = true;
     if (s->kind->within_hold) {
-        /* Nobody can be between us and our own write node: nothing to look at. */
+        /* No contender can be between us and our own write node: there is nothing to list. */
         zkl_step_emit(s, ZKL_DO_CREATE_UNDER);
         return;
     }
@@ -79,7 +79,7 @@ void zkl_step_enqueue(struct zkl_step *s, const char *why)
         zkl_step_emit(s, ZKL_DO_LIST);
 }
 
-/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+/* Our node vanished while we wanted it: drop the watches, and start over with a new GUID. */
 void zkl_step_requeue(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
@@ -119,7 +119,7 @@ void zkl_step_look_at_lock_path(struct zkl_step *s)
     }
 }
 
-/* Our number is one that everybody may get: never granted. Withdraw and wait for a new root. */
+/* Every contender may get our number: never granted. Withdraw and wait for a new root. */
 void zkl_step_exhaust(struct zkl_step *s, const char *why)
 {
     zkl_step_forget_list(s);
@@ -159,7 +159,7 @@ void zkl_step_grant(struct zkl_step *s, const char *why)
         zkl_step_fail(s, ZKL_EUNPROVED, NULL, "too little is proved");
         return;
     }
-    /* First in the queue, but of a session that nobody has vouched for lately. */
+    /* First in the queue, but nothing has proved the session lately. */
     zkl_step_move(s, ZKL_CONTENDER_CONFIRMING, why);
     zkl_step_emit(s, ZKL_DO_HEARTBEAT);
 }
@@ -205,7 +205,7 @@ void zkl_step_common_lock_request(struct zkl_step *s)
         zkl_step_fail(s, s->ev->code, NULL, "stopped");
         break;
     case ZKL_EV_EXPIRED:
-        /* Whatever was there is gone with the session, whatever is out is forgotten. */
+        /* The session's nodes are deleted, and outstanding answers are forgotten. */
         s->m->create_out = s->m->list_out = s->m->delete_out = s->m->limit.out = false;
         s->m->stat_out = s->m->renew_out = false;
         s->m->exhausted_at = 0;
@@ -234,7 +234,7 @@ void zkl_step_common_lock_request(struct zkl_step *s)
         s->m->unchecked = false;
         break;
     case ZKL_EV_REVOKED:
-        s->m->revoked = true; /* told with the grant */
+        s->m->revoked = true; /* reported with the grant */
         break;
     default:
         break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names on the wire: paths and what is wrong with them, GUIDs, and the children of a lock's path
- * that stand for contenders, written and read by the markers of role.c.
- * Pure, without a lock: text in, text out, into the caller's room. The core and src/api call it. */
+ * Names on the wire: paths and their faults, GUIDs, and the children of a lock's path that
+ * represent contenders, written and read by the markers of role.c. Pure, without a lock: text in,
+ * text out, into the caller's memory. The core and src/api call it. */
 #include "name.h"
 
 #include <endian.h>
@@ -10,7 +10,7 @@
 
 #define NOT_UTF8 UINT32_MAX
 
-/* The next character of UTF-8 text (RFC 3629), NOT_UTF8 if it is none; *at goes behind it. */
+/* The next character of UTF-8 text (RFC 3629), NOT_UTF8 if it is none; *at moves behind it. */
 static uint32_t next_character(const char **at, const char *end)
 {
     static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
@@ -142,8 +142,8 @@ static bool ends_with(const char *start, const char *end, const char *marker)
     return (size_t)(end - start) >= length && memcmp(end - length, marker, length) == 0;
 }
 
-/* What stands after the last marker, NULL if that is no number. Long lists are read from here, so it
- * looks at the few bytes at the end only. */
+/* What stands after the last marker, NULL if that is no number. Long lists are read from here, so
+ * it looks at the few bytes at the end only. */
 static const char *after_last(const char *child, const char *marker, int32_t *sequence)
 {
     const char *number = child + strlen(child);
@@ -167,7 +167,8 @@ static const char *after_session(const char *child, int32_t *sequence)
                : NULL;
 }
 
-/* "_c_<uuid>-<name>_lock_<number>": the digits, and how long the name is that stands at NAMED_AT. */
+/* "_c_<uuid>-<name>_lock_<number>": the digits, and how long the name is that stands at
+ * NAMED_AT. */
 #define NAMED_AT (3 + ZKL_GUID_LEN + 1)
 static const char *after_any_name(const char *child, size_t *length, int32_t *sequence)
 {
@@ -333,8 +334,8 @@ void zkl_text_copy(char *out, size_t size, const char *text)
     out[length] = '\0';
 }
 
-/* The lower bits of a product know of the factors' lower bits alone, so the upper ones are folded in,
- * and a word of a few bytes has them in its lower bits on every machine. */
+/* The lower bits of a product know of the factors' lower bits alone, so the upper ones are folded
+ * in, and a word of a few bytes has them in its lower bits on every machine. */
 uint32_t zkl_text_hash(const char *text)
 {
     uint64_t h = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names on the wire: paths, GUIDs, and the children of a root that stand for contenders. */
+ * Names on the wire: paths, GUIDs, and the children of a root that represent contenders. */
 #ifndef ZKL_CORE_NAME_H
 #define ZKL_CORE_NAME_H
 
@@ -11,7 +11,8 @@
 
 #define ZKL_PATH_MAX 512 /* bytes of a lock path, without the final NUL */
 #define ZKL_GUID_LEN 36  /* canonical UUID text */
-/* "_c_" GUID "-" a named lock's name "_lock_" and a number of up to 11 characters ("-2147483648") */
+/* "_c_" GUID "-" a named lock's name "_lock_" and a number of up to 11 characters
+ * ("-2147483648") */
 #define ZKL_NODE_NAME_MAX (3 + ZKL_GUID_LEN + 1 + ZKL_LOCK_NAME_MAX + 6 + 11)
 
 /* What a contender asks for: a row of zkl_roles. */
@@ -21,15 +22,17 @@ enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, Z
 
 #define ZKL_NAMED_MARKER "_lock_" /* behind the name of a named lock */
 
-/* A row of role.c: how the nodes of a role are called, and for whom it waits. What it does beyond waiting in the queue is a row of
- * kind.c. */
+/* A row of role.c: how the nodes of a role are called, and for whom it waits. What it does beyond
+ * waiting in the queue is a row of kind.c. */
 struct zkl_role_row {
     const char *markers[ZKL_NAMES_NAMED + 1]; /* what stands before the number */
     enum zkl_entry_access access;             /* what an inspection calls it */
     unsigned
         beside; /* ZKL_ROLE_BIT of those that hold together with it: neither waits for the other */
     bool
-        mutual; /* nobody at its path holds together with anybody, unless a peer calls others so, too */
+        /* no contender at its path holds together with another, unless a peer calls others so,
+         * too */
+        mutual;
     bool
         counted; /* how many there are decides, whatever their numbers; it sees its own role only */
 };
@@ -43,10 +46,10 @@ struct zkl_naming {
     char name[ZKL_LOCK_NAME_MAX + 1]; /* with ZKL_NAMES_NAMED */
 };
 
-/* Who names its nodes so. */
+/* The library that uses such names. */
 enum zkl_peer { ZKL_PEER_CURATOR, ZKL_PEER_KAZOO, ZKL_PEER_ZOOKEEPER };
 
-/* What a child's name tells. */
+/* The contents of a child's name. */
 struct zkl_node_name {
     enum zkl_role role;
     int32_t sequence;
@@ -57,26 +60,28 @@ struct zkl_node_name {
  * counter sticks at 2^31-1, from where on all contenders would get one and the same number; renewal
  * starts early enough for peers that don't know this rule to have left by then. */
 #define ZKL_SEQUENCE_HARD INT32_C(0x7ff00000)
-#define ZKL_SEQUENCE_NEAR INT32_C(0x100000) /* so many before it */
+#define ZKL_SEQUENCE_NEAR INT32_C(0x100000) /* this many before it */
 
-/* NULL if path, which begins with a slash, is normalised and has only what ZooKeeper takes. */
+/* NULL if path, which begins with a slash, is normalized and has only characters that ZooKeeper
+ * takes. */
 const char *zkl_absolute_fault(const char *path);
 
-/* NULL if path is an absolute, normalised ZooKeeper path below "/", of any length; else as
+/* NULL if path is an absolute, normalized ZooKeeper path below "/", of any length; else as
  * zkl_path_fault. */
 const char *zkl_node_path_fault(const char *path);
 
-/* NULL if path is an absolute, normalised ZooKeeper path below "/" of at most ZKL_PATH_MAX bytes,
- * else what is wrong with it, as the end of the sentence "the path ...". */
+/* NULL if path is an absolute, normalized ZooKeeper path below "/" of at most ZKL_PATH_MAX bytes,
+ * else its fault, as the end of the sentence "the path ...". */
 const char *zkl_path_fault(const char *path);
 
 /* 16 random bytes as a version 4 UUID; out has room for ZKL_GUID_LEN + 1. */
 void zkl_guid_format(const unsigned char random[16], char *out);
-/* As version 8, "custom": the node may stay while nobody is in it, and goes when somebody queues. */
+/* As version 8, "custom": the node may stay without a holder, and its client deletes it when
+ * another contender queues. */
 void zkl_guid_mark_retained(char *guid);
 
-/* "_c_<guid>-lock-" or another naming's: what a sequential create is asked with, and what tells our
- * node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
+/* "_c_<guid>-lock-" or another naming's: the prefix of a sequential create, and what distinguishes
+ * our node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out);
 
 /* True if the child is a contender in the eyes of one with this naming: a known marker ("lock-",
@@ -89,8 +94,8 @@ bool zkl_name_parse(const char *child, const struct zkl_naming *naming,
 /* True if contenders of the two namings at one path see each other. */
 bool zkl_naming_meets(const struct zkl_naming *a, const struct zkl_naming *b);
 
-/* True if the child is a contender in anybody's eyes, permits aside: with *naming it sees those whom
- * it has to wait for, and is seen by itself. */
+/* True if the child is a contender for any library, permits aside: with *naming it sees those that
+ * it must wait for, and they see it. */
 bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl_node_name *place);
 
 /* True if the child's GUID is marked so. */
@@ -101,7 +106,7 @@ const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);
 
 #define ZKL_OWNER_TEXT_MAX 512 /* bytes of a node's data that says whose it is */
 
-/* What a node's data is when its owner is asked to let go. */
+/* A node's data when its owner is asked to release the lock. */
 #define ZKL_REVOCATION "__REVOKE__"
 bool zkl_is_revocation(const char *data, size_t size);
 
@@ -111,7 +116,8 @@ const char *zkl_lock_name_fault(const char *name);
 
 bool zkl_sequence_exhausted(int32_t sequence);
 
-/* The number of a semaphore's permits, as it stands in the data of its "leases"; 0: that is none. */
+/* The number of a semaphore's permits, as it stands in the data of its "leases"; 0: that is
+ * none. */
 int zkl_permits_parse(const char *data, size_t size);
 
 /* True if it is UTF-8 without control characters. */
@@ -120,7 +126,8 @@ bool zkl_text_is_printable(const char *text, size_t length);
 /* As much of it as there is room for, terminated; NULL is "". */
 void zkl_text_copy(char *out, size_t size, const char *text);
 
-/* For hash tables keyed by paths: multiplicative hashing (Knuth, TAOCP 3, 6.4) of eight bytes at a time. */
+/* For hash tables keyed by paths: multiplicative hashing (Knuth, TAOCP 3, 6.4) of eight bytes at a
+ * time. */
 uint32_t zkl_text_hash(const char *text);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the server at the other end does not know: which requests it hung up on or refused, and
- * what is asked instead. What was learned is kept in the core until the session ends.
- * With the client's mutex. feed.c and pending.c ask before they send, core.c tells of links that
- * broke. */
+ * What the server at the other end does not know: the requests that it hung up on or refused, and
+ * the operations that replace them. The core keeps what it learned until the session ends. With the
+ * client's mutex. feed.c and pending.c ask before they send; core.c reports links that broke. */
 #include "opcode.h"
 
 #include <string.h>
@@ -12,9 +11,10 @@
 
 #define HUNG_UP_MAX 2
 
-/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one that was answered
- * in this session clears transactions for good. Where there is another way than an operation a mistake costs little, and
- * the next server may be one that does not know it: those are cleared for a link. */
+/* A heartbeat is the first to be sent over each new link, and the first to be lost with it: so one
+ * that was answered in this session clears transactions for good. Where there is another way than
+ * an operation a mistake costs little, and the next server may be one that does not know it: those
+ * are cleared for a link. */
 
 static const char *const unknown_why[ZKL_OPCODES] = {
     [ZKL_OPCODE_CREATE2] = "the server does not know create2: a create and an exists instead",

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the server at the other end does not know. ZooKeeper answers a request that it has no name for with
- * UNIMPLEMENTED and then hangs up (UnimplementedRequestProcessor); other servers just hang up, so that whoever
- * asks again comes back for ever. Twice in a row is taken for an answer: from then on, as long as the session
- * lasts, it is asked another way. */
+ * What the server at the other end does not know. ZooKeeper answers a request of an unknown type
+ * with UNIMPLEMENTED and then hangs up (UnimplementedRequestProcessor). Other servers just hang up,
+ * so that a client that asks again would come back forever. The library takes two hang-ups in a row
+ * for an answer: from then on, as long as the session lasts, it uses another operation. */
 #ifndef ZKL_CORE_OPCODE_H
 #define ZKL_CORE_OPCODE_H
 
 #include "core.h"
 
-/* Let the request go another way where that is known to be needed; which operation it is then. */
+/* Let the request use another operation if that is known to be necessary; returns the operation. */
 enum zkl_opcode zkl_opcode_choose(const struct zkl_core *core, struct zkl_request *request);
-/* A link broke, and this is of a request that has no answer because of that; NULL: it is not known any more. True:
- * that may be why. Those that were sent after it then are not asked. */
+/* A link broke, and this is of a request that has no answer because of that; NULL: it is not known
+ * any more. True: that may be why. Those that were sent after it then are not asked. */
 bool zkl_opcode_hung_up(struct zkl_core *core, struct zkl_pending *slot);
-/* What it was to do is seen to be done, so it knew it. */
+/* The effect of the request has been seen, so the server knew the operation. */
 void zkl_opcode_carried_out(struct zkl_core *core, struct zkl_pending *slot);
-/* The server has answered; true: that it does not know the request, and the next one goes another way. */
+/* The server has answered; true: it does not know the operation, and the next request uses
+ * another. */
 bool zkl_opcode_answered(struct zkl_core *core, const struct zkl_pending *slot,
                          enum zkl_answer answer);
 /* Perhaps to another server. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is awaited from the server, by number: a slot of whoever asked is put in line when its
- * request goes out, and found again by the answer. A request that the port refuses is answered
- * here, at once.
- * With the client's mutex; all files of the core that send requests call it. */
+ * Outstanding requests, by number: the sender's slot enters a list when its request is sent, and
+ * the answer finds it again. If the port refuses a request, this file answers it immediately. With
+ * the client's mutex; all files of the core that send requests call it. */
 #include "pending.h"
 
 #include <assert.h>
@@ -27,8 +26,9 @@ void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zk
     core->refused = slot;
 }
 
-/* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader does
- * neither for a session that has ended. Where the barrier of a search is a check, it is the root's. */
+/* Nodes that are made are this session's own, and so are those that a heartbeat checks: the leader
+ * does neither for a session that has ended. Where the barrier of a search is a check, it is the
+ * root's. */
 static bool is_proof(const struct zkl_pending *slot)
 {
     return slot->kind == ZKL_REQ_CREATE || slot->kind == ZKL_REQ_CREATE_ALL ||
@@ -50,7 +50,8 @@ static unsigned writes_of(const struct zkl_request *request)
     }
 }
 
-/* A removal of watches can be answered by libzookeeper itself, and a renewal is several requests. */
+/* A removal of watches can be answered by libzookeeper itself, and a renewal is several
+ * requests. */
 static struct zkl_stamp stamp(struct zkl_core *core, const struct zkl_pending *slot)
 {
     if (slot->kind == ZKL_REQ_UNWATCH || slot->kind == ZKL_REQ_RENEW)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is awaited from the server, by number. */
+ * Outstanding requests, by number. */
 #ifndef ZKL_CORE_PENDING_H
 #define ZKL_CORE_PENDING_H
 
@@ -11,9 +11,9 @@ void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zk
 /* As if a request of this kind had been refused: answered when the present step is over. */
 void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zkl_request_kind kind,
                         enum zkl_answer refusal);
-/* The answer, should it come, goes to nobody. */
+/* The answer, should it come, is dropped. */
 void zkl_pending_forget(struct zkl_core *core, struct zkl_pending *slot);
-/* Take the slot of an answer that came; NULL: nobody awaits it. */
+/* Take the slot of an answer that came; NULL: no object awaits it. */
 struct zkl_pending *zkl_pending_take(struct zkl_core *core, uint64_t id);
 /* A request that could not be sent, one after the other; NULL: none is left. */
 struct zkl_pending *zkl_pending_take_refused(struct zkl_core *core, enum zkl_answer *answer);

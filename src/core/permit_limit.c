@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A contender for a permit of a semaphore. Its root is Curator's `leases`: it is granted when its own
- * node is there and not more leases than permits, whatever their numbers; the turn of each is settled
- * before, by the inner mutex (permits.c). How many permits there are stands in the root's data as a
- * decimal number, which is read together with each look at the root, and watched while we wait. */
+ * A contender for a permit of a semaphore. Its root is Curator's `leases`. It is granted when its
+ * own node exists and the leases are not more than the permits, whatever their numbers; the inner
+ * mutex (permits.c) has decided the order before. The number of permits is a decimal number in the
+ * root's data. The contender reads it together with each list of the root, and watches it while it
+ * waits. */
 #include <zklock/zklock.h>
 
 #include "step.h"
@@ -17,7 +18,7 @@ static void refuse(struct zkl_step *s, int code, int number, const char *why)
     zkl_step_leave(s, why);
 }
 
-/* What is to be decided anew, now that this is known. */
+/* Decide again, now that this is known. */
 static void look_again(struct zkl_step *s, bool changed)
 {
     bool listing = s->m->state == ZKL_CONTENDER_LISTING && !s->m->list_out;
@@ -42,7 +43,7 @@ static void take_limit(struct zkl_step *s, int number)
     look_again(s, changed);
 }
 
-/* Nobody has written it, or Curator made the root. */
+/* No client has written the number, or Curator made the root. */
 static void give_limit(struct zkl_step *s)
 {
     struct zkl_limit *limit = &s->m->limit;
@@ -94,7 +95,7 @@ static void on_limit_set(struct zkl_step *s)
         break;
     case ZKL_ANSWER_LINK:
         break;
-    case ZKL_ANSWER_NOTEMPTY: /* somebody was faster */
+    case ZKL_ANSWER_NOTEMPTY: /* another client was faster */
         zkl_step_get_limit(s);
         break;
     case ZKL_ANSWER_NONODE:
@@ -134,7 +135,7 @@ void zkl_step_look_for_room(struct zkl_step *s)
     bool there = s->ev->answer == ZKL_ANSWER_OK;
     size_t leases = there ? zkl_step_look(s, NULL).contenders : 0;
     int known = s->m->limit.permits, limit = known > 0 ? known : q->view->permits;
-    if (limit == 0) /* no server would tell it now */
+    if (limit == 0) /* no server would say it now */
         zkl_step_move(s, ZKL_CONTENDER_PARKED, "number of permits not known");
     else if (leases + (size_t)q->want > (size_t)limit)
         zkl_step_fail(s, ZKL_EBUSY, NULL, "full");
@@ -187,7 +188,8 @@ void zkl_step_decide_permit(struct zkl_step *s)
     }
 }
 
-/* The watch is used up: it fired, or was to be set anew by a list that failed, which shows nothing. */
+/* The watch is used up: it fired, or a list that should have set it anew failed, which shows
+ * nothing. */
 static bool is_watch_over(const struct zkl_event *ev)
 {
     bool failed = ev->answer != ZKL_ANSWER_OK && ev->answer != ZKL_ANSWER_NONODE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each part is a contender of its own, and is left to itself for everything but three decisions: when
- * the next part begins, when all are backed out, and when the owner is told. They follow from the
- * states of the parts alone, looked at whenever something was heard of one of them. */
+ * Each part is a contender of its own and acts by itself, except for three decisions: when the next
+ * part begins, when all are backed out, and when the owner is notified. They follow from the states
+ * of the parts alone, which are checked whenever there is news of one of them. */
 #include "permits.h"
 
 #include <zklock/zklock.h>
@@ -57,7 +57,7 @@ static void drop_batch(struct zkl_core *core, struct zkl_permits *p)
     p->batch = NULL;
 }
 
-/* The leases before the gate: who comes next is not to find them. */
+/* The leases before the gate: the next request must not find them. */
 static void leave_all(struct zkl_core *core, struct zkl_permits *p)
 {
     if (p->batch)
@@ -150,7 +150,7 @@ static void grant(struct zkl_core *core, struct zkl_permits *p)
             (void)zkl_timers_begin_lease(core, p->members[i], p->lock_request.lease_ns);
     }
     drop_batch(core, p);
-    leave(core, p, &p->gate); /* its answer concerns nobody */
+    leave(core, p, &p->gate); /* its answer concerns no contender */
     notify(p, ZKL_NOTIFY_GRANTED);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request for permits of a semaphore, all or none, in the order of requests: the inner mutex is
- * acquired first (the gate), then all leases are made, and when all of them are granted the gate is
- * left. Whatever goes wrong on the way, all of it is backed out: no lease and no gate stays. */
+ * A request for permits of a semaphore, all or none, in the order of requests. It first acquires
+ * the inner mutex (the gate), then makes all leases, and leaves the gate when all of them are
+ * granted. If anything fails on the way, it backs all of it out: no lease and no gate stays. */
 #ifndef ZKL_CORE_PERMITS_H
 #define ZKL_CORE_PERMITS_H
 
@@ -12,9 +12,9 @@ enum zkl_permits_state {
     ZKL_PERMITS_LOOKING,  /* a try: is there room at all? */
     ZKL_PERMITS_ENTERING, /* waits for the gate */
     ZKL_PERMITS_TAKING,   /* has it, and waits for the leases */
-    ZKL_PERMITS_BACKING,  /* the gate or a lease was lost: over again when all of it is gone */
-    ZKL_PERMITS_GRANTED,  /* told; the gate is on its way out */
-    ZKL_PERMITS_FAILED,   /* told; the rest is on its way out */
+    ZKL_PERMITS_BACKING,  /* the gate or a lease was lost: over again when all nodes are deleted */
+    ZKL_PERMITS_GRANTED,  /* reported; the gate is on its way out */
+    ZKL_PERMITS_FAILED,   /* reported; the rest is on its way out */
     ZKL_PERMITS_STATES
 };
 
@@ -26,8 +26,9 @@ struct zkl_permits {
     struct zkl_lock_request lock_request;
     struct zkl_contender *const *members;
     size_t count;
-    /* GRANTED or FAILED, then ENDED: the core has no pointer to any of it any more, but to members
-     * that were granted, whose news come as if they had been alone. It is not to call the core. */
+    /* GRANTED or FAILED, then ENDED: the core has no pointer to any of it any more, except to
+     * members that were granted, whose news come as if they had been alone. It must not call the
+     * core. */
     void (*told)(struct zkl_permits *permits, const struct zkl_notification *notification);
 
     /* The core's. */
@@ -39,12 +40,12 @@ struct zkl_permits {
     char detail[160];
 };
 
-/* Begin; permits and its members are the caller's memory, zeroed but for what is the asker's. */
+/* Begin; permits and its members are the caller's memory, zeroed except what the asker sets. */
 void zkl_permits_acquire(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits);
 /* End the wish with this code, unless it is over. */
 void zkl_permits_stop(struct zkl_core *core, struct zkl_time now, struct zkl_permits *permits,
                       int code);
-/* Is it waiting for somebody else who is just acquiring? */
+/* Does it wait for another contender that is just acquiring? */
 bool zkl_permits_is_behind(const struct zkl_permits *permits);
 
 const char *zkl_permits_state_name(enum zkl_permits_state state);

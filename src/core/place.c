@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a contender that waits stands in its queue. Nobody is asked: how many are before it its last
- * list said, or its number, and who is next the watch that it waits by, which was armed by reading that node.
- * It owns nothing; whoever asks has the client's mutex. src/api/standing.c does, for callers. */
+ * The place of a waiting contender in its queue. This file sends nothing: the contender's last
+ * list, or its number, said how many are before it; the nearest is the node that it watches, whose
+ * owner text the arming read returned. It owns nothing; the caller has the client's mutex.
+ * src/api/standing.c calls it, for users. */
 #include "place.h"
 
 #include <string.h>

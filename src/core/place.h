@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a contender that waits stands in its queue, by what is known of that already. */
+ * The place of a waiting contender in its queue, by what is known already. */
 #ifndef ZKL_CORE_PLACE_H
 #define ZKL_CORE_PLACE_H
 
@@ -8,8 +8,9 @@
 /* Text is the core's, for as long as the caller keeps the core from going on. */
 struct zkl_place {
     size_t
-        before; /* it waits for the end of so many, as its last list or its number said: they can only have become
-                      fewer. 0: it waits for nobody, or does not know yet */
+        /* the largest number of contenders that it waits for, by its last list or its number; the
+         * true number can only be smaller. 0: it waits for none, or does not know yet */
+        before;
     const char *predecessor; /* the nearest of them, whose node it watches: its name, or NULL */
     const char *owner;       /* and its owner text, or NULL: there is none, or it is not known */
 };

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A waiter whose predecessor's node is gone is the first in the queue, and needs no list to see it, if all of this
- * holds:
+ * A waiter whose predecessor's node is deleted is the first in the queue, and needs no list to see
+ * it, if all of this holds:
  *
- * - Nobody was before it but the predecessor, by the list that it waits by (zkl_contender_is_next), or the predecessor had
- *   the lock until now, so that nobody was before that one (GIVEN_BACK). Who waits by its number instead of a list
- *   (unlisted_grant.h) knows as much once its predecessor's node was seen; if the watch did not find that (UNSEEN) the path may be
- *   another one, where others are before it.
- * - Nobody can have come between since: a number before ours is never given again, but to a read node that is made
- *   under its writer's. So both nodes have to be plain mutexes' (pred_is_exclusive_mutex).
- * - Our own node is there. A server tells of events in the order of what they tell. So a watch on our own node that
- *   was armed over the link that is up, and has not fired, says that it was there when the predecessor's
- *   went. But the nodes of one session go all at once when it ends, in any order: if both are this session's, the
- *   deletion proves nothing by itself (UNSURE), and only the answer to our own delete does (GIVEN_BACK).
- * - The session is proved well enough for a grant. (Else the list is asked for, and what comes of it waits for
+ * - No contender was before it but the predecessor, by the list that it waits by
+ *   (zkl_contender_is_next), or the predecessor had the lock until now, so that none was before
+ *   that one (GIVEN_BACK). A waiter by its number instead of a list (unlisted_grant.h) knows as
+ *   much once its predecessor's node was seen; if the watch did not find that (UNSEEN) the path may
+ *   be another one, where others are before it.
+ * - None can have come between since: a number before ours is never given again, except to a read
+ *   node that is made under its writer's. So both nodes must be plain mutexes'
+ *   (pred_is_exclusive_mutex).
+ * - Our own node exists. A server sends events in the order of what they report. So a watch on our
+ *   own node that was armed over the link that is up, and has not fired, says that the node existed
+ *   when the predecessor's was deleted. But the nodes of one session are deleted together when it
+ *   ends, in any order: if both are this session's, the deletion proves nothing by itself (UNSURE),
+ *   and only the answer to our own delete does (GIVEN_BACK).
+ * - The session is proved well enough for a grant. (Else the list is sent, and its result waits for
  *   a proof.)
  *
- * Where only the third is open, as the watch on our own node was asked for and its answer is under way, that answer
- * tells next and sooner than a list would: PENDING. Everything else is NONE, and means a list.
+ * If only the third is open, because the answer to the watch on our own node is under way, that
+ * answer decides next and sooner than a list would: PENDING. Everything else is NONE, and means a
+ * list.
  *
- * Called by feed.c and dispatch_reply.c, which know how a node went, and by queueing.c, which acts on it. It owns nothing. */
+ * feed.c and dispatch_reply.c, which know how a node ended, and queueing.c, which acts on it, call
+ * this. It owns nothing. */
 #include "pred_proof.h"
 
 enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch)
@@ -34,7 +39,7 @@ enum zkl_pred_end zkl_pred_end_unwatched(const struct zkl_contender *c)
     return c->machine.pred_is_by_number ? ZKL_PRED_END_UNSEEN : ZKL_PRED_END_DELETED;
 }
 
-/* Its answer is under way, behind everything that the server has told so far. */
+/* Its answer is under way, behind everything that the server has reported so far. */
 static bool is_asked(const struct zkl_core *core, const struct zkl_watch *watch)
 {
     return watch && watch->state == ZKL_WATCH_ARMING && zkl_session_connected(&core->session);
@@ -64,7 +69,7 @@ bool zkl_pred_is_heard_of(const struct zkl_step *s)
 
 enum zkl_pred_proof zkl_pred_proof_now(const struct zkl_step *s)
 {
-    bool is_armed = s->ev->type == ZKL_EV_OWN_ARMED; /* what was pending is told */
+    bool is_armed = s->ev->type == ZKL_EV_OWN_ARMED; /* the answer to what was pending */
     enum zkl_pred_proof proof = is_armed ? ZKL_PRED_PROOF_PROVEN : s->ev->pred_proof;
     bool is_stale = proof == ZKL_PRED_PROOF_PROVEN && !zkl_step_window_fresh(s->ev);
     return is_stale ? ZKL_PRED_PROOF_NONE : proof;

@@ -3,7 +3,7 @@
  * A proof that is sent at p over a link shows that the leader was touched for this session at a or
  * later, where a is the later of
  *   - the sending of the newest request that was answered over the same link by
- *     p - (P + 2 D): its server had heard of the session then and has told the leader by p - D; had
+ *     p - (P + 2 D): its server had heard of the session then and reported it by p - D; had
  *     that come too late, the session would have ended by p, and the proof would have failed;
  *   - the link's start, once the link has been up for D, or if it is the session's first: the
  *     session was created, or revalidated at the leader, since.
@@ -19,8 +19,8 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* P + 2 D: so long after a request was answered the leader has been told of it (a round, at most D late),
- * and a session that it had given up before that has come to its end (a batch, D). */
+/* P + 2 D: this long after a request was answered the leader knows of it (a round, at most D late),
+ * and a session that it had given up before that has ended (a batch, D). */
 static int64_t told_after(const struct zkl_proof *proof)
 {
     int64_t round = proof->tick_ns > 0 ? proof->tick_ns / 2 : proof->timeout_ns / 4;
@@ -62,7 +62,7 @@ static const struct zkl_answered *answered_at(const struct zkl_proof *proof, uns
     return &proof->answered[(proof->first + i) % ZKL_ANSWERED_MAX];
 }
 
-/* What is P + 2 D old by now need not be told apart any more. */
+/* Requests that are P + 2 D old by now need not be distinguished any more. */
 static void age(struct zkl_proof *proof, int64_t now_boot)
 {
     int64_t old = now_boot - told_after(proof);
@@ -90,7 +90,8 @@ void zkl_proof_handed_back(struct zkl_proof *proof, struct zkl_stamp stamp)
     proof->ended_boot = later(proof->ended_boot, stamp.sent_boot);
 }
 
-/* Busy clients have thousands of answers in that time: those just behind another one are left out. */
+/* Busy clients have thousands of answers in that time: those just behind another one are left
+ * out. */
 static void remember(struct zkl_proof *proof, int64_t now_boot, int64_t sent_boot)
 {
     age(proof, now_boot);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Until when the session is proved to live. ZooKeeper's leader alone ends sessions, and a follower
- * tells it only now and then which ones it has heard of: that a write was answered says no more than
- * that the session had not ended yet. The rule, its argument and the server's methods it rests on
- * are in docs/session-proof.md and docs/beliefs.md.
- *
- * The core owns one of these, in its session, and stamps each request as it leaves and as it ends.
- * All times are CLOCK_BOOTTIME, in nanoseconds. */
+ * How long the session is proved to live. Only ZooKeeper's leader ends sessions, and a follower
+ * reports only now and then which ones it has heard from: an answered write proves only that the
+ * session had not ended yet. The rule, its argument and the server's methods that it rests on are
+ * in docs/session-proof.md and docs/beliefs.md. The core owns one of these, in its session, and
+ * stamps each request when it is sent and when it ends. All times are CLOCK_BOOTTIME, in
+ * nanoseconds. */
 #ifndef ZKL_CORE_PROOF_H
 #define ZKL_CORE_PROOF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What goes with a request and comes back with its answer, whoever waits for that. */
+/* Travels with a request and returns with its answer, whichever object awaits that. */
 struct zkl_stamp {
     int64_t sent_boot; /* read before the call into libzookeeper; 0: its answer says nothing */
     int64_t
@@ -66,14 +65,15 @@ void zkl_proof_handed_back(struct zkl_proof *proof, struct zkl_stamp stamp);
 bool zkl_proof_answered(struct zkl_proof *proof, int64_t now_boot, struct zkl_stamp stamp,
                         bool succeeded);
 
-/* The first moment from now on at which a proof, if it is sent then, will do for a grant; INT64_MAX: not
- * by what has been answered so far. */
+/* The first moment from now on at which a proof, if it is sent then, will do for a grant;
+ * INT64_MAX: not by what has been answered so far. */
 int64_t zkl_proof_enough_at(const struct zkl_proof *proof, int64_t now_boot);
 
 /* --- asked for at every step: inline ------------------------------------------------------- */
 
-/* D: how late a follower may tell the leader whom it has heard of, and how long the leader may take to
- * end all sessions that time out at once. R, for clock rates and rounding, is the same. */
+/* D: how late a follower may report to the leader which sessions it has heard from, and how long
+ * the leader may take to end all sessions that time out together. R, for clock rates and rounding,
+ * is the same. */
 static inline int64_t zkl_proof_late(const struct zkl_proof *proof)
 {
     return proof->timeout_ns / 16;
@@ -99,7 +99,8 @@ static inline int64_t zkl_proof_fresh_until(const struct zkl_proof *proof)
     return proof->touched_boot == 0 ? 0 : zkl_proof_fresh_end(proof, proof->touched_boot);
 }
 
-/* When a heartbeat is due that keeps the window open: each T/8, and as soon as a new link counts. */
+/* When a heartbeat is due that keeps the window open: each T/8, and as soon as a new link
+ * counts. */
 static inline int64_t zkl_proof_heartbeat_due(const struct zkl_proof *proof)
 {
     return proof->newest_proof_boot < proof->settled_boot

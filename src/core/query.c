@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queries: one thing that somebody wants to know or done, apart from any contender. A query is out
- * (its slot awaits an answer), or it watches (WATCH alone), or it is parked: nothing of it is
- * under way, and it is asked with the next link. It is its owner's memory, and leaves the core's
- * list when it ends.
- * With the client's mutex; core.c, dispatch_reply.c, link.c and timers.c call it. */
+ * Queries: one thing that a caller wants to know or done, apart from any contender. A query is out
+ * (its slot awaits an answer), or it watches (WATCH alone), or it is parked: it has no outstanding
+ * request, and is sent with the next link. It is its owner's memory, and leaves the core's list
+ * when it ends. With the client's mutex; core.c, dispatch_reply.c, link.c and timers.c call this
+ * file. */
 #include "query.h"
 
 #include "pending.h"
@@ -140,7 +140,8 @@ void zkl_query_link_up(struct zkl_core *core)
 {
     for (struct zkl_query *q = core->queries; q; q = q->next) {
         if (q->slot.id == 0)
-            ask(core, q); /* a watch too: what it tells after a reconnect is not the whole truth */
+            /* a watch too: what it reports after a reconnect is not the whole truth */
+            ask(core, q);
     }
 }
 

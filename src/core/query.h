@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queries: one thing that somebody wants to know or done, apart from any contender. */
+ * Queries: one thing that a caller wants to know or done, apart from any contender. */
 #ifndef ZKL_CORE_QUERY_H
 #define ZKL_CORE_QUERY_H
 
@@ -12,11 +12,11 @@ void zkl_query_withdraw(struct zkl_core *core, struct zkl_query *query);
 void zkl_query_answer(struct zkl_core *core, struct zkl_query *query,
                       const struct zkl_reply *reply);
 /* The watch it subscribed to fired (PRED_FIRED) or could not be armed (WATCHED); deleted: the node
- * that had the path is gone. */
+ * at the path was deleted. */
 void zkl_query_watched(struct zkl_core *core, struct zkl_query *query, bool deleted,
                        const struct zkl_event *event);
 
-/* What is to be asked is asked again: with the link, ... */
+/* Send waiting queries again: with the link, ... */
 void zkl_query_link_up(struct zkl_core *core);
 /* ... or after a while, where it did not go out. */
 void zkl_query_retry(struct zkl_core *core);

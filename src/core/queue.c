@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of a queue and the predicate "granted, or whom to watch", over one list of children:
- * the one place that says who waits for whom, by the rows of role.c.
- * Pure, without a lock. step.c looks by it for a contender, listing.c for an inspection. */
+ * The order of a queue and the predicate "granted, or whom to watch", over one list of children.
+ * Only this file decides which contender waits for which, by the rows of role.c. Pure, without a
+ * lock. step.c calls it for a contender, listing.c for an inspection. */
 #include "queue.h"
 
 #include <string.h>

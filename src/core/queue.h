@@ -9,15 +9,15 @@
 
 #include "name.h"
 
-/* What one look at the children tells a contender. Pointers are into the list. */
+/* What one list of the children shows a contender. Pointers are into the list. */
 struct zkl_look {
     size_t contenders; /* children that are contenders, ours included */
     size_t before;     /* of those, how many before us we have to wait for: a reader lets
                                 other readers be; and a writer and a reader of one number, whose
                                 node was made under the writer's, let each other be */
     size_t against;    /* contenders, wherever they are, that we can't be beside */
-    /* Of those that hold beside each other, how many may be there with nobody in: among those before us that we wait
-     * for, and those that we are beside. */
+    /* How many of those that hold beside each other may have no holder: among those before us that
+     * we wait for, and those that we are beside. */
     size_t retained_before, retained_beside;
     const char *predecessor; /* the nearest of them, or NULL */
     bool present;            /* our own node is in the list */
@@ -33,7 +33,8 @@ int zkl_queue_compare(int32_t sequence_a, const char *name_a, int32_t sequence_b
 bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
                          const struct zkl_node_name *place, const char *other);
 
-/* Look at count children from the place of own (a child's name, NULL: from the end of the queue). */
+/* Look at count children from the place of own (a child's name, NULL: from the end of the
+ * queue). */
 struct zkl_look zkl_queue_position(const struct zkl_naming *naming, const char *const *children,
                                    size_t count, const char *own);
 

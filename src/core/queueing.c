@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Getting a place and waiting in it: every state from the start to the grant, but for a permit's
- * wait and the used-up counter. Where kinds of locks differ, the row of kind.c is asked. Each is a
- * pure step of the contender's machine.
- * contender.c calls it with each event, kind.c names some of it in its rows. */
+ * Getting a place and waiting in it: every state from the start to the grant, except a permit's
+ * wait and the used-up counter. Where kinds of locks differ, it asks the row of kind.c. Each is a
+ * pure step of the contender's machine. contender.c calls it with each event; kind.c names some of
+ * it in its rows. */
 #include <zklock/zklock.h>
 
 #include "pred_proof.h"
@@ -26,14 +26,14 @@ static void wait_behind(struct zkl_step *s, const struct zkl_look *look)
     s->m->pred_proof = ZKL_PRED_PROOF_NONE;
     zkl_step_move(s, ZKL_CONTENDER_WAITING, look->before == 1 ? "next in line" : "behind others");
     zkl_step_emit(s, ZKL_DO_WATCH_PRED)->name = look->predecessor;
-    /* Our own node is watched too: a waiter whose node was deleted learns of it at once, not when
-     * its predecessor leaves. Only who may be granted by that needs it now: for others, who will
-     * have moved on in a moment, it would be a request for nothing. */
+    /* Our own node is watched too: a waiter whose node was deleted learns of it immediately, not
+     * when its predecessor leaves. Only a contender whose grant may depend on that watch needs it
+     * now. For others, which will have moved on in a moment, the request would be wasted. */
     s->m->own_is_put_off = look->before > 1 || !look->plain;
     zkl_step_emit(s, s->m->own_is_put_off ? ZKL_DO_WATCH_OWN_LATER : ZKL_DO_WATCH_OWN);
 }
 
-/* The one before us has a node that nobody may be in; or all have, who hold together. */
+/* The one before us has a node that may have no holder; or all have, which hold together. */
 static bool may_be_given_up(const struct zkl_look *look)
 {
     return look->before == look->retained_before ||
@@ -237,7 +237,7 @@ static void grant_unlisted(struct zkl_step *s)
     zkl_step_grant(s, "nobody came between");
 }
 
-/* What tells of the session's node by its name alone: the Stat has its zxid. */
+/* Reads the session of the node, which is known by name alone: the Stat has its zxid. */
 static void look_at_own(struct zkl_step *s, const char *why)
 {
     if (s->m->state != ZKL_CONTENDER_RECOVERING)
@@ -296,7 +296,7 @@ void zkl_in_queueing(struct zkl_step *s)
 static void on_found(struct zkl_step *s, const char *name)
 {
     if (name) {
-        /* Ours by GUID; whether of this session, the Stat tells. */
+        /* Ours by GUID; the Stat says whether it is of this session. */
         zkl_step_know_node(s, name, 0);
         look_at_own(s, NULL);
     } else {
@@ -330,8 +330,8 @@ void zkl_in_recovering(struct zkl_step *s)
     } else if (ev->type == ZKL_EV_LISTED && ev->answer == ZKL_ANSWER_NOAUTH) {
         zkl_step_fail_denied(s, "READ");
     } else if (ev->type == ZKL_EV_STATTED && ev->answer == ZKL_ANSWER_OK) {
-        /* A node of an old session may still be listed; it will go by itself, and granting on it
-         * would give the lock twice (CURATOR-498, CURATOR-604). */
+        /* A list may still contain a node of an old session; the server will delete it by itself,
+         * and granting on it would give the lock twice (CURATOR-498, CURATOR-604). */
         if (ev->node_session == ev->session)
             adopt(s);
         else
@@ -394,7 +394,7 @@ void zkl_in_waiting(struct zkl_step *s)
         on_pred_heard_of(s);
     else if (ev->type == ZKL_EV_LINK_UP)
         zkl_step_list_again(
-            s, "link up"); /* what a watch tells after a reconnect is not the whole truth */
+            s, "link up"); /* what a watch reports after a reconnect is not the whole truth */
     else if (ev->type == ZKL_EV_WATCHED && ev->answer == ZKL_ANSWER_NOAUTH)
         zkl_step_fail_denied(s, "READ on the predecessor's node");
     else if (ev->type == ZKL_EV_WATCHED && ev->answer != ZKL_ANSWER_OK &&

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node that readers of one handle have together, from its grant to its end: when the gate is open, when others are
- * looked for again, and when it goes. It stays one contender that holds; who is in, the gate knows alone. That two
- * hold who must not follows from the node, as for any hold: it is deleted when the gate is closed and nobody is in.
- * What else is decided here is how soon others get their turn.
- * Called by core.c, for a handle or when something is due, and by timers.c, with the client's mutex. */
+ * The shared node of the readers of one handle, from its grant to its end: when the gate is open,
+ * when the client lists others again, and when it deletes the node. It stays one contender that
+ * holds; only the gate knows which readers are in. That no two contenders hold that must not
+ * follows from the node, as for any hold: the node is deleted when the gate is closed and no reader
+ * is in. The other decisions here are how soon others get their turn. core.c calls this file, for a
+ * handle or when something is due, and timers.c, with the client's mutex. */
 #include "read_cache.h"
 
 #include <assert.h>
@@ -58,8 +59,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A list shows that nobody else queued when it was asked for. Others are asked for each T/4; one that does not come
- * in another T/4 ends what the last one was good for. */
+/* A list shows that no other contender queued when it was sent. The client lists others each T/4;
+ * if an answer does not come in another T/4, the last one loses its value. */
 static int64_t until(const struct zkl_core *core, const struct zkl_read_cache *cache)
 {
     const struct zkl_contender_machine *m = &cache->holder->machine;
@@ -144,7 +145,7 @@ void zkl_read_cache_settle(struct zkl_core *core, struct zkl_read_cache *cache)
         drop(core, cache);
 }
 
-/* Watches can be used up in silence; a list each T/4 tells, however busy. */
+/* The server can use up watches in silence; a list each T/4 shows it, even on a busy path. */
 void zkl_read_cache_timer(struct zkl_core *core)
 {
     struct zkl_read_cache *next;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The requests of contenders, built and handed to pending.c, and the only place where a node gets its name: a new
- * GUID for each create. Called by feed.c for a single contender, and by batch.c and list_coalescing.c, which send for
- * several. It never feeds a contender: what could not be sent is answered when the event is over. */
+ * Builds the requests of contenders and passes them to pending.c. Only this file gives a node its
+ * name: a new GUID for each create. feed.c calls it for a single contender, batch.c and
+ * list_coalescing.c for several. It never feeds a contender: a request that could not be sent is
+ * answered when the event is over. */
 #include "requests.h"
 
 #include <stdio.h>
@@ -111,7 +112,7 @@ void zkl_core_send_list(struct zkl_core *core, struct zkl_contender *c)
                                   .flag = c->list_has_stat});
 }
 
-/* A check is a transaction even where it fails, because the root is gone. */
+/* A check is a transaction even if it fails because the root is deleted. */
 void zkl_core_send_barrier(struct zkl_core *core, struct zkl_contender *c)
 {
     const char *check = c->machine.asked.lock_path;
@@ -144,7 +145,8 @@ char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
     return path;
 }
 
-/* No answer is waited for: whoever is asked goes, or the root is looked at again. */
+/* The sender waits for no answer: the contender that is asked leaves, or the root is listed
+ * again. */
 void zkl_core_send_revocation(struct zkl_core *core, struct zkl_contender *c, const char *name)
 {
     char small[ZKL_NODE_PATH_MAX + 1], *path = zkl_core_child_path(c, name, small);

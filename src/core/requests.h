@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a contender sends for itself, put into requests: paths, names and data of nodes. Nothing is decided
- * here. */
+ * Builds the requests that a contender sends for itself: paths, names and data of nodes. Nothing is
+ * decided here. */
 #ifndef ZKL_CORE_REQUESTS_H
 #define ZKL_CORE_REQUESTS_H
 
@@ -32,7 +32,7 @@ void zkl_core_send_node(struct zkl_core *core, struct zkl_contender *c, int slot
 void zkl_core_send_delete(struct zkl_core *core, struct zkl_contender *c);
 /* The semaphore's number of permits. */
 void zkl_core_send_limit(struct zkl_core *core, struct zkl_contender *c);
-/* Ask the owner of this child to let go. */
+/* Ask the owner of this child to release the lock. */
 void zkl_core_send_revocation(struct zkl_core *core, struct zkl_contender *c, const char *name);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The roles of contenders, a row each: how their nodes are called, and who holds together with whom. name.c writes and
- * reads names by it, queue.c says by it who is in whose way. Constant. What a kind of lock does beyond waiting in the
- * queue is a row of kind.c. */
+ * The roles of contenders, a row each: how their nodes are named, and which of them hold together.
+ * name.c writes and reads names by it; queue.c decides by it which contender is in the way of
+ * which. Constant. What a kind of lock does beyond waiting in the queue is a row of kind.c. */
 #include "name.h"
 
-/* Markers: Curator's, Kazoo's (whose writers are called as its mutexes are), a named lock's (always a mutex). */
+/* Markers: Curator's, Kazoo's (whose writers are called as its mutexes are), a named lock's (always
+ * a mutex). */
 const struct zkl_role_row zkl_roles[ZKL_ROLES] = {
     [ZKL_ROLE_LOCK] = {.markers = {"lock-", "__lock__", ZKL_NAMED_MARKER},
                        .access = ZKL_ENTRY_ACCESS_LOCK,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text that names the servers: what is wrong with one, its parts, and the addresses of several
- * as one. It owns the copies that it makes until the caller frees them.
- * Pure, without a lock. src/api/client.c judges options by it, the driver's handle and resolver
- * take it apart. */
+ * The text that names the servers: its faults, its parts, and the addresses of several as one text.
+ * This file owns the copies that it makes until the caller frees them. Pure, without a lock.
+ * src/api/client.c checks options by it; the driver's handle and resolver parse it. */
 #include "servers.h"
 
 #include <stdlib.h>

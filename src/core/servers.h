@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The text that names the servers: what users write, "host:port[,host:port...][/chroot]", an IPv6 address
- * in brackets; and what libzookeeper is given, addresses alone, in which nothing has brackets. */
+ * The text that names the servers: users write "host:port[,host:port...][/chroot]", with an IPv6
+ * address in brackets; libzookeeper receives addresses alone, without brackets. */
 #ifndef ZKL_CORE_SERVERS_H
 #define ZKL_CORE_SERVERS_H
 
@@ -21,12 +21,12 @@ const char *zkl_servers_fault(const char *text);
 /* The next server of a list without a fault. *at begins at 0; false: there was none. */
 bool zkl_servers_next(const char *text, size_t *at, struct zkl_server *server);
 
-/* Lists of addresses as one, sorted, each address once; "" if there are none. NULLs in lists are left out.
- * To be freed; NULL: no memory. */
+/* Lists of addresses as one, sorted, each address once; "" if there are none. NULLs in lists are
+ * left out. To be freed; NULL: no memory. */
 char *zkl_addresses_merge(const char *const *lists, size_t count);
 
-/* Would libzookeeper take the second list for the first one? It compares their lengths, and then without
- * the ports (addrvec_eq). */
+/* Would libzookeeper take the second list for the first one? It compares their lengths, and then
+ * without the ports (addrvec_eq). */
 bool zkl_addresses_look_alike(const char *before, const char *after);
 
 #endif

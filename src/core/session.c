@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's session as a state machine: what the link and the clock do to it, and when a second
- * handle is tried because libzookeeper never reports the expiry of a session that a server has
- * forgotten.
- * A pure step that asks for actions; core.c calls it with each event, under the client's mutex. */
+ * The client's session as a state machine: how it reacts to the link and the clock, and when it
+ * tries a second handle because libzookeeper never reports the expiry of a session that a server
+ * has forgotten. A pure step that asks for actions; core.c calls it with each event, under the
+ * client's mutex. */
 #include "session.h"
 
 #include <assert.h>
@@ -104,9 +104,10 @@ static unsigned connected(struct step *step, const struct zkl_session_event *up,
     return flags | ZKL_SA_LINK_UP;
 }
 
-/* libzookeeper tells what was announced last, which need not be over the link whose event this is. Where
- * nothing was answered over the session's first link, a later one may have raised the timeout, and a new
- * leader goes back to the one that the session was made with: nobody knows that one any more. */
+/* libzookeeper returns the timeout that a server announced last, which need not be over the link of
+ * this event. If nothing was answered over the session's first link, a later one may have raised
+ * the timeout, and a new leader returns to the one that the session was made with: no client knows
+ * that one any more. */
 static bool timeout_is_unknown(const struct zkl_session *s, const struct zkl_session_event *up)
 {
     return !up->first && !s->proof.is_known && up->timeout_ms > s->asked_ms;
@@ -192,9 +193,9 @@ static unsigned on_probe_up(struct step *step)
     if (step->s->state != ZKL_SESSION_PROBING)
         return 0;
     step->s->probe = *step->ev;
-    /* After an outage of all servers both handles come back, and the old session may live for a timeout more. A
-     * server that is just starting can leave the first one's attempt unanswered, which libzookeeper gives
-     * two thirds of a timeout. */
+    /* After an outage of all servers both handles come back, and the old session may live for a
+     * timeout more. A server that is just starting can leave the first one's attempt unanswered,
+     * which libzookeeper gives two thirds of a timeout. */
     set_timer(step, step->s->timeout_ms);
     move(step, ZKL_SESSION_PROBED, "second handle connected");
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The client's session as a state machine: what the link and the clock do to it, and when a second
- * handle is tried because libzookeeper never reports the expiry of a session that a server has
- * forgotten. */
+ * The client's session as a state machine: how it reacts to the link and the clock, and when it
+ * tries a second handle because libzookeeper never reports the expiry of a session that a server
+ * has forgotten. */
 #ifndef ZKL_CORE_SESSION_H
 #define ZKL_CORE_SESSION_H
 
@@ -44,16 +44,16 @@ struct zkl_session_event {
     bool first;             /* the handle never had a link before */
 };
 
-/* What the driver is to do with its handles, as flags; executed in this order. */
+/* What the driver must do with its handles, as flags; executed in this order. */
 enum zkl_session_action {
-    ZKL_SA_LINK_UP = 1, /* tell the contenders */
+    ZKL_SA_LINK_UP = 1, /* notify the contenders */
     ZKL_SA_LINK_DOWN = 2,
-    ZKL_SA_EXPIRE = 4,         /* all holds are lost, all nodes gone */
+    ZKL_SA_EXPIRE = 4,         /* all holds are lost, all nodes deleted */
     ZKL_SA_REPLACE_HANDLE = 8, /* drop the handle, open another */
     ZKL_SA_OPEN_PROBE = 16,
     ZKL_SA_DROP_PROBE = 32,
     ZKL_SA_ADOPT_PROBE = 64, /* the probe becomes the handle, the old one is dropped */
-    ZKL_SA_FAIL = 128,       /* credential refused: everybody is told */
+    ZKL_SA_FAIL = 128,       /* credential refused: all callers are notified */
     ZKL_SA_CLOSED = 256,
     ZKL_SA_FIRST_READ = 512 /* the core's: the first read was answered */
 };

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every part of a contender's machine uses: the table of its states and the only place that assigns one, the
- * actions of a step, and what the machine knows of its own node. Nothing here decides. Called by all files above;
- * it has no memory of its own, as the machine is the caller's.
- *
+ * Common parts of a contender's machine: the table of its states and the only function that assigns
+ * one, the actions of a step, and what the machine knows of its own node. Nothing here decides. All
+ * files above call it; it has no memory of its own, as the machine is the caller's.
  * The queue protocol is the lock recipe of the ZooKeeper documentation with Curator's names: an
  * ephemeral sequential child for each contender, the smallest number holds, each waiter watches the
- * child just before its own. What is added: create and list in one round trip, recovery of a create
+ * child just before its own. Additions: create and list in one round trip, recovery of a create
  * whose answer was lost, the validity window, the renewal of an exhausted counter, and a way out of
  * every state. */
 #include "step.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step of a contender: what its parts share. Each calls only those above it here. */
+ * One step of a contender: what its parts share. Each file calls only those above it here. */
 #ifndef ZKL_CORE_STEP_H
 #define ZKL_CORE_STEP_H
 
@@ -7,17 +7,19 @@
 
 struct zkl_step;
 
-/* What a kind of lock does in its own way while it asks for a place and waits; NULL: nothing. A row of kind.c. */
+/* What a kind of lock does in its own way while it asks for a place and waits; NULL: nothing. A row
+ * of kind.c. */
 struct zkl_kind {
-    /* Its owner holds the lock already: it is granted as soon as its node is made, with that hold's token, and
-     * ends with that hold's session. */
+    /* Its owner holds the lock already: it is granted as soon as its node is made, with that hold's
+     * token, and ends with that hold's session. */
     bool within_hold;
     void (*before_list)(struct zkl_step *s); /* before a list is asked for */
     bool (*own_event)(
         struct zkl_step *s);             /* true: the event was for this kind, and is dealt with */
     void (*link_up)(struct zkl_step *s); /* what it knows may be old */
     void (*on_first_look)(
-        struct zkl_step *s); /* a try's list, before it has a node: is somebody in the way? */
+        /* a try's list, before it has a node: is another contender in the way? */
+        struct zkl_step *s);
     void (*on_list)(struct zkl_step *s);    /* with its node: grant, wait or start over */
     void (*in_waiting)(struct zkl_step *s); /* each event of that state */
 };
@@ -62,8 +64,8 @@ void zkl_step_forget_list(struct zkl_step *s);
 
 /* --- leaving.c ---------------------------------------------------------- */
 
-/* Nothing is left to do about the node: it is gone, or stays whatever we do. Any other answer may be another one
- * after a while. */
+/* There is nothing left to do about the node: it is deleted, or stays whatever we do. After any
+ * other answer a later try may succeed. */
 bool zkl_step_is_deleted(enum zkl_answer answer);
 void zkl_step_send_delete(struct zkl_step *s);
 void zkl_step_look_for_leftover(struct zkl_step *s);
@@ -71,7 +73,7 @@ void zkl_step_look_for_leftover(struct zkl_step *s);
 void zkl_step_end(struct zkl_step *s, const char *why);
 /* The owner has its answer; what may be on the server is the janitor's from here on. */
 void zkl_step_leave(struct zkl_step *s, const char *why);
-/* Tell the owner that there will be no grant, and leave. */
+/* Notify the owner that there will be no grant, and leave. */
 void zkl_step_fail(struct zkl_step *s, int code, const char *detail, const char *why);
 void zkl_step_fail_denied(struct zkl_step *s, const char *detail);
 /* An answer that nothing else accounts for. */
@@ -86,16 +88,17 @@ void zkl_in_releasing(struct zkl_step *s);
 
 /* --- lock_request.c ----------------------------------------------------- */
 
-/* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed unseen. */
+/* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed
+ * unseen. */
 void zkl_step_get_limit(struct zkl_step *s);
 void zkl_step_need_limit(struct zkl_step *s);
 void zkl_step_doubt_limit(struct zkl_step *s);
 /* Ask for a new place at the end of the queue. */
 void zkl_step_enqueue(struct zkl_step *s, const char *why);
-/* Our node vanished while we wanted it: watches go, and we start over with a new GUID. */
+/* Our node vanished while we wanted it: drop the watches, and start over with a new GUID. */
 void zkl_step_requeue(struct zkl_step *s, const char *why);
 void zkl_step_begin(struct zkl_step *s, const char *why);
-/* Our number is one that everybody may get. */
+/* Every contender may get our number. */
 void zkl_step_exhaust(struct zkl_step *s, const char *why);
 void zkl_step_look_at_lock_path(struct zkl_step *s);
 /* It is ours; the session is proved. */

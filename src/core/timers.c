@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a core does by the clock: heartbeats, ends of leases and of the window, the small reads
- * that keep a link heard, and second attempts at what could not be sent. It keeps no timer: it
- * says when it wants to be called next.
- * With the client's mutex; core.c calls it when the driver's timer has fired, group.c and
- * permits.c put retries off by it. */
+ * What a core does by the clock: heartbeats, ends of leases and of the window, the small reads that
+ * keep a link active, and second attempts at requests that could not be sent. It keeps no timer: it
+ * returns when it must be called next. With the client's mutex; core.c calls it when the driver's
+ * timer has fired; group.c and permits.c delay retries by it. */
 #include "timers.h"
 
 #include "feed.h"
@@ -54,10 +53,11 @@ static int64_t part_of_timeout(const struct zkl_core *core, int part)
     return zkl_session_timeout_ns(&core->session) / part;
 }
 
-/* What a proof rests on: answers over this link, close to each other. Servers can also sit on an answer or an
- * event, and on those of one client alone. And they can use a watch up in silence, if the right to read its node is
- * taken meanwhile (ZOOKEEPER-4799): so keepalives ask for the nodes by which somebody waits, one after the other, and
- * one that is gone, denied or changed without an event is looked at again. */
+/* A proof rests on answers over this link, close to each other. Servers can also hold back an
+ * answer or an event, even from one client alone. And they can use a watch up in silence, if the
+ * right to read its node is taken meanwhile (ZOOKEEPER-4799). So keepalives read the nodes by which
+ * contenders wait, one after the other. One that is deleted, denied or changed without an event is
+ * read again. */
 static int64_t keepalive_interval(const struct zkl_core *core)
 {
     size_t own = (core->keepalive.id != 0) + (core->watched_read.id != 0);
@@ -66,8 +66,8 @@ static int64_t keepalive_interval(const struct zkl_core *core)
     return is_awaiting ? earlier(interval, ZKL_KEEPALIVE_MS * MS) : interval;
 }
 
-/* Without a link one is kept under way: it comes back with each attempt that fails, and the link that is
- * made in the end began after that. */
+/* Without a link one is kept under way: it comes back with each attempt that fails, and the link
+ * that is made in the end began after that. */
 static int64_t keepalive_at(const struct zkl_core *core)
 {
     enum zkl_session_state state = core->session.state;
@@ -100,7 +100,7 @@ static void send_keepalive(struct zkl_core *core)
         zkl_pending_send(core, &core->keepalive,
                          &(struct zkl_request){.kind = ZKL_REQ_KEEPALIVE, .path = "/"});
     core->looked_mono_ns = core->now.mono_ns;
-    core->last_send_mono_ns = core->now.mono_ns; /* sent or refused: not again at once */
+    core->last_send_mono_ns = core->now.mono_ns; /* sent or refused: not again immediately */
 }
 
 /* INT64_MAX: nothing is left to be sent again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a core does by the clock: heartbeats, ends of leases and of the window, the keepalive, and second
- * attempts at what could not be sent. */
+ * What a core does by the clock: heartbeats, ends of leases and of the window, the keepalive, and
+ * second attempts at requests that could not be sent. */
 #ifndef ZKL_CORE_TIMERS_H
 #define ZKL_CORE_TIMERS_H
 
@@ -10,12 +10,12 @@
 void zkl_timers_timer(struct zkl_core *core);
 /* When something will be, on CLOCK_MONOTONIC; INT64_MAX: never. */
 int64_t zkl_timers_next(const struct zkl_core *core, struct zkl_time now);
-/* A server would not do something now, over a link that stays: not at once again. */
+/* A server refused something, over a link that stays: do not ask again immediately. */
 void zkl_timers_ask_again(struct zkl_core *core);
 /* From now on its hold lasts lease_ns more; false: it has ended. */
 bool zkl_timers_begin_lease(struct zkl_core *core, struct zkl_contender *c, int64_t lease_ns);
-/* A waiter puts something off: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. One time for all: who came last waits the
- * shortest. */
+/* A waiter delays something: ZKL_EV_WAITED within ZKL_PUT_OFF_MS. One time for all: the latest one
+ * waits the shortest. */
 static inline void zkl_timers_put_off(struct zkl_core *core)
 {
     if (core->put_off_mono_ns == INT64_MAX)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Places without a list: what a client keeps of a path at which it locks and nobody else comes between,
- * and whether its next number makes it the first, or puts it just behind another node of its own. Why
- * that is sure stands in unlisted_grant.h. The record belongs to the path's record of src/api.
- * With the client's mutex; batch.c, requests.c and feed.c ask before a create, dispatch_reply.c
- * and batch_reply.c tell of answers. */
+ * Places without a list: what a client knows of a path at which it locks and no other client comes
+ * between, and whether its next number makes it the first, or puts it just behind another node of
+ * its own. unlisted_grant.h says why that is sure. The record belongs to the path's record of
+ * src/api. With the client's mutex; batch.c, requests.c and feed.c ask before a create,
+ * dispatch_reply.c and batch_reply.c report answers. */
 #include "unlisted_grant.h"
 
 #include "watch.h"
 
-/* Of the watch on the path's node; 0: what it would tell may have been missed. */
+/* Of the watch on the path's node; 0: an event may have been missed. */
 static uint64_t lock_path_watch_id(const struct zkl_core *core,
                                    const struct zkl_unlisted_grant *unlisted)
 {
@@ -38,8 +38,9 @@ static void watch_lock_path(struct zkl_core *core, struct zkl_unlisted_grant *un
 
 /* --- behind one's own node ------------------------------------------------ */
 
-/* The newest node's, if for all that is known it is there and somebody is to have the lock by it, or has it. Who has
- * just begun to queue, or looks again, does not know his own place. */
+/* The newest node's contender, if by all that is known the node exists and its owner has the lock
+ * or will have it. A contender that has just begun to queue, or lists again, does not know its own
+ * place. */
 static const struct zkl_contender *own_last(const struct zkl_core *core,
                                             const struct zkl_contender *c)
 {
@@ -59,8 +60,8 @@ static bool may_wait_unlisted(const struct zkl_contender *c)
     return !c->machine.asked.try_only && !c->machine.asked.batch;
 }
 
-/* Behind the one with the number before: with him, and with those that he may be behind. None of them has a number
- * below that which was first last. */
+/* Behind the one with the number before: with him, and with those that he may be behind. None of
+ * them has a number below that which was first last. */
 static size_t before_at_most(const struct zkl_unlisted_grant *unlisted, int32_t number)
 {
     const struct zkl_contender_machine *last = &unlisted->last->machine;
@@ -90,7 +91,7 @@ static void look_behind(const struct zkl_core *core, struct zkl_contender *c, in
     unlisted->last_link = core->link;
 }
 
-/* --- what others ask and tell --------------------------------------------- */
+/* --- what other files ask and report ------------------------------------ */
 
 bool zkl_unlisted_expects(const struct zkl_core *core, const struct zkl_contender *c)
 {

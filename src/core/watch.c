@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watches, shared: one on the server for each path and kind, any number of subscriptions behind
- * it. It owns them in a table by path; the driver knows a watch by its number only, so that an
- * event which arrives late finds nothing instead of freed memory.
- * With the client's mutex; feed.c, query.c and unlisted_grant.c subscribe, dispatch_reply.c brings
- * events, link.c and timers.c arm and remove. */
+ * Watches, shared: one on the server for each path and kind, any number of subscriptions behind it.
+ * This file owns them in a table by path. The driver knows a watch by its number only, so that a
+ * late event finds nothing instead of freed memory. With the client's mutex; feed.c, query.c and
+ * unlisted_grant.c subscribe, dispatch_reply.c brings events, link.c and timers.c arm and
+ * remove. */
 #include "watch.h"
 
 #include <stdlib.h>
@@ -74,8 +74,9 @@ static size_t bytes_of(const struct zkl_core *core, const char *path)
     return sizeof(int32_t) + core->chroot_length + strlen(path);
 }
 
-/* Nobody can wait without a watch on whom he waits for: it may have all of the room. Without one on his own
- * node he can. That on a path stays while nobody uses it, and saves a list only. */
+/* No contender can wait without a watch on the node that it waits for: that watch may use all of
+ * the room. A contender can wait without one on its own node. A watch on a path stays while it is
+ * unused, and saves only a list. */
 static size_t room_for(const struct zkl_core *core, const struct zkl_subscription *sub)
 {
     if (sub->unlisted)
@@ -149,8 +150,8 @@ static void send_removal(struct zkl_core *core, struct zkl_watch *watch)
     zkl_pending_send(core, &watch->request, &request);
 }
 
-/* Nobody wants this watch. While it is being armed nothing can be removed yet: its answer comes
- * back here. */
+/* No subscriber wants this watch. While it is being armed nothing can be removed yet: its answer
+ * returns here. */
 static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
 {
     bool planned = watch->state == ZKL_WATCH_PLANNED;
@@ -298,7 +299,7 @@ void zkl_watch_removed(struct zkl_core *core, struct zkl_watch *watch, enum zkl_
     drop(core, watch);
 }
 
-/* A removal that no server carries out: as if nobody had left it. */
+/* A removal that no server carries out: as if no subscriber had left it. */
 static void leave_to_fire(struct zkl_core *core, struct zkl_watch *watch)
 {
     size_t place = watch->id % ZKL_WATCH_BUCKETS;
@@ -322,13 +323,14 @@ void zkl_watch_retry(struct zkl_core *core)
         if (wanted && wanted->state == ZKL_WATCH_PLANNED)
             wanted = NULL;
         if (watch->request.id != 0 || (wanted && !is_on_server(wanted)))
-            continue; /* arming the new one may fail yet: then the old one is to go */
+            continue; /* arming the new one may still fail: then the old one must be removed */
         core->removals_due--;
         bool stays = zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
         if (wanted || stays)
             unlink_from(&core->removing, watch);
         if (wanted || (stays && watch->fired))
-            drop(core, watch); /* the server must keep it, if somebody wants the same path again */
+            /* the server must keep it, if another contender wants the same path again */
+            drop(core, watch);
         else if (stays)
             leave_to_fire(core, watch);
         else

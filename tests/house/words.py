@@ -28,10 +28,10 @@ BASELINE = {
 # Until all pages are rewritten each habit has a ceiling of its own, which must only be lowered. When all are below a
 # quarter of BASELINE, this table ends.
 CEILINGS = {
-    'pages': {'who': 100, 'told': 194, 'go': 151, 'at once': 82, 'let go': 50, 'is to': 47, 'so many': 19,
-              'but for': 26, 'mend': 17},
-    'sources': {'who': 93, 'told': 172, 'go': 159, 'at once': 27, 'let go': 24, 'is to': 109, 'so many': 28,
-                'but for': 18, 'mend': 0},
+    'pages': {'who': 13, 'told': 14, 'go': 37, 'at once': 7, 'let go': 9, 'is to': 2, 'so many': 6, 'but for': 1,
+              'mend': 0},
+    'sources': {'who': 16, 'told': 24, 'go': 46, 'at once': 8, 'let go': 11, 'is to': 26, 'so many': 11, 'but for': 4,
+                'mend': 0},
 }
 
 # Words behind which "who" asks ("shows who holds"), or has a noun of its own ("those who wait").
