@@ -7,32 +7,46 @@
 set -eu
 cd "$1"
 
-authority() # NAME
+# All of them begin in 2020: the clocks of clients in chaos are off by up to a year.
+sign() # NAME CA END EXTENSION [options of openssl ca]: END is YYMMDDHHMMSSZ
 {
-    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.pem" -days 2 -subj "/CN=$1" -addext basicConstraints=critical,CA:TRUE
-}
-
-certificate() # NAME CA END [USE]: END is of openssl ca, YYMMDDHHMMSSZ; USE the one that it may be put to
-{
-    openssl req -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.csr" -subj "/CN=$1"
-    mkdir -p "$2.db" && : >"$2.db/index" && echo 01 >"$2.db/serial"
-    cat >"$2.cnf" <<END
+    name=$1 ca=$2 end=$3 extension=$4
+    shift 4
+    mkdir -p "$ca.db" && : >"$ca.db/index" && echo 01 >"$ca.db/serial"
+    cat >"$ca.cnf" <<END
 [ca]
 default_ca = this
 [this]
-database = $2.db/index
-serial = $2.db/serial
-new_certs_dir = $2.db
+database = $ca.db/index
+serial = $ca.db/serial
+new_certs_dir = $ca.db
 default_md = sha256
 policy = any
 rand_serial = yes
 [any]
 commonName = supplied
-[use]
-extendedKeyUsage = ${4:-}
+[more]
+$extension
 END
-    openssl ca -batch -notext -config "$2.cnf" -cert "$2.pem" -keyfile "$2.key" -in "$1.csr" -out "$1.pem" \
-        -startdate 200101000000Z -enddate "$3" ${4:+-extensions use}
+    openssl ca -batch -notext -config "$ca.cnf" -keyfile "$ca.key" -in "$name.csr" -out "$name.pem" \
+        -startdate 200101000000Z -enddate "$end" -extensions more "$@"
+}
+
+request() # NAME
+{
+    openssl req -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.csr" -subj "/CN=$1"
+}
+
+authority() # NAME
+{
+    request "$1"
+    sign "$1" "$1" "$later" 'basicConstraints = critical,CA:TRUE' -selfsign
+}
+
+certificate() # NAME CA END [USE]: USE is the one that it may be put to
+{
+    request "$1"
+    sign "$1" "$2" "$3" "${4:+extendedKeyUsage = $4}" -cert "$2.pem"
     cat "$1.pem" "$1.key" >"$1.both.pem"
 }
 
