@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wait that a signal ends: Ctrl-C, or SIGALRM after a second. Setting is safe in a handler. */
+/* A signal ends a wait: Ctrl-C, or SIGALRM after a second. A signal handler may set the cancel
+ * object. */
 #include <zklock/zklock.h>
 
 #include <signal.h>
@@ -31,7 +32,7 @@ static struct zkl_client *open_client(const char *servers)
     return client;
 }
 
-/* What to do about each result is the caller's choice. */
+/* The caller decides what to do about each result. */
 static int wait_for(struct zkl_mutex *mutex)
 {
     int rc = zkl_mutex_lock_until(mutex, zkl_now_ns() + 30 * INT64_C(1000000000), cancel);
@@ -50,9 +51,9 @@ static int run(struct zkl_client *somebody, struct zkl_client *client)
     if (zkl_mutex_new(&theirs, somebody, "/zklock/examples/cancel", NULL) ||
         zkl_mutex_new(&ours, client, "/zklock/examples/cancel", NULL) || zkl_mutex_lock(theirs))
         return failed("no lock");
-    if (zkl_mutex_trylock(ours) != ZKL_EBUSY) /* asks, and does not wait */
+    if (zkl_mutex_trylock(ours) != ZKL_EBUSY) /* does not wait */
         return failed("nobody is there");
-    printf("somebody has the lock; connected: %s; waiting\n",
+    printf("another client has the lock; connected: %s; waiting\n",
            zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED ? "yes" : "no");
     alarm(1);
     int rc = wait_for(ours);
@@ -70,6 +71,6 @@ int main(int argc, char **argv)
     int rc = run(somebody, client);
     zkl_client_free(somebody);
     zkl_client_free(client);
-    zkl_cancel_free(cancel); /* no wait and no handler uses it any more */
+    zkl_cancel_free(cancel); /* from here on no wait and no handler uses it */
     return rc;
 }

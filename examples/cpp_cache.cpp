@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache that many read and one fills, in C++: readers share a zkl::shared_mutex; who finds nothing in the cache
- * fills it, alone, and goes on as a reader of that. The file stands for whatever several machines share. */
+/* A cache in C++ that many threads read and one fills. Readers share a zkl::shared_mutex. A thread
+ * that finds the cache empty fills it, alone, and goes on as a reader. The file stands for whatever
+ * several machines share. */
 #include <zklock/zklock.hpp>
 
 #include <cstdio>
@@ -38,11 +39,11 @@ static std::string get(zkl::shared_mutex &lock, const std::string &file)
             throw zkl::error(ZKL_ETIMEDOUT, "no reader's lock within 10 s");
         if (std::string value = read(file); !value.empty())
             return value;
-    } /* given back: a reader who asks for the writer's lock gets ZKL_EDEADLK */
+    } /* released: a reader that asks for the writer's lock gets ZKL_EDEADLK */
     std::shared_lock reader(lock, std::defer_lock);
     {
         std::unique_lock writer(lock);
-        if (read(file).empty()) /* nobody was faster */
+        if (read(file).empty()) /* no other thread was faster */
             fill(file, lock.writer());
         reader.lock(); /* a downgrade: no writer comes in between */
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The six-line critical section: one process after the other, all over the cluster.
+/* A critical section in six lines: the processes of the whole cluster enter it one after the other.
  *
  *     cc critical_section.c $(pkg-config --cflags --libs zklock) && ./a.out HOST:PORT */
 #include <zklock/zklock.h>

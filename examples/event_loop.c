@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks in an event loop of one thread, with epoll. Three jobs want one lock: the first works for a
- * second, the second follows, the third is told then that it is not wanted any more. */
+ * second, the second follows, and the third is then canceled. */
 #include <zklock/async.h>
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define JOBS 3
 
 static struct job {
-    struct zkl_owner *owner; /* each its own: the thread is the same for all */
+    struct zkl_owner *owner; /* each job has its own, as the thread is the same for all */
     uint64_t op;
 } jobs[JOBS];
 static struct zkl_mutex *mutex;
@@ -27,7 +27,7 @@ static void ended(int code, void *arg)
 static void finish(struct job *job)
 {
     int rc = zkl_mutex_unlock_async(job->owner, mutex, ended, job);
-    if (rc != 0) /* then there is no callback */
+    if (rc != 0) /* then no callback comes */
         ended(rc, job);
 }
 

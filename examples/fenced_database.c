@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of SQLite that refuses a late holder, by one UPDATE that compares tokens: a holder is stopped for longer than its
- * session lives, after its last look at the lock; another one writes; then the first goes on. */
+/* A row of SQLite refuses a late holder, by one UPDATE that compares tokens: a holder is stopped
+ * after its last look at the lock, for longer than its session lives, while another one writes. */
 #include <zklock/zklock.h>
 
 #include <signal.h>
@@ -16,7 +16,7 @@ static const char fenced[] = "UPDATE report SET token = ?1, author = ?2 WHERE to
 
 static struct zkl_client *client;
 static struct zkl_mutex *mutex;
-static sqlite3 *db; /* opened after fork, as the client is */
+static sqlite3 *db; /* opened after fork, like the client */
 
 static int lock_and_open(const char *servers, const char *file, struct zkl_grant *grant)
 {
@@ -29,7 +29,7 @@ static int lock_and_open(const char *servers, const char *file, struct zkl_grant
            sqlite3_busy_timeout(db, 10000);
 }
 
-/* The rows that were written; 0: the row has a larger token. */
+/* Returns the number of rows that were written; 0: the row has a larger token. */
 static int write_row(const char *author, uint64_t token)
 {
     sqlite3_stmt *update = NULL;
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     db = NULL;
     pid_t child = failed ? -1 : fork();
     if (child == 0)
-        return hold_and_write(servers, file, "who was stopped", 1) != 0; /* it is refused */
+        return hold_and_write(servers, file, "the stopped holder", 1) != 0; /* it must be refused */
     failed = child < 0 || waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status) ||
              hold_and_write(servers, file, "the next holder", 0) != 1;
     if (child > 0 && kill(child, SIGCONT) == 0)

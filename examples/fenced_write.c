@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fenced write: what protects the data when a holder does not know yet that it has lost the lock.
- * The resource keeps the newest token that it has seen and refuses older ones. */
+/* A fenced write protects the data when a holder does not know yet that it has lost the lock. The
+ * resource keeps the newest token that it has seen and refuses older ones. */
 #include <zklock/zklock.h>
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Compare and store have to be one step: here under a mutex; in a database, one UPDATE with a
- * WHERE. Tokens are to be shown when reading, too, or an old holder could write between a new one's
- * read and write. */
+/* The resource must compare and store in one step: here under a mutex, in a database by one UPDATE
+ * with a WHERE. Readers must show tokens, too. Otherwise an old holder could write between a new
+ * holder's read and its write. */
 static struct {
     pthread_mutex_t mutex;
     uint64_t token;
@@ -30,7 +30,7 @@ static int resource_write(uint64_t token, const char *value)
     return stale ? -1 : 0;
 }
 
-/* A client of its own takes the lock and goes away; the token is what it remembers. 0: failed. */
+/* A client of its own acquires the lock, ends, and returns the token. 0: it failed. */
 static uint64_t hold_once(const char *servers, const char *value)
 {
     uint64_t token = 0;
@@ -46,7 +46,7 @@ static uint64_t hold_once(const char *servers, const char *value)
         if (token && value && resource_write(token, value))
             token = 0;
     }
-    /* The end of the session frees the lock, whatever its holder may still believe. */
+    /* The end of the session releases the lock, whatever its holder may still believe. */
     zkl_client_close(client, 10000);
     zkl_mutex_free(mutex);
     zkl_client_free(client);
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     uint64_t first = hold_once(servers, NULL);
     uint64_t second = first ? hold_once(servers, "second") : 0;
     if (!second) {
-        fprintf(stderr, "fenced_write: the lock was not to be had: %s\n", zkl_error_detail());
+        fprintf(stderr, "fenced_write: the lock was not acquired: %s\n", zkl_error_detail());
         return 1;
     }
     printf("the first holder wakes up\n");

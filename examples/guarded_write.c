@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A holder is stopped for longer than its session lives, between its last look at the lock and its write. The
- * server refuses that write, as it checks the lock in the same transaction; one without the check goes through. */
+/* A holder is stopped for longer than its session lives, between its last look at the lock and its
+ * write. The server refuses that write, since it checks the lock in the same transaction. A write
+ * without the check passes. */
 #include <zklock/guard.h>
 
 #include <signal.h>
@@ -32,7 +33,7 @@ static int lock(const char *servers)
            zkl_mutex_lock(mutex);
 }
 
-/* A broken link says nothing about the lock: again. */
+/* A broken link says nothing about the lock: it tries again. */
 static int commit(const char *who, zoo_op_t *ops, int count)
 {
     zoo_op_result_t results[2];

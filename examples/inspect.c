@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds a lock and who waits for it; and the last resort, which takes the lock away from a holder
- * that lives and does not let go. */
+/* Shows who holds a lock and who waits for it. Then, as the last resort, takes the lock away from a
+ * holder that lives and does not release it. */
 #include <zklock/inspect.h>
 #include <zklock/zklock.h>
 
@@ -36,7 +36,7 @@ static void show(const struct zkl_inspection *seen)
     }
 }
 
-/* Look until so many are there, then break the first one, which holds. */
+/* Looks until that many contenders are there, then breaks the first one, the holder. */
 static int break_first(struct zkl_client *client, size_t count)
 {
     const struct zkl_inspection *seen = NULL;
@@ -61,7 +61,7 @@ static int run(struct zkl_client *client, struct zkl_mutex *mutex)
     int rc = break_first(client, 2);
     pthread_join(thread, &wrong);
     printf("the waiter %s it\n", wrong ? "did not get" : "got");
-    /* Who was broken hears of it, but may have written meanwhile: that is what tokens are for. */
+    /* The former holder learns of it, but may have written meanwhile. Tokens protect from that. */
     return zkl_mutex_unlock(mutex) != ZKL_ELOST || wrong || rc ? failed("not lost") : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lease: a hold that ends by itself, unless its thread says in time that it is still at work. So a
- * thread that hangs, in a process that lives, does not keep the lock for ever. */
+/* A lease is a hold that ends by itself, unless its thread renews it in time. So a thread that
+ * hangs in a living process does not keep the lock for ever. */
 #include <zklock/zklock.h>
 
 #include <stdio.h>
@@ -21,7 +21,8 @@ static int failed(const char *what)
     return 1;
 }
 
-/* Longer than one lease, step by step. Each step begins with proof that it can be finished. */
+/* Works for longer than one lease, step by step. Each step begins with a proof that it can be
+ * finished. */
 static int work(struct zkl_mutex *mutex)
 {
     for (int i = 0; i < STEPS; i++) {
@@ -35,7 +36,7 @@ static int work(struct zkl_mutex *mutex)
     return 0;
 }
 
-/* Without renewal it is over, whether its thread looks or not. */
+/* Without renewal the hold ends, whether its thread looks or not. */
 static int hang(struct zkl_mutex *mutex)
 {
     while (zkl_mutex_window_ms(mutex) > 0)
@@ -55,7 +56,7 @@ static int hold(struct zkl_mutex *mutex)
     printf("locked with token %llx, for the next %lld ms\n", (unsigned long long)grant.token,
            (long long)grant.window_ms);
     int rc = work(mutex) || hang(mutex);
-    return zkl_mutex_unlock(mutex) == ZKL_ELOST ? rc : 1; /* due for a lost hold too */
+    return zkl_mutex_unlock(mutex) == ZKL_ELOST ? rc : 1; /* a lost hold needs its unlock, too */
 }
 
 int main(int argc, char **argv)

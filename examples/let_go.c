@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking a holder to let go. The holder is told, at once by its callback and whenever it looks, and
- * unlocks when it can; nothing is taken away from it. */
+/* A client asks a holder to release its lock. The holder learns of it by its callback, and whenever
+ * it looks, and unlocks when it can. The request takes nothing away. */
 #include <zklock/inspect.h>
 #include <zklock/zklock.h>
 
@@ -19,12 +19,12 @@ static int failed(const char *what)
     return 1;
 }
 
-/* On a thread of the library's: it may set a flag, or write to a pipe, but not wait. */
+/* Runs on a thread of the library. It may set a flag or write to a pipe, and must not wait. */
 static void told(const struct zkl_hold_event *event, void *arg)
 {
     (void)arg;
     if (event->state == ZKL_HOLD_REVOKE_REQUESTED)
-        printf("holder: somebody asks for %s\n", event->node_path);
+        printf("holder: another client asks for %s\n", event->node_path);
 }
 
 static void *holder(void *unused)
@@ -36,17 +36,17 @@ static void *holder(void *unused)
     pthread_barrier_wait(&locked);
     while (!zkl_mutex_revoke_requested(mutex)) /* between two pieces of work */
         nanosleep(&pause, NULL);
-    printf("holder: lets go\n");
+    printf("holder: releases the lock\n");
     return zkl_mutex_unlock(mutex) ? &mutex : unused;
 }
 
-/* Where the name of the node comes from: zkl_inspect lists holders and waiters. */
+/* zkl_inspect lists holders and waiters, and has the name of the node. */
 static int ask(struct zkl_client *client)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
     wait.deadline_ns = zkl_now_ns() + 10 * INT64_C(1000000000);
-    printf("asker: please let go\n");
-    /* With ZKL_INSPECT_FORCE: deleted at the deadline. */
+    printf("asker: please release it\n");
+    /* With ZKL_INSPECT_FORCE the node would be deleted at the deadline. */
     int rc = zkl_revoke(client, node, &wait, 0);
     printf("asker: %s\n", rc ? zkl_error_detail() : "it is free");
     return rc;

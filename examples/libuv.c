@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks in a libuv loop: at most two of five downloads at a time, in all programs that use this semaphore. A
- * uv_poll_t looks at the client's descriptor, a timer stands for each download. */
+/* Locks in a libuv loop: at most two of five downloads at a time, in all programs that use this
+ * semaphore. A uv_poll_t polls the client's descriptor, and a timer stands for each download. */
 #include <zklock/async.h>
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void downloaded(uv_timer_t *timer)
     running--;
     uv_close((uv_handle_t *)timer, NULL);
     int rc = zkl_permit_release_async(d->permit, released, d);
-    if (rc != 0) /* then there is no callback */
+    if (rc != 0) /* then no callback comes */
         released(rc, d);
 }
 

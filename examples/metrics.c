@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the locks of this process do, for people on call: some work, then the figures in words on
- * standard error, and as text for Prometheus on standard output, as an HTTP server would give it. */
+/* Figures for people on call. The program works, then writes its figures in words to standard
+ * error, and as text for Prometheus to standard output, as an HTTP server would send it. */
 #include <zklock/metrics.h>
 
 #include <stdio.h>

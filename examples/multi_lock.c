@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A multi-lock: several locks, all or none. Two tellers move money between the same two accounts, in
- * opposite directions; with one lock after the other they would soon wait for each other. */
+/* A multi-lock acquires several locks, all or none. Two tellers move money between two accounts, in
+ * opposite directions. With one lock after the other they would soon wait for each other. */
 #include <zklock/zklock.h>
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static int audit(struct zkl_multi *multi)
 {
     struct zkl_grant grants[ACCOUNTS] = {ZKL_GRANT_INIT, ZKL_GRANT_INIT};
     char node[100];
-    if (zkl_multi_trylock(multi) && zkl_multi_lock(multi)) /* do not wait; else wait */
+    if (zkl_multi_trylock(multi) && zkl_multi_lock(multi)) /* a try first, then a wait */
         return failed("no audit");
     printf("%d and %d; for %lld ms nobody can change it; token %llx\n", balance[0], balance[1],
            (long long)zkl_multi_window_ms(multi), (unsigned long long)zkl_multi_token(multi, 0));

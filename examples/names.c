@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How contenders call themselves in ZooKeeper decides who sees whom. By default they are Curator's;
- * with Kazoo's names Python programs exclude each other with us, and with names of their own several
- * locks live side by side under one path. */
+/* The names of nodes in ZooKeeper decide which contenders exclude each other. The default names are
+ * Curator's. With Kazoo's names this program and Python programs exclude each other. With names of
+ * their own several locks live side by side under one path. */
 #include <zklock/zklock.h>
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int like_kazoo(struct zkl_client *client)
     return lock_and_show(mutex) || unlock(mutex);
 }
 
-/* Two locks that know nothing of each other: one thread has both, under one path. */
+/* Two locks under one path that do not exclude each other: one thread holds both. */
 static int side_by_side(struct zkl_client *client)
 {
     static const char path[] = "/zklock/examples/named";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A multi-lock without waiting: each step is begun in the callback of the one before. What has no callback, like
- * zkl_inspect, runs on a thread of the program's own. Then the client is closed. */
+/* A multi-lock without waiting: the callback of each step begins the next one. Calls without a
+ * callback, like zkl_inspect, run on a thread of the program's own. Then the program closes the
+ * client. */
 #include <zklock/async.h>
 #include <zklock/inspect.h>
 
@@ -69,7 +70,7 @@ int main(int argc, char **argv)
                                    zkl_member_semaphore(semaphore, 2)};
     if (zkl_multi_new(&multi, client, members, 3) || sem_init(&all_done, 0, 0) || begin(0) != 0)
         return 1;
-    sem_wait(&all_done); /* what else the program has to do */
+    sem_wait(&all_done); /* here the program would do its other work */
     return result || pthread_join(looker, NULL) || zkl_multi_free(multi) ||
            zkl_semaphore_free(semaphore) || zkl_mutex_free(a) || zkl_mutex_free(b) ||
            zkl_owner_free(owner) || zkl_client_free(client);

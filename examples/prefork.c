@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preforking: a client belongs to the process that opened it. A child that uses the one it
- * inherited is told so (ZKL_EFORK); it opens its own. */
+/* Preforking: a client belongs to the process that opened it. A child that uses the inherited
+ * client gets ZKL_EFORK, and must open its own. */
 #include <zklock/zklock.h>
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     }
     for (int status; wait(&status) > 0;)
         failures += status != 0;
-    failures += work(client, "parent", (int)getpid()); /* its own client has not suffered */
+    failures += work(client, "parent", (int)getpid()); /* its client still works */
     zkl_client_free(client);
     return failures ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read-write lock: readers share it, a writer has it alone, and who has written can go on reading
- * what it wrote, with nobody in between. */
+/* A read-write lock: readers share it, and a writer has it alone. A writer can go on as a reader of
+ * what it wrote, and no other writer comes in between. */
 #include <zklock/zklock.h>
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ static void *reader(void *unused)
         failed("no read lock");
         exit(1); /* the others wait at the barrier */
     }
-    pthread_barrier_wait(&all_inside); /* passed only when all of them have the lock at once */
+    pthread_barrier_wait(&all_inside); /* passed only when all of them hold the lock */
     return zkl_mutex_unlock(read) ? &all_inside : unused;
 }
 
@@ -51,7 +51,7 @@ static int write_then_read(void)
     if (zkl_mutex_lock(write))
         return failed("no write lock");
     printf("a writer is inside, alone\n");
-    if (zkl_mutex_lock(read) || zkl_mutex_unlock(write)) /* the other way round is refused */
+    if (zkl_mutex_lock(read) || zkl_mutex_unlock(write)) /* a reader can't become a writer */
         return failed("no downgrade");
     printf("it goes on as a reader, with the same token: %llx\n",
            (unsigned long long)zkl_mutex_token(read));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A semaphore: a licence with three seats. And a mutex that another thread may unlock. */
+ * A semaphore: a license with three seats. Then a mutex that another thread may unlock. */
 #include <zklock/zklock.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int failed(const char *what)
     return 1;
 }
 
-static void told(const struct zkl_hold_event *e, void *arg) /* on a thread of the library's */
+static void on_state(const struct zkl_hold_event *e, void *arg) /* on a thread of the library */
 {
     fprintf(stderr, "%s: %s: %d\n", (const char *)arg, e->node_path, (int)e->state);
 }
@@ -31,7 +31,7 @@ static int take_seats(struct zkl_semaphore *seats)
 {
     struct zkl_permit *mine[4];
     struct zkl_wait wait = ZKL_WAIT_INIT;
-    if (zkl_semaphore_set_callback(seats, told, (void *)"semaphore") ||
+    if (zkl_semaphore_set_callback(seats, on_state, (void *)"semaphore") ||
         zkl_semaphore_acquire(seats, 2, &wait, mine))
         return failed("no two seats");
     show(mine[0]);
@@ -49,7 +49,7 @@ static int take_seats(struct zkl_semaphore *seats)
 
 static void *unlocker(void *mutex)
 {
-    return zkl_mutex_unlock((struct zkl_mutex *)mutex) ? mutex : NULL; /* not its own */
+    return zkl_mutex_unlock((struct zkl_mutex *)mutex) ? mutex : NULL; /* of another thread */
 }
 
 static int hand_over(struct zkl_mutex *mutex)

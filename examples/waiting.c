@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As for a status page: server and session, how locks are, and where who waits stands. Nothing is sent. */
+/* Text for a status page: server and session, the state of locks, and the place of each waiter. It
+ * sends no request. */
 #include <zklock/async.h>
 
 #include <sched.h>
@@ -17,13 +18,13 @@ static void show(const char *who, const struct zkl_standing *s)
            (double)(zkl_now_ns() - s->since_ns) / 1e9, (int)s->before, s->owner);
 }
 
-static void done(int code, void *count) /* on a thread of the library's */
+static void done(int code, void *count) /* on a thread of the library */
 {
     (void)code; /* ECANCELED */
     __atomic_fetch_add((int *)count, 1, __ATOMIC_SEQ_CST);
 }
 
-static int show_waits(void) /* while this thread has the lock */
+static int show_waits(void) /* while this thread holds the lock */
 {
     struct zkl_standing standing = ZKL_STANDING_INIT;
     struct zkl_owner *owners[2];
