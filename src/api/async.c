@@ -117,7 +117,7 @@ static int finish_permits(struct acquiring *a, int rc)
 static int finish_known(struct acquiring *a, int rc)
 {
     if (rc != 0)
-        return zkl_fail(rc, "it was known at the start");
+        return zkl_fail(rc, "the result was known at the start");
     zkl_grant_give(a->grant, a->hold->token, zkl_hold_window_ms(a->hold), a->hold_count);
     return 0;
 }
@@ -196,7 +196,7 @@ static int start(struct acquiring *a, const struct zkl_wait *wait, uint64_t *id)
     else if (rc == 0)
         rc = begin_waiting(a, wait);
     zkl_driver_unlock(d);
-    return rc == 0 ? 0 : zkl_fail(rc, "%s", "the operation was not begun");
+    return rc == 0 ? 0 : zkl_fail(rc, "%s", "the operation did not start");
 }
 
 /* --- a mutex ------------------------------------------------------------ */
@@ -263,7 +263,7 @@ static int prepare_handle(struct acquiring *a, struct zkl_mutex *mutex, const st
         rc == 0 && (wait->flags & ZKL_WAIT_TRY) ? zkl_semaphore_find(mutex) : NULL;
     if (held) {
         zkl_hold_unref(held);
-        rc = zkl_fail(ZKL_EBUSY, "%s: held through this handle", path);
+        rc = zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", path);
     }
     if (rc != 0)
         return know(a, rc);
@@ -402,7 +402,7 @@ static int finish_releasing(struct zkl_op *op, int rc)
 {
     struct zkl_hold *hold = ((struct releasing *)op)->hold;
     if (!hold)
-        return rc == 0 ? 0 : zkl_fail(rc, "it was known at the start");
+        return rc == 0 ? 0 : zkl_fail(rc, "the result was known at the start");
     rc = zkl_mutex_fail_unlock(hold, rc);
     zkl_driver_lock(hold->client->driver);
     if (!((struct releasing *)op)->passed)

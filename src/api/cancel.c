@@ -114,6 +114,6 @@ void zkl_cancel_free(struct zkl_cancel *cancel)
 int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who)
 {
     if (cancel && cancel->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "%s: the cancel object was made by the parent process", who);
+        return zkl_fail(ZKL_EFORK, "%s: the parent process created the cancel object", who);
     return 0;
 }

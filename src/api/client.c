@@ -126,11 +126,10 @@ static int check_options(const struct zkl_client_options *o)
                         o->session_timeout_ms, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS);
     int asked_ms = o->session_timeout_ms ? o->session_timeout_ms : TIMEOUT_DEFAULT_MS;
     if (o->tick_ms < 0 || o->tick_ms > asked_ms)
-        return zkl_fail(
-            ZKL_EINVAL,
-            "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that should be two "
-            "ticks at least",
-            o->tick_ms, asked_ms);
+        return zkl_fail(ZKL_EINVAL,
+                        "zkl_client_open: tick_ms is %d, not 0 to the session timeout, %d; that "
+                        "should be two ticks or more",
+                        o->tick_ms, asked_ms);
     if (zkl_check_ms(o->connect_timeout_ms, "zkl_client_open: connect_timeout_ms") != 0)
         return ZKL_EBADTIMEOUT;
     if (o->owner && strlen(o->owner) > ZKL_OWNER_MAX)
@@ -305,12 +304,14 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
         return zkl_fail(ZKL_EINVAL, "zkl_client_open: options is NULL");
     if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_client_options, errbuf_size),
                             sizeof ours))
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: fill options with ZKL_CLIENT_OPTIONS_INIT");
+        return zkl_fail(ZKL_EINVAL,
+                        "zkl_client_open: initialize options with ZKL_CLIENT_OPTIONS_INIT");
     zkl_sized_read(&ours, sizeof ours, theirs);
     int rc =
         client ? check_options(options) : zkl_fail(ZKL_EINVAL, "zkl_client_open: client is NULL");
     if (rc == 0 && options->connect_timeout_ms > 0 && zkl_driver_in_callback())
-        rc = zkl_fail(ZKL_EINCALLBACK, "zkl_client_open: connect_timeout_ms is set");
+        rc = zkl_fail(ZKL_EINCALLBACK,
+                      "zkl_client_open: a callback must leave connect_timeout_ms at 0");
     struct secrets secrets = {0};
     if (rc == 0)
         rc = get_secrets(options, &secrets);
@@ -323,11 +324,10 @@ static int do_client_open(struct zkl_client **client, const struct zkl_client_op
             free_client(c);
         else
             drop_secrets(&secrets);
-        return fail_open(options,
-                         zkl_fail(rc, "zkl_client_open: %s%s", options->servers,
-                                  rc == ZKL_EBADSERVERS ? " has something in brackets that "
-                                                          "is no IPv6 address"
-                                                        : ""));
+        return fail_open(options, zkl_fail(rc, "zkl_client_open: %s%s", options->servers,
+                                           rc == ZKL_EBADSERVERS
+                                               ? " has text in brackets that is not an IPv6 address"
+                                               : ""));
     }
     if (options->connect_timeout_ms > 0)
         rc = wait_connected(c, options);
@@ -444,8 +444,7 @@ static int do_client_close(struct zkl_client *client, int64_t timeout_ms)
     if (rc != 0)
         return rc;
     if (!end_session(client, timeout_ms))
-        return zkl_fail(ZKL_ETIMEDOUT,
-                        "zkl_client_close: the session's end goes on in the background");
+        return zkl_fail(ZKL_ETIMEDOUT, "zkl_client_close: the session is ending in the background");
     return 0;
 }
 

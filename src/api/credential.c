@@ -18,7 +18,7 @@ int zkl_credential_check(const struct zkl_client_options *o)
 {
     int sources = (o->auth_credential != NULL) + (o->auth_file != NULL) + (o->auth_env != NULL);
     if (sources != (o->auth_scheme != NULL))
-        return zkl_fail(ZKL_EINVAL, "zkl_client_open: auth_scheme goes with exactly one of "
+        return zkl_fail(ZKL_EINVAL, "zkl_client_open: auth_scheme requires exactly one of "
                                     "auth_credential, auth_file and auth_env");
     return 0;
 }
@@ -37,10 +37,10 @@ static int take(const struct zkl_client_options *o, const char *source, const ch
     bool digest = o->auth_scheme && strcmp(o->auth_scheme, "digest") == 0;
     const char *bare = digest ? zkl_secret_of_digest(text) : text;
     if (!bare)
-        return zkl_fail(ZKL_EINVAL,
-                        "zkl_client_open: %s is not of the form USER:PASSWORD, or "
-                        "digest:USER:PASSWORD",
-                        source);
+        return zkl_fail(
+            ZKL_EINVAL,
+            "zkl_client_open: %s does not have the form USER:PASSWORD or digest:USER:PASSWORD",
+            source);
     *credential = strdup(bare);
     return *credential ? 0 : zkl_fail(ZKL_ENOMEM, "zkl_client_open");
 }

@@ -12,60 +12,59 @@
 /* Each code once: number and sentence side by side. */
 #define CODES(X)                                                                                   \
     X(ZKL_OK, "no error")                                                                          \
-    X(ZKL_EINVAL, "an argument is NULL, a struct's size is not set, or an option is out of range") \
-    X(ZKL_EBADPATH, "the lock path is not usable: give an absolute ZooKeeper path")                \
-    X(ZKL_EBADTIMEOUT,                                                                             \
-      "a time is out of range, negative or above ZKL_TIMEOUT_MAX_MS: to wait without a "           \
-      "limit use the call without a timeout")                                                      \
-    X(ZKL_EBADSERVERS,                                                                             \
-      "the server list is not usable: give host:port[,host:port...][/chroot], an IPv6 "            \
-      "address in brackets")                                                                       \
+    X(ZKL_EINVAL, "an argument is NULL, a struct is not initialized, or an option is out of "      \
+                  "range: fix the call")                                                           \
+    X(ZKL_EBADPATH, "the lock path is invalid: give an absolute ZooKeeper path")                   \
+    X(ZKL_EBADTIMEOUT, "a time is out of range, negative or above ZKL_TIMEOUT_MAX_MS: to wait "    \
+                       "without a limit, use the call without a timeout")                          \
+    X(ZKL_EBADSERVERS, "the server list is invalid: give host:port[,host:port...][/chroot], with " \
+                       "IPv6 addresses in brackets")                                               \
     X(ZKL_ECLOSED, "the client is closed: open another one")                                       \
-    X(ZKL_EFORK, "the client was opened by the parent process: open one in this process")          \
+    X(ZKL_EFORK, "the parent process opened the client: open one in this process")                 \
     X(ZKL_EINCALLBACK,                                                                             \
-      "a call that waits was made from a library callback: make it from a thread of "              \
-      "your own")                                                                                  \
-    X(ZKL_EDEADLK, "this thread would wait for itself: it holds the path through another handle, " \
-                   "or as a reader, "                                                              \
-                   "or a multi-lock names it twice")                                               \
-    X(ZKL_ENOTOWNER, "the calling thread does not hold this lock")                                 \
-    X(ZKL_EOVERFLOW, "the lock was locked again too often: is an unlock missing?")                 \
-    X(ZKL_EBUSY, "it is in use: somebody holds it, or waits for it")                               \
-    X(ZKL_ETIMEDOUT, "the deadline passed before it was done")                                     \
+      "a library callback made a call that waits: make it from a thread of your own")              \
+    X(ZKL_EDEADLK, "this thread would wait for itself: it holds the path through another handle "  \
+                   "or as a reader, or a multi-lock names the path twice")                         \
+    X(ZKL_ENOTOWNER,                                                                               \
+      "the calling thread does not hold this lock: make the call in the thread that locked it")    \
+    X(ZKL_EOVERFLOW, "the thread locked the lock too often: look for a missing unlock")            \
+    X(ZKL_EBUSY,                                                                                   \
+      "it is in use, because a thread or process holds it or waits for it: try again later")       \
+    X(ZKL_ETIMEDOUT,                                                                               \
+      "the deadline passed before the call was done: try again, or allow more time")               \
     X(ZKL_ECANCELED, "the wait was canceled")                                                      \
     X(ZKL_EDISCONNECTED,                                                                           \
-      "no ZooKeeper server could be reached in time: check the server list, then "                 \
-      "try again")                                                                                 \
-    X(ZKL_EUNCONFIRMED,                                                                            \
-      "not held any more, but the server has not confirmed it: the library goes on "               \
-      "deleting the node")                                                                         \
+      "no ZooKeeper server could be reached in time: check the server list, then try again")       \
+    X(ZKL_EUNCONFIRMED, "the hold is released, but the server has not confirmed it: no action is " \
+                        "needed, the library deletes the node")                                    \
     X(ZKL_ELOST, "the hold was lost: stop writing, unlock, and lock again")                        \
     X(ZKL_ENOMEM, "out of memory")                                                                 \
-    X(ZKL_ESYSTEM, "a thread, a descriptor or one more watch could not be had: check the "         \
-                   "process's limits, or wait for fewer locks with one client")                    \
-    X(ZKL_EACCES,                                                                                  \
-      "the path's ACL denies what is needed: open the client with its owner's credential, or "     \
-      "have the right granted to this one")                                                        \
-    X(ZKL_EAUTH, "the credential was refused: check auth_scheme and the credential")               \
+    X(ZKL_ESYSTEM, "no thread, descriptor or watch is available: check the limits of the "         \
+                   "process, or wait for fewer locks with one client")                             \
+    X(ZKL_EACCES, "the path's ACL denies a right that the call needs: open the client with a "     \
+                  "credential that has the right, or change the ACL")                              \
+    X(ZKL_EAUTH, "the server refused the credential: check auth_scheme and the credential")        \
     X(ZKL_ENOCHROOT, "the chroot of the server list does not exist: create it first")              \
-    X(ZKL_EEXHAUSTED, "the path's sequence counter is used up and something keeps it from being "  \
-                      "renewed: remove what is named")                                             \
-    X(ZKL_EPROTO, "the server's answer was not understood")                                        \
-    X(ZKL_EMISMATCH,                                                                               \
-      "the semaphore has another number of permits: name that one, or 0, or set it for all")       \
-    X(ZKL_ENONODE, "there is no such node: look again who holds and who waits")                    \
-    X(ZKL_EFOREIGN, "the node is not one of a lock: to have it deleted use ZKL_INSPECT_FORCE")     \
-    X(ZKL_EUNPROVED, "nobody else has it, but this client's session is not proved for long "       \
-                     "enough yet, as after a new link or a pause: try again, or wait")             \
-    X(ZKL_EDOUBT, "not held any more, and for a while nothing proved the hold: somebody else may " \
-                  "have held the lock meanwhile, so look after what was written")                  \
-    X(ZKL_EQUOTA, "a quota of the path, or of one above it, is used up: raise it, or remove what " \
-                  "is not needed there")                                                           \
-    X(ZKL_EREADONLY, "the server has lost the others and only answers reads: try again later")     \
-    X(ZKL_EUNIMPLEMENTED, "the server does not do what was asked: look at its version, and at "    \
-                          "what it says")                                                          \
-    X(ZKL_EUNSUPPORTED, "libzookeeper has no call for what the options ask: have one that has "    \
-                        "what is named, or leave it out")
+    X(ZKL_EEXHAUSTED, "the path's sequence counter is used up, and something keeps the library "   \
+                      "from renewing the path: remove the cause")                                  \
+    X(ZKL_EPROTO,                                                                                  \
+      "the library does not understand the server's answer: check the version of the server")      \
+    X(ZKL_EMISMATCH, "the semaphore has another number of permits: give that number, or 0, or "    \
+                     "set the number for all clients")                                             \
+    X(ZKL_ENONODE, "the node does not exist: list the holders and waiters again")                  \
+    X(ZKL_EFOREIGN, "the node does not belong to a lock: to delete it, use ZKL_INSPECT_FORCE")     \
+    X(ZKL_EUNPROVED, "no other contender has the lock, but this client's session is not proved "   \
+                     "for long enough yet, as after a new link or a pause: try again, or wait")    \
+    X(ZKL_EDOUBT, "the hold is released, but for a while nothing proved it, and another "          \
+                  "contender may have held the lock: check what was written")                      \
+    X(ZKL_EQUOTA, "a quota of the path, or of a path above it, is used up: raise the quota, or "   \
+                  "delete nodes there")                                                            \
+    X(ZKL_EREADONLY,                                                                               \
+      "the server has lost the other servers and answers only reads: try again later")             \
+    X(ZKL_EUNIMPLEMENTED,                                                                          \
+      "the server does not support the request: check its version and its answer")                 \
+    X(ZKL_EUNSUPPORTED, "libzookeeper has no call for what the options ask: use a libzookeeper "   \
+                        "that has it, or remove the option")
 
 const char *zkl_strerror(int code)
 {

@@ -38,7 +38,7 @@ static int guard_hold(const struct zkl_hold *hold, int64_t need_ms, const char *
     if (!hold)
         return zkl_fail(ZKL_ENOTOWNER, "%s", call);
     if (!zkl_hold_still_held(zkl_hold_window_ms(hold), need_ms, call))
-        return zkl_fail(ZKL_ELOST, "%s: %s: lost, or not proved for that long", call,
+        return zkl_fail(ZKL_ELOST, "%s: %s: the hold is lost, or not proved for that long", call,
                         hold->lock_path->path);
     return put_path(hold, chroot, path, size, call);
 }
@@ -83,7 +83,7 @@ int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, const char *
         if (n < count)
             rc = guard_hold(hold, need_ms, chroot, guards[n].path, sizeof guards[n].path, call);
         else
-            rc = zkl_fail(ZKL_EINVAL, "%s: there is room for %zu checks only", call, count);
+            rc = zkl_fail(ZKL_EINVAL, "%s: there is room for only %zu checks", call, count);
         zkl_hold_unref(hold);
         if (rc == 0)
             rc = zkl_multi_nth_hold(multi, ++n, call, &hold);

@@ -86,8 +86,8 @@ static int fail_answer(const struct zkl_awaited_query *q)
 {
     const char *path = q->query.path;
     if (q->answer == ZKL_ANSWER_NOAUTH)
-        return zkl_fail(ZKL_EACCES, "zkl_inspect: %.512s: no READ", path);
-    return zkl_fail(zkl_answer_code(q->answer), "zkl_inspect: %.512s: ZooKeeper said %d", path,
+        return zkl_fail(ZKL_EACCES, "zkl_inspect: %.512s: the ACL denies READ", path);
+    return zkl_fail(zkl_answer_code(q->answer), "zkl_inspect: %.512s: ZooKeeper returned %d", path,
                     q->number);
 }
 

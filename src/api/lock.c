@@ -25,7 +25,7 @@ int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mute
         return 0;
     if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_mutex_options, retain_ms),
                             sizeof *ours))
-        return zkl_fail(ZKL_EINVAL, "%s: fill options with ZKL_MUTEX_OPTIONS_INIT", call);
+        return zkl_fail(ZKL_EINVAL, "%s: initialize options with ZKL_MUTEX_OPTIONS_INIT", call);
     zkl_sized_read(ours, sizeof *ours, theirs);
     return 0;
 }
@@ -38,10 +38,10 @@ int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_
     if (!theirs)
         return 0;
     if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_lock_options, owner), sizeof given))
-        return zkl_fail(ZKL_EINVAL, "%s: fill options with ZKL_LOCK_OPTIONS_INIT", call);
+        return zkl_fail(ZKL_EINVAL, "%s: initialize options with ZKL_LOCK_OPTIONS_INIT", call);
     zkl_sized_read(&given, sizeof given, theirs);
     if (given.names == ZKL_NAMES_NAMED)
-        return zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED is for mutexes only", call);
+        return zkl_fail(ZKL_EINVAL, "%s: only mutexes can have ZKL_NAMES_NAMED", call);
     ours->names = given.names;
     ours->revocable = given.revocable;
     ours->posted_unlock = given.posted_unlock;
@@ -56,7 +56,7 @@ static int check_options(const struct zkl_mutex_options *o, const char *call)
         return zkl_fail(ZKL_EINVAL, "%s: names is %d, not a ZKL_NAMES_* value", call,
                         (int)o->names);
     if ((o->names == ZKL_NAMES_NAMED) != (o->name != NULL))
-        return zkl_fail(ZKL_EINVAL, "%s: ZKL_NAMES_NAMED and a name go together", call);
+        return zkl_fail(ZKL_EINVAL, "%s: set both ZKL_NAMES_NAMED and a name, or neither", call);
     const char *fault = o->name ? zkl_lock_name_fault(o->name) : NULL;
     if (fault)
         return zkl_fail(ZKL_EINVAL, "%s: the name \"%.64s\" %s", call, o->name, fault);
@@ -76,7 +76,7 @@ int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *p
 {
     if (!out || !client || !path)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call,
-                        !out ? "the place for the handle" : (!client ? "client" : "path"));
+                        !out ? "the pointer for the handle" : (!client ? "client" : "path"));
     int rc = zkl_client_check(client, true, call);
     if (rc != 0)
         return rc;
@@ -124,9 +124,11 @@ static int check_retire(struct zkl_mutex *const *mutexes, size_t count, const ch
     for (size_t i = 0; i < count; i++) {
         const char *path = mutexes[i]->lock_path->path;
         if (mutexes[i]->uses > 0 || zkl_cached_any(mutexes[i]))
-            return zkl_fail(ZKL_EBUSY, "%s: %s is held or waited on", call, path);
+            return zkl_fail(ZKL_EBUSY, "%s: a thread holds %s or waits for it", call, path);
         if (zkl_driver_would_cross(mutexes[i]->client->driver, mutexes[i]))
-            return zkl_fail(ZKL_EINCALLBACK, "%s: %s: its own callback runs, on another client",
+            return zkl_fail(ZKL_EINCALLBACK,
+                            "%s: %s: its own callback is running: do not free it from a callback "
+                            "of another client",
                             call, path);
     }
     return 0;
@@ -188,7 +190,7 @@ int zkl_wait_take(struct zkl_wait *ours, const struct zkl_wait *theirs, const ch
     if (!theirs)
         return 0;
     if (!zkl_sized_is_known(theirs, ZKL_SIZED_LEAST(struct zkl_wait, lease_ms), sizeof *ours))
-        return zkl_fail(ZKL_EINVAL, "%s: fill wait with ZKL_WAIT_INIT", call);
+        return zkl_fail(ZKL_EINVAL, "%s: initialize wait with ZKL_WAIT_INIT", call);
     zkl_sized_read(ours, sizeof *ours, theirs);
     return 0;
 }
@@ -199,12 +201,12 @@ static int check_fields(const struct zkl_wait *wait, const char *call)
         return zkl_fail(ZKL_EINVAL, "%s: unknown flags 0x%llx", call,
                         (unsigned long long)wait->flags);
     if ((wait->flags & ZKL_WAIT_SYNC) && !(wait->flags & ZKL_WAIT_TRY))
-        return zkl_fail(ZKL_EINVAL, "%s: ZKL_WAIT_SYNC goes with ZKL_WAIT_TRY", call);
+        return zkl_fail(ZKL_EINVAL, "%s: ZKL_WAIT_SYNC requires ZKL_WAIT_TRY", call);
     if (wait->deadline_ns < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
     bool too_short = wait->lease_ms != 0 && wait->lease_ms < ZKL_LEASE_MIN_MS;
     if (too_short || wait->lease_ms > ZKL_TIMEOUT_MAX_MS)
-        return zkl_fail(ZKL_EBADTIMEOUT, "%s: lease_ms is %lld: take 0 for none, or %d and more",
+        return zkl_fail(ZKL_EBADTIMEOUT, "%s: lease_ms is %lld: give 0 for no lease, or %d or more",
                         call, (long long)wait->lease_ms, ZKL_LEASE_MIN_MS);
     return 0;
 }
@@ -238,7 +240,7 @@ int zkl_grant_check(const struct zkl_grant *grant, const char *call)
 {
     if (!grant || zkl_sized_is_good(grant, ZKL_SIZED_LEAST(struct zkl_grant, hold_count)))
         return 0;
-    return zkl_fail(ZKL_EINVAL, "%s: fill grant with ZKL_GRANT_INIT", call);
+    return zkl_fail(ZKL_EINVAL, "%s: initialize grant with ZKL_GRANT_INIT", call);
 }
 
 void zkl_grant_give(struct zkl_grant *grant, uint64_t token, int64_t window_ms, int64_t hold_count)
@@ -259,8 +261,8 @@ int zkl_mutex_fail_unlock(const struct zkl_hold *hold, int rc)
     if (rc == ZKL_EACCES)
         return zkl_fail(
             rc,
-            "%s: not held any more, but DELETE is denied: the node blocks the path until "
-            "this client's session ends; close the client to end it",
+            "%s: the hold is released, but the ACL denies DELETE: the node blocks the path until "
+            "this client's session ends; to end the session, close the client",
             path);
     if (rc == ZKL_EUNCONFIRMED || rc == ZKL_EDOUBT)
         return zkl_fail(rc, "%s: %s", path, hold->detail);
@@ -320,8 +322,7 @@ int zkl_hold_extend(struct zkl_hold *hold, int64_t lease_ms, const char *call)
     if (hold->base)
         return zkl_fail(
             ZKL_EINVAL,
-            "%s: %s: a reader in a node that others are in has no lease of its own: acquire "
-            "it with lease_ms",
+            "%s: %s: a reader in a retained node has no lease of its own: acquire it with lease_ms",
             call, hold->lock_path->path);
     int shield = zkl_shield();
     int rc = zkl_hold_renew(hold, lease_ms);

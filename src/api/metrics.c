@@ -177,7 +177,7 @@ static int do_client_metrics(struct zkl_client *client, struct zkl_client_metric
     if (!client || !metrics)
         return zkl_fail(ZKL_EINVAL, "%s: %s is NULL", call, client ? "metrics" : "client");
     if (!zkl_sized_is_good(metrics, ZKL_SIZED_LEAST(struct zkl_client_metrics, watch_bytes)))
-        return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_CLIENT_METRICS_INIT", call);
+        return zkl_fail(ZKL_EINVAL, "%s: initialize metrics with ZKL_CLIENT_METRICS_INIT", call);
     int rc = zkl_client_check(client, false, call);
     if (rc != 0)
         return rc;
@@ -208,7 +208,7 @@ static int read_figures(struct zkl_client *client, const struct zkl_lock_path *p
     else if (path->counts)
         read_lock(client, path, ours);
     else
-        rc = zkl_fail(ZKL_EINVAL, "%s: %s keeps no figures: set metrics in its options", call,
+        rc = zkl_fail(ZKL_EINVAL, "%s: %s has no figures: set metrics in its options", call,
                       path->path);
     zkl_driver_unlock(client->driver);
     return rc;
@@ -220,7 +220,7 @@ static int get_lock_metrics(struct zkl_client *client, const struct zkl_lock_pat
     if (!metrics)
         return zkl_fail(ZKL_EINVAL, "%s: metrics is NULL", call);
     if (!zkl_sized_is_good(metrics, ZKL_SIZED_LEAST(struct zkl_lock_metrics, queue_before)))
-        return zkl_fail(ZKL_EINVAL, "%s: fill metrics with ZKL_LOCK_METRICS_INIT", call);
+        return zkl_fail(ZKL_EINVAL, "%s: initialize metrics with ZKL_LOCK_METRICS_INIT", call);
     int rc = zkl_client_check(client, false, call);
     if (rc != 0)
         return rc;

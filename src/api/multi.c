@@ -36,7 +36,7 @@ static int check_member(const struct zkl_client *client, const struct zkl_member
     static const char call[] = "zkl_multi_new";
     if (!zkl_sized_is_known(member, ZKL_SIZED_LEAST(struct zkl_member, semaphore), sizeof *member))
         return zkl_fail(ZKL_EINVAL,
-                        "%s: make member %zu with zkl_member_mutex or zkl_member_semaphore", call,
+                        "%s: create member %zu with zkl_member_mutex or zkl_member_semaphore", call,
                         i);
     if (member->type != ZKL_MEMBER_MUTEX && member->type != ZKL_MEMBER_SEMAPHORE)
         return zkl_fail(ZKL_EINVAL, "%s: member %zu has no known type", call, i);
@@ -49,7 +49,7 @@ static int check_member(const struct zkl_client *client, const struct zkl_member
                         member->count, ZKL_PERMITS_AT_ONCE_MAX);
     if ((zkl_member_is_semaphore(member) ? member->semaphore->base.client
                                          : member->mutex->client) != client)
-        return zkl_fail(ZKL_EINVAL, "%s: member %zu is of another client", call, i);
+        return zkl_fail(ZKL_EINVAL, "%s: member %zu belongs to another client", call, i);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int do_multi_free(struct zkl_multi *multi)
     if (rc != 0)
         return rc;
     if (atomic_load(&multi->uses) > 0)
-        return zkl_fail(ZKL_EBUSY, "zkl_multi_free: it is held or waited on");
+        return zkl_fail(ZKL_EBUSY, "zkl_multi_free: a thread holds the multi-lock or waits for it");
     zkl_client_unref(multi->client);
     free(multi);
     return 0;
@@ -266,7 +266,8 @@ int zkl_multi_check_acquire(struct zkl_multi *multi, const struct zkl_wait *wait
             return ZKL_EINVAL;
         if (grant->size != grants->size)
             return zkl_fail(ZKL_EINVAL,
-                            "%s: the grants' sizes differ: fill each with ZKL_GRANT_INIT", call);
+                            "%s: the grants' sizes differ: initialize each with ZKL_GRANT_INIT",
+                            call);
     }
     return zkl_wait_check(wait, multi->client, call, blocks);
 }
@@ -428,7 +429,7 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
         if (n < size)
             *hold = nth_hold(multi, i, (int)n, held);
         if (n < size && !*hold)
-            rc = zkl_fail(ZKL_ENOTOWNER, "%s: %s was unlocked by itself", call,
+            rc = zkl_fail(ZKL_ENOTOWNER, "%s: the member %s was unlocked by itself", call,
                           zkl_member_path(member));
         n -= size;
     }

@@ -112,7 +112,7 @@ static int check_handle(const struct zkl_attempt *a, struct zkl_mutex *mutex)
     if (!held)
         return 0;
     zkl_hold_unref(held);
-    return zkl_fail(ZKL_EBUSY, "%s: held through this handle", mutex->semaphore->path->path);
+    return zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", mutex->semaphore->path->path);
 }
 
 static int want_permits(struct zkl_attempt *a, size_t i)
@@ -189,7 +189,7 @@ int zkl_attempt_prepare(struct zkl_attempt *a)
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
-        return zkl_fail(rc, "zkl_multi_acquire: no thread-specific key");
+        return zkl_fail(rc, "zkl_multi_acquire: the system has no thread-specific key left");
     a->taken = take_idle(a);
     for (size_t i = 0; rc == 0 && i < a->multi->count; i++) {
         if (!a->shares[i].hold) {

@@ -28,7 +28,7 @@ static int make_busy(struct zkl_owner *owner, const char *call)
 {
     if (zkl_owner_make_busy(owner))
         return 0;
-    return zkl_fail(ZKL_EBUSY, "%s: another multi-lock's operation has the owner", call);
+    return zkl_fail(ZKL_EBUSY, "%s: the operation of another multi-lock uses the owner", call);
 }
 
 /* --- acquire ------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static int finish_acquiring(struct zkl_op *op, int rc)
     zkl_owner_put_back(before);
     zkl_owner_make_idle(a->owner);
     atomic_fetch_sub(&a->multi->uses, 1);
-    return rc == 0 || a->attempt ? rc : zkl_fail(rc, "it was known at the start");
+    return rc == 0 || a->attempt ? rc : zkl_fail(rc, "the result was known at the start");
 }
 
 static const struct zkl_op_kind acquiring_kind = {
@@ -106,7 +106,7 @@ static int begin(struct acquiring *a, int rc, uint64_t *id)
     zkl_driver_unlock(d);
     if (begun == 0)
         return 0;
-    zkl_fail(begun, "zkl_multi_acquire_async: it was not begun");
+    zkl_fail(begun, "zkl_multi_acquire_async: the operation did not start");
     if (a->attempt)
         zkl_attempt_finish(a->attempt, begun, true);
     return begun;
@@ -267,7 +267,7 @@ static int start_unlocking(struct zkl_owner *owner, struct zkl_multi *multi, int
     }
     zkl_op_free(&u->op);
     return rc == ZKL_ECLOSED ? unlock_closed(multi, codes)
-                             : zkl_fail(rc, "zkl_multi_unlock_async: it was not begun");
+                             : zkl_fail(rc, "zkl_multi_unlock_async: the operation did not start");
 }
 
 static int unlock_as(struct zkl_owner *owner, struct zkl_multi *multi, int *codes, zkl_done_fn fn,

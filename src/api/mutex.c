@@ -86,7 +86,8 @@ static int do_mutex_free(struct zkl_mutex *mutex)
     if (!mutex)
         return 0;
     if (mutex->rwlock)
-        return zkl_fail(ZKL_EINVAL, "zkl_mutex_free: %s is half of a read-write lock: free that",
+        return zkl_fail(ZKL_EINVAL,
+                        "zkl_mutex_free: %s is half of a read-write lock: free the read-write lock",
                         mutex->lock_path->path);
     int rc = zkl_mutex_retire(&mutex, 1, "zkl_mutex_free");
     if (rc != 0)
@@ -129,14 +130,19 @@ int zkl_mutex_fail_acquire(const struct zkl_hold *hold, int rc)
 {
     const char *path = hold->lock_path->path;
     if (rc == ZKL_EACCES)
-        return zkl_fail(rc, "%s: no %s; what was created goes when the session ends at the latest",
+        return zkl_fail(rc,
+                        "%s: the ACL denies %s; a node that was created is removed when the "
+                        "session ends at the latest",
                         path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
-        return zkl_fail(rc, "%s: blocked by %s", path, hold->detail);
+        return zkl_fail(rc, "%s: it is blocked by %s", path, hold->detail);
     if (zkl_error_is_answer(rc))
-        return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
+        return zkl_fail(rc, "%s: while %s, ZooKeeper returned %d", path, hold->detail,
+                        hold->number);
     if (rc == ZKL_ESYSTEM && hold->detail[0])
-        return zkl_fail(rc, "%s: %s beside all that this client watches", path, hold->detail);
+        return zkl_fail(rc,
+                        "%s: while %s; the client already watches as many nodes as it can restore",
+                        path, hold->detail);
     return zkl_fail(rc, "%s", path);
 }
 
@@ -146,14 +152,14 @@ int zkl_mutex_check_other(const struct zkl_mutex *mutex, const struct zkl_hold *
 {
     const char *path = mutex->lock_path->path;
     if (!mutex->rwlock || other->mutex->rwlock != mutex->rwlock)
-        return zkl_fail(ZKL_EDEADLK, "%s: held by this thread through another handle", path);
+        return zkl_fail(ZKL_EDEADLK, "%s: this thread holds it through another handle", path);
     if (mutex == &mutex->rwlock->write)
         return zkl_fail(ZKL_EDEADLK,
-                        "%s: this thread has the read lock, which can't become the write lock: "
+                        "%s: this thread holds the read lock, which cannot become the write lock: "
                         "unlock it first",
                         path);
     if (zkl_hold_is_lost(other))
-        return zkl_fail(ZKL_ELOST, "%s: the write lock of this thread is lost", path);
+        return zkl_fail(ZKL_ELOST, "%s: this thread's write lock is lost", path);
     return 0;
 }
 
@@ -189,7 +195,8 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 {
     int rc = zkl_owner_prepare();
     if (rc != 0)
-        return zkl_fail(rc, "%s: no thread-specific key", mutex->lock_path->path);
+        return zkl_fail(rc, "%s: the system has no thread-specific key left",
+                        mutex->lock_path->path);
     struct zkl_hold *hold = zkl_local_queue_take_idle(mutex, wait);
     rc = hold ? 0 : acquire_new(mutex, wait, downgrade_from, &hold);
     return rc == 0 ? have(hold, grant) : rc;
@@ -197,7 +204,7 @@ static int acquire_first(struct zkl_mutex *mutex, const struct zkl_wait *wait,
 
 int zkl_mutex_fail_awaited(const struct zkl_mutex *mutex)
 {
-    return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is to acquire it",
+    return zkl_fail(ZKL_EDEADLK, "%s: another operation of this owner is already acquiring it",
                     mutex->lock_path->path);
 }
 

@@ -297,11 +297,11 @@ static int do_dispatch(struct zkl_client *client, int max)
         return rc;
     rc = zkl_driver_dispatch(client->driver, max);
     if (rc == ZKL_EINVAL)
-        zkl_fail(rc, "%s: zkl_client_event_fd was not called", call);
+        zkl_fail(rc, "%s: call zkl_client_event_fd first", call);
     else if (rc == ZKL_EFORK)
         zkl_fail(rc, "%s: this is a child that a callback forked", call);
     else if (rc < 0)
-        zkl_fail(rc, "%s: another thread is at it", call);
+        zkl_fail(rc, "%s: another thread is running callbacks", call);
     return rc;
 }
 

@@ -102,10 +102,13 @@ int zkl_owner_free(struct zkl_owner *owner)
     if (rc != 0)
         return rc;
     if (owner == in_use())
-        return zkl_fail(ZKL_EBUSY,
-                        "zkl_owner_free: the calling thread uses it: put back what it used before");
+        return zkl_fail(
+            ZKL_EBUSY,
+            "zkl_owner_free: the calling thread uses the owner: restore the previous one first");
     if (has_something(owner))
-        return zkl_fail(ZKL_EBUSY, "zkl_owner_free: it holds, or is to hold, a lock");
+        return zkl_fail(
+            ZKL_EBUSY,
+            "zkl_owner_free: the owner holds a lock, or an operation is acquiring one for it");
     pthread_mutex_destroy(&owner->mu);
     free(owner);
     return 0;
@@ -128,7 +131,7 @@ int zkl_owner_check(const struct zkl_owner *owner, const char *call)
     if (!owner)
         return zkl_fail(ZKL_EINVAL, "%s: owner is NULL", call);
     if (owner->fork_generation != zkl_fork_generation())
-        return zkl_fail(ZKL_EFORK, "%s: the owner was made by the parent process", call);
+        return zkl_fail(ZKL_EFORK, "%s: the parent process created the owner", call);
     return 0;
 }
 
@@ -148,7 +151,7 @@ int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call)
 {
     int rc = zkl_owner_check(owner, call);
     if (rc == 0 && atomic_load(&((struct zkl_owner *)owner)->busy))
-        rc = zkl_fail(ZKL_EBUSY, "%s: a multi-lock's operation has the owner", call);
+        rc = zkl_fail(ZKL_EBUSY, "%s: the operation of a multi-lock uses the owner", call);
     return rc;
 }
 

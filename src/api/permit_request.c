@@ -184,17 +184,19 @@ int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc)
     const struct zkl_hold *hold = zkl_permit_request_hold(request, 0);
     const char *path = request->path;
     if (rc == ZKL_EMISMATCH && hold->number == 0)
-        return zkl_fail(rc, "%s: no number of permits stands there, and none was given", path);
+        return zkl_fail(rc, "%s: the path has no number of permits, and the handle gives none",
+                        path);
     if (rc == ZKL_EMISMATCH)
         return zkl_fail(rc, "%s has %d permits, not %d", path, hold->number, request->declared);
     if (rc == ZKL_EINVAL)
-        return zkl_fail(rc, "%s has %d permits: %zu at once can't be had", path, hold->number,
+        return zkl_fail(rc, "%s has %d permits: a call cannot acquire %zu", path, hold->number,
                         request->count);
     if (rc == ZKL_EACCES)
-        return zkl_fail(rc, "%s: no %s there or below", path, hold->detail);
+        return zkl_fail(rc, "%s: the ACL denies %s there or below", path, hold->detail);
     if (rc == ZKL_EEXHAUSTED)
         return zkl_fail(rc, "%s: its inner lock is blocked by %s", path, hold->detail);
     if (zkl_error_is_answer(rc))
-        return zkl_fail(rc, "%s: while %s, ZooKeeper said %d", path, hold->detail, hold->number);
+        return zkl_fail(rc, "%s: while %s, ZooKeeper returned %d", path, hold->detail,
+                        hold->number);
     return zkl_fail(rc, "%s", path);
 }

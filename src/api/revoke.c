@@ -74,7 +74,7 @@ static int fail_answer(const struct attempt *a, const struct zkl_awaited_query *
     case ZKL_ANSWER_NONODE:
         return fail(a, ZKL_ENONODE, doing);
     default:
-        return zkl_fail(zkl_answer_code(q->answer), "%s: %.512s: while %s, ZooKeeper said %d",
+        return zkl_fail(zkl_answer_code(q->answer), "%s: %.512s: while %s, ZooKeeper returned %d",
                         a->call, a->path, doing, q->number);
     }
 }
@@ -93,7 +93,8 @@ static int64_t patience(const struct attempt *a)
 
 static int fail_parent(const struct attempt *a)
 {
-    return fail(a, ZKL_EFOREIGN, "it has children, and is not deleted, by force neither");
+    return fail(a, ZKL_EFOREIGN,
+                "the node has children, and force does not delete such a node either");
 }
 
 /* The node with that czxid (0: any), as of now: behind a sync, as a server can lag behind. */
@@ -105,13 +106,13 @@ static int find(const struct attempt *a, int64_t czxid, int64_t deadline,
     int rc = ask(a, q, 2, deadline);
     *found = q[1];
     if (rc != 0)
-        return fail(a, rc, "looking at it");
+        return fail(a, rc, "reading the node");
     if (found->answer == ZKL_ANSWER_NOAUTH && czxid == 0)
         return 0; /* there, and any will do; newer servers say no more */
     if (found->answer != ZKL_ANSWER_OK)
-        return fail_answer(a, found, "no READ", "looking at it");
+        return fail_answer(a, found, "the ACL denies READ", "reading the node");
     if (czxid != 0 && found->czxid != czxid)
-        return fail(a, ZKL_ENONODE, "another one has its path now");
+        return fail(a, ZKL_ENONODE, "another node has its path now");
     return found->node_children > 0 ? fail_parent(a) : 0;
 }
 
@@ -127,7 +128,7 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
     q.query.version = found->version;
     int rc = ask(a, &q, 1, deadline);
     if (rc != 0)
-        return fail(a, rc, "deleting it; it is not known whether that was done");
+        return fail(a, rc, "deleting the node, which may or may not be deleted");
     if (unseen && q.answer == ZKL_ANSWER_NOTEMPTY)
         return fail_parent(a); /* a look would show nothing else */
     *lost = *lost || q.answer == ZKL_ANSWER_LINK;
@@ -135,7 +136,7 @@ static int delete_found(const struct attempt *a, const struct zkl_awaited_query 
              q.answer == ZKL_ANSWER_NONODE;
     if (*again || q.answer == ZKL_ANSWER_OK)
         return 0;
-    return fail_answer(a, &q, "no DELETE on the node above", "deleting it");
+    return fail_answer(a, &q, "the ACL denies DELETE on the node above", "deleting the node");
 }
 
 /* ZKL_ENONODE: it was not there; 0 instead if the answer to a try was lost, which may have done
@@ -186,7 +187,7 @@ static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
         if (rc == ZKL_ETIMEDOUT) /* which means that it was asked */
             rc = ZKL_EDISCONNECTED;
         if (rc != 0)
-            return fail(a, rc, "asking; it is not known whether that came through");
+            return fail(a, rc, "asking, and the request may or may not have reached the server");
         if (q.answer != ZKL_ANSWER_LINK)
             break;
         tried = true; /* to ask twice does no harm */
@@ -194,7 +195,7 @@ static int request(const struct attempt *a, int64_t deadline, int64_t *czxid)
     *czxid = q.answer == ZKL_ANSWER_OK ? q.czxid : 0;
     if (q.answer == ZKL_ANSWER_OK || (q.answer == ZKL_ANSWER_NONODE && tried))
         return 0;
-    return fail_answer(a, &q, "no WRITE", "asking");
+    return fail_answer(a, &q, "the ACL denies WRITE", "asking");
 }
 
 static int wait_for_end(const struct attempt *a, int64_t czxid)
@@ -203,13 +204,15 @@ static int wait_for_end(const struct attempt *a, int64_t czxid)
     q.query.czxid = czxid;
     int rc = ask(a, &q, 1, a->deadline);
     if (rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED)
-        return fail(a, ZKL_ETIMEDOUT, "asked to let go, still there");
+        return fail(a, ZKL_ETIMEDOUT, "the holder was asked and has not released the lock");
     if (rc != 0)
-        return fail(a, rc, "asked to let go");
+        return fail(a, rc, "the holder was asked");
     if (q.answer == ZKL_ANSWER_NONODE)
         return 0;
-    return fail_answer(a, &q, "asked to let go, but no READ: its end can't be waited for",
-                       "waiting for its end");
+    return fail_answer(
+        a, &q,
+        "the holder was asked, but the ACL denies READ, so the call cannot wait for its release",
+        "waiting for its release");
 }
 
 static int revoke(const struct attempt *a)
@@ -230,7 +233,7 @@ static int revoke(const struct attempt *a)
 static int check_wait(const struct zkl_wait *wait, const char *call)
 {
     if (wait->flags != 0 || wait->lease_ms != 0)
-        return zkl_fail(ZKL_EINVAL, "%s: wait's flags and lease_ms are for locks", call);
+        return zkl_fail(ZKL_EINVAL, "%s: wait's flags and lease_ms must be 0", call);
     if (wait->deadline_ns < 0)
         return zkl_fail(ZKL_EBADTIMEOUT, "%s: deadline_ns is negative", call);
     return zkl_cancel_check(wait->cancel, call);

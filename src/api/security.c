@@ -50,8 +50,8 @@ static int check_tls(const struct zkl_client_options *o)
                             option);
         if (strchr(name, ','))
             return zkl_fail(ZKL_EINVAL,
-                            CALL ": %s \"%.256s\" has a comma in its name, at which libzookeeper "
-                                 "would cut it",
+                            CALL ": %s \"%.256s\" has a comma in its name, and libzookeeper would "
+                                 "truncate the name there",
                             option, name);
     }
     return 0;
@@ -119,8 +119,8 @@ static int get_files(const struct zkl_client_options *o, const char *passphrase,
     char why[512];
     if (passphrase && strchr(passphrase, ','))
         return zkl_fail(ZKL_EINVAL,
-                        CALL ": tls_passphrase_file \"%.256s\" has a passphrase with a comma, at "
-                             "which libzookeeper would cut it",
+                        CALL ": tls_passphrase_file \"%.256s\" has a passphrase with a comma, and "
+                             "libzookeeper would truncate the passphrase there",
                         o->tls_passphrase_file);
     if (!zkl_tls_files_load(&files, why, sizeof why))
         return zkl_fail(ZKL_EINVAL, CALL ": %s", why);
@@ -138,7 +138,7 @@ static int get_tls(const struct zkl_client_options *o, struct zkl_security *secu
     if (!zkl_secure_descriptors_do(&descriptor))
         return zkl_fail(ZKL_ESYSTEM,
                         CALL
-                        ": TLS: the next descriptor is %d, and libzookeeper needs some below 1024",
+                        ": TLS: the next descriptor is %d, but libzookeeper needs some below 1024",
                         descriptor);
     int rc = o->tls_passphrase_file
                  ? read_secret("tls_passphrase_file", o->tls_passphrase_file, line)

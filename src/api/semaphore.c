@@ -21,12 +21,13 @@ static int check_options(const char *path, int permits, const struct zkl_mutex_o
                          const char *call)
 {
     if (options->names != ZKL_NAMES_CURATOR)
-        return zkl_fail(ZKL_EINVAL, "%s: a semaphore has Curator's names only", call);
+        return zkl_fail(ZKL_EINVAL, "%s: a semaphore can have only Curator's names", call);
     if (permits < 0 || permits > ZKL_PERMITS_MAX)
         return zkl_fail(ZKL_EINVAL, "%s: permits is %d, not 0 to %d", call, permits,
                         ZKL_PERMITS_MAX);
     if (strlen(path) > ZKL_PATH_MAX - strlen(LONGEST_PART))
-        return zkl_fail(ZKL_EBADPATH, "\"%.64s\" is longer than %zu bytes, for a semaphore", path,
+        return zkl_fail(ZKL_EBADPATH,
+                        "\"%.64s\" is longer than %zu bytes, the limit for a semaphore", path,
                         ZKL_PATH_MAX - strlen(LONGEST_PART));
     return 0;
 }
@@ -173,7 +174,7 @@ int zkl_semaphore_check_count(struct zkl_semaphore *s, int count)
     int declared = s->view.agreed ? 0 : s->view.permits;
     zkl_driver_unlock(s->base.client->driver);
     if (declared != 0 && count > declared)
-        return zkl_fail(ZKL_EINVAL, "%s has %d permits: %d at once can't be had", s->path->path,
+        return zkl_fail(ZKL_EINVAL, "%s has %d permits: a call cannot acquire %d", s->path->path,
                         declared, count);
     return 0;
 }
@@ -242,9 +243,9 @@ static int fail_answer(const struct zkl_awaited_query *q)
 {
     const char *path = q->query.path;
     if (q->answer == ZKL_ANSWER_NOAUTH)
-        return zkl_fail(ZKL_EACCES, "%s: no %s", path,
+        return zkl_fail(ZKL_EACCES, "%s: the ACL denies %s", path,
                         q->query.kind == ZKL_REQ_SET ? "WRITE" : "CREATE on its parent");
-    return zkl_fail(zkl_answer_code(q->answer), "%s: ZooKeeper said %d", path, q->number);
+    return zkl_fail(zkl_answer_code(q->answer), "%s: ZooKeeper returned %d", path, q->number);
 }
 
 /* path, and what is missing above it. It may be there already. */
@@ -342,7 +343,8 @@ int zkl_permit_check_release(struct zkl_permit *permit, const char *call)
     struct zkl_hold *hold;
     int rc = find(permit, call, &hold);
     if (rc == 0 && hold->is_members)
-        rc = zkl_fail(ZKL_EINVAL, "%s: %s: the permit is a multi-lock's: unlock that", call,
+        rc = zkl_fail(ZKL_EINVAL,
+                      "%s: %s: the permit belongs to a multi-lock: unlock the multi-lock", call,
                       hold->lock_path->path);
     return rc;
 }

@@ -64,7 +64,7 @@ static int acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct 
     int shield = zkl_shield();
     if (held) {
         zkl_hold_unref(held);
-        rc = zkl_fail(ZKL_EBUSY, "%s: held through this handle", path);
+        rc = zkl_fail(ZKL_EBUSY, "%s: this handle already holds it", path);
     } else {
         rc = lock(mutex, wait, grant);
     }

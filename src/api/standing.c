@@ -85,7 +85,7 @@ static int check(const struct zkl_client *client, const struct zkl_standing *sta
     int rc = zkl_client_check(client, true, call);
     if (rc == 0 && standing &&
         !zkl_sized_is_good(standing, ZKL_SIZED_LEAST(struct zkl_standing, owner)))
-        rc = zkl_fail(ZKL_EINVAL, "%s: fill standing with ZKL_STANDING_INIT", call);
+        rc = zkl_fail(ZKL_EINVAL, "%s: initialize standing with ZKL_STANDING_INIT", call);
     return rc;
 }
 

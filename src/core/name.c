@@ -68,9 +68,9 @@ const char *zkl_node_path_fault(const char *path)
     if (path[0] != '/')
         return "does not begin with a slash: give an absolute path such as /locks/report";
     if (path[1] == '\0')
-        return "is the root node, which can't be a lock: give a path below it";
+        return "is the root node, which cannot be a lock: give a path below it";
     if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
-        return "lies below /zookeeper, which the server keeps for itself";
+        return "is below /zookeeper, which ZooKeeper reserves";
     return zkl_absolute_fault(path);
 }
 

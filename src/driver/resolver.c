@@ -297,6 +297,6 @@ void zkl_resolver_trouble(const struct zkl_driver *d, char *text, size_t size)
             snprintf(text, size, "; no address for %s: %s", host->name,
                      gai_strerror(host->failure));
         else if (!host->found && resolver->looking == host)
-            snprintf(text, size, "; the address of %s is still being looked up", host->name);
+            snprintf(text, size, "; the lookup of the address of %s has not finished", host->name);
     }
 }

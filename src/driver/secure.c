@@ -98,8 +98,7 @@ static const char *hint(const char *text, bool tls)
         const char *word, *hint;
     } hints[] = {
         {"certificate verify failed",
-         ": is the server's certificate signed by one of tls_ca_file, and "
-         "valid today?"},
+         ": is the server's certificate signed by one of tls_ca_file, and valid today?"},
         {"alert", ": the server refused this client's certificate"},
         {"unexpected eof", ": the server hung up: is that a port for TLS?"},
     };
@@ -126,10 +125,10 @@ void zkl_secure_trouble(const struct zkl_driver *d, char *text, size_t size)
     int64_t since = d->current ? d->current->handshake_mono_ns : 0;
     long long ms = (zkl_clock_mono_ns() - since) / MS;
     if (since != 0 && ms >= HANDSHAKE_MIN_MS)
-        snprintf(text, size,
-                 "; a server has accepted, and not answered the handshake of TLS for "
-                 "%lld ms",
-                 ms);
+        snprintf(
+            text, size,
+            "; a server accepted the connection and has not answered the TLS handshake for %lld ms",
+            ms);
     else
         tell_last(d, text, size);
 }
@@ -149,7 +148,7 @@ static bool fail_to_load(const char *what, const char *file, char *why, size_t s
     const char *reason = ERR_reason_error_string(error);
     if (ERR_SYSTEM_ERROR(error))
         reason = strerror(ERR_GET_REASON(error));
-    snprintf(why, size, "%s \"%.256s\" can't be loaded: %s", what, file,
+    snprintf(why, size, "%s \"%.256s\" cannot be loaded: %s", what, file,
              reason ? reason : "OpenSSL does not say why");
     ERR_clear_error();
     return false;
@@ -186,7 +185,7 @@ bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t siz
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx) {
-        snprintf(why, size, "OpenSSL has no memory");
+        snprintf(why, size, "OpenSSL is out of memory");
         return false;
     }
     SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);

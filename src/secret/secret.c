@@ -19,7 +19,7 @@ static bool fail_system(struct zkl_secret_fault *fault, const char *what, int er
 {
     char text[128];
     fault->error = error;
-    snprintf(fault->text, sizeof fault->text, "can't be %s: %s", what,
+    snprintf(fault->text, sizeof fault->text, "cannot be %s: %s", what,
              strerror_r(error, text, sizeof text));
     return false;
 }

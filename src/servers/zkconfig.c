@@ -234,7 +234,7 @@ static int make_all_argv(struct zkc_plan *plan, char *err, size_t size)
         rc = zkc_find_jars(&classpath, err, size);
     for (size_t i = 0; rc == 0 && i < plan->options.nodes; i++) {
         if (classpath == NULL || make_argv(plan, i, java, classpath) != 0) {
-            snprintf(err, size, "no memory, or too many options for java");
+            snprintf(err, size, "out of memory, or too many options for java");
             rc = ZKS_FAILED;
         }
     }
@@ -256,7 +256,7 @@ int zkc_make(struct zkc_plan *plan, const struct zks_options *options, char *err
         return ZKS_FAILED;
     }
     if (name_files(plan) != 0) {
-        snprintf(err, size, "no name for a folder below TMPDIR: %s", strerror(errno));
+        snprintf(err, size, "no name for a directory below TMPDIR: %s", strerror(errno));
         return ZKS_FAILED;
     }
     if (plan->options.cfg_extra != NULL)

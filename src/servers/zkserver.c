@@ -300,11 +300,11 @@ int zks_start(struct zks **zks, const struct zks_options *options, char *err, si
     int rc;
 
     if (z == NULL)
-        return fail(err, size, "no memory");
+        return fail(err, size, "out of memory");
     z->owner = getpid();
     rc = zkc_make(&z->plan, options, err, size);
     if (rc == 0 && keeper_of_plan(z) != 0)
-        rc = fail(err, size, "cannot make %s: %s", z->plan.dir, strerror(errno));
+        rc = fail(err, size, "cannot create %s: %s", z->plan.dir, strerror(errno));
     if (rc == 0)
         rc = start_servers(z, err, size);
     if (rc != 0) {

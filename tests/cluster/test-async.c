@@ -96,7 +96,7 @@ static void an_owner_in_use_is_not_freed(void **state)
     (void)state;
     zkl_owner_use(owner);
     check_num(zkl_owner_free(owner), ==, ZKL_EBUSY);
-    check_true(strstr(zkl_error_detail(), "uses it") != NULL);
+    check_true(strstr(zkl_error_detail(), "uses the owner") != NULL);
     check_ok(zkl_mutex_lock(s.mutex));
     check_ok(zkl_mutex_unlock(s.mutex));
     check_true(zkl_owner_use(NULL) == owner);

@@ -111,7 +111,7 @@ static void break_compares_the_birth(void **state)
     drop_node(node);
     uint64_t second = make_node(node, "somebody");
     check_num(second, !=, first);
-    check_fails(zkl_break(client, node, first, 0, WAIT_MS), ZKL_ENONODE, "another one");
+    check_fails(zkl_break(client, node, first, 0, WAIT_MS), ZKL_ENONODE, "another node");
     check_fails(zkl_break(client, node, first, ZKL_INSPECT_FORCE, WAIT_MS), ZKL_ENONODE, node);
     check_true(node_is_there(node));
     check_ok(zkl_break(client, node, second, 0, WAIT_MS));

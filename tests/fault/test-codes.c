@@ -136,7 +136,7 @@ static void quota_and_read_only_have_codes(void **state)
         struct lie lie = {.op = list[i].op, .code = list[i].code};
         proxy_set_hook(b->proxy, tell_code, &lie);
         check_num(zkl_mutex_lock_for(b->mutex, WAIT_MS), ==, list[i].rc);
-        snprintf(number, sizeof number, "said %d", list[i].code);
+        snprintf(number, sizeof number, "returned %d", list[i].code);
         if (list[i].rc != ZKL_OK && strstr(zkl_error_detail(), number) == NULL)
             fail_msg("%s", zkl_error_detail());
         if (list[i].rc == ZKL_OK)

@@ -356,7 +356,7 @@ static int ask_holder(struct zkl_mutex *unused, void *arg)
 static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct zkl_mutex *, void *))
 {
     check_num(actor_do(b->actor, ask, b->mutex, a), ==, ZKL_ESYSTEM);
-    check_true(strstr(a->detail, "one more watch") != NULL);
+    check_true(strstr(a->detail, "watch is available") != NULL);
 }
 
 /* A client that watches as much as it can restore: each call that would wait is told so, leaves
@@ -384,7 +384,7 @@ static void no_watch_for_a_wait(void **state)
     b->client->driver->core.watch_bytes_max = 20;
     zkl_driver_unlock(b->client->driver);
     check_refused(b, &a, ask_mutex);
-    check_true(strstr(a.detail, "beside all that this client watches") != NULL);
+    check_true(strstr(a.detail, "as many nodes as it can restore") != NULL);
     check_refused(b, &a, ask_multi);
     check_refused(b, &a, ask_semaphore);
     check_refused(b, &a, ask_holder);

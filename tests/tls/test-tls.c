@@ -63,12 +63,12 @@ static void a_passphrase_opens_the_key(void **state)
 
     (void)state;
     options.tls_key_file = secured_file("client-closed.key");
-    check_refused(&options, ZKL_EINVAL, "client-closed.key\" can't be loaded");
+    check_refused(&options, ZKL_EINVAL, "client-closed.key\" cannot be loaded");
     options.tls_passphrase_file = secured_file("passphrase");
     check_works(&options);
     secured_write("wrong", "Sesame\n");
     options.tls_passphrase_file = secured_file("wrong");
-    check_refused(&options, ZKL_EINVAL, "client-closed.key\" can't be loaded");
+    check_refused(&options, ZKL_EINVAL, "client-closed.key\" cannot be loaded");
     check_true(!strstr(zkl_error_detail(), "Sesame"));
     secured_write("wrong", "ses,ame\n");
     check_refused(&options, ZKL_EINVAL, "has a passphrase with a comma");
@@ -85,10 +85,10 @@ static void files_of_no_use_are_named(void **state)
     check_refused(&options, ZKL_EINVAL, "tls_ca_file");
     options = good();
     options.tls_cert_file = secured_file("nowhere");
-    check_refused(&options, ZKL_EINVAL, "nowhere\" can't be loaded: No such file");
+    check_refused(&options, ZKL_EINVAL, "nowhere\" cannot be loaded: No such file");
     options = good();
     options.tls_key_file = secured_file("client-other.key");
-    check_refused(&options, ZKL_EINVAL, "client-other.key\" can't be loaded: key values mismatch");
+    check_refused(&options, ZKL_EINVAL, "client-other.key\" cannot be loaded: key values mismatch");
 }
 
 /* Goal: the identity of a certificate is one that the creator's ACL goes by: nodes that one client makes another can't touch,
@@ -246,7 +246,7 @@ static void a_silent_server_is_given_up(void **state)
     size_t before = threads();
 
     (void)state;
-    check_refused(&options, ZKL_EDISCONNECTED, "not answered the handshake of TLS");
+    check_refused(&options, ZKL_EDISCONNECTED, "not answered the TLS handshake");
     int64_t until_ms = net_now_ms() + BOUND_MS;
     while (threads() > before && net_now_ms() < until_ms)
         net_nap_ms(10);

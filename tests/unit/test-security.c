@@ -132,7 +132,7 @@ static void what_libzookeeper_lacks_is_named(void **state)
     (void)state;
     if (HAVE_TLS)
         check_refused(&options, ZKL_EINVAL,
-                      "tls_ca_file \"/nowhere/ca.pem\" can't be loaded: No such");
+                      "tls_ca_file \"/nowhere/ca.pem\" cannot be loaded: No such");
     else
         check_refused(&options, ZKL_EUNSUPPORTED, "zookeeper_init_ssl is missing");
     options = with_sasl();
