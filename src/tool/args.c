@@ -24,7 +24,7 @@ static const char *of_command(const struct args *args)
 static int unknown(const struct args *args, int code, const char *word)
 {
     if (code == ':')
-        return fail(EXIT_USAGE, "%s wants a value: %s%s --help shows which", word, program_name,
+        return fail(EXIT_USAGE, "%s requires a value: see %s%s --help", word, program_name,
                     of_command(args));
     return fail(EXIT_USAGE, "%s has no option %s: %s%s --help lists them%s",
                 args->command ? args->command : program_name, word, program_name, of_command(args),
@@ -54,8 +54,8 @@ int args_parse_one(const struct args *args, int argc, char **argv, const char *w
     if (rc != 0)
         return rc;
     if (argc - first != 1)
-        return fail(EXIT_USAGE, "%s wants %s and no more, not %d words: see %s%s --help",
-                    args->command, what, argc - first, program_name, of_command(args));
+        return fail(EXIT_USAGE, "%s requires %s, not %d words: see %s%s --help", args->command,
+                    what, argc - first, program_name, of_command(args));
     *word = argv[first];
     return 0;
 }
@@ -67,7 +67,7 @@ int args_number(const char *what, const char *text, int min, int max, int *value
     long n = strtol(text, &end, 10);
     /* strtol itself would take "-1", " 1" and "". */
     if (text[0] < '0' || text[0] > '9' || *end || errno || n < min || n > max)
-        return fail(EXIT_USAGE, "%s is to be a whole number from %d to %d, not \"%s\"", what, min,
+        return fail(EXIT_USAGE, "%s must be a whole number from %d to %d, not \"%s\"", what, min,
                     max, text);
     *value = (int)n;
     return 0;

@@ -21,18 +21,18 @@ enum { OPTION_YES = 300, BREAK_MS = 10000 };
 static const char usage[] =
     "usage: zklock break [OPTION...] NODE\n"
     "\n"
-    "Delete the node of a contender, as zklock status shows it: who held the lock has lost it, "
-    "and\n"
-    "is told, but may go on working until then; only its token protects what it writes. Who "
-    "waited\n"
-    "queues again. zklock revoke asks first.\n"
+    "Delete the node of a contender, as zklock status shows it. A holder loses the lock and learns "
+    "of\n"
+    "the loss, but may continue its work until then; only its token protects the data. A waiter "
+    "queues\n"
+    "again. zklock revoke asks first.\n"
     "\n"
     "  --yes                      do not ask on the terminal\n" SETTINGS_USAGE
-    "  --help                     this text\n"
+    "  --help                     print this text\n"
     "\n"
-    "Exit status: 0 deleted; 1 it was not: no such node, no contender's, or \"no\" was the "
-    "answer;\n"
-    "64 wrong usage; 69 no server answered; 77 an ACL forbids it.\n";
+    "Exit status: 0 deleted; 1 not deleted (no such node, not a contender's, or the answer was "
+    "\"no\");\n"
+    "64 invalid usage; 69 no server answered; 77 an ACL forbids it.\n";
 
 static const struct option known[] = {
     {"yes", no_argument, NULL, OPTION_YES},
@@ -73,7 +73,8 @@ static int break_entry(const struct breaking *b, const char *path, const struct 
 {
     char owner[DESCRIBE_SIZE];
     if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
-        return fail(EXIT_CONFLICT, "%s is not the node of a contender: zklock status shows those",
+        return fail(EXIT_CONFLICT,
+                    "%s is not the node of a contender: zklock status shows the contenders",
                     b->node);
     if (!b->yes && !agrees(path, e))
         return fail(EXIT_CONFLICT, "nothing was done");
@@ -93,7 +94,7 @@ static int with_client(const struct breaking *b)
     if (code == 0)
         rc = break_entry(b, look.all[0].path, entry);
     else if (code == ZKL_ENONODE)
-        rc = fail(EXIT_CONFLICT, "there is no node %s: zklock status shows those that are there",
+        rc = fail(EXIT_CONFLICT, "the node %s does not exist: zklock status shows the nodes",
                   b->node);
     else
         rc = fail_code(code);
@@ -105,7 +106,7 @@ static int run(int argc, char **argv)
 {
     struct breaking b = {0};
     struct args args = {.command = "break", .known = known, .take = take, .arg = &b};
-    int rc = args_parse_one(&args, argc, argv, "a NODE", &b.node);
+    int rc = args_parse_one(&args, argc, argv, "one NODE", &b.node);
     if (rc == 0 && !b.yes && !(isatty(STDIN_FILENO) && isatty(STDERR_FILENO)))
         rc = fail(EXIT_USAGE, "there is no terminal to ask on: give --yes to delete %s", b.node);
     if (rc == 0)
@@ -120,7 +121,7 @@ static int run(int argc, char **argv)
 
 const struct command break_command = {
     .name = "break",
-    .summary = "take a lock away from who holds it",
+    .summary = "take a lock away from its holder",
     .usage = usage,
     .run = run,
 };

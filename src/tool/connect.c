@@ -46,10 +46,8 @@ static int use_credential(struct zkl_client_options *options, const struct setti
         return rc;
     const char *bare = strlen(text) > ZKL_SECRET_MAX ? NULL : zkl_secret_of_digest(text);
     if (!bare)
-        return fail(
-            EXIT_CONFIG,
-            "the credential (ZKLOCK_AUTH, or the first line of auth_file) is not of the form "
-            "digest:USER:PASSWORD, or USER:PASSWORD");
+        return fail(EXIT_CONFIG, "the credential (ZKLOCK_AUTH, or the first line of auth_file) "
+                                 "does not have the form digest:USER:PASSWORD or USER:PASSWORD");
     options->auth_scheme = "digest";
     options->auth_credential = bare;
     return 0;
@@ -140,10 +138,11 @@ static int fail_unanswered(const struct zkl_client_options *options)
 {
     const char *reason = strchr(zkl_error_detail(), ';');
     int length = reason ? (int)strlen(reason) - 1 : 0; /* without the last parenthesis */
-    return fail(EXIT_NO_SERVER,
-                "no server of %s answered within %lld s: see that one runs and can be reached%.*s",
-                options->servers, (long long)(options->connect_timeout_ms + 999) / 1000, length,
-                length > 0 ? reason : "");
+    return fail(
+        EXIT_NO_SERVER,
+        "no server of %s answered within %lld s: check that one runs and can be reached%.*s",
+        options->servers, (long long)(options->connect_timeout_ms + 999) / 1000, length,
+        length > 0 ? reason : "");
 }
 
 static int open_client(struct zkl_client **client, const struct zkl_client_options *options,

@@ -22,16 +22,18 @@ enum { OPTION_NODES = 300, TICK_MS = 500, LOOK_MS = 100 };
 static const char usage[] =
     "usage: zklock-dev [--nodes N]\n"
     "\n"
-    "Start a private ZooKeeper ensemble on free ports of this machine, print its connect string,\n"
-    "and wait. Servers and files are gone when this ends, by ^C or in any other way.\n"
+    "Start a private ZooKeeper ensemble on free ports of this machine, print its connect string, "
+    "and\n"
+    "wait. When this command ends, by ^C or in any other way, its servers and files are removed.\n"
     "\n"
-    "  --nodes N   servers, 1 to 5 (3)\n"
-    "  --help      this text\n"
-    "  --version   the version of zklock\n"
+    "  --nodes N   number of servers, 1 to 5 (3)\n"
+    "  --help      print this text\n"
+    "  --version   print the version of zklock\n"
     "\n"
-    "It takes java and ZooKeeper's jars, Debian's packages default-jre-headless and\n"
-    "libzookeeper-java. Exit status: 0; 69 if the servers can't be started, or so many died that\n"
-    "the others can't serve.\n";
+    "This command needs java and ZooKeeper's jars, Debian's packages default-jre-headless and\n"
+    "libzookeeper-java. Exit status: 0; 64 invalid usage; 69 if the servers cannot start, or so "
+    "many\n"
+    "have died that the others cannot serve.\n";
 
 static const struct option known[] = {
     {"nodes", required_argument, NULL, OPTION_NODES},
@@ -71,7 +73,7 @@ static int wait_for_signal(struct dev *dev)
     while (!signals_end_within(LOOK_MS)) {
         look_for_deaths(dev);
         if (2 * dev->deaths >= nodes)
-            return fail(EXIT_NO_SERVER, "%zu of %zu servers: that is no ensemble any more, it ends",
+            return fail(EXIT_NO_SERVER, "%zu of %zu servers are too few for an ensemble: it ends",
                         nodes - dev->deaths, nodes);
     }
     return EXIT_DONE;
@@ -84,7 +86,7 @@ static int wait_for_end(struct dev *dev)
     signals_block_ends();
     printf("%s\n", servers);
     if (fflush(stdout) != 0)
-        return fail(EXIT_SYSTEM, "the connect string can't be written to standard output");
+        return fail(EXIT_SYSTEM, "the connect string cannot be written to standard output");
     if (isatty(STDOUT_FILENO))
         say("the servers run until ^C; in another shell: export ZKLOCK_SERVERS=%s", servers);
     return wait_for_signal(dev);
@@ -100,7 +102,7 @@ static int run(int argc, char **argv)
     if (rc != 0)
         return rc;
     if (first != argc)
-        return fail(EXIT_USAGE, "zklock-dev takes no words but options, not \"%s\"", argv[first]);
+        return fail(EXIT_USAGE, "zklock-dev takes only options, not \"%s\"", argv[first]);
     struct zks_options options = {.nodes = (size_t)nodes, .tick_ms = TICK_MS};
     struct dev dev = {0};
     char why[512];

@@ -32,17 +32,19 @@ enum { SESSION_MS = 10000 }; /* the library's, where nothing is said */
 static const char usage[] =
     "usage: zklock doctor [OPTION...] PATH\n"
     "\n"
-    "Look for what is wrong with the locks at and below PATH: foreign children, numbers that are\n"
-    "used up or soon will be, ACLs that keep contenders from each other, nodes that nobody will\n"
-    "remove, peers that do not wait for each other, threads that wait in a circle, and servers "
-    "whose\n"
-    "settings break what a hold's window counts on. Says what Curator, Kazoo and ZooKeeper's C "
-    "recipe\n"
-    "make of each path. Changes nothing.\n"
-    "\n" SETTINGS_USAGE "  --help                     this text\n"
+    "Look for problems with the locks at and below PATH: foreign children, sequence numbers that "
+    "are or\n"
+    "soon will be used up, ACLs that keep contenders from each other, nodes that will not be "
+    "removed,\n"
+    "peers that do not wait for each other, threads that wait in a circle, and server settings "
+    "that\n"
+    "break the window of a hold. Print how Curator, Kazoo and ZooKeeper's C recipe see each path. "
+    "Change\n"
+    "nothing.\n" SETTINGS_USAGE "  --help                     print this text\n"
     "\n"
-    "Exit status: 0 nothing was found; 1 something was; 64 wrong usage; 69 no server answered;\n"
-    "77 an ACL forbids to look.\n";
+    "Exit status: 0 no problem; 1 a problem; 64 invalid usage; 69 no server answered; 77 an ACL "
+    "forbids\n"
+    "reading.\n";
 
 static const struct option known[] = {
     SETTINGS_OPTIONS,
@@ -97,17 +99,18 @@ static void check_node(struct doctor *d, const struct seen *seen, const struct z
     const char *node = describe_node(e, seen->path);
     if (e->role == ZKL_ENTRY_ROLE_FOREIGN)
         found(d,
-              "%s is no contender, and has no place here: zklock passes it over, others may not; "
-              "delete it, or move it elsewhere",
+              "%s is not a contender and does not belong here: zklock ignores it, but other "
+              "libraries may not; delete it, or move it elsewhere",
               node);
     else if (e->session == 0 && !describe_is_unknown(e))
-        found(d, "%s is not ephemeral and goes only by being deleted: zklock break %s", node,
+        found(d, "%s is not ephemeral and stays until it is deleted: zklock break %s", node,
               e->node_path);
     else if (process_is_gone(d, e))
-        found(d,
-              "%s is of pid %" PRId64 ", which this machine has no more: it goes when its session "
-              "times out",
-              node, e->pid);
+        found(
+            d,
+            "%s belongs to pid %" PRId64
+            ", which this machine no longer has: the server removes it when its session times out",
+            node, e->pid);
 }
 
 /* Waiting is watching, for which Curator and Kazoo read the node before theirs. */
@@ -120,8 +123,8 @@ static void check_node_acl(struct doctor *d, const struct seen *seen, const stru
     bool unreadable = answer == RAW_OK && lock->all_read && !rights.all_read;
     if (answer == RAW_DENIED || unreadable)
         found(d,
-              "not all who may queue may read %s: Curator and Kazoo fail when they are to wait for "
-              "it",
+              "not all clients that may queue can read %s: Curator and Kazoo fail when they must "
+              "wait for it",
               describe_node(e, seen->path));
 }
 
@@ -136,13 +139,14 @@ static void check_numbers(struct doctor *d, const char *path)
         return;
     if (created >= NUMBERS_END)
         found(d,
-              "the numbers of %s are used up (%" PRIu32 "): zklock makes it anew once all have "
-              "left, Curator and Kazoo may go wrong; let nobody queue, or delete it",
+              "the sequence numbers of %s are used up (%" PRIu32
+              "): zklock renews the path once its queue is empty, but Curator and Kazoo may fail; "
+              "keep the queue empty, or delete the path",
               path, created);
     else
         found(d,
-              "the numbers of %s are used up soon (%" PRIu32 " of %d): delete it when nobody "
-              "queues",
+              "the sequence numbers of %s will soon be used up (%" PRIu32
+              " of %d): delete the path when its queue is empty",
               path, created, NUMBERS_END);
 }
 
@@ -153,18 +157,18 @@ static struct raw_rights check_acl(struct doctor *d, const char *path)
     enum raw_answer answer = raw_rights(d->raw, path, &rights);
     d->failed |= answer == RAW_FAILED;
     if (answer == RAW_DENIED)
-        found(d, "the ACL of %s can't be read with this credential", path);
+        found(d, "the ACL of %s cannot be read with this credential", path);
     if (answer != RAW_OK)
         return rights;
     if (!rights.one_can_lock)
         found(d,
-              "nobody has all of READ, CREATE and DELETE on %s, and so nobody can lock: set its "
-              "ACL",
+              "no client has all of READ, CREATE and DELETE on %s, so no client can lock: change "
+              "its ACL",
               path);
     if (d->creator && (rights.all_delete || rights.all_create))
         found(d,
-              "anybody may make or delete nodes in %s, though the setting acl is creator: set its "
-              "ACL",
+              "any client may create or delete nodes in %s, although the setting acl is creator: "
+              "change its ACL",
               path);
     return rights;
 }
@@ -184,9 +188,8 @@ static void check_semaphore(struct doctor *d, const struct seen *seen, struct ra
     snprintf(path, sizeof path, "%s/leases", seen->path);
     check_acl(d, path);
     if (!seen->inside->permits)
-        sheet_line(
-            &d->sheet, STYLE_PLAIN,
-            "  its number of permits is not written down: all clients have to be given the same");
+        sheet_line(&d->sheet, STYLE_PLAIN,
+                   "  the path has no number of permits: all clients must give the same");
 }
 
 static void report_peers(struct doctor *d, const struct zkl_inspection *inside)
@@ -204,9 +207,9 @@ static void check_unknown(struct doctor *d, const struct seen *seen)
 {
     sheet_line(&d->sheet, STYLE_TITLE, "%s", seen->path);
     if (seen->code == ZKL_EACCES)
-        found(d, "it can't be read with this credential: give one that has READ");
+        found(d, "it cannot be read with this credential: use one that has READ");
     else
-        sheet_line(&d->sheet, STYLE_PLAIN, "  no lock: longer than a lock's path may be");
+        sheet_line(&d->sheet, STYLE_PLAIN, "  no lock: the path is too long for a lock");
 }
 
 static void check_lock(struct doctor *d, const struct seen *seen)
@@ -272,7 +275,8 @@ static void check_servers(struct doctor *d)
 static void report_cycle(void *arg, const struct waiting *steps, size_t count)
 {
     struct doctor *d = arg;
-    found(d, "these %zu wait for each other, and for ever: zklock break one of them", count);
+    found(d, "these %zu wait for each other for ever: end the wait of one with zklock break",
+          count);
     for (size_t i = 0; i < count && i < PEOPLE_MAX; i++) {
         char owner[DESCRIBE_SIZE];
         sheet_line(&d->sheet, STYLE_PLAIN, "    %s waits for %s, node %s",
@@ -287,13 +291,13 @@ static int examine(struct doctor *d, const struct screen *screen)
     for (size_t i = 0; i < d->look.count; i++)
         check_lock(d, &d->look.all[i]);
     if (cycles_find(&d->look, report_cycle, d) != 0)
-        return fail(EXIT_SYSTEM, "there is no memory left");
+        return fail(EXIT_SYSTEM, "out of memory");
     sheet_line(&d->sheet, STYLE_PLAIN, "%zu lock%s, %zu problem%s", d->look.count,
                d->look.count == 1 ? "" : "s", d->problems, d->problems == 1 ? "" : "s");
     if (sheet_print(&d->sheet, screen) != 0)
-        return fail(EXIT_SYSTEM, "standard output can't be written");
+        return fail(EXIT_SYSTEM, "standard output cannot be written");
     if (d->failed)
-        return fail(EXIT_NO_SERVER, "not all questions were answered: try again");
+        return fail(EXIT_NO_SERVER, "not all requests were answered: try again");
     return d->problems ? EXIT_CONFLICT : EXIT_DONE;
 }
 
@@ -318,7 +322,7 @@ static int run(int argc, char **argv)
 {
     struct doctor d = {0};
     struct args args = {.command = "doctor", .known = known, .take = take, .arg = &d};
-    int rc = args_parse_one(&args, argc, argv, "a PATH", &d.path);
+    int rc = args_parse_one(&args, argc, argv, "one PATH", &d.path);
     if (rc == 0)
         rc = raw_check(&d.settings);
     if (rc == 0)
@@ -336,7 +340,7 @@ static int run(int argc, char **argv)
 
 const struct command doctor_command = {
     .name = "doctor",
-    .summary = "look for what is wrong with locks",
+    .summary = "look for problems with locks",
     .usage = usage,
     .run = run,
 };

@@ -134,11 +134,11 @@ static void ask_all(struct ensemble *e, const char *servers)
 static void check_seen(struct ensemble *e, const struct facts *f)
 {
     if (!f->answers)
-        tell(e, false, "%s did not answer srvr: its settings were not looked at", f->name);
+        tell(e, false, "%s did not answer srvr: its settings were not checked", f->name);
     else if (f->tick_ms < 0 || f->least_ms < 0 || f->most_ms < 0)
         tell(e, false,
-             "%s does not tell its settings: allow conf in its 4lw.commands.whitelist to have them "
-             "looked at",
+             "%s does not report its settings: to have them checked, allow conf in its "
+             "4lw.commands.whitelist",
              f->name);
 }
 
@@ -165,7 +165,7 @@ static void check_tick(struct ensemble *e, const struct facts *f)
              least, f->name, f->tick_ms, 2 * f->tick_ms);
     if (e->said_tick_ms > 0 && f->tick_ms > e->said_tick_ms)
         tell(e, true,
-             "the setting tick says %.10g s, but tickTime is %ld ms at %s, and a hold's window may "
+             "the setting tick is %.10g s, but tickTime is %ld ms at %s, and a hold's window may "
              "outlast its session: make tick %.10g or more",
              e->said_tick_ms / 1e3, f->tick_ms, f->name, (double)f->tick_ms / 1e3);
 }
@@ -196,24 +196,23 @@ static void check_same(struct ensemble *e, const struct facts *f)
     compare(e, "tickTime", first->tick_ms, f, f->tick_ms,
             "and which of them counts changes with the leader");
     compare(e, "minSessionTimeout", first->least_ms, f, f->least_ms,
-            "so that a client that goes from one to the other is told another session timeout than "
-            "the next leader goes by");
+            "so that a client that moves from one to the other gets another session timeout than "
+            "the next leader uses");
     compare(e, "maxSessionTimeout", first->most_ms, f, f->most_ms,
-            "so that a client that goes from one to the other is told another session timeout than "
-            "the next leader goes by");
+            "so that a client that moves from one to the other gets another session timeout than "
+            "the next leader uses");
 }
 
 static void check_observers(struct ensemble *e, const struct facts *f)
 {
     if (f->observers > 0)
-        tell(
-            e, true,
-            "%s is an observer master: what its observers hear of a session reaches the leader too "
-            "late for a hold's window; take observerMasterPort out of its zoo.cfg",
-            f->name);
+        tell(e, true,
+             "%s is an observer master: what its observers learn of a session reaches the leader "
+             "too late for a hold's window; remove observerMasterPort from its zoo.cfg",
+             f->name);
     if (f->observer)
         tell(e, false,
-             "%s is an observer: see that no follower has observerMasterPort in its zoo.cfg",
+             "%s is an observer: check that no follower has observerMasterPort in its zoo.cfg",
              f->name);
 }
 

@@ -12,16 +12,17 @@
 #include "record.h"
 #include "say.h"
 
-static const char usage[] = "usage: zklock forget [OPTION...] PATH\n"
-                            "\n"
-                            "Remove the record of the last run that zklock run --not-within keeps "
-                            "beside the lock at PATH. The\n"
-                            "next run then is not too early. The lock itself is not touched.\n"
-                            "\n" SETTINGS_USAGE "  --help                     this text\n"
-                            "\n"
-                            "Exit status: 0 forgotten; 1 there was no record, or it changed just "
-                            "now; 64 wrong usage; 69 no\n"
-                            "server answered; 77 an ACL forbids it.\n";
+static const char usage[] =
+    "usage: zklock forget [OPTION...] PATH\n"
+    "\n"
+    "Remove the record of the last run that zklock run (--not-within) keeps beside the lock at "
+    "PATH.\n"
+    "The next run is then not too early. The lock itself is not touched.\n" SETTINGS_USAGE
+    "  --help                     print this text\n"
+    "\n"
+    "Exit status: 0 removed; 1 there was no record, or it has just changed; 64 invalid usage; 69 "
+    "no\n"
+    "server answered; 77 an ACL forbids it.\n";
 
 static const struct option known[] = {
     SETTINGS_OPTIONS,
@@ -54,7 +55,7 @@ static int run(int argc, char **argv)
     const char *path;
     struct raw *raw = NULL;
     struct args args = {.command = "forget", .known = known, .take = take, .arg = &settings};
-    int rc = args_parse_one(&args, argc, argv, "a PATH", &path);
+    int rc = args_parse_one(&args, argc, argv, "one PATH", &path);
     if (rc == 0)
         rc = raw_check(&settings);
     if (rc == 0)

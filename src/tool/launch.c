@@ -74,6 +74,6 @@ void launch(int go, char **argv)
     execvp(argv[0], argv);
     int error = errno;
     bool missing = is_missing(argv[0], error);
-    say("%s can't be run: %s", argv[0], strerror(missing ? ENOENT : error));
+    say("%s cannot be run: %s", argv[0], strerror(missing ? ENOENT : error));
     _exit(missing ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }

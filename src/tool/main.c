@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     }
     const struct command *command = find(word);
     if (strcmp(word, "dev") == 0)
-        return fail(EXIT_USAGE, "zklock dev is a program of its own: run zklock-dev");
+        return fail(EXIT_USAGE, "zklock dev is a separate program: run zklock-dev");
     if (!command)
         return fail(EXIT_USAGE, "there is no command \"%s\": zklock --help lists them", word);
     return run(command, argc - 1, argv + 1);

@@ -167,7 +167,7 @@ static int connect_raw(struct raw *raw, struct settings *settings,
     int64_t until = zkl_now_ns() + connect_ms * MS_NS;
     int session_ms = o->session_timeout_ms ? o->session_timeout_ms : SESSION_MS_DEFAULT;
     if (!take_chroot(raw, o->servers) || !settings_look_up(settings))
-        return fail(EXIT_SYSTEM, "there is no memory left");
+        return fail(EXIT_SYSTEM, "out of memory");
     raw->creator = o->acl == ZKL_ACL_CREATOR;
     bool opened = open_addresses(raw, settings, session_ms, until);
     if (opened && o->auth_scheme)
@@ -178,7 +178,7 @@ static int connect_raw(struct raw *raw, struct settings *settings,
     if (is_stopped(raw))
         return EXIT_CONFLICT;
     settings_forget_addresses(settings);
-    return fail(EXIT_NO_SERVER, "no server of %s answered: see that one runs and can be reached",
+    return fail(EXIT_NO_SERVER, "no server of %s answered: check that one runs and can be reached",
                 o->servers);
 }
 
@@ -189,8 +189,8 @@ static int check_security(const struct settings *settings)
     if (!settings_secured(settings))
         return 0;
     return fail(EXIT_CONFIG,
-                "%s is set, and this needs a connection beside the library's, which knows neither "
-                "TLS nor SASL: give it a port and settings without",
+                "%s is set, but this needs a connection beside the library's, which supports "
+                "neither TLS nor SASL: use a port and settings without them",
                 set);
 }
 
@@ -205,7 +205,7 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
     struct tool_options options;
     struct raw *raw = new_raw(stop);
     if (!raw)
-        return fail(EXIT_SYSTEM, "there is no memory left");
+        return fail(EXIT_SYSTEM, "out of memory");
     int rc = tool_options(&options, settings);
     if (rc == 0)
         rc = check_security(settings);

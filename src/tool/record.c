@@ -44,13 +44,13 @@ static int place_init(struct place *place, const struct raw *raw, const char *pa
     if (place->node && place->now)
         return 0;
     place_fini(place);
-    return fail(EXIT_SYSTEM, "there is no memory left");
+    return fail(EXIT_SYSTEM, "out of memory");
 }
 
 static int fail_denied(const struct place *place)
 {
     return fail(EXIT_DENIED,
-                "an ACL forbids to record the run: %s needs CREATE above it to be made, and READ, "
+                "an ACL forbids recording the run: %s needs CREATE on the node above, and READ, "
                 "WRITE, CREATE and DELETE of its own",
                 place->node);
 }
@@ -86,8 +86,8 @@ static int read_node(struct raw *raw, const char *node, struct sight *sight)
 static int fail_foreign(const struct place *place)
 {
     return fail(EXIT_CONFIG,
-                "%s is there and is no record of a run that this zklock can read: move it away, or "
-                "take another path for the lock",
+                "%s exists and is not a record that this zklock can read: move it away, or use "
+                "another path for the lock",
                 place->node);
 }
 
@@ -127,11 +127,11 @@ static int judge(const struct record *r, const struct last_run *last, int64_t no
         if (r->verbose)
             say("too early: the last run, on %s, began %s %s", last->host,
                 describe_age(since_ms < 0 ? -since_ms : since_ms, age),
-                since_ms < 0 ? "after now, by the clock of the ensemble's leader" : "ago");
+                since_ms < 0 ? "in the future, by the clock of the ensemble's leader" : "ago");
         return RECORD_EARLY;
     case VERDICT_RUN_CLOCK_BACK:
-        say("the last run, on %s, began %s after now by the clock of the ensemble's leader, which "
-            "has gone back: it does not count",
+        say("the last run, on %s, began %s in the future by the clock of the ensemble's leader, "
+            "which was set back: it does not count",
             last->host, describe_age(-since_ms, age));
         return 0;
     case VERDICT_RUN:
@@ -173,7 +173,7 @@ static int try_begin_at(struct record *r, const struct place *place)
     if (rc == ZNONODE)
         return write_begin(r, place, -1);
     if (rc == ZNODEEXISTS)
-        return fail(EXIT_CONFIG, "%s is there, and is to be deleted", place->now);
+        return fail(EXIT_CONFIG, "%s exists: delete it", place->now);
     if (rc == ZCONNECTIONLOSS)
         return AGAIN;
     if (rc == ZBADARGUMENTS)
@@ -275,10 +275,9 @@ static int try_end(struct record *r, const struct place *place)
     if (rc == ZOK && strcmp(seen.text, end) == 0)
         return 0; /* the answer was lost */
     if (rc == ZBADARGUMENTS || (rc == ZOK && !ours))
-        return r->written
-                   ? fail(EXIT_CONFLICT, "%s was changed by somebody else while the command ran",
-                          place->node)
-                   : 0;
+        return r->written ? fail(EXIT_CONFLICT, "another client changed %s while the command ran",
+                                 place->node)
+                          : 0;
     if (rc != ZOK)
         return fail_node(place, rc);
     zoo_set_op_init(&op, place->node, end, (int)strlen(end), seen.stat.version, NULL);
@@ -337,7 +336,7 @@ bool record_read(struct raw *raw, const char *path, struct last_run *run)
 
 static int fail_unknown(const struct place *place)
 {
-    return fail(EXIT_CONFLICT, "no run is recorded: there is no node %s", place->node);
+    return fail(EXIT_CONFLICT, "no run is recorded: the node %s does not exist", place->node);
 }
 
 /* Of the version that was read: a run that begins meanwhile is not forgotten. */
@@ -360,11 +359,11 @@ static int forget_at(struct raw *raw, const struct place *place)
         return fail_unknown(place);
     if (rc == ZNOTEMPTY)
         return fail(EXIT_CONFIG,
-                    "%s has nodes below it, which are not zklock's: delete those first",
+                    "%s has nodes below it that do not belong to zklock: delete those first",
                     place->node);
     if (rc == ZBADVERSION)
         return fail(EXIT_CONFLICT,
-                    "a run began or ended just now: look at it before it is forgotten");
+                    "a run has just begun or ended: look at it before you remove its record");
     return rc == ZOK ? 0 : fail_node(place, rc);
 }
 

@@ -20,14 +20,16 @@ enum { OPTION_WITHIN = 300 };
 static const char usage[] =
     "usage: zklock revoke [OPTION...] PATH|NODE\n"
     "\n"
-    "Ask all who hold the lock at PATH to let go, or the one contender at NODE. They may, they\n"
-    "need not: zklock break takes a lock away.\n"
+    "Ask all holders of the lock at PATH, or the one contender at NODE, to release the lock. They "
+    "need\n"
+    "not comply: zklock break takes a lock away.\n"
     "\n"
-    "  --within SEC               wait for it, so long at most (\"0.5\"; 0: ask "
-    "only)\n" SETTINGS_USAGE "  --help                     this text\n"
+    "  --within SEC               wait at most SEC seconds for the release (\"0.5\"; 0: only "
+    "ask)\n" SETTINGS_USAGE "  --help                     print this text\n"
     "\n"
-    "Exit status: 0 asked, and with --within gone, or nobody held it; 1 still there after SEC;\n"
-    "64 wrong usage; 69 no server answered; 77 an ACL forbids it.\n";
+    "Exit status: 0 asked, and with --within released, or there was no holder; 1 still held after "
+    "SEC;\n"
+    "64 invalid usage; 69 no server answered; 77 an ACL forbids it.\n";
 
 static const struct option known[] = {
     {"within", required_argument, NULL, OPTION_WITHIN},
@@ -49,7 +51,7 @@ static int take(void *arg, int code, const char *value)
         return settings_take(&r->settings, code, value) ? 0 : EXIT_SYSTEM;
     if (seconds_to_ms(value, &r->within_ms))
         return 0;
-    return fail(EXIT_USAGE, "--within is to be a number of seconds such as 10 or 0.5, not \"%s\"",
+    return fail(EXIT_USAGE, "--within must be a number of seconds such as 10 or 0.5, not \"%s\"",
                 value);
 }
 
@@ -71,7 +73,8 @@ static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t d
     char owner[DESCRIBE_SIZE];
     int code = ask(r, e->node_path, deadline_ns, false);
     if (code == ZKL_ETIMEDOUT)
-        return fail(EXIT_CONFLICT, "%s was asked and has not let go: zklock break %s takes it away",
+        return fail(EXIT_CONFLICT,
+                    "%s was asked and has not released the lock: zklock break %s takes it away",
                     describe_owner(e, owner), e->node_path);
     return code == 0 ? EXIT_DONE : fail_code(code);
 }
@@ -84,7 +87,7 @@ static int revoke(const struct revoke *r, const struct zkl_entry *const *asked, 
         int code = ask(r, asked[i]->node_path, 1, true);
         if (code != 0)
             return fail_code(code);
-        plain_print(stdout, "asked %s to let go of %s\n", describe_owner(asked[i], owner),
+        plain_print(stdout, "asked %s to release %s\n", describe_owner(asked[i], owner),
                     asked[i]->node_path);
     }
     fflush(stdout);
@@ -106,7 +109,7 @@ static int revoke_holders(const struct revoke *r, const struct zkl_inspection *i
         holders++;
     const struct zkl_entry **asked = calloc(holders + 1, sizeof *asked);
     if (!asked)
-        return fail(EXIT_SYSTEM, "there is no memory left");
+        return fail(EXIT_SYSTEM, "out of memory");
     for (size_t i = 0; i < holders; i++)
         asked[i] = zkl_inspection_entry(inside, i);
     int rc = revoke(r, asked, holders);
@@ -124,7 +127,7 @@ static int revoke_node(const struct revoke *r)
     if (code == 0 && entry->role != ZKL_ENTRY_ROLE_FOREIGN)
         rc = revoke(r, &entry, 1);
     else if (code == 0 || code == ZKL_ENONODE)
-        plain_print(stdout, "nobody holds %s\n", r->path);
+        plain_print(stdout, "%s has no holder\n", r->path);
     else
         rc = fail_code(code);
     look_free(&look);
@@ -147,7 +150,7 @@ static int run(int argc, char **argv)
 {
     struct revoke r = {0};
     struct args args = {.command = "revoke", .known = known, .take = take, .arg = &r};
-    int rc = args_parse_one(&args, argc, argv, "a PATH", &r.path);
+    int rc = args_parse_one(&args, argc, argv, "one PATH", &r.path);
     if (rc == 0)
         rc = tool_connect(&r.client, &r.settings, CONNECT_MS);
     if (rc == 0)
@@ -160,7 +163,7 @@ static int run(int argc, char **argv)
 
 const struct command revoke_command = {
     .name = "revoke",
-    .summary = "ask who holds a lock to let go",
+    .summary = "ask the holders of a lock to release it",
     .usage = usage,
     .run = run,
 };

@@ -86,7 +86,7 @@ static void report_events(struct run *run)
         run->reported_lost = job_order(&run->job, &(struct order){.kind = ORDER_LOST});
     if (atomic_load(&run->claim.revoked) && !run->reported_revoked) {
         run->reported_revoked = true;
-        say("somebody asks for the lock: the command gets SIGTERM");
+        say("another client asks for the lock: the command gets SIGTERM");
         job_signal(&run->job, SIGTERM);
     }
 }
@@ -105,14 +105,14 @@ static bool on_report(struct run *run, const struct report *report)
         job_stopped(&run->job, report->value);
         return false;
     case REPORT_ENDING:
-        say("%s: the command is ended", why(report->ending));
+        say("%s: zklock ends the command", why(report->ending));
         return false;
     case REPORT_GONE:
         run->unproved = report->ending != ENDING_BY_ITSELF;
         run->overran = report->spare_ns <= 0;
         run->command_status = report->value;
         if (run->options.verbose)
-            say("the command is gone, %" PRId64 " ms before the end of the lock's window",
+            say("the command has ended, %" PRId64 " ms before the end of the lock's window",
                 report->spare_ns / MS_NS);
         return true;
     case REPORT_READY:
@@ -183,7 +183,7 @@ static int say_not_acquired(const struct run *run, int code)
     if (code != ZKL_EBUSY && code != ZKL_ETIMEDOUT)
         return fail_code(code);
     if (run->options.verbose)
-        say("the lock was not acquired: somebody else has it");
+        say("the lock was not acquired: another contender has it");
     return run->options.conflict;
 }
 
@@ -200,7 +200,7 @@ static void release(struct run *run)
     if (code == ZKL_ELOST || doubted)
         run->unproved = true;
     else if (code != 0 && code != ZKL_EUNCONFIRMED && !zkl_error_is_lost(code))
-        say("the lock could not be unlocked, and goes with the session: %s", zkl_error_detail());
+        say("the lock could not be released, and ends with the session: %s", zkl_error_detail());
 }
 
 /* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
@@ -237,7 +237,7 @@ static int run_command_under_lock(struct run *run)
     if (rc != 0)
         return rc;
     if (!claim_describe(&run->claim, variables))
-        return fail(EXIT_SYSTEM, "there is no memory left");
+        return fail(EXIT_SYSTEM, "out of memory");
     bool stop = signals_take_early(&run->signals);
     if (signals_caught()) {
         free_all(variables);
@@ -303,7 +303,7 @@ static int with_claim(struct run *run, int64_t started_ns)
     if (code != 0)
         return say_not_acquired(run, code);
     if (!signals_open(&run->signals))
-        rc = fail(EXIT_SYSTEM, "there is no descriptor left");
+        rc = fail(EXIT_SYSTEM, "no descriptor is available");
     else if (!signals_caught())
         rc = run->options.not_within_ms ? run_recorded(run) : run_command_under_lock(run);
     if (rc == RECORD_EARLY) {

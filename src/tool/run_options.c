@@ -16,25 +16,24 @@ const char run_usage[] =
     "usage: zklock run [OPTION...] PATH... -- COMMAND [ARGUMENT...]\n"
     "       zklock run [OPTION...] PATH... -c 'SHELL LINE'\n"
     "\n"
-    "Run a command while holding a lock; several paths are one lock, all or none. The command is\n"
-    "ended before the lock can pass to anybody else.\n"
+    "Run a command while holding a lock. Several paths are one lock, all or none. zklock ends the\n"
+    "command before another contender can have the lock.\n"
     "\n"
     "  -n, --nonblock             do not wait for the lock\n"
-    "  -w, --timeout SEC          wait so long at most (\"0.5\"; 0 is -n)\n"
-    "  -s, --shared               share it with others that do (a read lock)\n"
-    "      --permits N            let N hold it at a time (a semaphore)\n"
-    "  -E, --conflict-exit-code N exit status when the lock is not acquired (1)\n"
-    "      --not-within SEC       not if the last run began less than so many seconds ago\n"
-    "      --retry-failed         a last run that did not end with status 0 does not count\n"
-    "      --skip-exit-code N     exit status when it is too early (0)\n"
-    "  -c, --command LINE         a line for the shell instead of a command\n"
-    "  -v, --verbose              say what happens\n" SETTINGS_USAGE
-    "      --help                 this text\n"
+    "  -w, --timeout SEC          wait at most SEC seconds (\"0.5\"; 0 is -n)\n"
+    "  -s, --shared               share the lock with other holders that use -s (a read lock)\n"
+    "      --permits N            let N holders have the lock at a time (a semaphore)\n"
+    "  -E, --conflict-exit-code N exit status if the lock is not acquired (1)\n"
+    "      --not-within SEC       do not run if the last run began less than SEC seconds ago\n"
+    "      --retry-failed         ignore a last run that did not end with status 0\n"
+    "      --skip-exit-code N     exit status if it is too early (0)\n"
+    "  -c, --command LINE         run a line with the shell instead of a command\n"
+    "  -v, --verbose              report what happens\n" SETTINGS_USAGE
+    "      --help                 print this text\n"
     "\n"
     "The command has ZKLOCK_PATH, ZKLOCK_TOKEN and ZKLOCK_NODE in its environment.\n"
-    "Exit status: the command's; 1 (-E) if the lock was not acquired; 79 if it was lost; man "
-    "zklock-run\n"
-    "has the others.\n";
+    "Exit status: the command's; 1 (-E) if the lock was not acquired; 79 if it was lost. See\n"
+    "zklock-run(1) for the others.\n";
 
 enum { OPTION_PERMITS = 300, OPTION_NOT_WITHIN, OPTION_RETRY_FAILED, OPTION_SKIP };
 
@@ -74,7 +73,7 @@ static int take(void *arg, int code, const char *value)
         return 0;
     case 'w':
         if (!seconds_to_ms(value, &o->wait_ms))
-            return fail(EXIT_USAGE, "-w is to be a number of seconds such as 10 or 0.5, not \"%s\"",
+            return fail(EXIT_USAGE, "-w must be a number of seconds such as 10 or 0.5, not \"%s\"",
                         value);
         return 0;
     case 's':
@@ -125,13 +124,12 @@ static int take_options(struct run_options *o, int argc, char **argv)
 static int check_record(const struct run_options *o)
 {
     if (o->not_within_ms == 0)
-        return o->retry_failed
-                   ? fail(EXIT_USAGE, "--retry-failed is for --not-within: give that too")
-                   : 0;
+        return o->retry_failed ? fail(EXIT_USAGE, "--retry-failed requires --not-within: give both")
+                               : 0;
     if (o->locks.count > 1)
-        return fail(EXIT_USAGE, "--not-within wants one path, not %zu", o->locks.count);
+        return fail(EXIT_USAGE, "--not-within requires one path, not %zu", o->locks.count);
     if (o->locks.shared || o->locks.permits)
-        return fail(EXIT_USAGE, "--not-within needs the lock for one alone: leave %s out",
+        return fail(EXIT_USAGE, "--not-within requires an exclusive lock: omit %s",
                     o->locks.shared ? "-s" : "--permits");
     return 0;
 }
@@ -154,7 +152,7 @@ static int check_paths(const struct run_options *o)
     for (size_t i = 0; i < o->locks.count; i++) {
         if (is_place_of_record(o->locks.paths[i]))
             return fail(EXIT_USAGE,
-                        "no lock can be at %s: what ends in " LAST_RUN_SUFFIX
+                        "no lock can be at %s: a path that ends in " LAST_RUN_SUFFIX
                         " is the record of a last run (--not-within)",
                         o->locks.paths[i]);
     }
@@ -167,15 +165,16 @@ static int check(const struct run_options *o)
     if (rc != 0)
         return rc;
     if (o->locks.count == 0)
-        return fail(EXIT_USAGE, "no lock is named: zklock run PATH -- COMMAND");
+        return fail(EXIT_USAGE, "no path is given: zklock run PATH -- COMMAND");
     if (o->locks.count > ZKL_MULTI_MEMBERS_MAX)
-        return fail(EXIT_USAGE, "%zu paths are named; %d can be locked at once", o->locks.count,
-                    ZKL_MULTI_MEMBERS_MAX);
+        return fail(EXIT_USAGE, "%zu paths are given, but one call can lock at most %d",
+                    o->locks.count, ZKL_MULTI_MEMBERS_MAX);
     if (!o->command || !o->command[0])
-        return fail(EXIT_USAGE,
-                    "no command: zklock run PATH -- COMMAND, or zklock run PATH -c 'LINE'");
+        return fail(
+            EXIT_USAGE,
+            "no command is given: zklock run PATH -- COMMAND, or zklock run PATH -c 'LINE'");
     if (o->locks.shared && o->locks.permits)
-        return fail(EXIT_USAGE, "-s and --permits exclude each other: leave one of them out");
+        return fail(EXIT_USAGE, "-s and --permits exclude each other: omit one of them");
     return check_record(o);
 }
 

@@ -40,7 +40,7 @@ static const struct {
 
 static int no_memory(void)
 {
-    return fail(EXIT_SYSTEM, "there is no memory left");
+    return fail(EXIT_SYSTEM, "out of memory");
 }
 
 /* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's variable
@@ -95,11 +95,10 @@ static int take_line(struct settings *settings, const char *place, char *line)
         if (strcmp(key, names[i].key) == 0)
             return keep(settings, i, trim(equals + 1), place);
     }
-    return fail(
-        EXIT_CONFIG,
-        "%s: not of the form KEY = VALUE, where KEY is servers, session_timeout, tick, acl, "
-        "auth_file, or one of TLS and SASL that zklock(1) has",
-        place);
+    return fail(EXIT_CONFIG,
+                "%s: the line must have the form KEY = VALUE, where KEY is servers, "
+                "session_timeout, tick, acl, auth_file, or one for TLS or SASL in zklock(1)",
+                place);
 }
 
 static int take_numbered_line(struct settings *settings, const char *file, int number, char *line)
@@ -119,14 +118,14 @@ static int read_config(struct settings *settings, const char *name)
     if (!file && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (!file)
-        return fail(EXIT_CONFIG, "%s can't be read: %s", name, strerror(errno));
+        return fail(EXIT_CONFIG, "%s cannot be read: %s", name, strerror(errno));
     char *line = NULL;
     size_t size = 0;
     int rc = 0;
     for (int number = 1; rc == 0 && getline(&line, &size, file) >= 0; number++)
         rc = take_numbered_line(settings, name, number, line);
     if (rc == 0 && ferror(file))
-        rc = fail(EXIT_CONFIG, "%s can't be read: %s", name, strerror(errno));
+        rc = fail(EXIT_CONFIG, "%s cannot be read: %s", name, strerror(errno));
     free(line);
     fclose(file);
     return rc;

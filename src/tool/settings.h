@@ -52,9 +52,9 @@ enum { OPTION_SETTINGS = 1000 };
     }
 
 #define SETTINGS_USAGE                                                                             \
-    "  --servers HOST:PORT,...    the ensemble (else ZKLOCK_SERVERS, else the configuration\n"     \
+    "  --servers HOST:PORT,...    the ensemble (default: ZKLOCK_SERVERS, then the configuration\n" \
     "                             file)\n"                                                         \
-    "  --session-timeout SEC      of the ZooKeeper session (10)\n"
+    "  --session-timeout SEC      timeout of the ZooKeeper session (10)\n"
 
 /* Zero it before use. */
 struct settings {

@@ -21,17 +21,17 @@ enum { OPTION_JSON = 300, OPTION_WATCH };
 static const char usage[] =
     "usage: zklock status [OPTION...] PATH\n"
     "\n"
-    "Show each lock at and below PATH: its kind, who holds it and who waits, in the order of the\n"
-    "queue, with owner, host, process and thread, and the time since it was asked for; and the "
-    "last\n"
-    "run that zklock run --not-within recorded: how it ended, where, how long it took, when it "
-    "began.\n"
+    "Show each lock at and below PATH: its kind, and its holders and waiters in the order of the "
+    "queue,\n"
+    "with owner, host, process, thread and age. Also show the last run that zklock run "
+    "(--not-within)\n"
+    "recorded: how it ended, where, how long it took, and when it began.\n"
     "\n"
-    "  --json                     one JSON object\n"
-    "  --watch                    on a terminal: draw it again every second, until "
-    "^C\n" SETTINGS_USAGE "  --help                     this text\n"
+    "  --json                     print one JSON object\n"
+    "  --watch                    on a terminal: redraw every second, until ^C\n" SETTINGS_USAGE
+    "  --help                     print this text\n"
     "\n"
-    "Exit status: 0; 64 wrong usage; 69 no server answered; 77 an ACL forbids to look.\n";
+    "Exit status: 0; 64 invalid usage; 69 no server answered; 77 an ACL forbids reading.\n";
 
 static const struct option known[] = {
     {"json", no_argument, NULL, OPTION_JSON},
@@ -64,12 +64,12 @@ static int take(void *arg, int code, const char *value)
 
 static int not_written(void)
 {
-    return fail(EXIT_SYSTEM, "standard output can't be written");
+    return fail(EXIT_SYSTEM, "standard output cannot be written");
 }
 
 static int no_memory(void)
 {
-    return fail(EXIT_SYSTEM, "there is no memory left");
+    return fail(EXIT_SYSTEM, "out of memory");
 }
 
 /* The records of the last runs are read over a connection of their own. False after a sentence. */
@@ -99,7 +99,8 @@ static void put_all(struct sheet *sheet, const struct status *s, const struct lo
     status_text(sheet, look);
     if (s->no_runs)
         sheet_line(sheet, STYLE_PLAIN,
-                   "last runs are not looked for: that needs a connection without TLS and SASL");
+                   "the last runs are not shown: to read them, zklock needs a connection without "
+                   "TLS and SASL");
 }
 
 /* --- once --------------------------------------------------------------- */
@@ -192,11 +193,11 @@ static int run(int argc, char **argv)
 {
     struct status s = {0};
     struct args args = {.command = "status", .known = known, .take = take, .arg = &s};
-    int rc = args_parse_one(&args, argc, argv, "a PATH", &s.path);
+    int rc = args_parse_one(&args, argc, argv, "one PATH", &s.path);
     screen_init(&s.screen, stdout);
     if (rc == 0 && s.watch && (s.json || !s.screen.is_terminal))
-        rc = fail(EXIT_USAGE, "--watch draws on a terminal: leave it out %s",
-                  s.json ? "beside --json" : "where there is none");
+        rc = fail(EXIT_USAGE, "--watch requires a terminal: omit it %s",
+                  s.json ? "with --json" : "without one");
     if (rc == 0)
         rc = with_client(&s);
     settings_fini(&s.settings);
@@ -205,7 +206,7 @@ static int run(int argc, char **argv)
 
 const struct command status_command = {
     .name = "status",
-    .summary = "show who holds and who waits",
+    .summary = "show the holders and waiters of locks",
     .usage = usage,
     .run = run,
 };

@@ -58,7 +58,7 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
     char owner[DESCRIBE_SIZE], age[DESCRIBE_SIZE];
     sheet_line(sheet, styles[e->role], "  %s  %-6s  %-28s  %8s  %s%s%s", roles[e->role],
                describe_access(e->access), describe_owner(e, owner), describe_age_of(e, age),
-               describe_node(e, seen->path), e->revoke_requested ? "  (asked to let go)" : "",
+               describe_node(e, seen->path), e->revoke_requested ? "  (asked to release)" : "",
                e->role != ZKL_ENTRY_ROLE_FOREIGN && !e->session && !describe_is_unknown(e)
                    ? "  (not ephemeral)"
                    : "");
@@ -82,14 +82,15 @@ static void last_run(struct sheet *sheet, const struct seen *seen)
     time_t seconds = (time_t)(last->begun_ms / 1000);
     struct tm local;
     if (seen->last_unread)
-        sheet_line(sheet, STYLE_WARNING, "  the last run can't be read");
+        sheet_line(sheet, STYLE_WARNING, "  the last run cannot be read");
     if (last->end == RUN_NEVER)
         return;
     localtime_r(&seconds, &local);
     strftime(begun, sizeof begun, "%Y-%m-%d %H:%M:%S", &local);
     if (last->end == RUN_UNENDED)
         sheet_line(sheet, STYLE_PLAIN, "  last run: %s, on %s pid %" PRId64 ", begun %s",
-                   goes_on(seen) ? "goes on" : "no end is known", last->host, last->pid, begun);
+                   goes_on(seen) ? "still running" : "no end is known", last->host, last->pid,
+                   begun);
     else
         sheet_line(sheet, STYLE_PLAIN, "  last run: %s after %s, on %s pid %" PRId64 ", begun %s",
                    last_run_describe_end(last, end), describe_age(last->took_ms, took), last->host,
@@ -111,9 +112,9 @@ void status_text(struct sheet *sheet, const struct look *look)
         if (seen->inside)
             lock(sheet, seen);
         else if (seen->code == ZKL_EACCES)
-            sheet_line(sheet, STYLE_WARNING, "%s  can't be read: no READ", seen->path);
+            sheet_line(sheet, STYLE_WARNING, "%s  cannot be read: the ACL denies READ", seen->path);
         else
-            sheet_line(sheet, STYLE_PLAIN, "%s  no lock: longer than a lock's path may be",
+            sheet_line(sheet, STYLE_PLAIN, "%s  no lock: the path is too long for a lock",
                        seen->path);
     }
 }

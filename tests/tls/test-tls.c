@@ -397,7 +397,7 @@ static void what_has_no_tls_says_so(void **state)
     check_command(78, sentence, "doctor /untouched");
     check_command(78, sentence, "run --not-within 1 /untouched -- true");
     check_command(78, sentence, "forget /untouched");
-    check_command(0, "last runs are not looked for", "status /command");
+    check_command(0, "last runs are not shown", "status /command");
     set_command(false, NULL);
     check_ok(wire_open(&wire, zks_host(), zks_port(server, 0), SESSION_MS));
     check_num(wire_exists(wire, "/untouched", NULL), ==, WIRE_NONODE);

@@ -110,7 +110,7 @@ static void ends_with_failure(struct tool *tool)
 {
     check_num(tool_status(tool), ==, 69);
     check_true(tool_says(tool, " has died\n"));
-    check_true(tool_says(tool, "that is no ensemble any more"));
+    check_true(tool_says(tool, "are too few for an ensemble"));
     is_all_gone();
 }
 
@@ -151,11 +151,11 @@ static void wrong_calls_are_told(void **state)
 {
     (void)state;
     check_dev(run_dev("--nodes", "6"), 64,
-              "zklock-dev: --nodes is to be a whole number from 1 to 5, not \"6\"\n");
-    check_dev(run_dev("now"), 64, "zklock-dev takes no words but options, not \"now\"\n");
+              "zklock-dev: --nodes must be a whole number from 1 to 5, not \"6\"\n");
+    check_dev(run_dev("now"), 64, "zklock-dev takes only options, not \"now\"\n");
     check_dev(run_dev("--all"), 64,
               "zklock-dev has no option --all: zklock-dev --help lists them\n");
-    check_dev(run_dev("--nodes"), 64, "--nodes wants a value: zklock-dev --help shows which\n");
+    check_dev(run_dev("--nodes"), 64, "--nodes requires a value: see zklock-dev --help\n");
     check_dev(run_dev("--help"), 0, "usage: zklock-dev [--nodes N]\n");
     check_dev(run_dev("--version"), 0, "zklock-dev ");
 }
@@ -164,7 +164,7 @@ static void wrong_calls_are_told(void **state)
 static void the_old_name_is_told(void **state)
 {
     (void)state;
-    tool_check(64, "zklock: zklock dev is a program of its own: run zklock-dev\n", "dev");
+    tool_check(64, "zklock: zklock dev is a separate program: run zklock-dev\n", "dev");
     tool_check(64, "run zklock-dev\n", "dev", "--nodes", "1");
 }
 

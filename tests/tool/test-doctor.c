@@ -33,7 +33,7 @@ static void foreign_children_are_found(void **state)
     (void)state;
     contender("/foreign", LOCKED, owner_text(1));
     check_ok(wire_create(raw, "/foreign/0", "", WIRE_EPHEMERAL, NULL, 0));
-    tool_check(1, "problem: 0 is no contender", "doctor", "/foreign");
+    tool_check(1, "problem: 0 is not a contender", "doctor", "/foreign");
     tool_check(1, "  Curator: counts every child", "doctor", "/foreign");
     tool_check(1, "1 lock, 1 problem\n", "doctor", "/foreign");
 }
@@ -47,7 +47,7 @@ static void nodes_that_nobody_removes_are_found(void **state)
     (void)state;
     check_ok(wire_create(raw, "/stays", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, stays, owner_text(1), WIRE_PERSISTENT, NULL, 0));
-    tool_check(1, "is not ephemeral and goes only by being deleted: zklock break /stays/_c_",
+    tool_check(1, "is not ephemeral and stays until it is deleted: zklock break /stays/_c_",
                "doctor", "/stays");
     tool_check(0, "deleted", "break", "--yes", stays);
     gethostname(host, sizeof host - 1);
@@ -55,7 +55,7 @@ static void nodes_that_nobody_removes_are_found(void **state)
     check_num(tool_status(&ended), ==, 0);
     snprintf(gone, sizeof gone, "%s %d 1", host, (int)ended.pid);
     contender("/stays", LOCKED, gone);
-    tool_check(1, "which this machine has no more", "doctor", "/stays");
+    tool_check(1, "which this machine no longer has", "doctor", "/stays");
     tool_check(1, "1 lock, 1 problem\n", "doctor", "/stays");
 }
 
@@ -83,19 +83,20 @@ static void wrong_acls_are_found(void **state)
     (void)state;
     check_ok(wire_create(raw, "/acl", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/acl/root", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
-    tool_check(1, "problem: nobody has all of READ, CREATE and DELETE on /acl/root", "doctor",
+    tool_check(1, "problem: no client has all of READ, CREATE and DELETE on /acl/root", "doctor",
                "/acl/root");
     check_ok(wire_create(raw, "/acl/node", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, node, "", WIRE_EPHEMERAL_SEQUENTIAL, &no_read, 1, NULL, 0));
-    tool_check(1, "problem: not all who may queue may read _c_", "doctor", "/acl/node");
+    tool_check(1, "problem: not all clients that may queue can read _c_", "doctor", "/acl/node");
     check_ok(wire_create_acl(raw, "/acl/denied", "", WIRE_PERSISTENT, &no_read, 1, NULL, 0));
-    tool_check(1, "/acl/denied\n  problem: it can't be read with this credential", "doctor",
+    tool_check(1, "/acl/denied\n  problem: it cannot be read with this credential", "doctor",
                "/acl");
     check_ok(wire_create(raw, "/acl/open", "", WIRE_PERSISTENT, NULL, 0));
     tool_check(0, "0 problems", "doctor", "/acl/open");
     check_ok(setenv("ZKLOCK_ACL", "creator", 1));
     check_ok(setenv("ZKLOCK_AUTH", "digest:alice:secret", 1));
-    tool_check(1, "problem: anybody may make or delete nodes in /acl/open", "doctor", "/acl/open");
+    tool_check(1, "problem: any client may create or delete nodes in /acl/open", "doctor",
+               "/acl/open");
     check_ok(unsetenv("ZKLOCK_ACL"));
     check_ok(unsetenv("ZKLOCK_AUTH"));
 }
@@ -168,10 +169,10 @@ static void numbers_that_run_out_are_found(void **state)
     check_ok(wire_create(raw, "/numbers/soon", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, "/numbers/fine", "", WIRE_PERSISTENT, NULL, 0));
     set_counters();
-    tool_check(1, "problem: the numbers of /numbers/used-up are used up (2146435072)", "doctor",
-               "/numbers");
-    tool_check(1, "problem: the numbers of /numbers/soon are used up soon (2000000000", "doctor",
-               "/numbers");
+    tool_check(1, "problem: the sequence numbers of /numbers/used-up are used up (2146435072)",
+               "doctor", "/numbers");
+    tool_check(1, "problem: the sequence numbers of /numbers/soon will soon be used up (2000000000",
+               "doctor", "/numbers");
     tool_check(1, "3 locks, 2 problems\n", "doctor", "/numbers");
 }
 

@@ -77,11 +77,11 @@ static void check_dead_in_time(struct scene *s)
  * everybody. */
 static void check_spare(const struct scene *s)
 {
-    const char *text = strstr(tool_text(&s->tool), "the command is gone, ");
+    const char *text = strstr(tool_text(&s->tool), "the command has ended, ");
     int spare_ms;
 
     check_true(text != NULL);
-    check_num(sscanf(text, "the command is gone, %d ms", &spare_ms), ==, 1);
+    check_num(sscanf(text, "the command has ended, %d ms", &spare_ms), ==, 1);
     check_num(spare_ms, >, -atomic_load(&s->late_ms));
 }
 
@@ -112,7 +112,7 @@ static void stopped(const char *how)
     check_ok(kill(s.tool.pid, SIGSTOP));
     check_dead_in_time(&s);
     check_ok(kill(s.tool.pid, SIGCONT));
-    check_lost(&s, "no server has confirmed the lock for too long: the command is ended");
+    check_lost(&s, "no server has confirmed the lock for too long: zklock ends the command");
     check_spare(&s);
     end(&s);
 }
@@ -137,7 +137,7 @@ static void cut_off(const char *how)
     check_dead_in_time(&s);
     proxy_cut(s.proxy);
     proxy_heal(s.proxy);
-    check_lost(&s, "no server has confirmed the lock for too long: the command is ended");
+    check_lost(&s, "no server has confirmed the lock for too long: zklock ends the command");
     check_spare(&s);
     end(&s);
 }
@@ -336,7 +336,7 @@ static void the_session_is_ended(void **state)
     check_wait(session.id != 0, WAIT_MS);
     check_ok(wire_expire_session(zks_host(), zks_port(server, 0), session.id, session.password,
                                  WAIT_MS));
-    check_lost(&s, "the lock was lost: the command is ended");
+    check_lost(&s, "the lock was lost: zklock ends the command");
     check_num(atomic_load(&s.worked.shared->signals[SIGTERM]), ==, 1);
     end(&s);
 }
@@ -351,7 +351,7 @@ static void the_node_is_deleted(void **state)
     begin(&s, "10", "stubborn");
     cluster_child(s.path, 0, node, sizeof node);
     check_ok(wire_delete(raw, node, -1));
-    check_lost(&s, "the lock was lost: the command is ended");
+    check_lost(&s, "the lock was lost: zklock ends the command");
     check_true(is_gone(atomic_load(&s.worked.shared->pid)));
     check_num(net_boot_ns() - s.struck_ns, <, 5000 * 1000000LL);
     end(&s);

@@ -164,7 +164,7 @@ static void a_clock_that_goes_back_is_told(void **state)
     struct tool tool =
         tool_run("run", "--not-within", "1800", s.path, "--", WORK, s.worked.name, "1");
     check_num(tool_status(&tool), ==, 0);
-    check_true(tool_says(&tool, "which has gone back"));
+    check_true(tool_says(&tool, "which was set back"));
     check_num(begun(&s), ==, 2);
     worked_free(&s.worked);
 }
@@ -308,7 +308,7 @@ static void a_killed_holder_has_no_end(void **state)
     char text[1024];
     record_of(&s, text, sizeof text);
     check_true(!strstr(text, "end="));
-    tool_check(0, "\n  last run: goes on, on ", "status", s.path);
+    tool_check(0, "\n  last run: still running, on ", "status", s.path);
     kill(tool.pid, SIGKILL);
     check_num(tool_signal(&tool), ==, SIGKILL);
     check_wait(is_gone(atomic_load(&s.worked.shared->pid)), WAIT_MS); /* its guard ends it */
@@ -685,7 +685,8 @@ static void without_create_it_is_told(void **state)
     check_ok(wire_create(raw, folder, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, path, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_set_acl(raw, folder, fixed, 1));
-    tool_check(77, "needs CREATE above it", "run", "--not-within", "60", path, "--", "true");
+    tool_check(77, "needs CREATE on the node above", "run", "--not-within", "60", path, "--",
+               "true");
     check_ok(wire_set_acl(raw, folder, all, 1));
     check_ok(wire_create_acl(raw, s.record, "", WIRE_PERSISTENT, all, 1, NULL, 0));
     check_ok(wire_set_acl(raw, folder, fixed, 1));
@@ -698,7 +699,7 @@ static void without_create_it_is_told(void **state)
     check_ok(wire_set_acl(raw, s.record, no_read, 1));
     tool_check(77, "READ, WRITE, CREATE and DELETE of its own", "run", "--not-within", "60", path,
                "--", "true");
-    tool_check(0, "the last run can't be read", "status", path);
+    tool_check(0, "the last run cannot be read", "status", path);
     tool_check(77, s.record, "forget", path);
     worked_free(&s.worked);
 }
@@ -713,8 +714,8 @@ static void what_is_no_record_is_left_alone(void **state)
     begin(&s);
     check_ok(wire_create(raw, s.folder, "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(raw, s.record, "somebody's", WIRE_PERSISTENT, NULL, 0));
-    tool_check(78, "is no record of a run", "run", "--not-within", "60", s.path, "--", "true");
-    tool_check(78, "is no record of a run", "forget", s.path);
+    tool_check(78, "is not a record", "run", "--not-within", "60", s.path, "--", "true");
+    tool_check(78, "is not a record", "forget", s.path);
     record_of(&s, text, sizeof text);
     check_text(text, "somebody's");
     check_ok(wire_set(raw, s.record, "", -1));
@@ -756,16 +757,16 @@ static void wrong_words_are_refused(void **state)
                "true");
     tool_check(64, "not \"soon\"", "run", "--not-within", "soon", "/a", "--", "true");
     tool_check(64, "one path, not 2", "run", "--not-within", "5", "/a", "/b", "--", "true");
-    tool_check(64, "leave -s out", "run", "--not-within", "5", "-s", "/a", "--", "true");
-    tool_check(64, "leave --permits out", "run", "--not-within", "5", "--permits", "2", "/a", "--",
+    tool_check(64, "omit -s", "run", "--not-within", "5", "-s", "/a", "--", "true");
+    tool_check(64, "omit --permits", "run", "--not-within", "5", "--permits", "2", "/a", "--",
                "true");
-    tool_check(64, "is for --not-within", "run", "--retry-failed", "/a", "--", "true");
+    tool_check(64, "requires --not-within", "run", "--retry-failed", "/a", "--", "true");
     tool_check(64, "0 to 255", "run", "--not-within", "5", "--skip-exit-code", "256", "/a", "--",
                "true");
     tool_check(64, "no lock can be at /a.last-run:", "run", "/a.last-run", "--", "true");
     tool_check(64, "no lock can be at /a.last-run/b:", "run", "-s", "/c", "/a.last-run/b", "--",
                "true");
-    tool_check(64, "a PATH and no more, not 0 words", "forget");
+    tool_check(64, "one PATH, not 0 words", "forget");
     tool_check(64, "does not begin with a slash", "forget", "a");
 }
 

@@ -24,7 +24,7 @@ static void a_holder_lets_go(void **state)
     tool_check(0, "asked ", "revoke", "--within", "20", "/ask/run");
     check_num(cluster_children("/ask/run"), ==, 0);
     tool_wait(&tool);
-    tool_check(0, "nobody holds /ask/run", "revoke", "--within", "20", "/ask/run");
+    tool_check(0, "/ask/run has no holder", "revoke", "--within", "20", "/ask/run");
     worked_free(&held);
 }
 
@@ -45,9 +45,9 @@ static void who_does_not_listen_is_told_of(void **state)
     check_text(data, "__REVOKE__");
     check_ok(wire_get(raw, waits, data, sizeof data, NULL));
     check_text(data, "writer");
-    tool_check(1, "has not let go: zklock break /ask/deaf/", "revoke", "--within", "0.3",
+    tool_check(1, "has not released the lock: zklock break /ask/deaf/", "revoke", "--within", "0.3",
                "/ask/deaf");
-    tool_check(0, "asked writer to let go", "revoke", waits);
+    tool_check(0, "asked writer to release", "revoke", waits);
     check_ok(wire_get(raw, waits, data, sizeof data, NULL));
     check_text(data, "__REVOKE__");
 }
@@ -55,10 +55,10 @@ static void who_does_not_listen_is_told_of(void **state)
 static void wrong_calls_of_revoke_are_told(void **state)
 {
     (void)state;
-    tool_check(64, "--within is to be a number of seconds", "revoke", "--within", "soon", "/ask/x");
-    tool_check(64, "a PATH and no more, not 2 words", "revoke", "/ask/x", "/ask/y");
-    tool_check(64, "--within wants a value", "revoke", "/ask/x", "--within");
-    tool_check(0, "nobody holds /ask/nowhere/at/all", "revoke", "/ask/nowhere/at/all");
+    tool_check(64, "--within must be a number of seconds", "revoke", "--within", "soon", "/ask/x");
+    tool_check(64, "one PATH, not 2 words", "revoke", "/ask/x", "/ask/y");
+    tool_check(64, "--within requires a value", "revoke", "/ask/x", "--within");
+    tool_check(0, "/ask/nowhere/at/all has no holder", "revoke", "/ask/nowhere/at/all");
 }
 
 /* --- break ------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static void break_without_a_terminal_wants_yes(void **state)
     check_true(is_there(holds));
     tool_check(0, "deleted /break/yes/", "break", "--yes", waits);
     check_true(!is_there(waits) && is_there(holds));
-    tool_check(1, "there is no node ", "break", "--yes", waits);
+    tool_check(1, "zklock: the node ", "break", "--yes", waits);
     const char *permit = contender("/break/permits/leases", "lease-", owner_text(3));
     tool_check(0, "deleted /break/permits/leases/", "break", "--yes", permit);
     check_true(!is_there(permit));

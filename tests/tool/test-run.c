@@ -19,8 +19,8 @@ static void the_commands_end_is_passed_on(void **state)
     tool_check(0, "", "run", "/end", "--", "true");
     tool_check(7, "", "run", "/end", "--", "sh", "-c", "exit 7");
     tool_check(255, "", "run", "/end", "-c", "exit 255");
-    tool_check(127, "no-such-command can't be run: ", "run", "/end", "--", "no-such-command");
-    tool_check(126, "/dev/null can't be run: ", "run", "/end", "--", "/dev/null");
+    tool_check(127, "no-such-command cannot be run: ", "run", "/end", "--", "no-such-command");
+    tool_check(126, "/dev/null cannot be run: ", "run", "/end", "--", "/dev/null");
 }
 
 static const char *file_named(const char *name);
@@ -40,16 +40,16 @@ static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
     snprintf(path, sizeof path, "%s:%s:/nowhere:%s:", zks_dir(server), before, file);
     path[strlen(path) - 1] = '\0';
     check_ok(setenv("PATH", path, 1));
-    tool_check(127, "not-a-command can't be run: No such file", "run", "/end", "--",
+    tool_check(127, "not-a-command cannot be run: No such file", "run", "/end", "--",
                "not-a-command");
-    tool_check(127, "no-such-command can't be run: No such", "run", "/end", "--",
+    tool_check(127, "no-such-command cannot be run: No such", "run", "/end", "--",
                "no-such-command");
-    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/dev/null/x");
-    tool_check(127, "/x can't be run: ", "run", "/end", "--", "/nowhere/x");
-    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--",
+    tool_check(127, "/x cannot be run: ", "run", "/end", "--", "/dev/null/x");
+    tool_check(127, "/x cannot be run: ", "run", "/end", "--", "/nowhere/x");
+    tool_check(126, "no-program cannot be run: Permission denied", "run", "/end", "--",
                "no-program");
-    tool_check(126, "no-program can't be run: Permission denied", "run", "/end", "--", file);
-    tool_check(126, "not-a-command can't be run: Permission denied", "run", "/end", "--", folder);
+    tool_check(126, "no-program cannot be run: Permission denied", "run", "/end", "--", file);
+    tool_check(126, "not-a-command cannot be run: Permission denied", "run", "/end", "--", folder);
     tool_check(0, "", "run", "/end", "--", "true");
     check_ok(setenv("PATH", before, 1));
     free(before);
@@ -62,7 +62,7 @@ static void trouble_at_the_unlock_hides_no_end(void **state)
 
     (void)state;
     check_ok(wire_create_acl(raw, "/no-delete", "", WIRE_PERSISTENT, &no_delete, 1, NULL, 0));
-    tool_check(0, "the lock could not be unlocked, and goes with the session: ", "run",
+    tool_check(0, "the lock could not be released, and ends with the session: ", "run",
                "/no-delete", "--", "true");
     tool_check(7, "DELETE", "run", "/no-delete", "-c", "exit 7");
     struct tool tool = tool_run("run", "/no-delete", "-c", "kill -TERM $$");
@@ -136,7 +136,7 @@ static void closed_descriptors_stay_closed(void **state)
     snprintf(line, sizeof line, "exec %s status /closed 1>&-", ZKLOCK);
     tool = tool_start((const char *const[]){"/bin/sh", "-c", line, NULL});
     check_num(tool_status(&tool), ==, 71);
-    check_true(tool_says(&tool, "standard output can't be written"));
+    check_true(tool_says(&tool, "standard output cannot be written"));
 }
 
 /* Goal: a command that a signal killed makes zklock die by the same signal, without a core file of its
@@ -282,7 +282,7 @@ static void a_busy_lock_is_a_conflict(void **state)
     began = net_now_ms();
     tool_check(0, "", "run", "-w", ".4", "-E0", "/busy", "--", "false");
     check_num(net_now_ms() - began, >=, 400);
-    tool_check(1, "zklock: the lock was not acquired: somebody else has it", "run", "-v", "-n",
+    tool_check(1, "zklock: the lock was not acquired: another contender has it", "run", "-v", "-n",
                "/busy", "--", "true");
     struct tool silent = tool_run("run", "-n", "/busy", "--", "true");
     check_num(tool_status(&silent), ==, 1);
@@ -354,18 +354,18 @@ static void wrong_calls_are_told(void **state)
     tool_check(0, "zklock 1.0.0\n", "--version");
     tool_check(0, "  run ", "--help");
     tool_check(0, "usage: zklock run [OPTION...] PATH... -- COMMAND", "run", "--help");
-    tool_check(64, "no lock is named", "run");
-    tool_check(64, "no lock is named", "run", "--", "true");
+    tool_check(64, "no path is given", "run");
+    tool_check(64, "no path is given", "run", "--", "true");
     tool_check(64, "no command", "run", "/a");
     tool_check(64, "no command", "run", "/a", "--");
     tool_check(64, "-c and a command", "run", "/a", "-c", "true", "--", "true");
     tool_check(64, "run has no option -l", "run", "/a", "ls", "-l");
     tool_check(64, "run has no option --what", "run", "--what", "/a", "--", "true");
-    tool_check(64, "-E wants a value", "run", "/a", "-E");
-    tool_check(64, "-E is to be a whole number from 0 to 255", "run", "-E", "256", "/a", "--",
+    tool_check(64, "-E requires a value", "run", "/a", "-E");
+    tool_check(64, "-E must be a whole number from 0 to 255", "run", "-E", "256", "/a", "--",
                "true");
-    tool_check(64, "-w is to be a number of seconds", "run", "-w", "-1", "/a", "--", "true");
-    tool_check(64, "--permits is to be", "run", "--permits", "0", "/a", "--", "true");
+    tool_check(64, "-w must be a number of seconds", "run", "-w", "-1", "/a", "--", "true");
+    tool_check(64, "--permits must be", "run", "--permits", "0", "/a", "--", "true");
     tool_check(64, "-s and --permits", "run", "-s", "--permits", "2", "/a", "--", "true");
     tool_check(64, "give an absolute ZooKeeper path", "run", "a", "--", "true");
     tool_check(64, "/a", "run", "/a", "/a", "--", "true");
@@ -410,9 +410,11 @@ static void servers_come_from_three_places(void **state)
     tool_check(78, "--session-timeout: the session timeout must be 0.1 to", "run",
                "--session-timeout", "long", "/set", "--", "true");
     write_file(config, "colour = red\n");
-    tool_check(78, "zklock.conf, line 1: not of the form KEY = VALUE", "run", "/set", "--", "true");
+    tool_check(78, "zklock.conf, line 1: the line must have the form KEY = VALUE", "run", "/set",
+               "--", "true");
     write_file(config, "\nservers\n");
-    tool_check(78, "zklock.conf, line 2: not of the form KEY = VALUE", "run", "/set", "--", "true");
+    tool_check(78, "zklock.conf, line 2: the line must have the form KEY = VALUE", "run", "/set",
+               "--", "true");
     check_ok(unlink(config));
 }
 
@@ -456,13 +458,13 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     setenv("ZKLOCK_AUTH", "sesame", 1);
     tool = tool_run("run", "/auth", "--", "true");
     check_num(tool_status(&tool), ==, 78);
-    check_true(tool_says(&tool, "is not of the form digest:USER:PASSWORD"));
+    check_true(tool_says(&tool, "does not have the form digest:USER:PASSWORD"));
     check_true(!tool_says(&tool, "sesame"));
     unsetenv("ZKLOCK_AUTH");
     setenv("ZKLOCK_AUTH_FILE", "/nowhere/credential", 1);
     tool_check(
         78,
-        "ZKLOCK_AUTH_FILE: the file \"/nowhere/credential\" with the credential can't be opened",
+        "ZKLOCK_AUTH_FILE: the file \"/nowhere/credential\" with the credential cannot be opened",
         "run", "/auth", "--", "true");
     file = file_named("nobody-writes");
     check_ok(mkfifo(file, 0600));
@@ -506,7 +508,7 @@ static void a_credential_in_the_wrong_place_is_not_shown(void **state)
     setenv("ZKLOCK_AUTH_FILE", "digest:alice:sesame", 1);
     struct tool tool = tool_run("run", "/wrong", "--", "true");
     check_num(tool_status(&tool), ==, 78);
-    check_true(tool_says(&tool, "ZKLOCK_AUTH_FILE: the file with the credential can't be opened"));
+    check_true(tool_says(&tool, "ZKLOCK_AUTH_FILE: the file with the credential cannot be opened"));
     check_true(!tool_says(&tool, "sesame"));
     unsetenv("ZKLOCK_AUTH_FILE");
 }

@@ -71,8 +71,9 @@ static void tick_of_the_setting_is_compared(void **state)
     (void)state;
     begin(&(struct zks_options){.nodes = 3, .node_extra = {[2] = "tickTime=250"}});
     check_ok(setenv("ZKLOCK_TICK", "0.1", 1));
-    tool_check(1, "problem: the setting tick says 0.1 s, but tickTime is 250 ms at 127.0.0.1:",
-               "doctor", "/not/there");
+    tool_check(1,
+               "problem: the setting tick is 0.1 s, but tickTime is 250 ms at 127.0.0.1:", "doctor",
+               "/not/there");
     tool_check(1, ": make tick 0.25 or more", "doctor", "/not/there");
     check_ok(setenv("ZKLOCK_TICK", "0.25", 1));
     check_silent("the setting tick");
@@ -105,7 +106,7 @@ static void servers_that_do_not_tell_are_named(void **state)
     (void)state;
     begin(&(struct zks_options){.nodes = 3,
                                 .node_extra = {[2] = "4lw.commands.whitelist=srvr,ruok"}});
-    tool_check(0, " does not tell its settings: allow conf in its", "doctor", "/not/there");
+    tool_check(0, " to have them checked, allow conf in its", "doctor", "/not/there");
     tool_check(0, "1 lock, 0 problems\n", "doctor", "/not/there");
     check_ok(zks_kill_node(ensemble, 1));
     check_ok(zks_wait_ready(ensemble, ZKS_READY_MS));
@@ -122,7 +123,7 @@ static void observer_masters_are_found(void **state)
 
     (void)state;
     begin(&options);
-    tool_check(0, " is an observer: see that no follower has observerMasterPort", "doctor",
+    tool_check(0, " is an observer: check that no follower has observerMasterPort", "doctor",
                "/not/there");
     end(NULL);
     check_ok(net_free_ports(&port, 1));

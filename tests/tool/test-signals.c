@@ -193,7 +193,7 @@ static void a_request_to_let_go_is_a_sigterm(void **state)
     wait.deadline_ns = zkl_now_ns() + WAIT_MS * INT64_C(1000000);
     check_ok(zkl_revoke(client, node, &wait, 0));
     check_num(tool_status(&tool), ==, 5);
-    check_true(tool_says(&tool, "somebody asks for the lock: the command gets SIGTERM"));
+    check_true(tool_says(&tool, "another client asks for the lock: the command gets SIGTERM"));
     check_num(times(&worked, SIGTERM), ==, 1);
     cluster_free(client, NULL);
     worked_free(&worked);

@@ -101,7 +101,7 @@ static void permits_and_requests_are_told(void **state)
     contender("/permits/locks", "lock-", "one who asks for a permit");
     tool_check(0, "/permits  semaphore, 1 of 3 held, 1 waiting\n  holds  permit  session 0x",
                "status", "/permits");
-    tool_check(0, "(asked to let go)", "status", "/permits");
+    tool_check(0, "(asked to release)", "status", "/permits");
     json_t *all = json_of("/permits");
     check_true(json_is_true(json_object_get(first_of(all, "holders"), "asked_to_let_go")));
     json_decref(all);
@@ -168,8 +168,8 @@ static void paths_too_long_for_a_lock_are_told(void **state)
         contender(beside, "lock-", owner_text(1));
         snprintf(words, sizeof words, "%s  mutex, 1 held, 0 waiting\n", beside);
         tool_check(0, words, "status", roots[i]);
-        tool_check(0, "  no lock: longer than a lock's path may be\n", "status", roots[i]);
-        tool_check(0, "  no lock: longer than a lock's path may be\n", "doctor", roots[i]);
+        tool_check(0, "  no lock: the path is too long for a lock\n", "status", roots[i]);
+        tool_check(0, "  no lock: the path is too long for a lock\n", "doctor", roots[i]);
         tool_check(0, " 0 problems\n", "doctor", roots[i]);
         json_t *all = json_of(roots[i]), *locks = json_object_get(all, "locks"), *lock;
         size_t index, too_long = 0;
@@ -181,7 +181,7 @@ static void paths_too_long_for_a_lock_are_told(void **state)
     snprintf(path, sizeof path, "/long/beside/%0600d", 0); /* at a lock */
     check_ok(wire_create(raw, path, "", WIRE_EPHEMERAL, NULL, 0));
     tool_check(0, "  other  -       session 0x", "status", "/long/beside");
-    tool_check(1, "0 is no contender, and has no place here", "doctor", "/long/beside");
+    tool_check(1, "0 is not a contender and does not belong here", "doctor", "/long/beside");
 }
 
 /* Goal: likewise 300 levels, all but the last of which could be locks. */
@@ -197,7 +197,7 @@ static void three_hundred_levels_are_looked_at(void **state)
                3 * WAIT_MS); /* it asks 600 times */
     check_num(status, ==, 0);
     check_true(tool_says(&tool, "/levels/beside  mutex, 1 held, 0 waiting\n"));
-    check_true(tool_says(&tool, "/l  no lock: longer than a lock's path may be\n"));
+    check_true(tool_says(&tool, "/l  no lock: the path is too long for a lock\n"));
 }
 
 /* Characters that turn a line around, break it, or are not seen; and how each is shown. */
@@ -295,8 +295,8 @@ static void without_a_terminal_it_is_plain(void **state)
     check_true(!strchr(typist->screen, '\033'));
     check_num(typist_end(typist), ==, 0);
     check_ok(unsetenv("NO_COLOR"));
-    tool_check(64, "--watch draws on a terminal", "status", "--watch", "/plain");
-    tool_check(64, "a PATH and no more, not 0 words", "status");
+    tool_check(64, "--watch requires a terminal", "status", "--watch", "/plain");
+    tool_check(64, "one PATH, not 0 words", "status");
     tool_check(64, "status has no option --frob", "status", "--frob", "/plain");
     tool_check(64, "does not begin with a slash", "status", "plain");
 }
@@ -309,7 +309,7 @@ static void what_is_denied_is_told(void **state)
     (void)state;
     check_ok(wire_create(raw, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create_acl(raw, "/denied/below", "", WIRE_PERSISTENT, &nothing, 1, NULL, 0));
-    tool_check(0, "/denied/below  can't be read: no READ\n", "status", "/denied");
+    tool_check(0, "/denied/below  cannot be read: the ACL denies READ\n", "status", "/denied");
     tool_check(77, "/denied/below", "status", "/denied/below");
 }
 
@@ -334,7 +334,7 @@ static void one_unreadable_node_is_told(void **state)
                "/veiled");
     tool_check(0, "  waits  lock    one who waits  ", "status", "/veiled");
     tool_check(0, "/veiled/b  mutex, 1 held, 0 waiting\n", "status", "/veiled");
-    tool_check(0, "/veiled/c  can't be read: no READ\n", "status", "/veiled");
+    tool_check(0, "/veiled/c  cannot be read: the ACL denies READ\n", "status", "/veiled");
     json_t *all = json_of("/veiled/a"), *holder = first_of(all, "holders");
     check_text(text_of(holder, "node"), node);
     check_true(json_is_true(json_object_get(holder, "denied")));
@@ -344,7 +344,7 @@ static void one_unreadable_node_is_told(void **state)
     json_decref(all);
     struct tool doctor = tool_run("doctor", "/veiled");
     check_num(tool_status(&doctor), ==, 1);
-    check_true(tool_says(&doctor, "problem: not all who may queue may read _c_01234567"));
+    check_true(tool_says(&doctor, "problem: not all clients that may queue can read _c_01234567"));
     check_true(tool_says(&doctor, "/veiled/b  mutex\n"));
     check_true(!tool_says(&doctor, "is not ephemeral"));
     tool_check(0, "deleted /veiled/a/_c_", "break", "--yes", node);
