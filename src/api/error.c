@@ -55,7 +55,7 @@
     X(ZKL_EFOREIGN, "the node does not belong to a lock: to delete it, use ZKL_INSPECT_FORCE")     \
     X(ZKL_EUNPROVED, "no other contender has the lock, but this client's session is not proved "   \
                      "for long enough yet, as after a new link or a pause: try again, or wait")    \
-    X(ZKL_EDOUBT, "the hold is released, but for a while nothing proved it, and another "          \
+    X(ZKL_EDOUBT, "the hold is released, but nothing proved it for a while, and another "          \
                   "contender may have held the lock: check what was written")                      \
     X(ZKL_EQUOTA, "a quota of the path, or of a path above it, is used up: raise the quota, or "   \
                   "delete nodes there")                                                            \

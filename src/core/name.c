@@ -70,7 +70,7 @@ const char *zkl_node_path_fault(const char *path)
     if (path[1] == '\0')
         return "is the root node, which cannot be a lock: give a path below it";
     if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
-        return "is below /zookeeper, which ZooKeeper reserves";
+        return "is below /zookeeper, which the server reserves";
     return zkl_absolute_fault(path);
 }
 
