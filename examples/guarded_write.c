@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status))
         return 1;
     int failed = lock(servers); /* granted when the other's session has ended */
-    zoo_create(zh, DATA, "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT, NULL, 0);
+    zoo_create(zh, DATA, "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
     failed = failed || write_held("the next holder", 0) || zkl_mutex_unlock(mutex);
     kill(child, SIGCONT);
     failed = waitpid(child, &status, 0) != child || status != 0 || failed;
