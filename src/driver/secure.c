@@ -180,8 +180,16 @@ static int no_passphrase(char *buf, int size, int writing, void *given)
     return length;
 }
 
+/* By default OpenSSL frees all it has when the process exits, which crashes libzookeeper's threads that are in it. Only
+ * the first call of a process can prevent that, so a program that uses OpenSSL itself decides. */
+static void keep_at_exit(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t size)
 {
+    keep_at_exit();
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx) {

@@ -15,7 +15,7 @@ tests() # BUILD_NAME [options of meson test]
 
     run env TMPDIR="$work" ZKL_TEST_RUN="$run_id" ZKL_SIM_SCHEDULES=$schedules \
         ASAN_OPTIONS="halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=1:log_path=$reports/r" \
-        LSAN_OPTIONS=print_suppressions=0 \
+        LSAN_OPTIONS="print_suppressions=0:suppressions=$PWD/tests/lib/lsan.supp" \
         UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1:log_path=$reports/r" \
         TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:log_path=$reports/r:suppressions=$PWD/tests/lib/tsan.supp" \
         $personality meson test -C "$dir" --no-rebuild --num-processes "$at_once" --print-errorlogs --logbase "run-$suite" \

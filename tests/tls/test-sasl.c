@@ -121,7 +121,7 @@ static void no_secret_of_sasl_is_shown(void **state)
     struct watched watched = watched_begin("/secret");
     watched_check(&watched, PASSWORD, false);
     watched_end(&watched, secrets, 1);
-    check_command(78, "sasl_mechanism is set, and this needs a connection", "doctor /secret");
+    check_command(78, "sasl_mechanism is set, but this needs a connection", "doctor /secret");
     watch_log(&options, secrets, 1);
     check_works(&options);
     check_num(check_log(), >, 0);

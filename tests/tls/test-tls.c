@@ -55,6 +55,29 @@ static void both_sides_show_a_certificate(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* Goal: a process may exit while libzookeeper's thread is in OpenSSL, whatever it does there. Method: it exits some
+ * milliseconds after it has begun to connect. */
+static void exit_does_not_wait_for_a_handshake(void **state)
+{
+    struct zkl_client_options options = good();
+    int status = 0;
+
+    (void)state;
+    options.connect_timeout_ms = 0;
+    for (int i = 0; i < 40; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct zkl_client *client = NULL;
+            if (zkl_client_open(&client, &options) != 0)
+                _exit(1);
+            net_nap_ms(i % 20);
+            exit(0);
+        }
+        check_num(waitpid(child, &status, 0), ==, child);
+        check_num(status, ==, 0);
+    }
+}
+
 /* Goal: a key that is closed is opened by the first line of a file, whose text is in no sentence; another one is refused at
  * once. */
 static void a_passphrase_opens_the_key(void **state)
@@ -389,7 +412,7 @@ static void the_command_has_tls_by_the_environment(void **state)
 /* Goal: what needs a connection that has no TLS says so, before anything is done: no lock is taken, no node made. */
 static void what_has_no_tls_says_so(void **state)
 {
-    static const char sentence[] = "tls_ca_file is set, and this needs a connection";
+    static const char sentence[] = "tls_ca_file is set, but this needs a connection";
     struct wire *wire = NULL;
 
     (void)state;
@@ -496,6 +519,7 @@ static void changed_bytes_cost_the_link_alone(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(both_sides_show_a_certificate),
+    cmocka_unit_test(exit_does_not_wait_for_a_handshake),
     cmocka_unit_test(a_passphrase_opens_the_key),
     cmocka_unit_test(files_of_no_use_are_named),
     cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
