@@ -17,8 +17,8 @@ struct zkl_driver;
 struct zkl_host {
     char *name;
     char port[6];
-    char *
-        found; /* its addresses, "address:port,...", as libzookeeper takes them; NULL: none is known */
+    /* its addresses, "address:port,...", as libzookeeper takes them; NULL: none is known */
+    char *found;
     int failure; /* of its last look-up, getaddrinfo's code; 0: none */
     bool is_address;
 };

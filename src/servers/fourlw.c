@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ZooKeeper's four-letter words: a connection for each, the answer read to its end, and the
- * figures found in it. fourlw.h says what the counters count. The caller owns the answers.
- * No lock: calls may be made from any thread. The tests count packets by it, zklock doctor and
- * zkserver.c ask servers. */
+ * ZooKeeper's four-letter words: one connection for each, the answer read to its end, and the
+ * figures found in it. fourlw.h says what the counters count. The caller owns the answers. No lock:
+ * any thread may make the calls. The tests count packets by it; zklock doctor and zkserver.c query
+ * servers. */
 #include "fourlw.h"
 
 #include "net.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keeper: the process that starts servers, ends them and removes their folder when it is told
- * to, or when the process that made it is gone, however it went. It owns the servers, which are
- * its children, and their folder.
- * It is a process with one thread; zkserver.c talks to it through the calls of keeper.h, from one
- * thread at a time. */
+ * The keeper: the process that starts servers, and that ends them and removes their folder on
+ * request, or when the process that made it has ended, in any way. It owns the servers, which are
+ * its children, and their folder. It is a process with one thread; zkserver.c talks to it through
+ * the calls of keeper.h, from one thread at a time. */
 #include "keeper.h"
 
 #include <errno.h>
@@ -180,7 +179,7 @@ static void finish(const struct keeper_plan *plan, struct keeper_state *states)
         keeper_remove_tree(plan->dir);
 }
 
-/* Wait for the next request. False: there will be none, the maker is gone. */
+/* Wait for the next request. False: there will be none, the maker has ended. */
 static bool next_request(bool have_pidfd, pid_t owner, struct request *r)
 {
     for (;;) {
@@ -206,7 +205,7 @@ static void send_answer(int rc, const struct keeper_state *state)
     if (state != NULL)
         a.state = *state;
     if (send(SOCKET_FD, &a, sizeof a, MSG_NOSIGNAL) < 0) {
-        /* Nobody is there to hear it: the next read says so. */
+        /* No process reads the answer: the next read says so. */
     }
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Small TCP helpers with a bound on every wait. Descriptors are close-on-exec and non-blocking;
- * hosts are addresses in digits, IPv4 or IPv6.
- * No lock, and nothing is kept: the caller owns the descriptors. fourlw.c, zkconfig.c, zkserver.c
- * and the tests call it. */
+ * hosts are numeric addresses, IPv4 or IPv6. No lock and no state: the caller owns the descriptors.
+ * fourlw.c, zkconfig.c, zkserver.c and the tests call it. */
 #include "net.h"
 
 #include <arpa/inet.h>

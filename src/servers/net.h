@@ -11,7 +11,7 @@
 int64_t net_now_ms(void);
 /* CLOCK_BOOTTIME in nanoseconds: the clock of a hold's window, the same for all processes. */
 int64_t net_boot_ns(void);
-/* Between two probes of a condition that nobody signals. */
+/* Between two probes of a condition that has no signal. */
 void net_nap_ms(int ms);
 
 /* Listen on a free loopback port. It lies below the kernel's range for outgoing connections: a
@@ -22,7 +22,7 @@ int net_listen(int *port);
 int net_listen_on(int port);
 /* The same at this address of the machine. */
 int net_listen_at(const char *address, int port);
-/* Find n different ports that are free now. 0 or -1. Somebody else may take one before it is
+/* Find n different ports that are free now. 0 or -1. Another process may take one before it is
  * used. */
 int net_free_ports(int *ports, size_t n);
 

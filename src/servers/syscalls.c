@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Closing what a process was started with, also where the kernel has no call for that (before Linux
- * 5.9) or a sandbox does not let it through. It owns nothing.
- * Called in children before they go on as something else, so all of it is async-signal-safe. */
+ * Closes the descriptors that a process was started with, also if the kernel has no call for that
+ * (before Linux 5.9) or a sandbox denies it. This file owns nothing. Children call it before they
+ * become another program, so all of it is async-signal-safe. */
 #include "syscalls.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define WITHOUT_A_LIST_MAX 65536 /* without /proc: so many are tried */
+#define WITHOUT_A_LIST_MAX 65536 /* without /proc: how many are tried */
 
 /* The descriptor that an entry of /proc/self/fd is for, -1: of none. */
 static int number_of(const char *name)

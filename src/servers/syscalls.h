@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the kernel that the C library has wrappers for since 2.34 (close_range) and 2.36 (pidfds) only. Here they
- * are wanted with 2.31, and on kernels that don't have them. All are async-signal-safe. */
+/* Calls of the kernel that the C library has wrappers for since 2.34 (close_range) and 2.36
+ * (pidfds) only. Here they are wanted with 2.31, and on kernels that don't have them. All are
+ * async-signal-safe. */
 #ifndef ZKLOCK_SERVERS_SYSCALLS_H
 #define ZKLOCK_SERVERS_SYSCALLS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything a server needs before it is started: where java and the jars are, its command line,
- * its ports, zoo.cfg, and the folder they live in. A plan owns its texts until it is freed.
- * No lock: a plan belongs to the one thread that makes or restarts servers. zkserver.c and the
- * keeper call it. */
+ * Everything that a server needs before it starts: the places of java and the jars, its command
+ * line, its ports, zoo.cfg, and their folder. A plan owns its texts until it is freed. No lock: a
+ * plan belongs to the one thread that makes or restarts servers. zkserver.c and the keeper call
+ * it. */
 #include "zkconfig.h"
 
 #include "keeper.h"
@@ -179,8 +179,8 @@ static void fill_defaults(struct zks_options *o)
     default_to(&o->sync_limit_ms, o->tick_ms * 10 > 5000 ? o->tick_ms * 10 : 5000);
 }
 
-/* A name nobody has. The keeper makes the folder, so that no moment is left in which it could
- * stay. */
+/* An unused name. The keeper makes the folder, so that there is no moment in which it could be left
+ * behind. */
 static char *new_dir_name(void)
 {
     const char *tmp = getenv("TMPDIR");

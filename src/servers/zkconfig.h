@@ -25,8 +25,8 @@ struct zkc_plan {
     char connect[ZKS_NODES_MAX * 24];
 };
 
-/* The absolute path of java, and the class path; to be freed; NULL if nobody wants to know.
- * 0, or ZKS_MISSING and a sentence. */
+/* The absolute path of java, and the class path; the caller must free them; NULL if it does not
+ * want one. 0, or ZKS_MISSING and a sentence. */
 int zkc_find_java(char **java, char *err, size_t size);
 int zkc_find_jars(char **classpath, char *err, size_t size);
 

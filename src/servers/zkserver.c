@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A private ZooKeeper for one test or one demonstration: started, asked whether it is ready,
- * paused, killed, wiped, and gone with its folder at the end. The keeper owns the processes; this
- * owns the plan of them.
- * Calls may come from any thread, but those that start, stop or pause nodes of one ensemble from
- * one at a time. The tests and zklock-dev call it. */
+ * A private ZooKeeper for one test or one demonstration: this file starts it, waits until it is
+ * ready, pauses, kills and wipes it, and removes it with its folder at the end. The keeper owns the
+ * processes; this file owns their plan. Any thread may make calls, but only one at a time may
+ * start, stop or pause nodes of one ensemble. The tests and zklock-dev call it. */
 #include "zkserver.h"
 
 #include "fourlw.h"
@@ -22,7 +21,7 @@
 #define START_TRIES 3
 #define STOP_MS 5000
 #define KILL_MS 10000
-#define RESPAWNS_MAX 10 /* of one node in one wait: somebody else has its port for a while */
+#define RESPAWNS_MAX 10 /* of one node in one wait: another process has its port for a while */
 #define PROBE_MS 500
 #define NAP_MS 10
 
@@ -79,7 +78,7 @@ int zks_kill_node(struct zks *zks, size_t node)
     zks->wish[node] = WISH_OFF;
     if (zks_pid(zks, node) == 0)
         return 0;
-    keeper_signal(zks->keeper, node, SIGKILL); /* fails if the server went before: no harm */
+    keeper_signal(zks->keeper, node, SIGKILL); /* fails if the server ended before: no harm */
     return wait_gone(zks, node, KILL_MS);
 }
 
@@ -319,7 +318,7 @@ void zks_stop(struct zks *zks)
 {
     if (zks == NULL || getpid() != zks->owner)
         return;
-    /* The keeper removes the folder. If somebody killed it, the kernel has killed the servers. */
+    /* The keeper removes the folder. If it was killed, the kernel has killed the servers. */
     if (keeper_end(zks->keeper) != 0 && getenv("ZKS_KEEP") == NULL)
         keeper_remove_tree(zks->plan.dir);
     if (getenv("ZKS_KEEP") != NULL)

@@ -11,13 +11,14 @@
  *     use(zks_connect_string(zks));
  *     zks_stop(zks);
  *
- * Servers and folder are gone after zks_stop, and also, within moments, if the process that called
- * zks_start ends in any other way, SIGKILL included. Children that it has forked do not matter for
- * this: they need do nothing, and every call made in one of them fails without effect.
+ * zks_stop ends the servers and removes the folder. The same happens, within moments, if the
+ * process that called zks_start ends in any other way, SIGKILL included. Children that it has
+ * forked do not matter for this: they need do nothing, and every call made in one of them fails
+ * without effect.
  *
- * All calls may be made from any thread, but those that start, stop or pause nodes of one zks are
- * to be made by one thread at a time. Every wait has a bound. ZKS_KEEP=1 in the environment keeps
- * the folder for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
+ * Any thread may make all calls, but only one thread at a time may make those that start, stop or
+ * pause nodes of one zks. Every wait has a bound. ZKS_KEEP=1 in the environment keeps the folder
+ * for a look at the logs; ZKS_CLASSPATH replaces Debian's jars by another server's. */
 #ifndef ZKLOCK_SERVERS_ZKSERVER_H
 #define ZKLOCK_SERVERS_ZKSERVER_H
 
@@ -45,14 +46,14 @@ struct zks_options {
     bool extended_types;   /* TTL nodes */
     const char *jvm_extra; /* more options for java, separated by blanks */
     const char *cfg_extra; /* more lines for zoo.cfg */
-    /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started in, as
-     * a file in /proc (the caller's). See nets.h. */
+    /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started
+     * in, as a file in /proc (the caller's). See nets.h. */
     const char *hosts[ZKS_NODES_MAX], *nets[ZKS_NODES_MAX];
     /* More lines for the zoo.cfg of each node: of lines with one key the last counts. */
     const char *node_extra[ZKS_NODES_MAX];
     bool observer[ZKS_NODES_MAX]; /* does not vote */
-    /* The port at which one node is to look for another's quorum port: a proxy's. May be called anew with
-     * other ports while zks_start still tries. 0: not to be had, and zks_start fails. */
+    /* The port at which one node must look for another's quorum port: a proxy's. May be called anew
+     * with other ports while zks_start still tries. 0: there is none, and zks_start fails. */
     int (*route)(void *arg, size_t from, size_t to, int port);
     void *route_arg;
 };
@@ -93,9 +94,9 @@ pid_t zks_pid(struct zks *zks, size_t node);
 /* The last lines of every node's log, for the output of a test that failed. */
 void zks_print_logs(const struct zks *zks, FILE *to);
 
-/* One node, 0 to nodes - 1. All return 0 or -1. Asking for what is so already is no error.
- * stop is SIGTERM, and after 5 s SIGKILL; kill is SIGKILL; both return when the process is gone.
- * pause is SIGSTOP and returns when the process stands still. */
+/* One node, 0 to nodes - 1. All return 0 or -1. Asking for the present state is no error. stop is
+ * SIGTERM, and after 5 s SIGKILL; kill is SIGKILL; both return when the process has ended. pause is
+ * SIGSTOP and returns when the process has stopped. */
 int zks_stop_node(struct zks *zks, size_t node);
 int zks_kill_node(struct zks *zks, size_t node);
 int zks_pause_node(struct zks *zks, size_t node);
@@ -109,7 +110,7 @@ int zks_restart_node(struct zks *zks, size_t node);
 int zks_wipe_node(struct zks *zks, size_t node);
 
 /* Wait until every node that is neither stopped nor paused serves clients, and an ensemble has its
- * leader. A node that could not start because somebody else had its port is started again. */
+ * leader. A node that could not start because another process had its port is started again. */
 int zks_wait_ready(struct zks *zks, int timeout_ms);
 /* The node that leads (a single server leads itself), or -1 if there is none now. */
 int zks_leader(struct zks *zks);

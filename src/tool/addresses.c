@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The addresses of a list of servers, looked up on a thread of its own, as a resolver can take
- * seconds. The object has two users, the thread and its starter, and goes with the later one.
- * The thread hands the text over by one atomic pointer before the descriptor becomes readable.
- * settings.c and raw.c start look-ups. */
+ * The addresses of a list of servers, looked up on a separate thread, because a resolver can take
+ * seconds. The object has two users, the thread and its starter; the later one frees it. The thread
+ * passes the text by one atomic pointer before the descriptor becomes readable. settings.c and
+ * raw.c start look-ups. */
 #include "addresses.h"
 
 #include <netdb.h>
@@ -51,7 +51,8 @@ static void append(struct addresses *a, const struct addrinfo *one)
     a->text = longer;
 }
 
-/* entry: "host:port", an IPv6 address in brackets; is changed. One that has no address is left out. */
+/* entry: "host:port", an IPv6 address in brackets; is changed. One that has no address is left
+ * out. */
 static void look_up(struct addresses *a, char *entry)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all programs and subcommands do with their words in the same way: options in any place,
- * numbers with bounds, and one sentence for what is wrong. It owns nothing.
- * One thread. The subcommands and run_options.c call it. */
+ * Common parsing of the words of all programs and subcommands: options in any place, numbers with
+ * bounds, and one sentence for each fault. This file owns nothing. One thread. The subcommands and
+ * run_options.c call it. */
 #include "args.h"
 
 #include <errno.h>

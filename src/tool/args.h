@@ -9,16 +9,16 @@ struct args {
     const char *command; /* the subcommand's name; NULL: the program has none */
     const struct option *known;
     const char *letters; /* as getopt has them, beginning with ":"; or NULL */
-    const char *hint;    /* more for who gave an unknown option, or NULL */
+    const char *hint;    /* a hint for a user with an unknown option, or NULL */
     /* 0, or the exit status after a sentence. */
     int (*take)(void *arg, int code, const char *value);
     void *arg;
 };
 
-/* Take the options among the words. Those that are none are then the last, from *first on. 0, or the exit
- * status after a sentence. */
+/* Take the options among the words. Those that are none are then the last, from *first on. 0, or
+ * the exit status after a sentence. */
 int args_parse(const struct args *args, int argc, char **argv, int *first);
-/* The same, and there is to be just one word that is no option: *word, "a PATH" or the like. */
+/* The same, with exactly one word that is no option: *word, "a PATH" or the like. */
 int args_parse_one(const struct args *args, int argc, char **argv, const char *what,
                    const char **word);
 

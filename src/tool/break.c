@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock break: takes a place in a queue away, after it has shown whose it is and asked, unless
- * told not to ask.
- * One thread; main.c calls it. It owns its client for the length of the command. */
+ * zklock break: takes a place in a queue away, after it has shown its owner and asked for
+ * confirmation, unless the caller waived that. One thread; main.c calls it. It owns its client for
+ * the length of the command. */
 #include "break.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The locks of one zklock run, as one multi-lock: made from the words of the command line, and
- * acquired, asked and given back as one. It owns the handles of all members.
- * One thread; run.c calls it, and record.c asks for its nodes to check. */
+ * The locks of one zklock run, as one multi-lock: made from the words of the command line,
+ * acquired, queried and released as one. This file owns the handles of all members. One thread;
+ * run.c calls it, and record.c asks for its nodes to check. */
 #include "claim.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@ struct claim_options {
     char **paths;
     size_t count; /* 1 to ZKL_MULTI_MEMBERS_MAX */
     bool shared;
-    int permits; /* > 0: semaphores of so many */
+    int permits; /* > 0: semaphores with this many permits */
 };
 
 struct claim {
@@ -27,7 +27,7 @@ struct claim {
     atomic_bool lost, revoked;
 };
 
-/* 0 or a zkl_error, with claim_fini due in either case. options is copied, but for its paths. */
+/* 0 or a zkl_error, with claim_fini due in either case. options is copied, except its paths. */
 int claim_init(struct claim *claim, struct zkl_client *client, const struct claim_options *options);
 int claim_acquire(struct claim *claim, const struct zkl_wait *wait);
 /* What the command gets to know: LAUNCH_VARIABLES texts, each to be freed. False: no memory. */

@@ -7,8 +7,8 @@ struct command {
     const char *name;
     const char *summary; /* its line in zklock --help */
     const char *usage;   /* all that zklock NAME --help says, with its final newline */
-    /* argv[0] is the subcommand's name. --help as first argument was answered already. Returns the exit
-     * status. */
+    /* argv[0] is the subcommand's name. --help as first argument was answered already. Returns the
+     * exit status. */
     int (*run)(int argc, char **argv);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A client, connected, with what the settings say. The credential comes from a file or the
- * environment, is never in argv, and is wiped after use. The subcommand owns the client.
- * One thread. The subcommands and raw.c call it. */
+ * A connected client, with the settings. The credential comes from a file or the environment, is
+ * never in argv, and this file wipes it after use. The subcommand owns the client. One thread. The
+ * subcommands and raw.c call it. */
 #include "connect.h"
 
 #include <stdio.h>

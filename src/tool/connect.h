@@ -18,8 +18,8 @@ struct tool_options {
     char credential[ZKL_SECRET_ROOM];
 };
 
-/* Complete the settings. 0, or the exit status after a sentence. tool_options_fini is due in each case:
- * the credential stays no longer than it has to. */
+/* Complete the settings. 0, or the exit status after a sentence. tool_options_fini is due in each
+ * case: the credential stays no longer than it has to. */
 int tool_options(struct tool_options *options, struct settings *settings);
 void tool_options_fini(struct tool_options *options);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who waits for whom across locks: threads that wait for each other in a circle. Known only of
- * contenders whose data says "host pid thread". It owns the graph for the length of one look.
- * One thread; doctor.c calls it. */
+ * Cycles of waiting across locks: threads that wait for each other in a circle. Known only for
+ * contenders whose data says "host pid thread". This file owns the graph for the length of one
+ * search. One thread; doctor.c calls it. */
 #include "cycles.h"
 
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static void step(struct search *s, struct place *from, const struct zkl_entry *t
     s->way_count--;
 }
 
-/* One for whose end it waits is told. Of those that share a read lock with that one, and so are waited for
- * as well, it is known by their holding it. */
+/* An entry names one contender whose end it waits for. The others that share a read lock with that
+ * one, and that it waits for as well, are those that hold. */
 static void step_to_all(struct search *s, struct place *from)
 {
     const struct zkl_inspection *inside = from->lock->inside;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for whom across locks: threads that wait for each other in a circle. Known only of contenders
- * whose data says "host pid thread". */
+/* Cycles of waiting across locks: threads that wait for each other in a circle. Known only for
+ * contenders whose data says "host pid thread". */
 #ifndef ZKLOCK_TOOL_CYCLES_H
 #define ZKLOCK_TOOL_CYCLES_H
 

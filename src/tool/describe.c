@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is seen of a lock, in words: who a contender is, how old it is, what kind of lock stands
- * there. The caller has the room.
- * Pure, any thread. status, doctor, revoke, break and record.c call it. */
+ * Descriptions of a lock in words: the owner of a contender, its age, the kind of the lock. The
+ * caller provides the memory. Pure, any thread. status, doctor, revoke, break and record.c call
+ * it. */
 #include "describe.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The descriptors that a program was started with: 0 to 2 are filled where the caller had closed
- * them, so that no connection gets their numbers.
- * Called once by each main function, before anything opens a descriptor, with one thread. */
+ * The descriptors that a program was started with: it opens 0 to 2 if the caller had closed them,
+ * so that no connection gets their numbers. Each main function calls this once, before anything
+ * opens a descriptor, with one thread. */
 #include "descriptors.h"
 
 #include <fcntl.h>

@@ -3,8 +3,9 @@
 #ifndef ZKLOCK_TOOL_DESCRIPTORS_H
 #define ZKLOCK_TOOL_DESCRIPTORS_H
 
-/* Give standard input, output and error that are closed something that fails as they do: else what is opened
- * next would be taken for one of them. A command that is run finds them closed, as they were. */
+/* Give standard input, output and error that are closed something that fails as they do: else what
+ * is opened next would be taken for one of them. A command that is run finds them closed, as they
+ * were. */
 void descriptors_fill_standard(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock-dev: a private ensemble to try things on, gone with all its files when this ends. A
- * program of its own, so that the command which stands on every machine of a site launches no
- * servers.
- * One thread. It owns the servers through zkserver.c, whose keeper ends them if this is killed. */
+ * zklock-dev: a private ensemble to try things on, which it ends and removes with all files when it
+ * ends. It is a separate program, so that the command which is installed on every machine of a site
+ * launches no servers. One thread. It owns the servers through zkserver.c, whose keeper ends them
+ * if this process is killed. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,8 @@ static int wait_for_signal(struct dev *dev)
 static int wait_for_end(struct dev *dev)
 {
     const char *servers = zks_connect_string(dev->servers);
-    /* Only now: while the servers start a signal may just kill us, they go all the same. */
+    /* Only now: while the servers start a signal may just kill us; the keeper ends them in any
+     * case. */
     signals_block_ends();
     printf("%s\n", servers);
     if (fflush(stdout) != 0)

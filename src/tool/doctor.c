@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock doctor: what is wrong, or soon will be, with the locks at and below a path: looks at all
- * of them, asks the servers about themselves, and prints what it found, the worst first.
- * One thread; main.c calls it. It owns what look.c found until it has printed. */
+ * zklock doctor: finds what is wrong, or soon will be, with the locks at and below a path. It
+ * inspects all of them, queries the servers about themselves, and prints its findings, the worst
+ * first. One thread; main.c calls it. It owns the result of look.c until it has printed. */
 #include "doctor.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold
- * takes for granted: docs/guarantees.md. It owns the answers for the length of one look.
- * One thread; doctor.c calls it. Each server is asked with a bound. */
+ * Compares what the servers say of themselves (srvr, conf, mntr) with what the window of a hold
+ * assumes: docs/guarantees.md. This file owns the answers for the length of one comparison. One
+ * thread; doctor.c calls it. Each query of a server has a bound. */
 #include "ensemble.h"
 
 #include <netdb.h>
@@ -170,7 +170,7 @@ static void check_tick(struct ensemble *e, const struct facts *f)
              e->said_tick_ms / 1e3, f->tick_ms, f->name, (double)f->tick_ms / 1e3);
 }
 
-/* The first server that tells its settings, with which the others are compared. */
+/* The first server that reveals its settings; the others are compared with it. */
 static const struct facts *first_known(const struct ensemble *e)
 {
     for (int i = 0; i < e->count; i++) {

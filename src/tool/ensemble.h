@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold takes for
- * granted: docs/guarantees.md. */
+/* What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold
+ * takes for granted: docs/guarantees.md. */
 #ifndef ZKLOCK_TOOL_ENSEMBLE_H
 #define ZKLOCK_TOOL_ENSEMBLE_H
 
@@ -9,9 +9,9 @@
 /* problem false: something that could not be seen. */
 typedef void (*ensemble_fn)(void *arg, bool problem, const char *text);
 
-/* Ask each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout and believes that no
- * server has a longer tick than tick_ms (0: it believes nothing of the kind), and tell what is wrong, each
- * in a sentence. */
+/* Query each of "HOST:PORT,...[/CHROOT]", for a client that wants this session timeout and assumes
+ * that no server has a longer tick than tick_ms (0: it assumes nothing), and report each fault in a
+ * sentence. */
 void ensemble_check(const char *servers, int session_ms, int tick_ms, ensemble_fn tell, void *arg);
 
 #endif

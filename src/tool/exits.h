@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit statuses of zklock: those of <sysexits.h>, as flock(1) uses them, and a few more. A command
- * that is run passes its own on. zklock(1) lists them. */
+/* The exit statuses of zklock: those of <sysexits.h>, as flock(1) uses them, and a few more. A
+ * command that is run passes its own on. zklock(1) lists them. */
 #ifndef ZKLOCK_TOOL_EXITS_H
 #define ZKLOCK_TOOL_EXITS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes below this one: found in /proc whatever group or session they are in now, as long
- * as this process is their subreaper. It owns nothing between two looks.
+ * The descendants of this process: it finds them in /proc whatever group or session they are in
+ * now, as long as this process is their subreaper. This file keeps nothing between two searches.
  * One thread; the guard and zklock's side of a job call it. */
 #include "family.h"
 
@@ -33,8 +33,8 @@ struct list {
 
 /* --- what is there ------------------------------------------------------ */
 
-/* "PID (COMMAND) STATE PARENT GROUP ...", the 20th field being the number of threads. A process whose
- * first thread has ended is shown as a zombie while others of its threads go on. */
+/* "PID (COMMAND) STATE PARENT GROUP ...", the 20th field being the number of threads. A process
+ * whose first thread has ended is shown as a zombie while others of its threads go on. */
 static bool parse(const char *text, struct process *process)
 {
     char state;
@@ -122,8 +122,8 @@ static struct list look(void)
 
 /* --- signals ------------------------------------------------------------ */
 
-/* Are all from this process up to us each the child of the next, now? A parent's number that is still the
- * child's parent after the parent was looked at was that one's all the while. */
+/* Are all from this process up to us each the child of the next, now? A parent's number that is
+ * still the child's parent after the parent was looked at was that one's all the while. */
 static bool is_descendant(pid_t pid)
 {
     struct process process, again, parent;
@@ -141,9 +141,9 @@ static bool is_descendant(pid_t pid)
     return true;
 }
 
-/* A number in the list may be somebody else's by now: first the process behind it is taken hold of, then it is
- * looked at, then it is signalled. Without a pidfd, on old kernels or with no descriptor left, it is only
- * looked at just before. */
+/* A number in the list may belong to another process by now. So open the process behind it first,
+ * then check it, then signal it. Without a pidfd, on old kernels or with no descriptor left, only
+ * check it just before. */
 static void signal_descendant(pid_t pid, int signal)
 {
     int fd = sys_pidfd_open(pid);
@@ -159,8 +159,8 @@ static void signal_descendant(pid_t pid, int signal)
         close(fd);
 }
 
-/* The number of a group is nobody else's as long as one of our own children is in it, which we have not waited
- * for. */
+/* The number of a group cannot belong to another one as long as one of our own children is in it
+ * that we have not waited for. */
 static bool is_pinned(const struct list *list, pid_t group)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -170,8 +170,8 @@ static bool is_pinned(const struct list *list, pid_t group)
     return false;
 }
 
-/* The group's own signal reaches all of it at one moment, forks included. Its number alone is not enough: it may
- * be given to a new one once nobody is in it. */
+/* The group's own signal reaches all of it at one moment, forks included. Its number alone is not
+ * enough: the kernel may give it to a new group once the old one is empty. */
 void family_signal(pid_t group, int signal)
 {
     struct list list = look();
@@ -216,8 +216,8 @@ static bool reap(pid_t child, int *status)
     return pid == 0;
 }
 
-/* Who forks faster than /proc can be read is caught by a later round; orphans become our children, so
- * that nobody is left once we have none. */
+/* A later round catches a process that forks faster than /proc can be read. Orphans become our
+ * children, so once we have no child, no descendant is left. */
 void family_kill(pid_t group, pid_t child, int *status)
 {
     int nap = NAP_MS_MIN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes below this one: found in /proc whatever group or session they are in now, as long as this
- * process is their subreaper. */
+/* The processes below this one: found in /proc whatever group or session they are in now, as long
+ * as this process is their subreaper. */
 #ifndef ZKLOCK_TOOL_FAMILY_H
 #define ZKLOCK_TOOL_FAMILY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * zklock forget: removes the record of the last run of a command, so that the next zklock run
- * --not-within runs at once.
+ * --not-within runs immediately.
  * One thread; main.c calls it. It owns its connection for the length of the command. */
 #include "forget.h"
 

@@ -2,8 +2,8 @@
  *
  * The process that ends the command in time, whatever becomes of zklock: parent of the command and
  * adoptive parent of all that descends from it. guard.h has the protocol. It owns the command's
- * processes, and no connection to ZooKeeper.
- * A process with one thread; job.c starts it, before any thread of the library is there. */
+ * processes, and no connection to ZooKeeper. A process with one thread; job.c starts it, before any
+ * thread of the library exists. */
 #include "guard.h"
 
 #include <errno.h>
@@ -41,9 +41,9 @@ struct guard {
 
 /* --- times --------------------------------------------------------------- */
 
-/* Of a window that is renewed in time three eighths of a timeout are left at least. A leader's election takes
- * some of that; when an eighth is left, something is wrong. The last sixteenth is for a SIGKILL to be heard
- * on a machine that is busy. */
+/* Of a window that is renewed in time three eighths of a timeout are left at least. A leader's
+ * election takes some of that; when an eighth is left, something is wrong. The last sixteenth is
+ * for a SIGKILL to be heard on a machine that is busy. */
 static int64_t term_at_ns(const struct guard *g)
 {
     return g->window_end_ns - g->timeout_ns / 8;
@@ -76,7 +76,7 @@ static void set_timer(const struct guard *g)
 
 /* --- reports ------------------------------------------------------------- */
 
-/* To a zklock that is gone, or stopped and with a full mailbox, nothing is said. */
+/* Sends nothing to a zklock that has ended, or that is stopped and has a full socket. */
 static void report(const struct guard *g, struct report report)
 {
     send(g->socket, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -100,7 +100,7 @@ static void end_now(struct guard *g)
     _exit(EXIT_DONE);
 }
 
-/* SIGTERM first, and SIGCONT, as who is stopped hears nothing. */
+/* SIGTERM first, and SIGCONT, as a stopped process receives no SIGTERM. */
 static void end(struct guard *g, enum ending ending)
 {
     int64_t grace_end = boot_ns() + LOST_GRACE_MS * MS_NS;
@@ -127,8 +127,8 @@ static void on_time(struct guard *g)
 
 /* --- what comes in ------------------------------------------------------- */
 
-/* A later window also puts a SIGKILL off, so that a command that is about to end may go on with it. An earlier
- * one comes with a server that announced a smaller timeout. */
+/* A later window also puts a SIGKILL off, so that a command that is about to end may go on with it.
+ * An earlier one comes with a server that announced a smaller timeout. */
 static void on_window(struct guard *g, const struct order *order)
 {
     if (g->ending == ENDING_LOST)
@@ -183,8 +183,8 @@ static void on_children(struct guard *g)
     }
 }
 
-/* The lock is kept for all that the command leaves in its group. What has left the group too was meant
- * to live on, but not when the lock is lost. */
+/* The lock is kept for all that the command leaves in its group. What has left the group too was
+ * meant to live on, but not when the lock is lost. */
 static bool is_over(const struct guard *g)
 {
     if (g->running)
@@ -214,7 +214,7 @@ static void watch(struct guard *g)
     report_gone(g);
 }
 
-/* The child before it waits. Its group is made on both sides, as nobody knows who comes first. */
+/* The child before it waits. Parent and child both set its group, as either may come first. */
 static pid_t start_command(int socket, int go, char **argv)
 {
     pid_t pid = fork();
@@ -252,7 +252,8 @@ void guard_run(int socket, int go, char **argv)
     setsid();
     let_go_of_all(socket);
     g.socket = 3;
-    /* No other signal is heard: who ends every process called zklock is to end zklock, which ends the rest. */
+    /* The guard ignores all other signals: a user that ends every process called zklock must end
+     * zklock, which ends the rest. */
     g.children = signals_open_children();
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (g.children < 0 || g.timer < 0)

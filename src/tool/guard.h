@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that ends the command in time, whatever becomes of zklock: parent of the command and
  * adoptive parent of all that descends from it, in a session of its own, without a connection to
- * ZooKeeper. zklock tells it up to when the lock is proved; when that time runs short, when the lock is
- * lost and when zklock is gone it ends the command and its descendants, first with SIGTERM, and with
- * SIGKILL while the lock is still proved. */
+ * ZooKeeper. zklock reports to it how long the lock is proved. When that time runs short, when the
+ * lock is lost and when zklock has ended, the guard ends the command and its descendants, first
+ * with SIGTERM, and with SIGKILL while the lock is still proved. */
 #ifndef ZKLOCK_TOOL_GUARD_H
 #define ZKLOCK_TOOL_GUARD_H
 
@@ -29,15 +29,16 @@ enum ending {
     ENDING_BY_ITSELF = 0,
     ENDING_LOST = 1,      /* zklock said so */
     ENDING_UNPROVED = 2,  /* the window ran short */
-    ENDING_ABANDONED = 3, /* zklock is gone, so nobody reads this */
+    ENDING_ABANDONED = 3, /* zklock has ended, so no process reads this */
 };
 
 enum report_kind {
     REPORT_READY = 1,   /* value: the process group of the command to come */
     REPORT_STOPPED = 2, /* value: the signal that stopped the command */
     REPORT_ENDING = 3,  /* ending: SIGTERM was sent */
-    REPORT_GONE = 4,    /* the group is gone; value: what waitpid said of the command; ending;
-                           spare_ns: of the window, when it was over */
+    /* the group has ended; value: what waitpid said of the command; ending; spare_ns: of the
+     * window, when it was over */
+    REPORT_GONE = 4,
 };
 
 struct report {
@@ -47,8 +48,8 @@ struct report {
     int64_t spare_ns;
 };
 
-/* The guard's whole life, in a process of its own that is zklock's child. socket: to zklock, of type
- * SOCK_SEQPACKET. go: where the command to be (see launch.h) waits for its environment. Never
+/* The guard's whole life, in a separate process that is zklock's child. socket: to zklock, of type
+ * SOCK_SEQPACKET. go: where the future command (see launch.h) waits for its environment. Never
  * returns. */
 void guard_run(int socket, int go, char **argv) __attribute__((noreturn));
 

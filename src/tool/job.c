@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock's side of a command that runs under a guard: starting it, the signals and the terminal
- * that are passed on to it, and its end. It owns the pipe to the guard, and the anchor of the
- * command's process group.
- * One thread; run.c calls it. */
+ * zklock's side of a command that runs under a guard: it starts the command, passes signals and the
+ * terminal on to it, and ends it. It owns the pipe to the guard, and the anchor of the command's
+ * process group. One thread; run.c calls it. */
 #include "job.h"
 
 #include <errno.h>
@@ -116,8 +115,8 @@ bool job_order(struct job *job, const struct order *order)
     return send(job->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *order;
 }
 
-/* A guard that ends without having read all orders makes an error of that, which stands before what it
- * said last. */
+/* A guard that ends without having read all orders makes an error of that, which stands before what
+ * it said last. */
 int job_receive(struct job *job, struct report *report)
 {
     ssize_t n = recv(job->socket, report, sizeof *report, MSG_DONTWAIT);
@@ -137,9 +136,9 @@ void job_signal(struct job *job, int signal)
     kill(-job->group, signal);
 }
 
-/* No shell is there that would continue our group, so it does not stop. Nor does the command: the kernel would
- * not have stopped it either, but for the anchor. Who was told to stop from outside is told to go on
- * from there too. */
+/* No shell exists that would continue our group, so our group does not stop. Nor does the command:
+ * without the anchor the kernel would not have stopped it either. A command that was stopped from
+ * outside must be continued from outside, too. */
 static void stopped_without_terminal(const struct job *job, int signal)
 {
     if (signal != SIGSTOP && !job->told_to_stop)
@@ -179,7 +178,8 @@ static void reap(pid_t pid)
     }
 }
 
-/* The guard ends by itself; or, if the command was not started, once it finds us gone. */
+/* The guard ends by itself; or, if the command was not started, once it finds that zklock has
+ * ended. */
 void job_end(struct job *job, bool restore)
 {
     terminal_take_back(&job->terminal, job->group);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last run of a command under a lock, as it stands in ZooKeeper, written and read (docs/wire-
- * format.md, "The last run"), and whether another one would be too early. It owns nothing.
- * Pure: nothing is asked, no clock is looked at. record.c, look.c and both forms of status call
- * it. */
+ * The last run of a command under a lock, as its record is in ZooKeeper, written and read
+ * (docs/wire-format.md, "The last run"), and whether another one would be too early. This file owns
+ * nothing. Pure: it sends no request and reads no clock. record.c, look.c and both forms of status
+ * call it. */
 #include "last_run.h"
 
 #include <errno.h>
@@ -88,7 +88,8 @@ static bool read_end(const char *text, struct last_run *run)
     return false;
 }
 
-/* A name that is not known is a later version's, which counts as the same as long as the first line does. */
+/* A name that is not known is a later version's, which counts as the same as long as the first line
+ * does. */
 static bool read_line(const char *name, const char *value, struct last_run *run)
 {
     int64_t number = 0;

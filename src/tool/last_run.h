@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last run of a command under a lock, as it stands in ZooKeeper (docs/wire-format.md, "The last run"), and
- * whether another one would be too early. Pure: nothing is asked, no clock is looked at. */
+/* The last run of a command under a lock, as it stands in ZooKeeper (docs/wire-format.md, "The last
+ * run"), and whether another one would be too early. Pure: nothing is asked, no clock is looked
+ * at. */
 #ifndef ZKLOCK_TOOL_LAST_RUN_H
 #define ZKLOCK_TOOL_LAST_RUN_H
 
@@ -34,8 +35,8 @@ struct last_run {
 
 /* The node's data, with a final NUL. Returns its length without that. */
 size_t last_run_write(const struct last_run *run, char text[LAST_RUN_TEXT]);
-/* The contrary. mtime_ms is the node's: of a run without an end it is the beginning. False if that is no
- * record of a version that is known. */
+/* The contrary. mtime_ms is the node's: of a run without an end it is the beginning. False if that
+ * is no record of a version that is known. */
 bool last_run_read(struct last_run *run, const char *text, size_t length, int64_t mtime_ms);
 
 /* Of a node's path: how long the path of its lock is, or 0 if it is no record's. */

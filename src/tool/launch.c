@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command before it runs: a process that waits, in a process group of its own, until zklock
- * has the lock, and then becomes the command. launch.h says why it is there so early.
- * A process with one thread; the guard starts it. */
+ * The command before it runs: a process that waits, in a process group of its own, until zklock has
+ * the lock, and then becomes the command. launch.h says why it starts so early. A process with one
+ * thread; the guard starts it. */
 #include "launch.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "connect.h"
 #include "say.h"
 
-/* False: zklock is gone, or has not got the lock. */
+/* False: zklock has ended, or has not got the lock. */
 static bool take_environment(int go)
 {
     FILE *file = fdopen(go, "r");

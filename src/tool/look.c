@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All locks at and below a path, as they were when they were looked at, one after the other. It
- * owns what it found until the subcommand lets it go.
- * One thread; status, doctor, revoke and break call it. */
+ * All locks at and below a path, each as it was when it was inspected, one after the other. This
+ * file owns the results until the subcommand frees them. One thread; status, doctor, revoke and
+ * break call it. */
 #include "look.h"
 
 #include <stdlib.h>

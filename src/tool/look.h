@@ -14,9 +14,10 @@ enum { LOOK_MS = 10000 /* for one lock */ };
 
 struct seen {
     char *path;
-    int code; /* 0; or why nothing is known: ZKL_EACCES, no READ; ZKL_EBADPATH, too long for a lock */
+    /* 0; or why nothing is known: ZKL_EACCES, no READ; ZKL_EBADPATH, too long for a lock */
+    int code;
     const struct zkl_inspection *inside; /* NULL if nothing is known */
-    struct last_run last;                /* RUN_NEVER until somebody asks for it */
+    struct last_run last;                /* RUN_NEVER until the caller asks for it */
     bool last_unread;                    /* and it could not be read */
 };
 
@@ -30,8 +31,8 @@ struct look {
 int look_below(struct look *look, struct zkl_client *client, const char *path);
 void look_free(struct look *look);
 
-/* The lock that a contender's node belongs to, and its entry there. 0; ZKL_ENONODE if there is none; else a
- * code. look_free is due in each case. */
+/* The lock that a contender's node belongs to, and its entry there. 0; ZKL_ENONODE if there is
+ * none; else a code. look_free is due in each case. */
 int look_up(struct look *look, struct zkl_client *client, const char *node_path,
             const struct zkl_entry **entry);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock COMMAND ...: finds the subcommand and runs it, prints help and the version, and says what
- * is wrong with an unknown word. It owns the table of subcommands.
- * The main function; one thread until a subcommand connects. */
+ * zklock COMMAND ...: finds the subcommand and runs it, prints help and the version, and reports an
+ * unknown word. It owns the table of subcommands. The main function; one thread until a subcommand
+ * connects. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What other lock libraries make of a path: docs/wire-format.md, applied to what is there. It
- * judges names only, and owns nothing.
- * One thread; doctor.c calls it. */
+ * How other lock libraries interpret a path: docs/wire-format.md, applied to the children that the
+ * path has now. This file judges only their names, and owns nothing. One thread; doctor.c calls
+ * it. */
 #include "peers.h"
 
 #include <string.h>

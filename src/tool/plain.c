@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text of others, names and data of nodes, as it may stand in a line and on a terminal: what would
- * steer the terminal, turn the line around, break it or not be seen is written as bash's $'...'
- * has it. The caller has the room.
- * Pure, any thread. All that prints text of others calls it. */
+ * Text of others, names and data of nodes, made safe for a line on a terminal: characters that
+ * would steer the terminal, reverse or break the line, or be invisible are written as in bash's
+ * $'...'. The caller provides the memory. Pure, any thread. Everything that prints text of others
+ * calls it. */
 #include "plain.h"
 
 #include <stdbool.h>
@@ -33,8 +33,8 @@ static size_t character(const char *text, uint32_t *code)
     return valid ? size : 0;
 }
 
-/* Control characters, line ends, and what Unicode calls ignorable when it is shown, which has those that turn
- * the direction. */
+/* Control characters, line ends, and what Unicode calls ignorable when it is shown, which has those
+ * that turn the direction. */
 static bool is_hidden(uint32_t code)
 {
     static const struct {

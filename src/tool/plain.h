@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of others, names and data of nodes, as it may stand in a line and on a terminal: what would steer the
- * terminal, turn the line around, break it or not be seen is written as bash's $'...' has it. */
+/* Text of others, names and data of nodes, as it may stand in a line and on a terminal: what would
+ * steer the terminal, turn the line around, break it or not be seen is written as bash's $'...' has
+ * it. */
 #ifndef ZKLOCK_TOOL_PLAIN_H
 #define ZKLOCK_TOOL_PLAIN_H
 
@@ -10,8 +11,9 @@
 
 enum { PLAIN_TIMES = 4 }; /* as long as the text at most */
 
-/* out has room for PLAIN_TIMES * strlen(text) + 1. Control characters, those that are not seen or change the
- * direction, and bytes that are no UTF-8 become "\n", "\u202e", "\U000e0041", "\xff". The rest stays. */
+/* out has room for PLAIN_TIMES * strlen(text) + 1. Control characters, those that are not seen or
+ * change the direction, and bytes that are no UTF-8 become "\n", "\u202e", "\U000e0041", "\xff".
+ * The rest stays. */
 void plain(char *out, const char *text);
 
 /* Print so what the format makes; a newline at its end stays one. */

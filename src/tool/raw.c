@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A connection to ZooKeeper beside the library's, for what a lock never asks: the ACLs and
- * counters that a doctor wants, and the record of the last run. With record.c it is the only file
- * of the command that knows libzookeeper. It owns the zhandle.
- * Calls block one thread, each with a bound; answers come on libzookeeper's thread, under a mutex
- * of the connection. */
+ * A connection to ZooKeeper beside the library's, for requests that a lock never sends: the ACLs
+ * and counters for doctor, and the record of the last run. Only this file of the command and
+ * record.c know libzookeeper. It owns the zhandle. Calls block one thread, each with a bound;
+ * answers come on libzookeeper's thread, under a mutex of the connection. */
 #include "raw.h"
 
 #include <poll.h>
@@ -30,7 +29,7 @@ enum { SESSION_MS_DEFAULT = 10000 };
 struct raw {
     zhandle_t *zh;     /* NULL: hung up */
     char *chroot;      /* or "" */
-    bool creator;      /* only who made a node may touch it */
+    bool creator;      /* only the maker of a node may touch it */
     int changed, stop; /* descriptors */
     pthread_mutex_t mutex;
     int state; /* protected by mutex, as all below */
@@ -82,7 +81,7 @@ static bool ask(struct raw *raw, bool (*is_so)(const struct raw *raw))
     return so;
 }
 
-/* False: not so by then, or it was to stop. */
+/* False: not so by then, or the call was stopped. */
 static bool wait_until(struct raw *raw, bool (*is_so)(const struct raw *raw), int64_t end_ns)
 {
     int64_t left;
@@ -219,7 +218,7 @@ int raw_open(struct raw **opened, struct settings *settings, int connect_ms, int
     return rc;
 }
 
-/* After this nobody writes any more into what an unanswered call was lent. */
+/* After this no thread writes any more into the memory of an unanswered call. */
 static void hang_up(struct raw *raw)
 {
     if (raw->zh)
@@ -262,7 +261,8 @@ static enum raw_answer answer_of(int rc)
     }
 }
 
-/* The server keeps the number of creates and shows it as cversion = 2 * creates - children, in 32 bits. */
+/* The server keeps the number of creates and shows it as cversion = 2 * creates - children, in 32
+ * bits. */
 enum raw_answer raw_created(const struct raw *raw, const char *path, uint32_t *created)
 {
     struct Stat stat;
@@ -342,8 +342,8 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
     on_answer(rc, context);
 }
 
-/* Where an ended session meets a call, libzookeeper may never answer it, and a transaction may crash: none is
- * begun without a link. */
+/* Where an ended session meets a call, libzookeeper may never answer it, and a transaction may
+ * crash: none is begun without a link. */
 static bool begin_call(struct raw *raw)
 {
     pthread_mutex_lock(&raw->mutex);
@@ -353,14 +353,14 @@ static bool begin_call(struct raw *raw)
     return linked;
 }
 
-/* What a server says, rather than libzookeeper; but for words on the session. */
+/* An answer of a server, and not of libzookeeper, except those about the session. */
 static bool is_servers(int code)
 {
     return code == ZOK || (code < ZAPIERROR && code != ZSESSIONEXPIRED && code != ZSESSIONMOVED &&
                            code != ZCLOSING && code != ZAUTHFAILED && code != THROTTLED);
 }
 
-/* rc: of the call that was to send it. */
+/* rc: of the call that should send it. */
 static int end_call(struct raw *raw, int rc)
 {
     if (rc == ZOK)

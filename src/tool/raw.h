@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to ZooKeeper beside the library's, for what a lock never asks: the ACLs and counters that a doctor
- * wants, and the record of the last run. raw.c and record.c are the only files of the command that know
- * libzookeeper. */
+/* A connection to ZooKeeper beside the library's, for what a lock never asks: the ACLs and counters
+ * that a doctor wants, and the record of the last run. raw.c and record.c are the only files of the
+ * command that know libzookeeper. */
 #ifndef ZKLOCK_TOOL_RAW_H
 #define ZKLOCK_TOOL_RAW_H
 
@@ -16,8 +16,8 @@ struct ACL_vector;
 struct Stat;
 struct zoo_op;
 
-/* 0, or the exit status after a sentence; and in silence, if stop (a descriptor, or -1) becomes readable: that
- * ends each wait, as if no server had answered. */
+/* 0, or the exit status after a sentence; and in silence, if stop (a descriptor, or -1) becomes
+ * readable: that ends each wait, as if no server had answered. */
 int raw_open(struct raw **raw, struct settings *settings, int connect_ms, int stop);
 /* Whether that can be at all: 0, or the exit status after a sentence. Connects to nothing. */
 int raw_check(struct settings *settings);
@@ -29,7 +29,7 @@ enum raw_answer { RAW_OK, RAW_NO_NODE, RAW_DENIED, RAW_FAILED };
 /* How many children were ever made: the number that the next sequential one gets. */
 enum raw_answer raw_created(const struct raw *raw, const char *path, uint32_t *created);
 
-/* What anybody may do, and what some one identity may do. */
+/* The rights of anybody, and of some one identity. */
 struct raw_rights {
     bool all_read, all_delete, all_create;
     bool one_can_lock; /* READ, CREATE and DELETE together */
@@ -38,14 +38,16 @@ enum raw_answer raw_rights(const struct raw *raw, const char *path, struct raw_r
 
 /* --- whole requests, by ZooKeeper's own codes and types ------------------ */
 
-/* The path below the chroot, as the calls below want it: libzookeeper is told of none, as its transactions free
- * such paths twice when a session ends. To be freed; NULL: no memory. */
+/* The path below the chroot, as the calls below want it. libzookeeper receives no chroot, as its
+ * transactions free such paths twice when a session ends. The caller must free it; NULL: no
+ * memory. */
 char *raw_path(const struct raw *raw, const char *path);
 /* Of the nodes that the settings want to be made. */
 const struct ACL_vector *raw_acl(const struct raw *raw);
 
-/* Each waits for the answer for ANSWER_MS at most. What the server did is its own code; ZCONNECTIONLOSS stands for
- * all that leaves the outcome unknown, and then this connection is of no use any more. */
+/* Each waits for the answer for ANSWER_MS at most. What the server did is its own code;
+ * ZCONNECTIONLOSS stands for all that leaves the outcome unknown, and then this connection is of no
+ * use any more. */
 enum { ANSWER_MS = 10000 };
 bool raw_is_open(const struct raw *raw);
 /* *blamed, if the code is not ZOK: the part that failed. At most RAW_OPS. */

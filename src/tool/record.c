@@ -2,8 +2,8 @@
  *
  * The node with the record of the last run, beside the lock's path: read, written in one
  * transaction with a check of the lock's node, removed. Place and text are in docs/wire-format.md,
- * "The last run"; what is decided by it is in last_run.c.
- * One thread; run, forget and status call it, with a connection of raw.c. */
+ * "The last run"; last_run.c makes the decisions that follow from it. One thread; run, forget and
+ * status call it, with a connection of raw.c. */
 #include "record.h"
 
 #include <inttypes.h>
@@ -91,9 +91,10 @@ static int fail_foreign(const struct place *place)
                 place->node);
 }
 
-/* What time it is by the ensemble: a node is made, written and deleted in one transaction, and the answer to the
- * write says when. Nobody sees that node, no node that anybody watches or reads is touched, and as it is a write,
- * what is read over this connection behind it is not older. ZNONODE: there is no record. */
+/* The time by the ensemble: one transaction makes, writes and deletes a node, and the answer to the
+ * write has the time. No client sees that node, and no node is touched that a client watches or
+ * reads. As it is a write, a later read over this connection is not older. ZNONODE: there is no
+ * record. */
 static int ask_time(struct raw *raw, const struct place *place, int64_t *now_ms)
 {
     struct zoo_op ops[3];
@@ -256,8 +257,8 @@ int record_begin(struct record *r)
 
 /* --- the end ------------------------------------------------------------- */
 
-/* The record decides, and not the lock: as long as our beginning stands there nobody has begun since, so a run whose
- * lock was lost has an end too. */
+/* The record decides, and not the lock: as long as our beginning is in it no other run has begun
+ * since, so a run whose lock was lost has an end too. */
 static int try_end(struct record *r, const struct place *place)
 {
     struct sight seen;

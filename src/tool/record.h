@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node with the record of the last run, beside the lock's root: read, written, removed. Place and text are
- * in docs/wire-format.md, "The last run"; what is decided by it in last_run.h. */
+/* The node with the record of the last run, beside the lock's root: read, written, removed. Place
+ * and text are in docs/wire-format.md, "The last run"; what is decided by it in last_run.h. */
 #ifndef ZKLOCK_TOOL_RECORD_H
 #define ZKLOCK_TOOL_RECORD_H
 
@@ -14,7 +14,7 @@ struct record {
     struct claim *claim;       /* of one mutex */
     int64_t within_ms;
     bool retry_failed, verbose;
-    int stop; /* a descriptor: readable, no run is to begin */
+    int stop; /* a descriptor: readable, no run may begin */
 
     struct raw *raw; /* or NULL */
     struct last_run run;
@@ -23,9 +23,10 @@ struct record {
     bool sent, written;       /* the beginning: it may stand there; it does */
 };
 
-/* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a transaction that
- * checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed. RECORD_STOPPED: by stop; a beginning
- * that may have been recorded by then is said not to have started. Else the exit status after a sentence. */
+/* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a
+ * transaction that checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed.
+ * RECORD_STOPPED: by stop; a beginning that may have been recorded by then is said not to have
+ * started. Else the exit status after a sentence. */
 enum { RECORD_EARLY = -1, RECORD_STOPPED = -2 };
 int record_begin(struct record *record);
 /* After a record_begin that said 0: how it ended. Before the lock is given back. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock revoke: asks who holds a lock to let go, and waits for that where it is told to. The
- * asking itself is src/api/revoke.c's.
- * One thread; main.c calls it. It owns its client for the length of the command. */
+ * zklock revoke: asks the holders of a lock to release it, and waits for that on request.
+ * src/api/revoke.c does the asking. One thread; main.c calls it. It owns its client for the length
+ * of the command. */
 #include "revoke.h"
 
 #include <stdio.h>
@@ -57,7 +57,8 @@ static int take(void *arg, int code, const char *value)
 
 /* --- asking ------------------------------------------------------------- */
 
-/* 0: the node is gone, or the deadline had passed already and it was asked. ETIMEDOUT: still there. */
+/* 0: the node is deleted, or the deadline had passed already and the request was made. ETIMEDOUT:
+ * still there. */
 static int ask(const struct revoke *r, const char *node, int64_t deadline_ns, bool only)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -117,7 +118,7 @@ static int revoke_holders(const struct revoke *r, const struct zkl_inspection *i
     return rc;
 }
 
-/* Not a lock that anybody holds: then it may be a contender's node. */
+/* No lock with a holder: so it may be a contender's node. */
 static int revoke_node(const struct revoke *r)
 {
     struct look look;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock run: gets the lock, lets the command run under its guard, tells the guard how long the
- * lock is proved, and gives the lock back once the command is gone. It owns claim, job and
- * connection of one run.
- * One thread beside the library's; main.c calls it. What the library tells comes by an event, not
- * in a callback. */
+ * zklock run: acquires the lock, lets the command run under its guard, reports to the guard how
+ * long the lock is proved, and releases the lock once the command has ended. It owns claim, job and
+ * connection of one run. One thread beside the library's; main.c calls it. The library reports
+ * through an event, not in a callback. */
 #include "run.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 #include "say.h"
 #include "signals.h"
 
-/* A window is told of so many times in its length; and never oftener or more rarely than this. */
+/* The number of reports of a window in its length; and the bounds of their interval. */
 enum { REPORTS_PER_WINDOW = 16, REPORT_MS_MIN = 10, REPORT_MS_MAX = 500 };
 
 struct run {
@@ -60,7 +59,7 @@ static const char *why(enum ending ending)
                                  : "no server has confirmed the lock for too long";
 }
 
-/* A window that could not be told now is told later. */
+/* A window that could not be reported now is reported later. */
 static int report_window(struct run *run)
 {
     struct order order = {.kind = ORDER_WINDOW,
@@ -187,7 +186,7 @@ static int say_not_acquired(const struct run *run, int code)
     return run->options.conflict;
 }
 
-/* What goes wrong here is told, and no reason to hide how the command ended. */
+/* A failure here is reported, but it must not hide how the command ended. */
 static void release(struct run *run)
 {
     int code = claim_release(&run->claim);
@@ -203,9 +202,9 @@ static void release(struct run *run)
         say("the lock could not be released, and ends with the session: %s", zkl_error_detail());
 }
 
-/* Nothing is started before the guard knows until when. The window can be empty by now, if zklock was stopped
- * behind the grant: then a proof is waited for, no longer than the session lives without one. 0, or the exit
- * status after a sentence. */
+/* Nothing is started before the guard knows until when. The window can be empty by now, if zklock
+ * was stopped behind the grant: then a proof is waited for, no longer than the session lives
+ * without one. 0, or the exit status after a sentence. */
 static int report_first_window(struct run *run)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(&run->claim);
@@ -263,7 +262,8 @@ static int status_of_command(struct run *run)
     return 128 + run->killed_by;
 }
 
-/* How it ended, rc being what run_command_under_lock returned: then the command was killed, or not started. */
+/* How it ended, rc being what run_command_under_lock returned: then the command was killed, or not
+ * started. */
 static void record_end_of_run(const struct run *run, struct record *record, int rc)
 {
     int status = run->command_status;
@@ -327,7 +327,7 @@ static int with_job(struct run *run)
     int64_t started_ns = zkl_now_ns();
     int rc = zkl_cancel_new(&run->cancel) == 0 ? 0 : EXIT_SYSTEM;
     if (rc == 0 && run->options.not_within_ms)
-        rc = raw_check(&run->options.settings); /* before anybody has to wait for us */
+        rc = raw_check(&run->options.settings); /* before any other contender must wait for us */
     if (rc == 0)
         rc = tool_connect(&run->client, &run->options.settings, CONNECT_MS);
     if (rc == 0 && run->options.not_within_ms)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The command line of zklock run: words to a struct, with defaults, bounds, and one sentence for
- * what is wrong or can't go together.
- * One thread; run.c calls it, before it connects. The texts are those of argv. */
+ * each fault or contradiction. One thread; run.c calls it, before it connects. The texts are those
+ * of argv. */
 #include "run_options.h"
 
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static int take_options(struct run_options *o, int argc, char **argv)
     return rc;
 }
 
-/* The record is that of one lock, and of who has it alone. */
+/* The record belongs to one lock with one holder. */
 static int check_record(const struct run_options *o)
 {
     if (o->not_within_ms == 0)
@@ -134,7 +134,8 @@ static int check_record(const struct run_options *o)
     return 0;
 }
 
-/* A lock there would make a node that stays of one that servers collect, and with it a record of runs. */
+/* A lock there would make a node that stays of one that servers collect, and with it a record of
+ * runs. */
 static bool is_place_of_record(const char *path)
 {
     const char *at = path;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the programs say on standard error: one line, one sentence, behind the program's name, in
- * one write, as several processes share the stream. It owns the name.
- * Any thread; all files of the programs call it. */
+ * Messages of the programs on standard error: one line, one sentence, behind the program's name, in
+ * one write, as several processes share the stream. This file owns the name. Any thread; all files
+ * of the programs call it. */
 #include "say.h"
 
 #include <stdarg.h>

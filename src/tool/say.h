@@ -13,7 +13,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and gives the status back: return fail(EXIT_USAGE, "..."). */
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Says why the library's last call on this thread failed, and gives the exit status for its code. */
+/* Says why the library's last call on this thread failed, and gives the exit status for its
+ * code. */
 int fail_code(int code);
 
 #endif

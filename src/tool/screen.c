@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines for people: in color on a terminal, cut to its width where they are drawn again and again.
- * Lines are collected in a sheet, which its caller owns, and printed at once, so that a redraw
- * does not flicker.
- * One thread; status, its text form and doctor print by it. */
+ * Lines for people: in color on a terminal, cut to its width if they are drawn repeatedly. A sheet,
+ * which its caller owns, collects lines and prints them in one write, so that a redraw does not
+ * flicker. One thread; status, its text form and doctor print by it. */
 #include "screen.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for people: in colour on a terminal, cut to its width where they are drawn again and again. */
+/* Lines for people: in color on a terminal, cut to its width if they are drawn repeatedly. */
 #ifndef ZKLOCK_TOOL_SCREEN_H
 #define ZKLOCK_TOOL_SCREEN_H
 

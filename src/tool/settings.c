@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which servers, which credential: what all subcommands need to connect, from the command line,
- * the environment or a configuration file. settings.h has the table of names. It owns the texts
- * that it has read until settings_end.
- * One thread; the subcommands call it before they connect. */
+ * Servers and credential: what all subcommands need to connect, from the command line, the
+ * environment or a configuration file. settings.h has the table of names. This file owns the texts
+ * that it has read until settings_end. One thread; the subcommands call it before they connect. */
 #include "settings.h"
 
 #include <ctype.h>
@@ -43,8 +42,8 @@ static int no_memory(void)
     return fail(EXIT_SYSTEM, "out of memory");
 }
 
-/* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's variable
- * that is not set. */
+/* Keeps a value unless an earlier place had one. An empty one counts as none, as a script's
+ * variable that is not set. */
 static int keep(struct settings *settings, int setting, const char *value, const char *place)
 {
     if (settings->text[setting] || !value || value[0] == '\0')
@@ -81,7 +80,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* What the line has is not said: it may be a credential, that is to be in another file. */
+/* The message omits the line's text, which may be a credential that belongs into another file. */
 static int take_line(struct settings *settings, const char *place, char *line)
 {
     line = trim(line);

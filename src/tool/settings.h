@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which servers, which credential: what all subcommands need to connect. A setting is taken from the
- * first of these that has it: the command line, the environment, the user's configuration file
+/* Servers and credential: what all subcommands need to connect. A setting comes from the first of
+ * these that has it: the command line, the environment, the user's configuration file
  * ($XDG_CONFIG_HOME/zklock.conf, or ~/.config/zklock.conf), /etc/zklock.conf.
  *
  *     key              environment             option
@@ -15,8 +15,8 @@
  * tls_cert_file, tls_key_file, tls_passphrase_file, sasl_mechanism, sasl_user, sasl_password_file,
  * sasl_service, sasl_host; no option has them.
  *
- * A subcommand has SETTINGS_OPTIONS among its options, hands their codes to settings_take, and then opens
- * its client with connect.h. */
+ * A subcommand has SETTINGS_OPTIONS among its options, passes their codes to settings_take, and
+ * then opens its client with connect.h. */
 #ifndef ZKLOCK_TOOL_SETTINGS_H
 #define ZKLOCK_TOOL_SETTINGS_H
 
@@ -42,7 +42,7 @@ enum setting {
     SETTINGS
 };
 
-/* Codes of getopt_long: a subcommand's own long options are to stay below. */
+/* Codes of getopt_long: a subcommand's own long options must stay below. */
 enum { OPTION_SETTINGS = 1000 };
 
 #define SETTINGS_OPTIONS                                                                           \
@@ -75,8 +75,8 @@ bool settings_look_up(struct settings *settings);
 void settings_forget_addresses(struct settings *settings);
 void settings_fini(struct settings *settings);
 
-/* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none, or
- * more than ten years. */
+/* Seconds with an optional fraction, as milliseconds rounded up: "0.5", "10". False if it is none,
+ * or more than ten years. */
 bool seconds_to_ms(const char *text, int64_t *ms);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What zklock run is sent goes one of three ways. While it waits for its lock, a signal that would end it sets the
- * cancel object, so that the place in the queue is given up first. With the lock all are blocked and read from
- * descriptors: those that came before the command began still end zklock, later ones are the command's. What is
- * caught stays in one variable, written by the handler, or by the one thread that reads the descriptors once
- * the handler runs no more. run.c, job.c and the guard call it. */
+ * Signals to zklock run. While it waits for its lock, a signal that would end it sets the cancel
+ * object, so that it first gives up its place in the queue. With the lock it blocks all signals and
+ * reads them from descriptors: those that came before the command began still end zklock, later
+ * ones are passed on to the command. One variable keeps the caught signal. The handler writes it,
+ * or the one thread that reads the descriptors once the handler runs no more. run.c, job.c and the
+ * guard call this file. */
 #include "signals.h"
 
 #include <stddef.h>
@@ -225,5 +226,5 @@ void signals_die_by(int number)
     signal(number, SIG_DFL);
     raise(number);
     unblock(number);
-    _exit(128 + number); /* of what ends nobody by default */
+    _exit(128 + number); /* a signal that ends no process by default */
 }

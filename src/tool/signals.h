@@ -19,7 +19,7 @@ void signals_restore(const sigset_t *before);
 
 /* Block what ends it, from now on. */
 void signals_block_ends(void);
-/* True if one of those has come, or comes within so long. */
+/* True if one of those has come, or comes within that time. */
 bool signals_end_within(int ms);
 
 /* --- of a parent --------------------------------------------------------- */
@@ -33,13 +33,14 @@ void signals_drain(int fd);
 
 /* --- of zklock run ------------------------------------------------------- */
 
-/* What was ignored when zklock was called, by nohup or in the background, stays so and is not passed on. */
+/* What was ignored when zklock was called, by nohup or in the background, stays so and is not
+ * passed on. */
 struct signals {
     int passed_on; /* a descriptor: of all that the command gets */
     int ending;    /* of those among them that end zklock */
 };
 
-/* Nobody who reads what we say is no reason to end the command. */
+/* A closed standard error is no reason to end the command. */
 void signals_survive_broken_pipes(void);
 
 /* What would end us sets the cancel object instead. */
@@ -49,21 +50,23 @@ void signals_hold_back(void);
 /* Those have descriptors. False: none is left. */
 bool signals_open(struct signals *signals);
 
-/* The signal that is to end us, or 0. */
+/* The signal that must end us, or 0. */
 int signals_caught(void);
 /* The same, also of what came since signals_hold_back and was not read yet. */
 int signals_catch_now(const struct signals *signals);
-/* What came before the command began: it is caught or, but to be stopped, nobody's. True: the command is to be
- * stopped at once. */
+/* Signals that came before the command began: they are caught, or dropped, except a request to
+ * stop. True: the command must be stopped immediately. */
 bool signals_take_early(const struct signals *signals);
 /* The next one for the command, or 0. */
 int signals_next(const struct signals *signals);
 
-/* Our whole group, as ^Z does: the shell that waits for it may wait for another one of it. Returns when it goes
- * on. Where nobody is there to continue it, the kernel does not stop it. */
+/* Stop our whole group, as ^Z does: the shell that waits for it may wait for another process of it.
+ * Returns when the group continues. Without a shell that could continue it, the kernel does not
+ * stop it. */
 void signals_stop_group(void);
 
-/* As the command died: a caller that waits for us is to see the same. Without a second core file. */
+/* End as the command ended: a caller that waits for us must see the same. Without a second core
+ * file. */
 void signals_die_by(int number) __attribute__((noreturn));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock status: who holds and who waits, once or again and again, as text or JSON, and by its
- * exit status. It owns each look until it is printed.
- * One thread; main.c calls it. */
+ * zklock status: shows holders and waiters, once or repeatedly, as text or JSON. Its exit status
+ * says whether it could read the lock. It owns each inspection until it is printed. One thread;
+ * main.c calls it. */
 #include "status.h"
 
 #include <time.h>

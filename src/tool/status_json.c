@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock status --json: what was seen as one JSON document, built by jansson, with the names that
- * docs/man/zklock-status.1 lists. It owns the document until it is printed.
- * One thread; status.c calls it. */
+ * zklock status --json: the inspection as one JSON document, built by jansson, with the names that
+ * docs/man/zklock-status.1 lists. It owns the document until it is printed. One thread; status.c
+ * calls it. */
 #include <jansson.h>
 
 #include <inttypes.h>

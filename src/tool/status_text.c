@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zklock status for people: a line for each contender in the order of the queue, holders first,
- * and what is odd about a path. It prints by screen.c and owns nothing.
- * One thread; status.c calls it. */
+ * zklock status for people: a line for each contender in the order of the queue, holders first, and
+ * anything unusual about a path. It prints by screen.c and owns nothing. One thread; status.c calls
+ * it. */
 #include "status_text.h"
 
 #include <inttypes.h>
@@ -19,8 +19,8 @@ static size_t count_holders(const struct zkl_inspection *inside)
     return n;
 }
 
-/* Who asks for permits is in the inner queue all the while, and the first there has made its nodes in
- * "leases" as well. */
+/* A contender that asks for permits is in the inner queue all the while, and the first there has
+ * made its nodes in "leases" as well. */
 static size_t count_waiters(const struct zkl_inspection *inside)
 {
     size_t waiters = 0, entries = 0;
@@ -64,7 +64,7 @@ static void entry(struct sheet *sheet, const struct seen *seen, const struct zkl
                    : "");
 }
 
-/* Of a run without an end the holder tells whether it goes on: its node is in the record. */
+/* If a run has no end, its holder shows whether it is still running: its node is in the record. */
 static bool goes_on(const struct seen *seen)
 {
     for (size_t i = 0; seen->inside && i < seen->inside->count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terminal that zklock was called from, and which process group has it: the one that may read
- * from it and that ^C and ^Z mean. It owns nothing but what it has to put back at the end.
- * One thread; job.c calls it around the command's run. */
+ * The terminal that zklock was called from, and the process group that has it: the group that may
+ * read from it and that ^C and ^Z address. This file owns only the state that it must restore at
+ * the end. One thread; job.c calls it around the command's run. */
 #include "terminal.h"
 
 #include <fcntl.h>

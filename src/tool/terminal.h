@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal that zklock was called from, and which process group has it: the one that may read from it
- * and that ^C and ^Z mean. */
+/* The terminal that zklock was called from, and which process group has it: the one that may read
+ * from it and that ^C and ^Z mean. */
 #ifndef ZKLOCK_TOOL_TERMINAL_H
 #define ZKLOCK_TOOL_TERMINAL_H
 
