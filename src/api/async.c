@@ -79,7 +79,7 @@ static void settle_failed(struct acquiring *a, int rc)
     zkl_driver_unlock(a->op.client->driver);
 }
 
-/* What another owner had, instead of what was brought to queue with. */
+/* The hold that another owner had, instead of the one that the operation queued with. */
 static struct zkl_hold *have_given(struct acquiring *a)
 {
     zkl_owner_replace(a->hold, a->hold->given);
@@ -230,7 +230,7 @@ static int make_hold(struct acquiring *a, struct zkl_mutex *mutex, struct zkl_ho
     return 0;
 }
 
-/* As the owner: 0, or what is wrong. */
+/* As the owner: 0, or the fault. */
 static int prepare_own(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
     const char *path = mutex->lock_path->path;
@@ -254,7 +254,7 @@ static void undo_own(struct acquiring *a)
         zkl_owner_remove(a->hold);
 }
 
-/* Of a semaphore: the hold is the handle's. */
+/* For a semaphore's mutex: the hold is the handle's. */
 static int prepare_handle(struct acquiring *a, struct zkl_mutex *mutex, const struct zkl_wait *wait)
 {
     const char *path = mutex->semaphore->path->path;

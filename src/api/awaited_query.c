@@ -120,7 +120,7 @@ struct zkl_query_wait *zkl_query_wait_new(struct zkl_client *client, struct zkl_
     return query_wait;
 }
 
-/* What the core calls. */
+/* The core calls this. */
 static void answered(struct zkl_query *query, int code, const struct zkl_reply *reply)
 {
     struct zkl_awaited_query *q = (struct zkl_awaited_query *)query;

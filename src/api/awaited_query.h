@@ -16,7 +16,7 @@
 struct zkl_query_wait;
 
 struct zkl_awaited_query {
-    struct zkl_query query; /* what is asked; first */
+    struct zkl_query query; /* the query; first */
 
     /* The answer: what it was, and the node as in a reply. */
     struct zkl_query_wait *query_wait; /* the wait for it; NULL: answered, or given up */
@@ -71,7 +71,7 @@ struct zkl_query_wait *zkl_query_wait_new(struct zkl_client *client,
                                           struct zkl_cancel *cancel); /* without the mutex */
 void zkl_query_wait_ask(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
                         size_t count);
-/* What is not answered yet will not be. Returns the first code that is not 0. */
+/* Queries without an answer will get none. Returns the first code that is not 0. */
 int zkl_query_wait_withdraw(struct zkl_query_wait *query_wait, struct zkl_awaited_query *queries,
                             size_t count);
 void zkl_query_wait_put(struct zkl_query_wait *query_wait); /* without the mutex */

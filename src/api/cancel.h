@@ -14,8 +14,8 @@ struct zkl_cancel {
     struct zkl_cancel *next_dead;
 };
 
-/* To be given to zkl_cancel_free. A call that is made of several waits has a reference for all of
- * them, as the object may be freed once it is set. NULL is fine. */
+/* The caller must pass it to zkl_cancel_free. A call that consists of several waits has a reference
+ * for all of them, as the user may free the object once it is set. NULL is valid. */
 struct zkl_cancel *zkl_cancel_ref(struct zkl_cancel *cancel);
 /* 0, or ZKL_EFORK, with who as the failing call: the parent made the object. NULL is valid. */
 int zkl_cancel_check(const struct zkl_cancel *cancel, const char *who);

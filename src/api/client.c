@@ -249,7 +249,7 @@ static bool undecided(const struct zkl_client *client)
     return core->session.state != ZKL_SESSION_FAILED && core->first_read_wanted;
 }
 
-/* What the first answer was, or that there is none. */
+/* The code of the first answer, or of its absence. */
 static int code_of_opening(const struct zkl_driver *d)
 {
     if (d->core.session.state == ZKL_SESSION_FAILED)

@@ -77,8 +77,8 @@ struct zkl_client {
     uint64_t links, links_lost, expiries;
 };
 
-/* Whose a mutex's holds are, and what follows from that: the calling thread's or owner's (mutex.c),
- * or the handle's (semaphore_mutex.c). */
+/* The owner of a mutex's holds, and the calls that depend on it: the calling thread or owner
+ * (mutex.c), or the handle (semaphore_mutex.c). */
 struct zkl_mutex_kind {
     int (*acquire)(struct zkl_mutex *mutex, const struct zkl_wait *wait, struct zkl_grant *grant);
     struct zkl_hold *(*find)(struct zkl_mutex *mutex); /* the caller's, until put; NULL: none */

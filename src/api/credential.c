@@ -30,7 +30,7 @@ void zkl_credential_drop(char *credential)
     free(credential);
 }
 
-/* source: what is said of it. */
+/* source: how messages name it. */
 static int take(const struct zkl_client_options *o, const char *source, const char *text,
                 char **credential)
 {

@@ -17,7 +17,7 @@ static int put_path(const struct zkl_hold *hold, const char *chroot, char *path,
                     const char *call)
 {
     size_t cut = chroot ? strlen(chroot) : 0;
-    /* From the ensemble's own root. */
+    /* The path from the ensemble's own root. */
     int n = snprintf(path, size, "%s%s/%s", hold->client->driver->config.chroot,
                      hold->lock_path->path, hold->node);
     if ((size_t)n >= size)

@@ -159,7 +159,7 @@ void zkl_hold_wake(struct zkl_hold *hold)
 
 void zkl_hold_put(struct zkl_hold *hold)
 {
-    zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is given back, */
+    zkl_hold_wake(hold);  /* its reference keeps the hold until the mutex is released, */
     zkl_hold_unref(hold); /* so this one can be dropped here */
 }
 
@@ -184,8 +184,8 @@ static bool is_permit(const struct zkl_hold *hold)
     return hold->mutex->semaphore && !hold->mutex->kind;
 }
 
-/* The oldest event; false: there is none, or the mutex was freed, or the permit, whose handle the
- * caller then has no more, given back: in the last callback perhaps. */
+/* The oldest event. False: there is none, or the user freed the mutex, or released the permit and
+ * so has its handle no more, perhaps in the last callback. */
 static bool take_event(struct zkl_hold *hold, struct zkl_hold_event *event)
 {
     zkl_driver_lock(hold->client->driver);
@@ -298,7 +298,7 @@ static void post_state(struct zkl_hold *hold, int state, int reason)
 static void end_wait(struct zkl_hold *hold, enum zkl_hold_phase phase,
                      const struct zkl_notification *notification)
 {
-    /* What is given back because the call fails says nothing: the call says why it fails. */
+    /* A release because the call fails is no news: the call says why it fails. */
     bool backed_out = phase == ZKL_PHASE_RELEASED && !hold->returned;
     hold->phase = phase;
     if (!backed_out) {

@@ -47,7 +47,7 @@ struct zkl_hold {
     struct zkl_op *op;
     struct zkl_group *group; /* that it waits with, and is confirmed with; NULL: alone */
     struct zkl_hold *wait_next, *wait_prev;
-    size_t member;                 /* of a multi-lock that is being given back, */
+    size_t member;                 /* of a multi-lock that is being released, */
     struct zkl_hold *release_next; /* and the next one */
     bool ended;                    /* the core is done with it, or does not have it yet */
     bool has_lock_path;            /* a reference of its own */
@@ -56,7 +56,7 @@ struct zkl_hold {
     bool told_suspect;               /* ... and that it is held again is due */
     bool given_back;                 /* its release has begun */
     bool is_members;                 /* a permit that a multi-lock has; since before it began */
-    struct zkl_lock_metrics *counts; /* where it counts, from then until it is given back */
+    struct zkl_lock_metrics *counts; /* where it counts, from then until its release */
     int64_t began_ns, got_ns;        /* the wait; got_ns 0: its time as a hold is over */
 
     struct zkl_local_waiter
@@ -98,13 +98,13 @@ struct zkl_hold {
 struct zkl_hold *zkl_hold_new(struct zkl_mutex *mutex);
 void zkl_hold_unref(struct zkl_hold *hold); /* without the mutex */
 void zkl_hold_put(struct zkl_hold *hold);   /* the same with it */
-/* What the core says: the port's; with the mutex. */
+/* The core's notifications: called through the port; with the mutex. */
 void zkl_hold_notification(struct zkl_port *port, struct zkl_contender *contender,
                            const struct zkl_notification *notification);
 /* The caller receives the hold: from here on the library reports its states. A second call does
  * nothing. With the mutex. */
 void zkl_hold_returned(struct zkl_hold *hold);
-/* By its owner: one unlock more is due. */
+/* The owner calls this: one more unlock is due. */
 static inline void zkl_hold_enter(struct zkl_hold *hold)
 {
     hold->reentries += hold->count > 0;
@@ -116,13 +116,13 @@ static inline void zkl_hold_leave(struct zkl_hold *hold)
     hold->count--;
     hold->reentries -= hold->count > 0;
 }
-/* Wake its thread once the mutex is given back. */
+/* Wake its thread once the mutex is released. */
 void zkl_hold_wake(struct zkl_hold *hold);
-/* What zkl_driver_quiesce returned; without the mutex. */
+/* Free what zkl_driver_quiesce returned; without the mutex. */
 void zkl_hold_drop_notes(struct zkl_note *notes);
 /* The thread ended; without the mutex. */
 void zkl_hold_orphaned(struct zkl_hold *hold);
-/* What is left of the window. Without the mutex. */
+/* The rest of the window. Without the mutex. */
 int64_t zkl_hold_window_ns(const struct zkl_hold *hold);
 int64_t zkl_hold_window_ms(const struct zkl_hold *hold);
 /* The hold whose states the library reports. */
@@ -144,13 +144,13 @@ int zkl_hold_renew(struct zkl_hold *hold, int64_t lease_ms);
 
 /* --- mutex.c ------------------------------------------------------------ */
 
-/* Of handles whose holds are the calling thread's or owner's. */
+/* For handles whose holds are the calling thread's or owner's. */
 extern const struct zkl_mutex_kind zkl_own_mutex_kind;
 /* The caller's options as this library knows them, defaults for NULL; 0 or EINVAL, said for
  * call. */
 int zkl_mutex_options_take(struct zkl_mutex_options *ours, const struct zkl_mutex_options *theirs,
                            const char *call);
-/* Likewise, of a lock that is no mutex. */
+/* Likewise, for a lock that is no mutex. */
 int zkl_lock_options_take(struct zkl_mutex_options *ours, const struct zkl_lock_options *theirs,
                           const char *call);
 /* 0, or the fault in the arguments of call, which makes a lock. */
@@ -160,13 +160,14 @@ int zkl_lock_check_new(const void *out, struct zkl_client *client, const char *p
 int zkl_mutex_init(struct zkl_mutex *mutex, struct zkl_client *client, const char *path,
                    const struct zkl_mutex_options *options, const char *call);
 void zkl_mutex_fini(struct zkl_mutex *mutex);
-/* What the calls for mutexes and for permits say alike; hold may be NULL, for a wrong request. */
-/* Of a hold, or of several as one by the shortest window; NULL: there is none. All are said for
+/* The common answers of the calls for mutexes and for permits; hold may be NULL, for a wrong
+ * request. */
+/* For a hold, or for several as one by the shortest window; NULL: there is none. All report for
  * call. */
 bool zkl_hold_still_held(int64_t window_ms, int64_t need_ms, const char *call);
 int zkl_hold_check(bool held, bool lost, int64_t window_ms, int64_t need_ms, const char *path,
                    const char *call);
-/* 0 and NONE until it is known: reason may be NULL. */
+/* Sets 0 and NONE until the reason is known; reason may be NULL. */
 static inline void zkl_hold_no_reason(enum zkl_reason *reason)
 {
     if (reason)
@@ -202,7 +203,7 @@ int zkl_mutex_retire(struct zkl_mutex *const *mutexes, size_t count, const char 
 
 /* --- semaphore.c -------------------------------------------------------- */
 
-/* Set up a zeroed handle; permits 0: whatever stands there. */
+/* Set up a zeroed handle; permits 0: the number that the path has. */
 int zkl_semaphore_init(struct zkl_semaphore *semaphore, struct zkl_client *client, const char *path,
                        int permits, const struct zkl_mutex_options *options, const char *call);
 void zkl_semaphore_fini(struct zkl_semaphore *semaphore);
@@ -227,28 +228,28 @@ struct zkl_hold *zkl_semaphore_find(struct zkl_mutex *mutex);
 /* --- local_queue.c: threads that have one hold in turn ------------------------- */
 
 void zkl_local_queue_setup(struct zkl_mutex *mutex, const struct zkl_mutex_options *options);
-/* What the handle keeps idle, as an owner has it; NULL: there is none that is surely good, or it is
- * not simply to be taken. Without the mutex. */
+/* The hold that the handle keeps idle, for an owner; NULL: there is none that is surely good, or
+ * taking it is not that simple. Without the mutex. */
 struct zkl_hold *zkl_local_queue_take_idle(struct zkl_mutex *mutex, const struct zkl_wait *wait);
 /* The same for all of these. If one is not available this way, the idle ones are given up: a thread
  * that waits for one lock must not keep others that stand behind it. */
 bool zkl_local_queue_take_all(struct zkl_mutex *const *mutexes, size_t count,
                               const struct zkl_wait *wait, struct zkl_hold **holds);
-/* What the call got: hold, or another one instead, and hold is freed. Without the mutex. */
+/* The result of the call: hold, or another one instead, and hold is freed. Without the mutex. */
 struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold);
 /* The rest with the mutex. Begin to wait for a turn. */
 void zkl_hold_ask(struct zkl_hold *hold, const struct zkl_lock_request *lock_request, bool ahead);
 /* The last unlock: true: the next owner has it, with a reference, or the handle. */
 bool zkl_hold_pass(struct zkl_hold *hold);
-/* What the call got instead of hold is not its own any more. */
+/* The hold that the call got instead of hold does not belong to it any more. */
 void zkl_hold_put_given(struct zkl_hold *hold);
 /* The handle ends. */
 void zkl_local_queue_retire(struct zkl_mutex *mutex);
 
 /* --- wait.c: the only place where a lock call blocks --------------------- */
 
-/* From here on what waits with that object ends when it is set. 0, ZKL_ENOMEM, ZKL_ESYSTEM. With
- * the mutex. */
+/* From here on waits with that object end when it is set. 0, ZKL_ENOMEM, ZKL_ESYSTEM. With the
+ * mutex. */
 int zkl_cancel_use(struct zkl_client *client, struct zkl_cancel *cancel);
 void zkl_cancel_unuse(struct zkl_client *client, struct zkl_cancel *cancel);
 
@@ -291,7 +292,7 @@ void zkl_hold_begin(struct zkl_hold *hold);
 /* When a call with this wait is over; of a try: how long it waits for a lost link. With the
  * mutex. */
 int64_t zkl_wait_bound(const struct zkl_client *client, const struct zkl_wait *wait);
-/* Until it is woken, or until then. With the mutex. */
+/* Wait until it is woken, or until then. With the mutex. */
 void zkl_hold_wait(struct zkl_hold *hold, int64_t until_ns);
 int zkl_hold_release(struct zkl_hold *hold);
 /* The same without waiting: it is left to the janitor. */

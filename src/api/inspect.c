@@ -26,7 +26,7 @@ struct text {
     char text[];
 };
 
-/* What the caller gets is its first member. */
+/* Its first member is the caller's result. */
 struct inspection {
     struct zkl_inspection seen;
     struct zkl_entry *entries;
@@ -221,7 +221,7 @@ static int list_lock_path(struct look *look, const struct zkl_awaited_query *loc
     return add_children(look, lock_path, ZKL_IN_LOCK_PATH, NULL, NULL);
 }
 
-/* As of now: behind a sync, as a server can lag behind. */
+/* Up to date: behind a sync, as a server can lag behind. */
 static int list(struct look *look)
 {
     struct zkl_awaited_query q[] = {zkl_awaited_query_of(ZKL_REQ_SYNC, look->path),
@@ -253,8 +253,8 @@ static bool is_there(const struct zkl_awaited_query *q)
     return q->answer == ZKL_ANSWER_OK || is_denied(q);
 }
 
-/* What can be known of a node without the right to read it: of a newer server nothing but that it
- * is there. */
+/* A query of a node without the right to read it: a newer server reveals only that the node
+ * exists. */
 static int ask_denied(struct look *look)
 {
     size_t denied = 0, n = 0;
@@ -296,7 +296,7 @@ static int ask_children(struct look *look)
 
 /* --- filling in entries ------------------------------------------------- */
 
-/* A number without sign that stands at the end or before a blank; NULL: there is none. */
+/* A number without sign at the end or before a blank; NULL: there is none. */
 static const char *take_number(const char *at, int64_t *number)
 {
     size_t digits = strspn(at, "0123456789");

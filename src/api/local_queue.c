@@ -92,7 +92,7 @@ bool zkl_hold_pass(struct zkl_hold *hold)
                              &hold->contender);
         return false;
     }
-    hold->returned = false;           /* to whoever gets it next */
+    hold->returned = false;           /* to its next owner */
     atomic_fetch_add(&hold->refs, 1); /* the next owner's, or the handle's */
     bool passed = zkl_local_queue_pass(&hold->client->driver->core, zkl_clock_now(),
                                        &mutex->local_queue, &hold->contender);
@@ -126,7 +126,7 @@ struct zkl_hold *zkl_hold_exchange(struct zkl_hold *hold)
     return got;
 }
 
-/* Without anything in doubt, and for as long as any grant: else it is asked for anew. */
+/* Proved without doubt, and for as long as any grant: else the lock is acquired anew. */
 static bool is_proved(const struct zkl_driver *d, const struct zkl_mutex *mutex, int64_t boot_ns)
 {
     return mutex->local_queue.state == ZKL_LOCAL_QUEUE_IDLE &&

@@ -14,7 +14,7 @@ struct zkl_hold;
 #define ZKL_LOG_RECORDS 256
 
 struct zkl_log {
-    /* Not changed after the opening. */
+    /* never changes after the opening */
     zkl_log_fn fn;
     void *arg;
     int level; /* of what fn gets */

@@ -197,7 +197,7 @@ int zkl_client_get_metrics(struct zkl_client *client, struct zkl_client_metrics 
     return rc;
 }
 
-/* Of a client's locks together, or of the path of one handle: path, or NULL. */
+/* The figures of all of a client's locks together, or of the path of one handle: path, or NULL. */
 static int read_figures(struct zkl_client *client, const struct zkl_lock_path *path,
                         struct zkl_lock_metrics *ours, const char *call)
 {

@@ -12,7 +12,7 @@ struct zkl_path_metrics {
     struct zkl_lock_metrics figures;
 };
 
-/* All at one moment; to be given back. 0 or ZKL_ENOMEM. Without the mutex. */
+/* All figures of one moment; the caller must free it. 0 or ZKL_ENOMEM. Without the mutex. */
 struct zkl_snapshot {
     struct zkl_client_metrics client;
     struct zkl_lock_metrics locks;

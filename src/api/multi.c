@@ -220,7 +220,7 @@ static bool was_unlocked(const struct zkl_multi *multi, size_t member,
     return is_other;
 }
 
-/* Of a semaphore: the first permit, and the shortest window of all. */
+/* For a semaphore: the first permit, and the shortest window of all. */
 static int64_t window_of(const struct zkl_multi *multi, size_t member,
                          const struct zkl_multi_hold *held)
 {
@@ -467,7 +467,7 @@ int zkl_multi_still_held(struct zkl_multi *multi, int64_t need_ms)
     return zkl_hold_still_held(shortest_window(multi, held), need_ms, "zkl_multi_still_held");
 }
 
-/* That of some member is, so the whole is. */
+/* A member's hold is lost, so the whole is. */
 static bool any_lost(const struct zkl_multi *multi, struct zkl_multi_hold *held)
 {
     bool lost = false;
@@ -486,8 +486,8 @@ int zkl_multi_check(struct zkl_multi *multi, int64_t need_ms)
                           zkl_member_path(zkl_multi_member_at(multi, 0)), "zkl_multi_check");
 }
 
-/* Of the nth member, the worst state of what the thread has of it; 0: nothing, as it was unlocked
- * by itself. */
+/* The worst state of what the thread has of the nth member; 0: nothing, as it was unlocked by
+ * itself. */
 static int member_state(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held,
                         enum zkl_reason *reason)
 {

@@ -30,8 +30,8 @@ static inline bool zkl_member_is_semaphore(const struct zkl_member *member)
     return member->type == ZKL_MEMBER_SEMAPHORE;
 }
 
-/* What belongs to no thread is not entered again: it is held once for all that the thread locks the
- * multi-lock. */
+/* A member that belongs to no thread has no re-entry: it is held once for all locks of the
+ * multi-lock by the thread. */
 static inline bool zkl_member_is_held_once(const struct zkl_member *member)
 {
     return zkl_member_is_semaphore(member) || member->mutex->semaphore;
@@ -44,7 +44,7 @@ static inline const char *zkl_member_path(const struct zkl_member *member)
     return semaphore ? semaphore->path->path : member->mutex->lock_path->path;
 }
 
-/* Where its failures count. */
+/* The handle that counts its failures. */
 static inline const struct zkl_mutex *zkl_member_handle(const struct zkl_member *member)
 {
     return zkl_member_is_semaphore(member) ? &member->semaphore->base : member->mutex;
@@ -52,11 +52,11 @@ static inline const struct zkl_mutex *zkl_member_handle(const struct zkl_member 
 
 /* --- multi_hold.c ------------------------------------------------------- */
 
-/* Of the ith member by its path, which is held once. */
+/* The permits of the ith member by its path, which is held once. */
 struct zkl_permit **zkl_multi_permits(const struct zkl_multi *multi, size_t i,
                                       struct zkl_multi_hold *held);
-/* Of the ith member, a semaphore's mutex: what was acquired by this is the handle's hold still.
- * With the mutex. */
+/* The ith member is a semaphore's mutex: this acquisition's hold still is the handle's. With the
+ * mutex. */
 bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_multi_hold *held);
 /* Take that from the handle, with its reference; NULL: it was unlocked by itself. Without the
  * mutex. */
@@ -68,7 +68,7 @@ struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
 /* One acquisition of all members. */
 struct zkl_attempt;
 
-/* As the owner, which does nothing else until it is finished; without the mutex. NULL: no
+/* As the owner, which does nothing else until the attempt is finished; without the mutex. NULL: no
  * memory. */
 struct zkl_attempt *zkl_attempt_new(struct zkl_multi *multi, const struct zkl_wait *wait);
 /* Allocates what the acquisition needs. 0, or a failure in words: finish the attempt with it. */

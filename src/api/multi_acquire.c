@@ -18,7 +18,7 @@
 
 _Static_assert(ZKL_TRANSACTION_MAX >= ZKL_MULTI_MEMBERS_MAX, "all fit into one transaction");
 
-/* What is done for one member, by its path. */
+/* The work for one member, by its path. */
 struct share {
     struct zkl_hold *own;  /* the owner's from before, which is entered again; NULL: none */
     struct zkl_hold *hold; /* or the one that will be acquired, */
@@ -105,7 +105,7 @@ static int want_mutex(struct share *share, struct zkl_mutex *mutex)
     return 0;
 }
 
-/* Of a semaphore's mutex: the hold is the handle's. */
+/* For a semaphore's mutex: the hold is the handle's. */
 static int check_handle(const struct zkl_attempt *a, struct zkl_mutex *mutex)
 {
     struct zkl_hold *held = a->wait.flags & ZKL_WAIT_TRY ? zkl_semaphore_find(mutex) : NULL;

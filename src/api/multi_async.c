@@ -112,7 +112,8 @@ static int begin(struct acquiring *a, int rc, uint64_t *id)
     return begun;
 }
 
-/* rc: of what was looked at so far. What is wrong is returned, any other failure is called back. */
+/* rc: the result of the checks so far. A fault is returned; any other failure reaches the
+ * callback. */
 static int prepare(struct acquiring *a, int rc, const struct zkl_wait *wait)
 {
     if (rc == 0) {

@@ -19,7 +19,7 @@ bool zkl_multi_has_handle(const struct zkl_multi *multi, size_t i, struct zkl_mu
     return zkl_multi_member_at(multi, i)->mutex->semaphore->hold == own;
 }
 
-/* What another thread locked through the handle since then is not this owner's to give up. */
+/* This owner must not release what another thread has locked through the handle since then. */
 struct zkl_hold *zkl_multi_take_handle(const struct zkl_multi *multi, size_t i,
                                        struct zkl_multi_hold *held)
 {
@@ -52,7 +52,8 @@ static void let_go(const struct zkl_multi *multi, size_t i, struct zkl_multi_hol
     }
 }
 
-/* Mutexes are given up as the holds they are; what belongs to no thread is given back here. */
+/* Mutexes are released as the holds that they are; members that belong to no thread are released
+ * here. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held)
 {
     struct zkl_multi *multi = held->multi;

@@ -10,7 +10,7 @@
 
 #include "client.h"
 
-/* What differs from call to call. */
+/* The differences between calls. */
 struct zkl_op_kind {
     /* With the mutex: ZKL_GOES_ON, with the time of the next step at the latest (INT64_MAX: when
      * woken), or the code. */
@@ -50,20 +50,20 @@ void zkl_op_know(struct zkl_op *op, int rc);
 
 /* --- with the mutex ----------------------------------------------------- */
 
-/* From here on there will be a callback. ZKL_ECLOSED (which one that closes gets only once that is
- * done), ZKL_ENOMEM: there will not. */
+/* From here on a callback will come. ZKL_ECLOSED (a closing operation gets it only once the close
+ * is done), ZKL_ENOMEM: none will. */
 int zkl_op_begin(struct zkl_op *op, uint64_t *id);
 /* There will not be one after all. */
 void zkl_op_withdraw(struct zkl_op *op);
 /* Take the first step, or another one. */
 void zkl_op_step(struct zkl_op *op);
-/* It takes a step before the mutex is given back. */
+/* The operation takes a step before the mutex is released. */
 void zkl_op_wake(struct zkl_op *op);
-/* By its number; NULL: it is no operation, or is decided. */
+/* Find it by its number; NULL: there is no such operation, or it is decided. */
 struct zkl_op *zkl_op_find(const struct zkl_client *client, uint64_t id);
 /* It is decided. */
 void zkl_op_decide(struct zkl_op *op, int rc);
-/* What the driver calls. */
+/* The driver calls this. */
 void zkl_ops_due(void *client, int64_t mono_ns);
 void zkl_ops_closed(void *client, bool confirmed);
 

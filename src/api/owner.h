@@ -14,7 +14,7 @@ struct zkl_hold *zkl_owner_find(const struct zkl_lock_path *lock_path,
 struct zkl_hold *zkl_owner_find_other(const struct zkl_mutex *mutex);
 /* An operation under way will give this owner a hold that the mutex would wait for. */
 bool zkl_owner_awaits(const struct zkl_mutex *mutex);
-/* 0 or ZKL_ESYSTEM; before anything is asked of the server. */
+/* 0 or ZKL_ESYSTEM; before any request to the server. */
 int zkl_owner_prepare(void);
 /* The owner is the calling thread itself, whose end the library notices. */
 bool zkl_owner_is_thread(void);
@@ -42,8 +42,8 @@ int zkl_multi_nth_hold(struct zkl_multi *multi, size_t n, const char *call, stru
 /* multi_hold.c: the thread ended. */
 void zkl_multi_orphaned(struct zkl_multi_hold *held);
 
-/* As zkl_owner_use, without a look at the owner so far: the callback of the operation that was
- * begun as that one may have freed it by now. */
+/* As zkl_owner_use, without reading the previous owner: the callback of the operation that it began
+ * may have freed it by now. */
 void zkl_owner_put_back(struct zkl_owner *before);
 /* 0, or why this owner is of no use to call: ZKL_EINVAL, ZKL_EFORK; and (idle) ZKL_EBUSY. */
 int zkl_owner_check_idle(const struct zkl_owner *owner, const char *call);

@@ -91,7 +91,7 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *not
 {
     struct zkl_permit_request *request = (struct zkl_permit_request *)permits;
     if (notification->type == ZKL_NOTIFY_ENDED) {
-        /* Of a failure the core has none of them; some may never have begun. */
+        /* After a failure the core has none of them; some may never have begun. */
         for (size_t i = 0; i < request->count; i++)
             zkl_permit_request_hold(request, i)->ended |=
                 zkl_permit_request_hold(request, i)->phase == ZKL_PHASE_FAILED;

@@ -31,7 +31,7 @@ int zkl_permit_request_acquire(struct zkl_permit_request *request, const struct 
 /* Note the failure with what the request knows of it; the code. */
 int zkl_permit_request_fail(const struct zkl_permit_request *request, int rc);
 
-/* Of a call that waits, with the mutex: by what it queues. */
+/* For a waiting call, with the mutex: the contender that it queues with. */
 static inline const struct zkl_contender *zkl_contender_in_queue(const struct zkl_hold *hold)
 {
     return hold->request ? &hold->request->permits.gate : &hold->contender;

@@ -42,7 +42,7 @@ static void put_escaped(struct text *t, const char *value)
 
 /* --- samples ------------------------------------------------------------ */
 
-/* What all samples of one lock, or of the client, have in common. */
+/* The common labels of all samples of one lock, or of the client. */
 struct source {
     struct text *text;
     const char *prefix; /* of the names */

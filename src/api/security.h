@@ -10,8 +10,8 @@ struct zkl_security;
 /* 0; ZKL_EINVAL: the options don't go together, or a file is of no use; ZKL_EUNSUPPORTED:
  * libzookeeper has no call for it. The detail says what. Looks at the options alone. */
 int zkl_security_check(const struct zkl_client_options *options);
-/* Of options that were checked. *security, which is empty, is filled, and zkl_security_fini is due
- * in each case. 0, ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM: the detail says why. */
+/* From checked options. Fills the empty *security; zkl_security_fini is due in each case. 0,
+ * ZKL_EINVAL, ZKL_ENOMEM, ZKL_ESYSTEM: the detail says why. */
 int zkl_security_get(const struct zkl_client_options *options, struct zkl_security *security);
 
 #endif

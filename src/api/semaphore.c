@@ -223,7 +223,7 @@ int zkl_semaphore_acquire(struct zkl_semaphore *semaphore, int count, const stru
 
 /* --- the number of permits ---------------------------------------------- */
 
-/* One write of the number, by whatever way it takes. */
+/* One write of the number, by a SET or by making the node. */
 struct setting {
     struct zkl_semaphore *semaphore;
     const struct zkl_wait *wait;

@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a struct of type ended in 1.0, when field was its last one: no program has a smaller
+/* The size of a struct of type in 1.0, when field was its last one: no program has a smaller
  * one. */
 #define ZKL_SIZED_LEAST(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* The size that theirs begins with may be one: not less than least, nor more than any struct will
- * ever have, as where it was not set, and one behind which another can begin, in an array. */
+/* The size in theirs is plausible: not less than least, nor more than any struct will ever have, as
+ * if it was not set, and a multiple of the alignment, so that another struct can follow in an
+ * array. */
 bool zkl_sized_is_good(const void *theirs, size_t least);
 
-/* Likewise, and what lies behind ours in it is 0: it asks for nothing that this library does not
- * know. */
+/* Likewise, and the bytes behind ours are 0: it sets no field that this library does not know. */
 bool zkl_sized_is_known(const void *theirs, size_t least, size_t our_size);
 
 /* theirs, which is known, in ours: what theirs has not is 0. */

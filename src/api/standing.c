@@ -10,7 +10,7 @@
 #include "permit_request.h"
 #include "sized.h"
 
-/* Whose waits are meant: of one handle, or of one operation. */
+/* Whose waits the query is about: those of one handle, or of one operation. */
 struct wanted {
     const struct zkl_mutex *mutex;
     const struct zkl_op *op;

@@ -121,7 +121,7 @@ static size_t hold_count(const struct zkl_hold *hold)
     return hold->group ? hold->group->count : 1;
 }
 
-/* Of a hold that waited for its turn: what it got. */
+/* For a hold that waited for its turn: the hold that it received. */
 static struct zkl_hold *hold_at(struct zkl_hold *hold, size_t i)
 {
     if (hold->request)
@@ -188,7 +188,7 @@ static void leave_list(struct zkl_hold *hold)
         hold->wait_next->wait_prev = hold->wait_prev;
 }
 
-/* Those of a request for permits are of one handle, which it uses once until it is granted. */
+/* The holds of a request for permits belong to one handle, which counts one use until the grant. */
 static void enter_wait(struct zkl_hold *hold, struct zkl_cancel *cancel, int64_t now_ns)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
@@ -483,7 +483,7 @@ static int back_out(struct zkl_acquisition *a)
     return ZKL_GOES_ON;
 }
 
-/* What came from another owner has none. False: it is lost. */
+/* A hold that came from another owner has no lease. False: it is lost. */
 static bool begin_lease(struct zkl_acquisition *a)
 {
     struct zkl_hold *got = a->hold->given;
@@ -558,7 +558,7 @@ int zkl_acquisition_step(struct zkl_acquisition *a, int64_t *next_ns)
     return rc == ZKL_GOES_ON ? rc : out_of_time(rc, &a->wait, a->deadline);
 }
 
-/* The others of a group are heard of by the first one. */
+/* The first member of a group is notified for the others. */
 static void take_roots(struct zkl_hold *hold)
 {
     for (size_t i = 0; i < hold_count(hold); i++) {
@@ -725,7 +725,7 @@ void zkl_release_add(struct zkl_release *r, struct zkl_hold *hold, size_t member
     r->first = hold;
 }
 
-/* As many as fit into one transaction, the first in the list as the first of them. */
+/* Puts as many as fit into one transaction, the first in the list as the first of them. */
 static struct zkl_hold *release_some(struct zkl_core *core, struct zkl_hold *hold)
 {
     struct zkl_contender *contenders[ZKL_TRANSACTION_MAX];

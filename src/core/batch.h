@@ -17,7 +17,7 @@ struct zkl_batch {
     bool is_group_commit; /* of one transaction, which its members leave with the answer */
     /* the deletes in gone are in the creating transaction, before the creates */
     bool deletes_along;
-    size_t stat_member; /* whose node is asked for the transaction's zxid */
+    size_t stat_member; /* the member whose node is read for the transaction's zxid */
     struct zkl_pending create, stat, remove;
     struct zkl_contender **members; /* count of them, in their order */
     struct zkl_contender **made;    /* size: those in the creating transaction; NULL: not in it */
@@ -39,7 +39,7 @@ void zkl_batch_detach(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_create(struct zkl_core *core, struct zkl_contender *contender);
 bool zkl_batch_list(struct zkl_contender *contender);
 bool zkl_batch_delete(struct zkl_contender *contender);
-/* Something happened to a member: looked at when the event is over. */
+/* A member changed: check the batch when the event is over. */
 void zkl_batch_touch(struct zkl_core *core, struct zkl_batch *batch);
 /* When the event is over: send what the members asked for, if all have that still will. */
 void zkl_batch_settle(struct zkl_core *core, struct zkl_batch *batch);
@@ -62,10 +62,10 @@ void zkl_batch_answer(struct zkl_core *core, struct zkl_pending *slot,
  * the batch asks for everything once more. */
 bool zkl_batch_listed(struct zkl_core *core, struct zkl_contender *contender,
                       const struct zkl_reply *reply);
-/* What waits to be grouped and is not going to be sent: those who were stopped, or all as the link
- * is down. */
+/* Creates and deletes that wait to be grouped and will not be sent: of stopped contenders, or all,
+ * as the link is down. */
 void zkl_batch_cancel_held(struct zkl_core *core);
-/* The members that were stopped while their creates had not been sent hear that they won't be. */
+/* Notify the members that were stopped before their creates had been sent that they will not be. */
 void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch);
 
 /* --- for that -------------------------------------------------------------- */

@@ -30,7 +30,7 @@ void zkl_batch_cancel_creates(struct zkl_core *core, struct zkl_batch *batch)
     }
 }
 
-/* Those of a group commit have nothing in common but the transaction. */
+/* The members of a group commit have only the transaction in common. */
 static void let_go(struct zkl_core *core, const struct zkl_batch *batch, struct zkl_contender *c)
 {
     if (batch->is_group_commit)

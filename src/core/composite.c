@@ -105,8 +105,7 @@ bool zkl_permits_may_move(enum zkl_permits_state from, enum zkl_permits_state to
     return (permits_allowed[from] & BIT(to)) != 0;
 }
 
-/* The only place that assigns a state. What follows from it is looked at before the event is
- * over. */
+/* The only function that assigns a state. Its consequences are checked before the event is over. */
 void zkl_permits_move(struct zkl_core *core, struct zkl_permits *p, enum zkl_permits_state to,
                       const char *why)
 {
@@ -205,7 +204,7 @@ void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_
     local_queue->handoffs = 0;
 }
 
-/* What becomes of its node does not concern the others any more. */
+/* The fate of its node does not concern the others any more. */
 void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
                                    const char *why)
 {

@@ -14,7 +14,7 @@
 bool zkl_composite_notification(struct zkl_core *core, struct zkl_contender *c,
                                 const struct zkl_notification *notification);
 
-/* To be looked at when the event is over. */
+/* Check the group when the event is over. */
 void zkl_group_touch(struct zkl_core *core, struct zkl_group *group);
 void zkl_permits_touch(struct zkl_core *core, struct zkl_permits *permits);
 void zkl_local_queue_touch(struct zkl_core *core, struct zkl_local_queue *local_queue);
@@ -34,7 +34,7 @@ void zkl_local_queue_move(struct zkl_core *core, struct zkl_local_queue *local_q
                           enum zkl_local_queue_state to, const char *why);
 
 void zkl_local_queue_set_holder(struct zkl_local_queue *local_queue, struct zkl_contender *c);
-/* What becomes of its node does not concern the others any more. */
+/* The fate of its node does not concern the others any more. */
 void zkl_local_queue_forget_holder(struct zkl_core *core, struct zkl_local_queue *local_queue,
                                    const char *why);
 

@@ -25,7 +25,7 @@ static inline int64_t zkl_time_mono(struct zkl_time now, int64_t boot_ns)
     return boot_ns - now.boot_ns + now.mono_ns;
 }
 
-/* What ZooKeeper answered, as far as a lock cares. */
+/* ZooKeeper's answer, as far as a lock needs it. */
 enum zkl_answer {
     ZKL_ANSWER_OK,
     ZKL_ANSWER_LINK, /* none came, or one to be asked again for: whether the request was carried out
@@ -116,7 +116,8 @@ struct zkl_event {
     int64_t window_end_boot;  /* of that session; 0: none yet */
     int64_t fresh_until_boot; /* while enough of its window is left for a grant */
     int64_t timeout_ns;       /* its timeout */
-    int64_t again_mono_ns;    /* when what a server would not do is asked again; INT64_MAX: never */
+    /* when to ask again for something that a server refused; INT64_MAX: never */
+    int64_t again_mono_ns;
     enum zkl_answer answer;
     /* MADE, CREATED: refused, but the next request will use another operation */
     bool otherwise;
@@ -192,7 +193,7 @@ struct zkl_actions {
 /* A handle's idea of how many permits a semaphore has. */
 struct zkl_semaphore_view {
     int permits; /* 0: none */
-    bool agreed; /* it was once what stands there: from then on that counts, whatever it is */
+    bool agreed; /* it agreed with the path's number once: from then on the path's number counts */
 };
 
 /* What a contender for a permit should get of its semaphore. */
@@ -231,7 +232,7 @@ struct zkl_lock_request {
     bool try_asks;
     bool retained; /* the node may stay without a holder: its name says so */
     bool posted;   /* unlock does not wait for the answer */
-    /* A read lock's: the same owner's held write lock, looked at as it begins. */
+    /* A read lock's: the same owner's held write lock, read when the contender begins. */
     const struct zkl_contender *downgrade_from;
     /* Not for the machine: the composite that the contender belongs to; NULL: none. */
     struct zkl_batch *batch;             /* its requests go through this one */
@@ -239,7 +240,8 @@ struct zkl_lock_request {
     struct zkl_unlisted_grant *unlisted; /* of the path, for a mutex; likewise */
     struct zkl_group *group;             /* which decides for it, until all members are held */
     struct zkl_permits *permits; /* whose request it is part of, until all of that is granted */
-    /* Of those who may have it in turn, as long as they may; set by zkl_local_queue_join only. */
+    /* The local queue whose owners may have it in turn, as long as they may; only
+     * zkl_local_queue_join sets it. */
     struct zkl_local_queue *local_queue;
     struct zkl_read_cache *read_cache; /* of those who have it together, likewise */
 };
@@ -295,7 +297,7 @@ struct zkl_contender_machine {
         exhausted_at; /* zxid not before the exhausted root's birth; a later root is a fresh one */
 };
 
-/* Of an answer that ends a call, the code. */
+/* The code for an answer that ends a call. */
 int zkl_answer_code(enum zkl_answer answer);
 
 /* For traces and tests. */
@@ -384,7 +386,7 @@ static inline bool zkl_contender_awaits_proof(const struct zkl_contender_machine
            (m->state == ZKL_CONTENDER_HOLDING && m->suspect && !m->unchecked);
 }
 
-/* By the window's end. */
+/* Limited by the window's end. */
 static inline bool zkl_contender_is_window_limited(const struct zkl_contender_machine *m)
 {
     return m->state == ZKL_CONTENDER_RELEASING ||

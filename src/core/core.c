@@ -174,12 +174,12 @@ static bool group_commit_goes_on(struct zkl_core *core)
     return true;
 }
 
-/* The one loop: what the event set off beyond the contender it was for. In this order: requests
- * that could not be sent are answered; then groups, requests for permits, turns and batches are
- * looked at, one at a time and the refused again after each, so that a batch is looked at when all
- * its members have asked; and a heartbeat that was asked for goes out last, behind what waited to
- * be grouped. Bounded: a refused request is answered once, and what it leads to is refused by a
- * link that the contender then waits for. */
+/* The one loop: the consequences of an event beyond the contender that it concerned. In this order:
+ * answer the requests that could not be sent; then check groups, requests for permits, local queues
+ * and batches, one at a time and the refused requests again after each, so that a batch is checked
+ * when all its members have asked; and send a requested heartbeat last, behind the requests that
+ * waited to be grouped. Bounded: a refused request is answered once, and its consequences are
+ * refused by a link that the contender then waits for. */
 static void settle(struct zkl_core *core)
 {
     enum zkl_answer refusal;
@@ -406,7 +406,7 @@ enum zkl_local_queue_answer zkl_local_queue_join(struct zkl_core *core, struct z
                                                  struct zkl_local_waiter *local_waiter, bool ahead)
 {
     enter(core, now);
-    /* A grant wants more: whoever queues waits for a proof. */
+    /* A grant needs more: a contender that queues waits for a proof. */
     if (!zkl_local_queue_is_fresh(core) && zkl_local_queue_give_up(core, local_queue))
         settle(core);
     enum zkl_local_queue_answer answer =

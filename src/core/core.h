@@ -59,7 +59,7 @@ struct zkl_request {
     const char *const *checks;
     size_t check_count;
     const char *const *texts;
-    struct zkl_stamp stamp; /* to be given back with the reply */
+    struct zkl_stamp stamp; /* the port must return it with the reply */
 };
 
 struct zkl_reply {
@@ -85,7 +85,7 @@ struct zkl_reply {
     const char *const *children;
     size_t child_count;
     size_t failed_check; /* of a transaction that failed: the part to blame */
-    /* The request's; sent_boot 0: this is no word of a server, nor of the end of a link or of the
+    /* The request's; sent_boot 0: this is no answer of a server, nor the end of a link or of the
      * attempt to make one. */
     struct zkl_stamp stamp;
 };
@@ -134,7 +134,7 @@ void zkl_trace_format(const struct zkl_trace *trace, char line[ZKL_TRACE_MAX]);
 
 struct zkl_core;
 
-/* What the core needs of its surroundings. None of these may call the core again. */
+/* The core's interface to its surroundings. None of these may call the core again. */
 struct zkl_port {
     /* Send the request, or answer immediately with the obstacle (LINK, NOMEM); OK: the reply will
      * come. While the session is not connected the core sends only a KEEPALIVE: it waits for the
@@ -233,7 +233,7 @@ struct zkl_children_view {
 struct zkl_group_commit {
     unsigned from;    /* ZKL_GROUP_COMMIT_FROM, except in tests; 0: none wait */
     size_t under_way; /* creates and deletes whose answers are awaited */
-    bool answered;    /* one was, since this was looked at last */
+    bool answered;    /* one was answered since the last check */
     unsigned credit;  /* how many times few may be sent together before it counts as quiet */
     size_t held;
     struct zkl_contender *first, *last;
@@ -280,7 +280,7 @@ struct zkl_query {
     struct zkl_subscription sub;
 };
 
-/* What is due, in the order in which it is looked at; see due.h. */
+/* The kinds of what is due, in the order in which they are checked; see due.h. */
 enum zkl_due_kind {
     ZKL_DUE_GROUP,
     ZKL_DUE_PERMITS,
@@ -369,8 +369,8 @@ struct zkl_core {
     bool knows_transactions; /* one was answered in this session */
     bool is_blamed;          /* of the last link that broke, what was out first is known */
     size_t chroot_length;    /* set by the driver: it is part of each path there */
-    struct zkl_due *due[ZKL_DUE_KINDS];  /* to be looked at when the event is over */
-    struct zkl_local_queue *timed_turns; /* those with a time to be looked at, */
+    struct zkl_due *due[ZKL_DUE_KINDS];  /* what to check when the event is over */
+    struct zkl_local_queue *timed_turns; /* those with a time to be checked, */
     int64_t turns_mono_ns;               /* of which this is the first; INT64_MAX: there is none */
     struct zkl_read_cache *caches;       /* those with a node, */
     int64_t caches_mono_ns;              /* and when to check the first, or before */
@@ -393,7 +393,7 @@ struct zkl_core {
     int64_t last_send_mono_ns;
     int64_t put_off_mono_ns;    /* when what waiters put off is due; INT64_MAX: nothing is */
     int64_t last_retry_mono_ns; /* of what could not be sent for want of memory */
-    /* When what a server would not do now is asked again; INT64_MAX: nothing. */
+    /* When to ask again for something that a server refused; INT64_MAX: never. */
     int64_t again_mono_ns;
     int64_t last_again_mono_ns;       /* when that was done last */
     int64_t again_ns;                 /* how long that waits, more each time */
@@ -452,7 +452,7 @@ bool zkl_core_renew(struct zkl_core *core, struct zkl_time now, struct zkl_conte
 /* query is the caller's memory, which the core uses until it is answered (perhaps before this
  * returns) or withdrawn. */
 void zkl_core_ask(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
-/* Not to be answered any more, if it was not. */
+/* The caller wants no answer any more, if none came. */
 void zkl_core_withdraw(struct zkl_core *core, struct zkl_time now, struct zkl_query *query);
 /* Stop every lock request and lose every hold; the session's end follows. */
 void zkl_core_close(struct zkl_core *core, struct zkl_time now);

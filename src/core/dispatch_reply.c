@@ -138,7 +138,7 @@ static bool asks_to_let_go(const struct zkl_reply *reply)
     return reply->data && zkl_is_revocation(reply->data, reply->data_size);
 }
 
-/* Whose node it is. */
+/* The contender whose node it is. */
 static void feed_own(struct zkl_core *core, struct zkl_watch *watch, enum zkl_event_type type)
 {
     struct zkl_subscription *next; /* a subscriber that finds its lease over leaves by it */

@@ -57,8 +57,9 @@ static void watch_own_later(struct zkl_core *core, struct zkl_contender *c)
     zkl_timers_put_off(core);
 }
 
-/* The list and the child watch are one request, shared by all contenders that look at this root:
- * whoever joins while it is out is served by its answer, because any later change fires the watch.
+/* The list and the child watch are one request, shared by all contenders that read this root. Its
+ * answer also serves a contender that joins while it is out, because any later change fires the
+ * watch.
  */
 static void list_lock_path(struct zkl_core *core, struct zkl_contender *c)
 {
@@ -358,7 +359,8 @@ void zkl_core_back_out(struct zkl_core *core, struct zkl_contender *c)
         zkl_core_feed_stop(core, c, ZKL_ECANCELED);
 }
 
-/* To all for which want says yes, oldest first. A step ends at most the contender it is for. */
+/* To all for which want returns true, oldest first. A step ends at most the contender that it
+ * concerns. */
 void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m))
 {

@@ -9,7 +9,7 @@
 /* One step, and its consequences; the contender may be freed afterwards. */
 void zkl_core_feed(struct zkl_core *core, struct zkl_contender *c, struct zkl_event event);
 void zkl_core_feed_type(struct zkl_core *core, struct zkl_contender *c, enum zkl_event_type type);
-/* To all for which want says yes (NULL: to all), oldest first. */
+/* To all for which want returns true (NULL: to all), oldest first. */
 void zkl_core_feed_all(struct zkl_core *core, struct zkl_event event,
                        bool (*want)(const struct zkl_contender_machine *m));
 /* End its wish with this code. */

@@ -153,15 +153,15 @@ bool zkl_group_commit_is_due(struct zkl_core *core)
     return answered && g->held > 0;
 }
 
-/* Of its part in a transaction, more or less: an ACL and the codes of the protocol are in it,
- * too. */
+/* The approximate size of its part in a transaction: an ACL and the codes of the protocol are in
+ * it, too. */
 static size_t bytes_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return core->chroot_length + c->machine.lock_path_length + 1 + ZKL_NODE_NAME_MAX +
            strlen(c->machine.asked.data) + 256;
 }
 
-/* As many of the first as fit into one. */
+/* How many of the first requests fit into one transaction. */
 static size_t count_next(const struct zkl_core *core)
 {
     size_t count = 0, bytes = 0;

@@ -22,7 +22,7 @@ static bool wants_heartbeats(const struct zkl_contender_machine *m)
     return zkl_contender_needs_window(m) && m->on_server;
 }
 
-/* Those whom this one checks: in turn, where there are more than it can carry. */
+/* The contenders that this one checks: in turn, if there are more than it can carry. */
 static size_t choose_checked(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
                              bool (*want)(const struct zkl_contender_machine *m),
                              struct zkl_contender **chosen)
@@ -102,7 +102,7 @@ static bool is_checked_by(const struct zkl_contender *c, const struct zkl_heartb
            (wants_heartbeats(&c->machine) || zkl_contender_is_unchecked(&c->machine));
 }
 
-/* The parts before the one to blame were fine, those behind it were not looked at. */
+/* The parts before the one to blame succeeded; the server did not execute those behind it. */
 static void feed_checked(struct zkl_core *core, const struct zkl_heartbeat *heartbeat,
                          size_t failed)
 {
@@ -115,7 +115,8 @@ static void feed_checked(struct zkl_core *core, const struct zkl_heartbeat *hear
     }
 }
 
-/* Whose node the answer names. NULL: it is about the whole request, or about nothing. */
+/* The contender whose node the answer names. NULL: the answer concerns the whole request, or
+ * nothing. */
 static struct zkl_contender *find_blamed(struct zkl_core *core,
                                          const struct zkl_heartbeat *heartbeat,
                                          const struct zkl_reply *reply)

@@ -48,7 +48,7 @@ void zkl_histogram_merge(struct zkl_histogram *into, const struct zkl_histogram 
         into->buckets[i] += from->buckets[i];
 }
 
-/* What is off by the same part from both ends of the bucket. */
+/* The value with the same relative error from both ends of the bucket. */
 static int64_t middle(size_t bucket)
 {
     if (bucket == 0)

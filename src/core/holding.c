@@ -39,7 +39,7 @@ bool zkl_contender_renew(struct zkl_contender_machine *m, struct zkl_time now, i
     return true;
 }
 
-/* The session says nothing of a node that can't be looked at. */
+/* The session proves nothing about a node that cannot be read. */
 static void on_unchecked(struct zkl_step *s)
 {
     if (!s->m->unchecked)
@@ -273,8 +273,8 @@ static void unconfirmed(struct zkl_step *s, const char *why)
     zkl_step_leave(s, why);
 }
 
-/* A server that would not do it now is asked again, if that is while a window of then can last: the
- * link is up. */
+/* Ask a server that refused the delete again, if that happens while the window of then can last:
+ * the link is up. */
 static bool waits_to_ask_again(const struct zkl_step *s)
 {
     const struct zkl_event *ev = s->ev;

@@ -8,7 +8,7 @@
 
 /* The link is up: all that waited for that. */
 void zkl_link_go_on(struct zkl_core *core);
-/* A server would not do something: whoever may still want an answer asks again. */
+/* A server refused something: every contender that still wants an answer asks again. */
 void zkl_link_ask_again(struct zkl_core *core);
 
 #endif

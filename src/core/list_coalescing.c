@@ -36,7 +36,7 @@ void zkl_shared_list_setup(struct zkl_core *core, struct zkl_contender *c)
     c->shared_list = &core->shares[zkl_text_hash(c->machine.asked.lock_path) % ZKL_SHARE_BUCKETS];
 }
 
-/* Of those that list again now; NULL: none yet. */
+/* Among those that list again now; NULL: none yet. */
 static struct zkl_contender *leader_of(const struct zkl_core *core, const struct zkl_contender *c)
 {
     return core->sharing && c->shared_list->round == core->share_round ? c->shared_list->leader
@@ -140,7 +140,7 @@ static bool share_with_leader(struct zkl_core *core, struct zkl_contender *c)
     return same;
 }
 
-/* Those whose lists are out are before this one, so its own is in no hurry. */
+/* Contenders whose lists are out are before this one, so its own list is not urgent. */
 static bool follow(const struct zkl_core *core, struct zkl_contender *c)
 {
     const struct zkl_shared_list *shared_list = c->shared_list;

@@ -22,8 +22,8 @@ struct zkl_contender *zkl_shared_list_next(struct zkl_contender *owner);
 /* The session ended: no contender awaits a list. */
 void zkl_shared_list_reset(struct zkl_core *core);
 
-/* From begin to end all that list again share one list for each root: after a reconnect, or an
- * event that several wait for, as readers do behind a writer. */
+/* From begin to end all contenders that list again share one list for each root: after a reconnect,
+ * or after an event that several wait for, as readers do behind a writer. */
 void zkl_shared_list_begin(struct zkl_core *core);
 /* True: another contender's list serves this one. */
 bool zkl_shared_list_list(struct zkl_core *core, struct zkl_contender *contender);

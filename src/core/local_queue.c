@@ -97,8 +97,9 @@ static bool somebody_waits(const struct zkl_core *core, const struct zkl_local_q
            zkl_contender_may_stay(&c->machine);
 }
 
-/* Whether others queue is looked into when it matters for the first time. Until the answer is there
- * it goes on: not for long, as a window that is fresh is proved by answers that came after it. */
+/* The client checks whether others queue when that matters for the first time. Until the answer
+ * comes it hands the lock on: not for long, as a fresh window is proved by answers that came after
+ * it. */
 bool zkl_local_queue_look(struct zkl_core *core, struct zkl_local_queue *local_queue,
                           struct zkl_contender *c)
 {

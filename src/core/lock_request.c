@@ -49,7 +49,7 @@ static void forget_node(struct zkl_step *s)
     s->m->czxid = 0;
 }
 
-/* What has to be known when the list comes is asked for first. */
+/* First ask for what must be known when the list comes. */
 static void before_list(struct zkl_step *s)
 {
     if (s->kind->before_list)
@@ -196,7 +196,7 @@ void zkl_step_on_unlisted(struct zkl_step *s)
     }
 }
 
-/* --- whatever else happens ------------------------------------------------ */
+/* --- all other events ------------------------------------------------------- */
 
 void zkl_step_common_lock_request(struct zkl_step *s)
 {

@@ -142,8 +142,8 @@ static bool ends_with(const char *start, const char *end, const char *marker)
     return (size_t)(end - start) >= length && memcmp(end - length, marker, length) == 0;
 }
 
-/* What stands after the last marker, NULL if that is no number. Long lists are read from here, so
- * it looks at the few bytes at the end only. */
+/* The text after the last marker, NULL if that is no number. Long lists are parsed here, so it
+ * reads only the few bytes at the end. */
 static const char *after_last(const char *child, const char *marker, int32_t *sequence)
 {
     const char *number = child + strlen(child);

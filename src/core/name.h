@@ -15,7 +15,7 @@
  * ("-2147483648") */
 #define ZKL_NODE_NAME_MAX (3 + ZKL_GUID_LEN + 1 + ZKL_LOCK_NAME_MAX + 6 + 11)
 
-/* What a contender asks for: a row of zkl_roles. */
+/* The place that a contender asks for: a row of zkl_roles. */
 enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, ZKL_ROLES };
 
 #define ZKL_ROLE_BIT(role) (1u << (role))
@@ -25,7 +25,7 @@ enum zkl_role { ZKL_ROLE_LOCK, ZKL_ROLE_READ, ZKL_ROLE_WRITE, ZKL_ROLE_PERMIT, Z
 /* A row of role.c: how the nodes of a role are called, and for whom it waits. What it does beyond
  * waiting in the queue is a row of kind.c. */
 struct zkl_role_row {
-    const char *markers[ZKL_NAMES_NAMED + 1]; /* what stands before the number */
+    const char *markers[ZKL_NAMES_NAMED + 1]; /* the text before the number */
     enum zkl_entry_access access;             /* what an inspection calls it */
     unsigned
         beside; /* ZKL_ROLE_BIT of those that hold together with it: neither waits for the other */
@@ -33,8 +33,7 @@ struct zkl_role_row {
         /* no contender at its path holds together with another, unless a peer calls others so,
          * too */
         mutual;
-    bool
-        counted; /* how many there are decides, whatever their numbers; it sees its own role only */
+    bool counted; /* the count of them decides, not their numbers; it sees its own role only */
 };
 
 extern const struct zkl_role_row zkl_roles[ZKL_ROLES];
@@ -84,10 +83,10 @@ void zkl_guid_mark_retained(char *guid);
  * our node from all others; out has room for ZKL_NODE_NAME_MAX + 1. */
 void zkl_name_prefix(const struct zkl_naming *naming, const char *guid, char *out);
 
-/* True if the child is a contender in the eyes of one with this naming: a known marker ("lock-",
- * "__READ__" ...) and then a decimal number with an optional minus sign up to the end of the name.
- * As Curator does, what stands after the LAST marker counts. A named lock sees its own name only,
- * and a permit only permits. */
+/* True if the child is a contender for one with this naming: a known marker ("lock-", "__READ__"
+ * ...) and then a decimal number with an optional minus sign up to the end of the name. As in
+ * Curator, the text after the LAST marker counts. A named lock sees its own name only, and a permit
+ * only permits. */
 bool zkl_name_parse(const char *child, const struct zkl_naming *naming,
                     struct zkl_node_name *place);
 
@@ -101,7 +100,7 @@ bool zkl_name_recognise(const char *child, struct zkl_naming *naming, struct zkl
 /* True if the child's GUID is marked so. */
 bool zkl_name_is_retained(const char *child);
 
-/* The number as it stands at the end of a name that parses. */
+/* The digits at the end of a name that parses. */
 const char *zkl_name_digits(const char *child, const struct zkl_naming *naming);
 
 #define ZKL_OWNER_TEXT_MAX 512 /* bytes of a node's data that says whose it is */
@@ -116,14 +115,13 @@ const char *zkl_lock_name_fault(const char *name);
 
 bool zkl_sequence_exhausted(int32_t sequence);
 
-/* The number of a semaphore's permits, as it stands in the data of its "leases"; 0: that is
- * none. */
+/* The number of a semaphore's permits in the data of its "leases"; 0: that is none. */
 int zkl_permits_parse(const char *data, size_t size);
 
 /* True if it is UTF-8 without control characters. */
 bool zkl_text_is_printable(const char *text, size_t length);
 
-/* As much of it as there is room for, terminated; NULL is "". */
+/* Copies as much as fits, terminated; NULL is "". */
 void zkl_text_copy(char *out, size_t size, const char *text);
 
 /* For hash tables keyed by paths: multiplicative hashing (Knuth, TAOCP 3, 6.4) of eight bytes at a

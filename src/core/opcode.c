@@ -59,7 +59,7 @@ static void learn(struct zkl_core *core, enum zkl_opcode opcode)
                                             .why = unknown_why[opcode]});
 }
 
-/* What was answered over this link is not what broke it. */
+/* A request that was answered over this link did not break it. */
 static bool is_doubtful(const struct zkl_core *core, enum zkl_opcode opcode)
 {
     bool is_known = opcode == ZKL_OPCODE_MULTI && core->knows_transactions;

@@ -35,7 +35,7 @@ static bool is_proof(const struct zkl_pending *slot)
            zkl_heartbeat_is(slot);
 }
 
-/* Of a read lock's create under its owner's write lock nothing is known here: it is one, too. */
+/* Nothing is known here of a read lock's create under its owner's write lock: it is one, too. */
 static unsigned writes_of(const struct zkl_request *request)
 {
     switch ((int)request->kind) {

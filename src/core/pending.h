@@ -8,7 +8,8 @@
 /* Send request and await its answer in slot (whose older answer, if any, is forgotten). The slot's
  * owner, if it has one, is set by the caller. */
 void zkl_pending_send(struct zkl_core *core, struct zkl_pending *slot, struct zkl_request *request);
-/* As if a request of this kind had been refused: answered when the present step is over. */
+/* Act as if the port had refused a request of this kind: the answer comes when the present step is
+ * over. */
 void zkl_pending_refuse(struct zkl_core *core, struct zkl_pending *slot, enum zkl_request_kind kind,
                         enum zkl_answer refusal);
 /* The answer, should it come, is dropped. */

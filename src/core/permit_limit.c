@@ -10,7 +10,7 @@
 
 /* --- the number --------------------------------------------------------- */
 
-/* number: the one that stands there, for the message. */
+/* number: the path's number, for the message. */
 static void refuse(struct zkl_step *s, int code, int number, const char *why)
 {
     zkl_step_emit_code(s, ZKL_DO_FAIL, code, NULL);

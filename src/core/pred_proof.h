@@ -16,9 +16,9 @@ enum zkl_pred_end {
     ZKL_PRED_END_GIVEN_BACK
 };
 
-/* What the deletion of a node proves that this watch was on. */
+/* What the deletion of the node that this watch was on proves. */
 enum zkl_pred_end zkl_pred_end_of(const struct zkl_core *core, const struct zkl_watch *watch);
-/* That of one that the watch for this waiter did not find. */
+/* The same for a node that the watch for this waiter did not find. */
 enum zkl_pred_end zkl_pred_end_unwatched(const struct zkl_contender *c);
 /* What that proves to this waiter. */
 enum zkl_pred_proof zkl_pred_proof(const struct zkl_core *core, const struct zkl_contender *c,

@@ -36,7 +36,7 @@ struct zkl_proof {
     int64_t timeout_ns;        /* T, the smallest that was announced */
     int64_t touched_boot;      /* the leader was surely touched then or later; 0: not known */
     int64_t newest_proof_boot; /* when the newest proof was sent that succeeded; 0: none */
-    bool is_known; /* something was answered over the link over which timeout_ns was heard of */
+    bool is_known;             /* a request was answered over the link that announced timeout_ns */
     int64_t
         ended_boot; /* when the newest request was sent that has ended, answered or handed back */
     /* Of the link: */
@@ -57,7 +57,7 @@ void zkl_proof_announced(struct zkl_proof *proof, int timeout_ms);
 void zkl_proof_link_up(struct zkl_proof *proof, int64_t now_boot, int64_t opened_boot, bool first);
 void zkl_proof_link_down(struct zkl_proof *proof);
 
-/* Of a request that leaves now. */
+/* The stamp of a request that is sent now. */
 struct zkl_stamp zkl_proof_stamp(struct zkl_proof *proof, int64_t now_boot, bool writes);
 /* One without an answer: its link broke, or never came. */
 void zkl_proof_handed_back(struct zkl_proof *proof, struct zkl_stamp stamp);

@@ -26,7 +26,7 @@ static bool in_the_way(enum zkl_role ours, enum zkl_role other)
 bool zkl_queue_waits_for(enum zkl_role role, int32_t sequence, const char *own,
                          const struct zkl_node_name *place, const char *other)
 {
-    /* Of one number are an owner's write node and the read node that it got under that. */
+    /* An owner's write node and the read node that it got under it have the same number. */
     bool one_shares = (zkl_roles[role].beside | zkl_roles[place->role].beside) != 0;
     if (place->sequence == sequence && one_shares)
         return false;

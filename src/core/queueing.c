@@ -55,7 +55,8 @@ void zkl_step_decide_place(struct zkl_step *s)
     }
 }
 
-/* By its number it is just behind a node of this client: as a list would say that had no others. */
+/* By its number it is just behind a node of this client: the result is that of a list without
+ * others. */
 static void wait_unlisted(struct zkl_step *s)
 {
     const char *const both[] = {s->ev->behind, s->m->node};

@@ -8,13 +8,13 @@
 
 #define ZKL_NODE_PATH_MAX (ZKL_PATH_MAX + 1 + ZKL_NODE_NAME_MAX)
 
-/* Of a child of the contender's root. */
+/* The path of a child of the contender's root. */
 void zkl_core_node_path(const struct zkl_contender *c, const char *name, char *out);
-/* Likewise, or of the root itself if name is "". A stranger's name may be long: small if it has the
- * room, else to be freed; NULL: no memory. */
+/* Likewise, or of the root itself if name is "". A stranger's name may be long: small if it fits,
+ * else memory that the caller must free; NULL: no memory. */
 char *zkl_core_child_path(const struct zkl_contender *c, const char *name,
                           char small[ZKL_NODE_PATH_MAX + 1]);
-/* Under a new GUID: the path that a sequential create is asked with. */
+/* Draws a new GUID: the path of a sequential create. */
 void zkl_core_new_name(struct zkl_core *core, struct zkl_contender *c, char *path);
 
 void zkl_core_send_create(struct zkl_core *core, struct zkl_contender *c);

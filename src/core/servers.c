@@ -26,7 +26,7 @@ static const char *port_fault(const char *port, size_t length)
     return number >= 1 && number <= 65535 ? NULL : fault;
 }
 
-/* What is between brackets. Whether it is an address indeed is seen when it is looked up. */
+/* The text between brackets. The look-up shows whether it is an address indeed. */
 static bool may_be_ipv6(const char *host, size_t length)
 {
     size_t address = 0, colons = 0;

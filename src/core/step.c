@@ -120,7 +120,7 @@ bool zkl_step_outcome_unknown(enum zkl_answer answer)
     return answer == ZKL_ANSWER_LINK || answer == ZKL_ANSWER_OTHER;
 }
 
-/* What ZooKeeper has a code for is never "not understood". */
+/* An answer that ZooKeeper has a code for is never "not understood". */
 int zkl_answer_code(enum zkl_answer answer)
 {
     switch (answer) {

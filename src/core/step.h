@@ -13,7 +13,7 @@ struct zkl_kind {
     /* Its owner holds the lock already: it is granted as soon as its node is made, with that hold's
      * token, and ends with that hold's session. */
     bool within_hold;
-    void (*before_list)(struct zkl_step *s); /* before a list is asked for */
+    void (*before_list)(struct zkl_step *s); /* before the step asks for a list */
     bool (*own_event)(
         struct zkl_step *s);             /* true: the event was for this kind, and is dealt with */
     void (*link_up)(struct zkl_step *s); /* what it knows may be old */
@@ -88,7 +88,7 @@ void zkl_in_releasing(struct zkl_step *s);
 
 /* --- lock_request.c ----------------------------------------------------- */
 
-/* The semaphore's number: asked for; likewise unless it is known; and what it was may have changed
+/* Ask for the semaphore's number; likewise unless it is known; and the old one may have changed
  * unseen. */
 void zkl_step_get_limit(struct zkl_step *s);
 void zkl_step_need_limit(struct zkl_step *s);
@@ -109,7 +109,7 @@ void zkl_step_grant(struct zkl_step *s, const char *why);
 void zkl_step_list_again(struct zkl_step *s, const char *why);
 /* A list was asked for, and none came. */
 void zkl_step_on_unlisted(struct zkl_step *s);
-/* What every state with a wish for the lock does with an event that it does not treat itself. */
+/* How every state that wants the lock handles an event that it does not treat itself. */
 void zkl_step_common_lock_request(struct zkl_step *s);
 
 /* --- permit_limit.c ----------------------------------------------------- */

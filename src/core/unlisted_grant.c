@@ -9,7 +9,7 @@
 
 #include "watch.h"
 
-/* Of the watch on the path's node; 0: an event may have been missed. */
+/* The number of the watch on the path's node; 0: an event may have been missed. */
 static uint64_t lock_path_watch_id(const struct zkl_core *core,
                                    const struct zkl_unlisted_grant *unlisted)
 {
@@ -60,8 +60,8 @@ static bool may_wait_unlisted(const struct zkl_contender *c)
     return !c->machine.asked.try_only && !c->machine.asked.batch;
 }
 
-/* Behind the one with the number before: with him, and with those that he may be behind. None of
- * them has a number below that which was first last. */
+/* At most: the contender with the number before, and those that may be before it. None of them has
+ * a number below the one that was first last. */
 static size_t before_at_most(const struct zkl_unlisted_grant *unlisted, int32_t number)
 {
     const struct zkl_contender_machine *last = &unlisted->last->machine;

@@ -68,7 +68,8 @@ struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after)
     return next;
 }
 
-/* Of the request with which libzookeeper restores all watches after a reconnect. */
+/* The size of this watch in the request by which libzookeeper restores all watches after a
+ * reconnect. */
 static size_t bytes_of(const struct zkl_core *core, const char *path)
 {
     return sizeof(int32_t) + core->chroot_length + strlen(path);
@@ -158,7 +159,7 @@ static void remove_unwanted(struct zkl_core *core, struct zkl_watch *watch)
     if (watch->subscribers || (watch->state != ZKL_WATCH_ARMED && !planned))
         return;
     if (!planned && zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES))
-        return; /* left to fire, and whoever wants the same one again shares it */
+        return; /* left to fire; the next subscriber to the same path shares it */
     zkl_watch_detach(core, watch);
     if (planned) {
         drop(core, watch);

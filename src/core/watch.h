@@ -64,7 +64,7 @@ enum zkl_subscribed { ZKL_SUBSCRIBED_NEW, ZKL_SUBSCRIBED_SHARED, ZKL_SUBSCRIBED_
 enum zkl_subscribed zkl_watch_subscribe(struct zkl_core *core, struct zkl_subscription *sub,
                                         struct zkl_contender *contender, const char *path,
                                         enum zkl_watch_type type, enum zkl_answer *why);
-/* The same for what is at path, and a new watch is asked for. */
+/* The same for the data at path, and ask for a new watch. */
 enum zkl_subscribed zkl_watch_data(struct zkl_core *core, struct zkl_subscription *sub,
                                    struct zkl_contender *contender, const char *path,
                                    enum zkl_answer *why);
@@ -88,7 +88,8 @@ struct zkl_watch *zkl_watch_next(struct zkl_core *core, uint64_t after);
 void zkl_watch_armed(struct zkl_core *core, struct zkl_watch *watch);
 /* Keep what the node's data says of its owner, if a contender waits by this watch. */
 void zkl_watch_keep_owner(struct zkl_watch *watch, const struct zkl_reply *reply);
-/* That, or what an owner in this client calls himself; NULL: it is not known, or is no text. */
+/* That text, or the owner text of a contender in this client; NULL: it is not known, or is no
+ * text. */
 const char *zkl_watch_owner(const struct zkl_watch *watch);
 /* Take it out of the table; its subscribers stay in the list. The caller notifies them and frees
  * it, with zkl_watch_free. */

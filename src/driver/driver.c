@@ -42,8 +42,8 @@ static void port_session(struct zkl_port *port, unsigned actions)
 
 static void port_random(struct zkl_port *port, unsigned char bytes[16])
 {
-    /* From the kernel each time: a fork or a cloned virtual machine would repeat any state of our
-     * own. */
+    /* The kernel draws each number: a fork or a cloned virtual machine would repeat any state of
+     * our own. */
     ssize_t got;
     do
         got = getrandom(bytes, 16, 0); /* so few bytes come whole, or not at all */

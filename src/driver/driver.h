@@ -26,7 +26,7 @@ struct zkl_note {
     void (*run)(struct zkl_note *note); /* without the mutex */
 };
 
-/* Something to do before the mutex is given back, with it; embedded in what it is about. */
+/* A task to run before the mutex is released, with it; embedded in the object that it concerns. */
 struct zkl_task {
     struct zkl_task *next;
     bool queued;
@@ -117,11 +117,11 @@ struct zkl_driver {
     /* When the service thread must call config.due; CLOCK_MONOTONIC, INT64_MAX: never. */
     int64_t due_ns;
     atomic_int refs;
-    /* For readers without the mutex: the session's, and until when so much of it is left as a grant
-     * wants. */
+    /* For readers without the mutex: the end of the session's window, and the time until which a
+     * grant has enough of it. */
     atomic_llong window_end_boot, fresh_until_boot;
 };
-/* Whose port it is, through which the core calls. */
+/* The driver of the port through which the core calls. */
 static inline struct zkl_driver *zkl_driver_of(struct zkl_port *port)
 {
     return (struct zkl_driver *)((char *)port - offsetof(struct zkl_driver, port));
@@ -166,8 +166,8 @@ bool zkl_driver_close(struct zkl_driver *d, int64_t deadline_mono_ns);
 void zkl_driver_free(struct zkl_driver *d);
 void zkl_driver_unref(struct zkl_driver *d);
 
-/* From now on notes are run by zkl_driver_dispatch alone, and none runs on the dispatch thread any
- * more; not from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
+/* From now on only zkl_driver_dispatch runs notes, and the dispatch thread runs none any more; not
+ * from within one. *fd is readable while some are due. 0 or ZKL_ESYSTEM. */
 int zkl_driver_use_events(struct zkl_driver *d, int *fd);
 /* Without the mutex: run as many of the notes that are due, on this thread; how many there were.
  * ZKL_EINVAL: without zkl_driver_use_events; ZKL_EBUSY: another thread is at it; ZKL_EFORK: in a
@@ -219,7 +219,7 @@ bool zkl_handle_server(const struct zkl_handle *h, char out[ZKL_SERVER_TEXT_SIZE
 enum zkl_answer zkl_handle_send(struct zkl_handle *h, const struct zkl_request *request);
 /* The port's: by the current one. */
 enum zkl_answer zkl_handle_port_send(struct zkl_port *port, const struct zkl_request *request);
-/* What these threads do, until the driver is closed. */
+/* The bodies of these threads, until the driver is closed. */
 void zkl_dispatch_run(struct zkl_driver *d);
 void zkl_service_run(struct zkl_driver *d);
 /* With the mutex: the service thread looks again what is due. */
@@ -229,7 +229,7 @@ int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now)
 /* 0 or ZKL_ESYSTEM; zkl_descriptors_fini is due in each case. */
 int zkl_descriptors_init(struct zkl_driver *d);
 void zkl_descriptors_fini(struct zkl_driver *d);
-/* On the service thread, with the mutex, which is given back for the time. */
+/* On the service thread, with the mutex, which it releases for the time of the sleep. */
 void zkl_descriptors_sleep(struct zkl_driver *d, int64_t until_mono_ns);
 /* One that waits by CLOCK_MONOTONIC. */
 void zkl_cond_init(pthread_cond_t *cond);

@@ -295,8 +295,8 @@ static void credential_is_fine(struct zkl_handle *h)
     zkl_driver_unlock(h->driver);
 }
 
-/* On libzookeeper's I/O thread; where the link breaks first, with a lock of libzookeeper's, so that
- * ours can't be taken. A refusal comes as a session event too. */
+/* On libzookeeper's I/O thread. If the link breaks first, libzookeeper holds a lock of its own, so
+ * this must not take ours. A refusal also comes as a session event. */
 static void on_auth(int rc, const void *data)
 {
     struct zkl_handle *h = (struct zkl_handle *)data;
@@ -372,7 +372,8 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     zkl_driver_lock(d);
     int rc = 0;
     h->zh = zh;
-    if (!h->buried) { /* else it was dropped meanwhile, and whoever did says what comes next */
+    /* else the handle was dropped meanwhile, and its dropper decides what comes next */
+    if (!h->buried) {
         rc = zh ? set_up(d, h) : open_error(error);
         if (rc != 0 && !h->buried) {
             zkl_handle_bury(d, slot);
@@ -524,7 +525,7 @@ static int send_create_downgraded(struct zkl_handle *h, struct zkl_call *call,
     return send_transaction(call, ops, r->check_count + 1);
 }
 
-/* Of the longest path with its sequence number. */
+/* The size of the longest path with its sequence number. */
 static size_t room_of_paths(const struct zkl_request *r)
 {
     size_t room = 0;

@@ -17,7 +17,7 @@
 
 struct zkl_call;
 
-/* What is known of the credential. */
+/* The state of the credential. */
 enum zkl_auth {
     ZKL_AUTH_FINE,   /* accepted, or there is none */
     ZKL_AUTH_DUE,    /* the server's first answer is still to come */
@@ -85,11 +85,11 @@ void zkl_call_answered(struct zkl_call *call, struct zkl_reply *reply);
 struct zkl_call *zkl_call_enter(const void *data);
 void zkl_call_leave(struct zkl_call *call, struct zkl_reply *reply);
 
-/* zoo_amulti, unless the link is down: ZCONNECTIONLOSS. Where the session has ended others just say
- * so, but zoo_amulti goes on with paths that it never set (3.8.0): it leaks, and frees what is not
- * its own. With a link that was up just now a session ends within the call only if this thread
- * stands still while a new link is made, or if a server refuses a credential that was accepted
- * before. */
+/* zoo_amulti, unless the link is down: ZCONNECTIONLOSS. If the session has ended other calls just
+ * return that, but zoo_amulti continues with paths that it never set (3.8.0): it leaks, and frees
+ * memory that is not its own. With a link that was up just now, a session ends within the call only
+ * if this thread stands still while a new link is made, or if a server refuses a credential that it
+ * accepted before. */
 int zkl_call_multi(struct zkl_call *call, int count, const zoo_op_t *ops, void_completion_t then);
 
 /* A zoo_a* call returned rc, not ZOK: true if the call record must not be freed yet. */

@@ -72,7 +72,7 @@ static size_t take_wakers(struct zkl_driver *d, struct zkl_waker **taken, size_t
     return n;
 }
 
-/* Before the service thread's timer is looked at, as they may set it. */
+/* Before the service thread's timer is read, as tasks may set it. */
 static void run_tasks(struct zkl_driver *d)
 {
     while (d->tasks) {
@@ -91,16 +91,17 @@ int64_t zkl_driver_next_timeout(const struct zkl_driver *d, struct zkl_time now)
     return d->due_ns < at ? d->due_ns : at;
 }
 
-/* Whenever the mutex is given back: what others read without it, and the service thread's timer. */
+/* At each release of the mutex: publish the values that others read without it, and the service
+ * thread's timer. */
 static void publish(struct zkl_driver *d)
 {
     atomic_store_explicit(&d->window_end_boot, zkl_session_window_end(&d->core.session),
                           memory_order_release);
-    /* What a gate is opened by is read after this: zkl_read_gate_enter. */
+    /* The value that opens a gate is read after this: zkl_read_gate_enter. */
     int64_t fresh = zkl_proof_fresh_until(&d->core.session.proof);
     if (fresh != atomic_load_explicit(&d->fresh_until_boot, memory_order_relaxed))
         atomic_store(&d->fresh_until_boot, fresh);
-    /* Not for less than it sleeps by: the two clocks of one time are not read at one instant. */
+    /* Not for less than its resolution: the two clocks of one time are not read at one instant. */
     if (d->service_until != 0 && zkl_driver_next_timeout(d, d->core.now) < d->service_until - MS)
         zkl_driver_kick(d);
 }
@@ -117,7 +118,8 @@ void zkl_driver_unlock(struct zkl_driver *d)
         more = d->wakers != NULL;
         has_mutex(d, NULL);
         pthread_mutex_unlock(&d->mu);
-        /* Without the mutex: whoever is woken finds it free. Each waker is kept alive for this. */
+        /* Without the mutex, so that a woken thread finds it free. Each waker is kept alive for
+         * this. */
         for (size_t i = 0; i < n; i++) {
             pthread_cond_signal(&taken[i]->cond);
             if (taken[i]->woken)

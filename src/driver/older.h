@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client libraries from 3.5 on will do. What those before 3.8 lack is said by meson.build; here are
- * the numbers that servers send all the same, and what is taken in the place of the rest. Behind
+/* Client libraries from 3.5 on work. meson.build detects what those before 3.8 lack. This file has
+ * the numbers that servers send all the same, and the substitutes for the rest. Include it behind
  * zookeeper.h. */
 #ifndef ZKLOCK_DRIVER_OLDER_H
 #define ZKLOCK_DRIVER_OLDER_H

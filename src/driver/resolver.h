@@ -40,7 +40,7 @@ struct zkl_resolver {
     int64_t round_mono_ns;          /* when the look at all of them began; INT64_MAX: it is over */
 };
 
-/* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. Those that are addresses need no look. */
+/* Of config.servers. 0, ZKL_ENOMEM or ZKL_EBADSERVERS. Addresses need no look-up. */
 int zkl_resolver_init(struct zkl_driver *d);
 void zkl_resolver_fini(struct zkl_driver *d);
 /* Are there any that need one? */

@@ -25,8 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* For its log libzookeeper would ask who the user is, which can take long where a directory service
- * knows that. */
+/* For its log libzookeeper would ask for the user's name, which can take long with a directory
+ * service. */
 #define FLAGS ZOO_NO_LOG_CLIENTENV
 
 #define MS INT64_C(1000000)
@@ -91,7 +91,7 @@ static void note_log(const char *message)
     pthread_mutex_unlock(&last_mutex);
 }
 
-/* What a user can look at. */
+/* A hint for the user. */
 static const char *hint(const char *text, bool tls)
 {
     static const struct {
@@ -208,10 +208,10 @@ bool zkl_tls_files_load(const struct zkl_tls_files *files, char *why, size_t siz
 extern const int ZOO_SSL_CONNECTING_STATE;
 int zookeeper_interest(zhandle_t *zh, int *fd, int *interest, struct timeval *wait);
 
-/* libzookeeper's I/O thread waits for a handshake without a bound, and looks at nothing else: with
- * a server that accepts and says nothing it would stand there for ever. Its socket, or -1; its own
- * thread alone is meant to call this, but that is in the handshake just now, as the state says, and
- * all that is read is what it wrote before. */
+/* libzookeeper's I/O thread waits for a handshake without a bound, and does nothing else: with a
+ * server that accepts and stays silent it would wait forever. Returns its socket, or -1. Only its
+ * own thread should call this function of libzookeeper, but that thread is in the handshake just
+ * now, as the state says, and the function reads only what it wrote before. */
 static int socket_in_handshake(zhandle_t *zh)
 {
     struct timeval wait;
@@ -279,7 +279,7 @@ void zkl_secure_close(zhandle_t *zh)
         close(cutter.fd);
 }
 
-/* For the handshake libzookeeper uses select, which writes where it should not for a descriptor of
+/* For the handshake libzookeeper uses select, which writes out of bounds for a descriptor of
  * FD_SETSIZE or more. It makes a pipe and a socket, and the kernel gives the lowest numbers that
  * are free. */
 bool zkl_secure_descriptors_do(int *lowest)
@@ -290,7 +290,7 @@ bool zkl_secure_descriptors_do(int *lowest)
     return *lowest + DESCRIPTORS_MADE < FD_SETSIZE;
 }
 
-/* Of zookeeper_log.h, which does not find zookeeper.h where that is in a folder of its own. */
+/* From zookeeper_log.h, which does not find zookeeper.h if that is in a folder of its own. */
 extern ZooLogLevel logLevel;
 
 /* zookeeper_init_ssl takes no callback for its log, and prints until it has one. The level silences

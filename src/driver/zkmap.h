@@ -8,13 +8,13 @@
 
 enum zkl_link_event { ZKL_LINK_UP, ZKL_LINK_DOWN, ZKL_LINK_EXPIRED, ZKL_LINK_AUTH_FAILED };
 
-/* What a completion was called with. */
+/* The result that a completion received. */
 enum zkl_answer zkl_map_rc(int rc);
 /* Was a completion called with it because a server answered a request that it had accepted, or
  * because the link broke or did not come? libzookeeper has others of its own, and a server some for
  * what it refused to look at. */
 bool zkl_map_is_word(int rc);
-/* What a zoo_a* call returned: not OK means that nothing was sent. */
+/* The result of a zoo_a* call: not OK means that nothing was sent. */
 enum zkl_answer zkl_map_refusal(int rc);
 enum zkl_link_event zkl_map_state(int state);
 

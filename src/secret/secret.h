@@ -12,7 +12,7 @@
 
 struct zkl_secret_fault {
     int error;      /* errno, or 0: it is not the system's */
-    char text[192]; /* what is wrong, to stand behind the file's name */
+    char text[192]; /* the fault, to follow the file's name */
 };
 
 /* The first line of a file, without the end of the line, a file's of Windows too, as text in

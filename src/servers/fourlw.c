@@ -76,7 +76,7 @@ char *flw_ask(const char *host, int port, const char *word)
 
 /* --- reading the answers ---------------------------------------------------------------------- */
 
-/* The next line without its end, or NULL; *at goes on behind it. */
+/* The next line without its end, or NULL; *at moves behind it. */
 static char *next_line(char **at)
 {
     char *line = *at;

@@ -10,7 +10,7 @@
  *   the answers of all these and every watch event as sent. They start at 0 with each connection:
  *   after a reconnect they are those of the new one.
  * To count the packets of a piece of work use flw_session_packets before and after, with a session
- * timeout that is so large that no ping falls in between (the client pings after a third of it without a
+ * timeout that lets no ping fall in between (the client pings after a third of it without a
  * request). An answer is counted when it is written: read the counter after the client has it. */
 #ifndef ZKLOCK_SERVERS_FOURLW_H
 #define ZKLOCK_SERVERS_FOURLW_H
@@ -39,7 +39,7 @@ enum flw_mode {
 /* What the server is now. FLW_NO_QUORUM: it answers, but serves no client. */
 enum flw_mode flw_mode(const char *host, int port, int timeout_ms);
 
-/* The server's version as a number, 30903 for 3.9.3, whatever a distribution puts behind it. -1: no
+/* The server's version as a number, 30903 for 3.9.3, without a distribution's suffix. -1: no
  * answer. */
 int flw_version(const char *host, int port);
 

@@ -229,7 +229,7 @@ static void serve(const struct keeper_plan *plan, bool have_pidfd, pid_t owner)
         send_answer(0, NULL);
 }
 
-/* Keep nothing open that belongs to the maker: whoever reads its output must see its end. */
+/* Keep no descriptor of the maker open: a reader of its output must see its end. */
 static bool take_descriptors(int sock, int owner_fd)
 {
     int null = open("/dev/null", O_RDWR);

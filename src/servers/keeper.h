@@ -13,7 +13,7 @@
 
 #define KEEPER_NODES_MAX 8
 
-/* What may be started. Everything is read before keeper_start returns, the folder last of all. */
+/* What the keeper may start. keeper_start reads all of it before it returns; the folder is last. */
 struct keeper_plan {
     size_t nodes;
     char *const *argv[KEEPER_NODES_MAX]; /* argv[i][0] is an absolute path */

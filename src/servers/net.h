@@ -33,7 +33,7 @@ int net_connect(const char *host, int port, int64_t deadline_ms);
 /* All n bytes by the deadline: 0, or -1 on a timeout, an error or the end of the stream. */
 int net_send(int fd, const void *data, size_t n, int64_t deadline_ms);
 int net_recv(int fd, void *data, size_t n, int64_t deadline_ms);
-/* What comes next, at most n bytes: the number, 0 at the end of the stream, -1 as above. */
+/* Receive the next bytes, at most n: their number, 0 at the end of the stream, -1 as above. */
 long net_recv_some(int fd, void *data, size_t n, int64_t deadline_ms);
 
 #endif

@@ -23,7 +23,7 @@ static int number_of(const char *name)
     return number;
 }
 
-/* The folder goes on behind the number it was at, whatever is closed meanwhile. */
+/* Reading the folder continues behind the number it was at, whatever is closed meanwhile. */
 static void close_listed(int folder, int first)
 {
     _Alignas(struct dirent64) char entries[2048];

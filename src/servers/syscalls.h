@@ -21,7 +21,7 @@
 #define SYS_close_range 436
 #endif
 
-/* A descriptor that stands for the process, or -1: ENOSYS before Linux 5.3. */
+/* A descriptor of the process, or -1: ENOSYS before Linux 5.3. */
 static inline int sys_pidfd_open(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0U);

@@ -32,7 +32,7 @@
 
 struct zks;
 
-/* Zero it, then set what should differ: 0 and NULL stand for what the comments say. */
+/* Zero it, then set what should differ: the comments say what 0 and NULL mean. */
 struct zks_options {
     size_t nodes;           /* 1 */
     int tick_ms;            /* 100; expiry comes in steps of this */
@@ -46,8 +46,8 @@ struct zks_options {
     bool extended_types;   /* TTL nodes */
     const char *jvm_extra; /* more options for java, separated by blanks */
     const char *cfg_extra; /* more lines for zoo.cfg */
-    /* Of each node: the address it listens at (127.0.0.1), and the network namespace it is started
-     * in, as a file in /proc (the caller's). See nets.h. */
+    /* Of each node: its listen address (127.0.0.1), and its network namespace, as a file in /proc
+     * (the caller's). See nets.h. */
     const char *hosts[ZKS_NODES_MAX], *nets[ZKS_NODES_MAX];
     /* More lines for the zoo.cfg of each node: of lines with one key the last counts. */
     const char *node_extra[ZKS_NODES_MAX];
@@ -81,7 +81,7 @@ static inline const char *zks_host(void)
 {
     return "127.0.0.1";
 }
-/* Where this node listens. */
+/* The address that this node listens at. */
 const char *zks_node_host(const struct zks *zks, size_t node);
 int zks_port(const struct zks *zks, size_t node);
 /* "127.0.0.1:PORT" of one node. */

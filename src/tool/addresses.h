@@ -11,8 +11,8 @@ struct addresses;
 
 /* Begin to look up "host:port,...". NULL: no memory, or no thread. */
 struct addresses *addresses_look_up(const char *servers);
-/* As libzookeeper takes them, for as long as *addresses is kept. NULL: not found within ms, or stop
- * (a descriptor, or -1) became readable. */
+/* In libzookeeper's format, valid as long as *addresses. NULL: not found within ms, or stop (a
+ * descriptor, or -1) became readable. */
 const char *addresses_wait(struct addresses *addresses, int ms, int stop);
 /* NULL is ignored. */
 void addresses_drop(struct addresses *addresses);

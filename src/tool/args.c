@@ -11,7 +11,7 @@
 
 #include "say.h"
 
-/* What stands behind the program's name where its own --help is named. */
+/* The words behind the program's name in a hint to its own --help. */
 static const char *of_command(const struct args *args)
 {
     static char text[32];
@@ -35,7 +35,7 @@ int args_parse(const struct args *args, int argc, char **argv, int *first)
 {
     const char *letters = args->letters ? args->letters : ":";
     opterr = 0;
-    optind = 0; /* from the beginning, whoever has used getopt before */
+    optind = 0; /* from the beginning, even if getopt was used before */
     for (int code; (code = getopt_long(argc, argv, letters, args->known, NULL)) != -1;) {
         int rc = code == '?' || code == ':' ? unknown(args, code, argv[optind - 1])
                                             : args->take(args->arg, code, optarg);

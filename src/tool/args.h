@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all programs and subcommands do with their words in the same way. */
+/* Common parsing of the words of all programs and subcommands. */
 #ifndef ZKLOCK_TOOL_ARGS_H
 #define ZKLOCK_TOOL_ARGS_H
 

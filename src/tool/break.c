@@ -78,7 +78,7 @@ static int break_entry(const struct breaking *b, const char *path, const struct 
                     b->node);
     if (!b->yes && !agrees(path, e))
         return fail(EXIT_CONFLICT, "nothing was done");
-    /* Of the one that was looked at, if it was seen: another one may have its path by now. */
+    /* The node that the user saw, if it was seen: another one may have its path by now. */
     int code = zkl_break(b->client, b->node, e->czxid, 0, BREAK_MS);
     if (code != 0)
         return fail_code(code);

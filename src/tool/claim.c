@@ -82,7 +82,7 @@ int claim_acquire(struct claim *claim, const struct zkl_wait *wait)
 
 int64_t claim_window_end_ns(const struct claim *claim)
 {
-    int64_t now = boot_ns(); /* before it is asked: rather too early than too late */
+    int64_t now = boot_ns(); /* before the query: rather too early than too late */
     int64_t window = zkl_multi_window_ms(claim->multi);
     return window > 0 ? now + window * MS_NS : 0;
 }

@@ -30,7 +30,8 @@ struct claim {
 /* 0 or a zkl_error, with claim_fini due in either case. options is copied, except its paths. */
 int claim_init(struct claim *claim, struct zkl_client *client, const struct claim_options *options);
 int claim_acquire(struct claim *claim, const struct zkl_wait *wait);
-/* What the command gets to know: LAUNCH_VARIABLES texts, each to be freed. False: no memory. */
+/* The command's additional environment: LAUNCH_VARIABLES texts, each to be freed by the caller.
+ * False: no memory. */
 bool claim_describe(const struct claim *claim, char *variables[]);
 /* Up to when all are held for sure, on CLOCK_BOOTTIME; 0 if they are not. */
 int64_t claim_window_end_ns(const struct claim *claim);

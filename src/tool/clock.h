@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLOCK_BOOTTIME, the clock of windows: it goes on while the machine sleeps. */
+/* CLOCK_BOOTTIME, the clock of windows: it runs on while the machine sleeps. */
 #ifndef ZKLOCK_TOOL_CLOCK_H
 #define ZKLOCK_TOOL_CLOCK_H
 

@@ -15,7 +15,8 @@ enum { SESSION_MS_MIN = 100, SESSION_MS_MAX = 86400000 };
 
 /* --- the credential ----------------------------------------------------- */
 
-/* The file's name is said if it is surely none: it may be the credential itself. */
+/* The message contains the file's name only if it is surely none: it may be the credential
+ * itself. */
 static int no_credential(const struct settings *settings, const char *what)
 {
     const char *name = settings->text[SETTING_AUTH_FILE];
@@ -25,7 +26,7 @@ static int no_credential(const struct settings *settings, const char *what)
     return fail(EXIT_CONFIG, "%s: the file with the credential %s", place, what);
 }
 
-/* Into text, which stays empty where none is said. */
+/* Into text, which stays empty if the settings have none. */
 static int find_credential(const struct settings *settings, char *text)
 {
     const char *variable = getenv(AUTH_VARIABLE), *file = settings->text[SETTING_AUTH_FILE];
@@ -55,7 +56,7 @@ static int use_credential(struct zkl_client_options *options, const struct setti
 
 /* --- the other settings ------------------------------------------------- */
 
-/* In none of these the value is said, which may be a credential in the wrong place. */
+/* None of these messages contains the value, which may be a credential in the wrong place. */
 static int use_timeout(struct zkl_client_options *options, const struct settings *settings)
 {
     const char *text = settings->text[SETTING_SESSION_TIMEOUT];
@@ -82,7 +83,7 @@ static int use_tick(struct zkl_client_options *options, const struct settings *s
     return 0;
 }
 
-/* What is wrong with them the library says. */
+/* The library reports faults in them. */
 static void use_tls_or_sasl(struct zkl_client_options *options, const struct settings *settings)
 {
     options->tls_ca_file = settings->text[SETTING_TLS_CA_FILE];

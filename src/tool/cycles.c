@@ -10,7 +10,7 @@
 
 #define NOWHERE ((size_t)-1)
 
-/* One for each place in a queue, sorted by owner: those of one thread stand together. */
+/* One for each place in a queue, sorted by owner: the places of one thread are adjacent. */
 struct place {
     const struct seen *lock;
     const struct zkl_entry *entry;
@@ -106,7 +106,7 @@ static void follow(struct search *s, size_t first)
     s->places[first].left = true;
 }
 
-/* From the front of the queue: the ways of those before are known then, and none gets long. */
+/* From the front of the queue: the paths of earlier entries are known then, and none gets long. */
 static void follow_all(struct search *s, const struct seen *lock)
 {
     for (size_t i = 0; lock->inside && i < lock->inside->count; i++) {

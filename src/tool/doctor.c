@@ -27,7 +27,7 @@
 
 /* docs/wire-format.md, "Used-up numbers"; and nine tenths of the way there. */
 enum { NUMBERS_END = 0x7ff00000, NUMBERS_NEAR = NUMBERS_END / 10 * 9, PEOPLE_MAX = 20 };
-enum { SESSION_MS = 10000 }; /* the library's, where nothing is said */
+enum { SESSION_MS = 10000 }; /* the library's, if the settings have none */
 
 static const char usage[] =
     "usage: zklock doctor [OPTION...] PATH\n"
@@ -87,7 +87,7 @@ static void found(struct doctor *d, const char *format, ...)
 
 /* --- each contender ----------------------------------------------------- */
 
-/* Only of this machine it is known which processes there are. */
+/* The processes are known only for this machine. */
 static bool process_is_gone(const struct doctor *d, const struct zkl_entry *e)
 {
     return e->pid > 0 && e->pid <= INT32_MAX && strcmp(e->host, d->host) == 0 &&
@@ -254,7 +254,7 @@ static void report_server(void *arg, bool problem, const char *text)
         sheet_line(&s->doctor->sheet, STYLE_PLAIN, "  %s", text);
 }
 
-/* Of a setting in seconds; a wrong one has been refused already. */
+/* The value of a setting in seconds; a wrong one has been refused already. */
 static int setting_ms(const struct doctor *d, enum setting setting, int unset_ms)
 {
     const char *text = d->settings.text[setting];

@@ -142,7 +142,7 @@ static void check_seen(struct ensemble *e, const struct facts *f)
              f->name);
 }
 
-/* What this server makes of the timeout that is asked for. */
+/* The timeout that this server grants for the requested one. */
 static long granted_ms(const struct ensemble *e, const struct facts *f)
 {
     long ms = e->session_ms < f->most_ms ? e->session_ms : f->most_ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the servers say of themselves (srvr, conf, mntr), held against what the window of a hold
- * takes for granted: docs/guarantees.md. */
+/* Compares what the servers say of themselves (srvr, conf, mntr) with what the window of a hold
+ * assumes: docs/guarantees.md. */
 #ifndef ZKLOCK_TOOL_ENSEMBLE_H
 #define ZKLOCK_TOOL_ENSEMBLE_H
 

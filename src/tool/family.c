@@ -103,7 +103,7 @@ static void mark_descendants(struct list *list)
     }
 }
 
-/* To be freed with free(list.all). */
+/* The caller must call free(list.all). */
 static struct list look(void)
 {
     struct list list = {0};
@@ -122,8 +122,8 @@ static struct list look(void)
 
 /* --- signals ------------------------------------------------------------ */
 
-/* Are all from this process up to us each the child of the next, now? A parent's number that is
- * still the child's parent after the parent was looked at was that one's all the while. */
+/* Is each process from this one up to us now the child of the next? If a parent's number is still
+ * the child's parent after a look at the parent, it was that parent's number all the while. */
 static bool is_descendant(pid_t pid)
 {
     struct process process, again, parent;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes below this one: found in /proc whatever group or session they are in now, as long
- * as this process is their subreaper. */
+/* The descendants of this process: found in /proc whatever group or session they are in now, as
+ * long as this process is their subreaper. */
 #ifndef ZKLOCK_TOOL_FAMILY_H
 #define ZKLOCK_TOOL_FAMILY_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* To the group, and to each descendant of this process that is not in it. */
+/* Signal the group, and each descendant of this process that is not in it. */
 void family_signal(pid_t group, int signal);
 
 /* True if a process of the group lives, one of except's own children left out. */

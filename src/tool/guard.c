@@ -25,8 +25,9 @@
 #include "syscalls.h"
 
 enum {
-    LOST_GRACE_MS = 500,   /* between SIGTERM and SIGKILL of a lock that is lost already */
-    LEFTOVER_LOOK_MS = 100 /* how often is looked for what an ended command left in its group */
+    LOST_GRACE_MS = 500, /* between SIGTERM and SIGKILL of a lock that is lost already */
+    /* how often the guard looks for processes that an ended command left in its group */
+    LEFTOVER_LOOK_MS = 100
 };
 
 struct guard {
@@ -41,9 +42,9 @@ struct guard {
 
 /* --- times --------------------------------------------------------------- */
 
-/* Of a window that is renewed in time three eighths of a timeout are left at least. A leader's
+/* At least three eighths of a timeout are left of a window that is renewed in time. A leader's
  * election takes some of that; when an eighth is left, something is wrong. The last sixteenth is
- * for a SIGKILL to be heard on a machine that is busy. */
+ * for the delivery of a SIGKILL on a busy machine. */
 static int64_t term_at_ns(const struct guard *g)
 {
     return g->window_end_ns - g->timeout_ns / 8;

@@ -115,8 +115,8 @@ bool job_order(struct job *job, const struct order *order)
     return send(job->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *order;
 }
 
-/* A guard that ends without having read all orders makes an error of that, which stands before what
- * it said last. */
+/* If the guard ends without having read all orders, the socket returns an error, before the guard's
+ * last report. */
 int job_receive(struct job *job, struct report *report)
 {
     ssize_t n = recv(job->socket, report, sizeof *report, MSG_DONTWAIT);

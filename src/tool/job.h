@@ -38,8 +38,8 @@ int job_receive(struct job *job, struct report *report);
 
 /* A signal that is passed on was sent to zklock. */
 void job_signal(struct job *job, int signal);
-/* The command was stopped: the terminal is what it needs, or zklock stops as well; without a
- * terminal it goes on. */
+/* The command was stopped: give it the terminal if it needs that, or stop zklock as well; without a
+ * terminal continue the command. */
 void job_stopped(struct job *job, int signal);
 /* The guard died before its time: do its work. Returns what waitpid said of the command. */
 void job_kill(struct job *job);

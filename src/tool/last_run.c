@@ -144,7 +144,7 @@ size_t last_run_lock_length(const char *node_path)
 
 /* --- too early? ---------------------------------------------------------- */
 
-/* What is known not to have run, and with retry_failed what did not end well. */
+/* A run that is known not to have started, and with retry_failed one that did not succeed. */
 static bool does_not_count(const struct last_run *run, bool retry_failed)
 {
     bool was_fine = run->end == RUN_EXITED && run->value == 0;

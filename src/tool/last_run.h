@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last run of a command under a lock, as it stands in ZooKeeper (docs/wire-format.md, "The last
- * run"), and whether another one would be too early. Pure: nothing is asked, no clock is looked
- * at. */
+/* The last run of a command under a lock, as its record is in ZooKeeper (docs/wire-format.md, "The
+ * last run"), and whether another one would be too early. Pure: it sends no request and reads no
+ * clock. */
 #ifndef ZKLOCK_TOOL_LAST_RUN_H
 #define ZKLOCK_TOOL_LAST_RUN_H
 
@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Behind the lock's path: the node with the record, beside the lock's root. */
+/* Appended to the lock's path: the node with the record, beside the lock's root. */
 #define LAST_RUN_SUFFIX ".last-run"
 
 enum { LAST_RUN_HOST = 256, LAST_RUN_TEXT = 1024 };
 
 enum run_end {
     RUN_NEVER,       /* there was no run, or its record was emptied */
-    RUN_UNENDED,     /* it goes on, or its end could not be written: its host died */
+    RUN_UNENDED,     /* it still runs, or its end could not be written: its host died */
     RUN_EXITED,      /* value: the command's status */
     RUN_KILLED,      /* value: the signal */
     RUN_LOST,        /* the lock was lost, or about to be */
@@ -39,7 +39,7 @@ size_t last_run_write(const struct last_run *run, char text[LAST_RUN_TEXT]);
  * is no record of a version that is known. */
 bool last_run_read(struct last_run *run, const char *text, size_t length, int64_t mtime_ms);
 
-/* Of a node's path: how long the path of its lock is, or 0 if it is no record's. */
+/* The length of the lock's path in a node's path, or 0 if it is no record's. */
 size_t last_run_lock_length(const char *node_path);
 
 enum verdict {

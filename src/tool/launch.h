@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command before it runs: a process that waits, in a process group of its own, until zklock has
- * the lock. It is there so early because it must be a child of the guard and belong to the session
- * of whoever called zklock, which the guard leaves. */
+ * the lock. It starts so early because it must be a child of the guard and belong to the session of
+ * zklock's caller, which the guard leaves. */
 #ifndef ZKLOCK_TOOL_LAUNCH_H
 #define ZKLOCK_TOOL_LAUNCH_H
 

@@ -27,7 +27,7 @@ static struct seen *add(struct look *look, const char *path, int code,
     return &look->all[look->count++];
 }
 
-/* What has children of its own: neither a contender nor ephemeral. */
+/* A child that may have children of its own: neither a contender nor ephemeral. */
 static bool may_have_children(const struct zkl_entry *e)
 {
     return e->role == ZKL_ENTRY_ROLE_FOREIGN && e->session == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All locks at and below a path, as they were when they were looked at, one after the other. */
+/* All locks at and below a path, each as it was when it was inspected, one after the other. */
 #ifndef ZKLOCK_TOOL_LOOK_H
 #define ZKLOCK_TOOL_LOOK_H
 
@@ -23,7 +23,7 @@ struct seen {
 
 struct look {
     struct seen
-        *all; /* a lock before those below it; what is neither a lock nor empty is left out */
+        *all; /* a lock before those below it; without nodes that are neither a lock nor empty */
     size_t count, room;
 };
 

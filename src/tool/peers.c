@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Whose contenders are there, and what else. */
+/* Which libraries' contenders are there, and what else. */
 struct mix {
     bool curator, kazoo, recipe;
     bool mutex, rwlock; /* of those with Curator's names */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other lock libraries make of a path: docs/wire-format.md, applied to what is there. */
+/* How other lock libraries interpret a path: docs/wire-format.md, applied to its children. */
 #ifndef ZKLOCK_TOOL_PEERS_H
 #define ZKLOCK_TOOL_PEERS_H
 
@@ -15,7 +15,7 @@ struct peer_view {
 };
 
 void peer_views(struct peer_view views[PEERS], const struct zkl_inspection *inside);
-/* What goes wrong between those that are there now, as a sentence, or NULL. */
+/* The conflict between the present contenders, as a sentence, or NULL. */
 const char *peers_conflict(const struct zkl_inspection *inside);
 
 #endif

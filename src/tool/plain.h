@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of others, names and data of nodes, as it may stand in a line and on a terminal: what would
- * steer the terminal, turn the line around, break it or not be seen is written as bash's $'...' has
- * it. */
+/* Text of others, names and data of nodes, made safe for a line on a terminal: characters that
+ * would steer the terminal, reverse or break the line, or be invisible are written as in bash's
+ * $'...'. */
 #ifndef ZKLOCK_TOOL_PLAIN_H
 #define ZKLOCK_TOOL_PLAIN_H
 

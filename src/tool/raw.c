@@ -342,8 +342,8 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
     on_answer(rc, context);
 }
 
-/* Where an ended session meets a call, libzookeeper may never answer it, and a transaction may
- * crash: none is begun without a link. */
+/* If a session ends during a call, libzookeeper may never answer it, and a transaction may crash:
+ * so none begins without a link. */
 static bool begin_call(struct raw *raw)
 {
     pthread_mutex_lock(&raw->mutex);

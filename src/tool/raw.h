@@ -23,7 +23,7 @@ int raw_open(struct raw **raw, struct settings *settings, int connect_ms, int st
 int raw_check(struct settings *settings);
 void raw_close(struct raw *raw);
 
-/* Of these a session's link has to last for the question: else RAW_FAILED. */
+/* For these a session's link must last during the query: else RAW_FAILED. */
 enum raw_answer { RAW_OK, RAW_NO_NODE, RAW_DENIED, RAW_FAILED };
 
 /* How many children were ever made: the number that the next sequential one gets. */
@@ -42,12 +42,12 @@ enum raw_answer raw_rights(const struct raw *raw, const char *path, struct raw_r
  * transactions free such paths twice when a session ends. The caller must free it; NULL: no
  * memory. */
 char *raw_path(const struct raw *raw, const char *path);
-/* Of the nodes that the settings want to be made. */
+/* The ACL of the nodes that the settings make. */
 const struct ACL_vector *raw_acl(const struct raw *raw);
 
-/* Each waits for the answer for ANSWER_MS at most. What the server did is its own code;
- * ZCONNECTIONLOSS stands for all that leaves the outcome unknown, and then this connection is of no
- * use any more. */
+/* Each call waits for the answer for ANSWER_MS at most. It returns the server's own code;
+ * ZCONNECTIONLOSS means that the outcome is unknown, and that this connection is useless from then
+ * on. */
 enum { ANSWER_MS = 10000 };
 bool raw_is_open(const struct raw *raw);
 /* *blamed, if the code is not ZOK: the part that failed. At most RAW_OPS. */

@@ -22,7 +22,7 @@
 
 enum { AGAIN_MS = 10, END_MS = 5000 };
 
-/* Where the node is, as raw's connection names it. */
+/* The node's place, as raw's connection names it. */
 struct place {
     char *node;
     char *now; /* a child of it, there for the length of a transaction */
@@ -141,7 +141,7 @@ static int judge(const struct record *r, const struct last_run *last, int64_t no
     }
 }
 
-/* That the lock is held is checked in the same transaction. version -1: the node is made. */
+/* The same transaction checks that the lock is held. version -1: it makes the node. */
 static int write_begin(struct record *r, const struct place *place, int32_t version)
 {
     struct zkl_guard guard;
@@ -166,7 +166,7 @@ static int write_begin(struct record *r, const struct place *place, int32_t vers
     return 0;
 }
 
-/* An answer that was lost is looked for here: what stands there may be our own beginning. */
+/* A lost answer is resolved here: the record may be our own beginning. */
 static int try_begin_at(struct record *r, const struct place *place)
 {
     struct sight seen;
@@ -189,7 +189,7 @@ static int try_begin_at(struct record *r, const struct place *place)
     return rc == 0 ? write_begin(r, place, seen.stat.version) : rc;
 }
 
-/* What has become of no use is opened anew. */
+/* Opens a useless connection anew. */
 static int open_anew(struct record *r, int ms, int stop)
 {
     if (r->raw && raw_is_open(r->raw))
@@ -230,7 +230,7 @@ static int begin(struct record *r)
 {
     int64_t until = zkl_now_ns() + claim_timeout_ns(r->claim);
     int rc;
-    /* What may have been recorded is looked for as long as the lock can last. */
+    /* Look for a beginning that may have been recorded as long as the lock can last. */
     while (((rc = try_begin(r)) == AGAIN || (rc == EXIT_NO_SERVER && r->sent)) && !is_stopped(r)) {
         if (atomic_load(&r->claim->lost))
             return fail(EXIT_LOST, "the lock was lost before the command began");
@@ -340,7 +340,7 @@ static int fail_unknown(const struct place *place)
     return fail(EXIT_CONFLICT, "no run is recorded: the node %s does not exist", place->node);
 }
 
-/* Of the version that was read: a run that begins meanwhile is not forgotten. */
+/* Only the version that was read: a run that begins meanwhile is not forgotten. */
 static int forget_at(struct raw *raw, const struct place *place)
 {
     struct sight seen;

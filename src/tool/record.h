@@ -8,7 +8,7 @@
 #include "last_run.h"
 #include "raw.h"
 
-/* Of one run. Zero it, and set what is borrowed. */
+/* The record of one run. Zero it, and set the borrowed fields. */
 struct record {
     struct settings *settings; /* complete */
     struct claim *claim;       /* of one mutex */
@@ -20,16 +20,16 @@ struct record {
     struct last_run run;
     char text[LAST_RUN_TEXT]; /* of its beginning, which no other run has */
     int64_t begun_ns;         /* by this host's clock */
-    bool sent, written;       /* the beginning: it may stand there; it does */
+    bool sent, written;       /* the beginning: it may be in the record; it is */
 };
 
-/* The lock is held: was the last run long enough ago? Then the beginning is recorded, by a
- * transaction that checks the lock, and answered: 0. RECORD_EARLY: it was not; nothing is changed.
- * RECORD_STOPPED: by stop; a beginning that may have been recorded by then is said not to have
- * started. Else the exit status after a sentence. */
+/* The lock is held: was the last run long enough ago? Then one transaction checks the lock and
+ * records the beginning: 0. RECORD_EARLY: it was not; nothing is changed. RECORD_STOPPED: by stop;
+ * a beginning that may have been recorded by then is marked as not started. Else the exit status
+ * after a sentence. */
 enum { RECORD_EARLY = -1, RECORD_STOPPED = -2 };
 int record_begin(struct record *record);
-/* After a record_begin that said 0: how it ended. Before the lock is given back. */
+/* After a record_begin that returned 0: record the end. Before the lock is released. */
 void record_end(struct record *record, enum run_end end, int value);
 
 /* The last run under the lock at path. False, in silence: it can't be read. */

@@ -68,7 +68,7 @@ static int ask(const struct revoke *r, const char *node, int64_t deadline_ns, bo
     return done ? 0 : code;
 }
 
-/* To ask again does no harm, and so the wait for one does not keep the next from being asked. */
+/* A repeated request does no harm, so the wait for one does not delay the next request. */
 static int wait_for(const struct revoke *r, const struct zkl_entry *e, int64_t deadline_ns)
 {
     char owner[DESCRIBE_SIZE];

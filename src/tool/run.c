@@ -42,7 +42,8 @@ struct run {
 
 /* --- waiting ------------------------------------------------------------- */
 
-/* What would end us does so while we wait, but not before our place in the queue is given up. */
+/* A signal that would end us does so while we wait, but not before our place in the queue is given
+ * up. */
 static int wait_for_lock(struct run *run, const struct zkl_wait *wait)
 {
     signals_catch(run->cancel);
@@ -192,7 +193,7 @@ static void release(struct run *run)
     int code = claim_release(&run->claim);
     if (code == ZKL_ELOST && !run->unproved && run->started)
         say("the lock was lost when the command ended, or just before");
-    /* That is about the time until unlock, of which the command's is the part that counts. */
+    /* The code is about the time until unlock, of which the command's part counts. */
     bool doubted = code == ZKL_EDOUBT && run->overran;
     if (doubted && !run->unproved && run->started)
         say("no server has confirmed that the lock was held until the command ended");
@@ -251,7 +252,7 @@ static int run_command_under_lock(struct run *run)
     return rc;
 }
 
-/* Of a command that a signal killed it is what a shell would show; zklock dies by the same one. */
+/* For a command that a signal killed: the status of a shell; zklock dies by the same signal. */
 static int status_of_command(struct run *run)
 {
     if (run->unproved)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs say on standard error: one line, one sentence, behind the program's name. */
+/* Messages of the programs on standard error: one line, one sentence, behind the program's name. */
 #ifndef ZKLOCK_TOOL_SAY_H
 #define ZKLOCK_TOOL_SAY_H
 

@@ -67,11 +67,11 @@ struct settings {
 bool settings_take(struct settings *settings, int code, const char *value);
 /* Fill in what the command line left out. 0, or the exit status after a sentence. */
 int settings_complete(struct settings *settings);
-/* Of complete ones: do they ask for TLS or SASL? */
+/* For complete settings: do they ask for TLS or SASL? */
 bool settings_secured(const struct settings *settings);
 /* Begin to look the servers up, if that is not under way: they are complete. False: no memory. */
 bool settings_look_up(struct settings *settings);
-/* What was found is of no use: the next settings_look_up begins anew. */
+/* The addresses are useless: the next settings_look_up begins anew. */
 void settings_forget_addresses(struct settings *settings);
 void settings_fini(struct settings *settings);
 

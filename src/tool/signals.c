@@ -138,7 +138,7 @@ void signals_survive_broken_pipes(void)
         sigaction(SIGPIPE, &action, NULL);
 }
 
-/* Of those that are passed on: all, or only those that end us. */
+/* The signals that are passed on: all, or only those that end us. */
 static sigset_t not_ignored(bool all)
 {
     sigset_t set;

@@ -33,8 +33,8 @@ void signals_drain(int fd);
 
 /* --- of zklock run ------------------------------------------------------- */
 
-/* What was ignored when zklock was called, by nohup or in the background, stays so and is not
- * passed on. */
+/* Signals that were ignored when zklock was called, by nohup or in the background, stay ignored and
+ * are not passed on. */
 struct signals {
     int passed_on; /* a descriptor: of all that the command gets */
     int ending;    /* of those among them that end zklock */
@@ -43,11 +43,11 @@ struct signals {
 /* A closed standard error is no reason to end the command. */
 void signals_survive_broken_pipes(void);
 
-/* What would end us sets the cancel object instead. */
+/* A signal that would end us sets the cancel object instead. */
 void signals_catch(struct zkl_cancel *cancel);
 /* All that is passed on is blocked. */
 void signals_hold_back(void);
-/* Those have descriptors. False: none is left. */
+/* Descriptors for those. False: none is left. */
 bool signals_open(struct signals *signals);
 
 /* The signal that must end us, or 0. */

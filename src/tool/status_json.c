@@ -89,7 +89,7 @@ static json_t *json_of_seen(const struct seen *seen)
                      json_of_last(&seen->last));
 }
 
-/* In ASCII: also this may be shown on a terminal. */
+/* In ASCII, because this may also appear on a terminal. */
 int status_json(FILE *out, const char *path, const struct look *look)
 {
     json_t *locks = json_array();

@@ -16,7 +16,7 @@ void terminal_open(struct terminal *terminal)
     *terminal = (struct terminal){.fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
 }
 
-/* From the background this is done with SIGTTOU blocked, which would stop us otherwise. */
+/* SIGTTOU is blocked meanwhile: from the background it would stop us. */
 static bool set_group(const struct terminal *terminal, pid_t group)
 {
     sigset_t before;
@@ -40,7 +40,8 @@ bool terminal_give(struct terminal *terminal, pid_t group)
     return terminal->given;
 }
 
-/* In a pipeline others of our group may read from the terminal: "zklock run ... | less". */
+/* In a pipeline other processes of our group may read from the terminal: "zklock run ... |
+ * less". */
 void terminal_give_at_start(struct terminal *terminal, pid_t group)
 {
     struct stat output;

@@ -22,7 +22,7 @@ bool terminal_give(struct terminal *terminal, pid_t group);
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
 /* If the group has it. */
 void terminal_take_back(struct terminal *terminal, pid_t group);
-/* As the command found it; for one that could not clean up. */
+/* Restore the state that the command found; for a command that could not clean up. */
 void terminal_restore(struct terminal *terminal);
 
 #endif
