@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     counted.metrics = counted_too.metrics = 1; /* figures of these paths, not only of the client */
     if (zkl_client_open(&client, &options) ||
         zkl_mutex_new(&mutex, client, "/zklock/examples/reports", &counted) ||
-        zkl_semaphore_new(&semaphore, client, "/zklock/examples/licences", 3, &counted_too))
+        zkl_semaphore_new(&semaphore, client, "/zklock/examples/licenses", 3, &counted_too))
         return failed("no lock at HOST:PORT, or ZKL_SERVERS");
     int rc = work(mutex, semaphore) || in_words(client, mutex, semaphore) || as_text(client);
     zkl_semaphore_free(semaphore);

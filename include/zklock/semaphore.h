@@ -5,17 +5,17 @@
  * A permit is a handle of its own. It belongs to no thread: any thread may release it, and it does
  * not end with the thread that acquired it.
  *
- *     struct zkl_semaphore *licences;
+ *     struct zkl_semaphore *licenses;
  *     struct zkl_wait wait = ZKL_WAIT_INIT;
  *     struct zkl_permit *permit;
  *     wait.deadline_ns = zkl_now_ns() + 5000 * INT64_C(1000000);
- *     if (zkl_semaphore_new(&licences, client, "/licences", 10, NULL) != 0)
+ *     if (zkl_semaphore_new(&licenses, client, "/licenses", 10, NULL) != 0)
  *         exit(EXIT_FAILURE);
- *     if (zkl_semaphore_acquire(licences, 1, &wait, &permit) == 0) {
+ *     if (zkl_semaphore_acquire(licenses, 1, &wait, &permit) == 0) {
  *         work();
  *         zkl_permit_release(permit);
  *     }
- *     zkl_semaphore_free(licences);
+ *     zkl_semaphore_free(licenses);
  *
  * The layout is that of Curator's InterProcessSemaphoreV2; its clients can take part. The number of
  * permits is in the data of <path>/leases while clients use the semaphore. The first client writes
