@@ -14,8 +14,8 @@
 
 #include "net.h"
 
-/* True as soon as the condition is, false if it is not after ms. For conditions that nobody
- * signals. */
+/* True as soon as the condition is, false if it is not after ms. For conditions that have no
+ * signal. */
 #define wait_until(condition, ms)                                                                  \
     ({                                                                                             \
         int64_t wait_end_ms_ = net_now_ms() + (ms);                                                \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation's callback was told. For the suites that call the library: each compiles completion.c
- * with its own shared parts. */
+/* What an operation's callback received. For the suites that call the library: each compiles
+ * completion.c with its own shared parts. */
 #ifndef ZKTEST_COMPLETION_H
 #define ZKTEST_COMPLETION_H
 

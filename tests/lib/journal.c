@@ -88,7 +88,7 @@ static bool same_worker(const struct visitor *one, const struct visitor *other)
     return strcmp(one->worker, other->worker) == 0;
 }
 
-/* Readers go with readers, permits with permits up to their number; who writes may read as well. */
+/* Readers hold with readers, permits with permits up to their number; a writer may also read. */
 static bool may_be_together(const struct place *place, const struct visitor *who,
                             const struct visitor *other)
 {

@@ -33,16 +33,17 @@ struct place {
     int permits; /* how many with 'p' may be in at a time */
     struct visitor inside[JOURNAL_INSIDE_MAX];
     int crowd;                          /* how many are in */
-    char last[8];                       /* who came last */
-    int visits;                         /* who came in */
+    char last[8];                       /* the last one that entered */
+    int visits;                         /* entries */
     int visits_of[JOURNAL_PARTIES_MAX]; /* of each party, in the order of the journal's */
-    int turns;                          /* visits but for those of a worker that is in already */
+    int turns;                          /* visits, except those of a worker that is in already */
     int handed_over;                    /* turns that follow one of another party */
     int crowd_max;                      /* most at a time */
-    int mixed;                          /* visits that met somebody of another party inside */
-    uint64_t newest, written;           /* the largest token, and that of who was last alone */
-    char writer[8];                     /* who that was */
-    int low, high;                      /* nodes' numbers, the smallest and the largest */
+    int mixed;                          /* visits that met a worker of another party inside */
+    /* the largest token, and that of the last worker that was alone */
+    uint64_t newest, written;
+    char writer[8]; /* that worker */
+    int low, high;  /* nodes' numbers, the smallest and the largest */
 };
 
 struct journal {

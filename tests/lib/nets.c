@@ -39,7 +39,7 @@ static bool write_file(const char *path, const char *text)
     return n == (ssize_t)strlen(text);
 }
 
-/* As somebody who is root only in there. */
+/* As a user that is root only in there. */
 static bool unshare_as_user(void)
 {
     char map[40];

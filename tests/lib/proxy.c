@@ -81,7 +81,7 @@ static size_t count_links(const struct proxy *p)
     return n;
 }
 
-/* In a partition the client's connection goes nowhere. */
+/* In a partition the client's connection leads nowhere. */
 static void add_link(struct proxy *p, int client)
 {
     struct link *l = calloc(1, sizeof *l);
@@ -134,8 +134,9 @@ static void read_side(struct proxy *p, struct link *l, struct lane *lane, int fd
     }
 }
 
-/* False if not all of the frame is gone: the socket takes no more now, or never will. In that case
- * what the other side still has to say, and its end, are yet to be read: they close the link. */
+/* False if the frame was not written in full: the socket takes no more now, or never will. In that
+ * case the rest of what the other side sends, and its end, are still to be read: they close the
+ * link. */
 static bool write_frame(struct lane *lane, struct frame *f, int fd, size_t trickle)
 {
     while (f->done < f->size) {
@@ -186,7 +187,7 @@ static void serve_link(struct proxy *p, struct link *l)
     read_side(p, l, &l->to_client, l->server);
     write_side(p, l, &l->to_server, l->server);
     write_side(p, l, &l->to_client, l->client);
-    if (l->to_server.eof && l->to_client.eof) /* nobody is left on either side */
+    if (l->to_server.eof && l->to_client.eof) /* no peer is left on either side */
         l->gone = true;
 }
 
@@ -208,7 +209,7 @@ static void set_listener(struct proxy *p)
     pthread_cond_broadcast(&p->changed);
 }
 
-/* Is there a frame that may go now? If not, until when to wait for the next one. */
+/* Is there a frame that may be sent now? If not, until when to wait for the next one. */
 static bool wants_write(const struct proxy *p, const struct link *l, struct lane *lane,
                         int64_t now_ms, int64_t *next_ms)
 {

@@ -28,7 +28,7 @@ enum proxy_op {
     PROXY_ANY = -14,     /* every request but connect, pings included */
     PROXY_CONNECT = -13, /* the first frame of a connection */
     PROXY_CLOSE = -11,
-    PROXY_EVENT = -1, /* a watch event: counts as an answer that nobody asked for */
+    PROXY_EVENT = -1, /* a watch event: counts as an answer without a request */
     PROXY_CREATE = 1,
     PROXY_DELETE = 2,
     PROXY_EXISTS = 3,
@@ -69,12 +69,13 @@ int proxy_start_at(struct proxy **proxy, const char *host, int port, const char 
 /* Close everything, join the thread, free. NULL is ignored. */
 void proxy_stop(struct proxy *proxy);
 
-/* Before the first connection: what passes are bytes without frames, as of TLS. What comes at once is then a request for
- * PROXY_ANY, or an event for PROXY_EVENT, to all below and to a hook. */
+/* Before the first connection: the bytes have no frames, as those of TLS. Bytes that arrive
+ * together are then a request for PROXY_ANY, or an event for PROXY_EVENT, to all below and to a
+ * hook. */
 void proxy_set_opaque(struct proxy *proxy);
 
 int proxy_port(const struct proxy *proxy);
-/* "127.0.0.1:PORT", or what it was told to listen at; IPv6 in brackets. */
+/* "127.0.0.1:PORT", or the listen address that it was given; IPv6 in brackets. */
 const char *proxy_address(const struct proxy *proxy);
 
 /* --- faults that strike once ------------------------------------------------------------------ */
@@ -109,7 +110,8 @@ int proxy_wait_count(struct proxy *proxy, enum proxy_op op, int64_t n, int timeo
  * server; they are closed by proxy_heal. To have everything lost: proxy_cut before proxy_heal. */
 void proxy_hole(struct proxy *proxy, enum proxy_dir dirs);
 void proxy_heal(struct proxy *proxy);
-/* Close every connection now. What was kept or held is lost. The client may come again at once. */
+/* Close every connection now. Kept and held frames are lost. The client may come again
+ * immediately. */
 void proxy_cut(struct proxy *proxy);
 /* The server's side of every connection is closed, the client's stays, with nothing in it any more:
  * the client has to find out for itself. It is closed by proxy_heal or proxy_cut. */
@@ -122,7 +124,7 @@ int proxy_refuse(struct proxy *proxy, bool refuse);
 void proxy_hang_up_on(struct proxy *proxy, enum proxy_op op);
 /* Pass every frame on so much later, each direction. */
 void proxy_delay_ms(struct proxy *proxy, int ms);
-/* Pass frames on in pieces of so many bytes, one in a millisecond, each direction; 0: whole. */
+/* Pass frames on in pieces of this many bytes, one in a millisecond, each direction; 0: whole. */
 void proxy_trickle(struct proxy *proxy, size_t bytes);
 
 /* --- looking ---------------------------------------------------------------------------------- */

@@ -122,7 +122,7 @@ static struct asked_entry *asked_add(struct asked *asked, int32_t xid, int op)
     return &asked->entry[asked->n++];
 }
 
-/* Take out the oldest with this xid (pings share one). False: nobody asked. */
+/* Take out the oldest with this xid (pings share one). False: there was no request. */
 static bool asked_take(struct rules *rules, struct asked *asked, int32_t xid,
                        struct asked_entry *taken)
 {
@@ -200,7 +200,7 @@ void lane_release(struct lane *lane)
 
 /* --- judging frames --------------------------------------------------------------------------- */
 
-/* A request: its type, and what is to become of it. Its answer's fate is noted for later. */
+/* A request: its type, and its fate. The fate of its answer is noted for later. */
 static enum fault_kind judge_request(struct rules *rules, struct link *link, int32_t xid, int op)
 {
     struct asked_entry *e = asked_add(&link->asked, xid, op);
@@ -284,7 +284,7 @@ static void append(struct rules *rules, struct lane *lane, const unsigned char *
     lane->tail = &f->next;
 }
 
-/* What came at once counts as a request, or as an event. */
+/* Bytes that came together count as a request, or as an event. */
 static enum fault_kind judge_opaque(struct rules *rules, struct lane *lane, unsigned char *data,
                                     size_t *n)
 {

@@ -23,7 +23,7 @@ struct fault {
 struct rules {
     struct fault faults[FAULTS_MAX];
     size_t fault_count;
-    int drops_marked; /* requests whose answer is to be lost when it comes */
+    int drops_marked; /* requests whose answer must be lost when it comes */
     int holds_marked;
     bool news; /* something that a waiter may wait for has changed */
     int delay_ms;
@@ -31,7 +31,7 @@ struct rules {
     bool hangs_up[COUNTS]; /* on each request of that type */
     proxy_hook_fn hook;
     void *hook_arg;
-    bool opaque; /* what passes has no frames that could be told apart */
+    bool opaque; /* the bytes have no frames that could be distinguished */
 };
 
 /* A whole frame, with its length in front, on its way out. */
@@ -48,8 +48,8 @@ struct lane {
     enum proxy_dir dir;
     bool first; /* the connect request, or its answer, is still to come */
     bool eof;   /* the side it comes from has closed */
-    bool dead;  /* a frame was lost, or the other side is gone: nothing more passes */
-    bool cut;   /* close the link when the frames before the lost one are gone */
+    bool dead;  /* a frame was lost, or the other side has ended: nothing more passes */
+    bool cut;   /* close the link when the frames before the lost one are written */
     unsigned char *in;
     size_t in_size;
     size_t in_room;
@@ -61,7 +61,7 @@ struct lane {
 struct asked_entry {
     int32_t xid;
     int op;
-    enum fault_kind mark; /* what is to become of the answer */
+    enum fault_kind mark; /* the fate of the answer */
 };
 
 struct asked {
@@ -86,7 +86,7 @@ void lane_free(struct lane *lane);
 /* Bytes have come in: cut them into frames and judge each. */
 void lane_take(struct rules *rules, struct link *link, struct lane *lane, const void *data,
                size_t n);
-/* The next frame, if it may go now. */
+/* The next frame, if it may be sent now. */
 struct frame *lane_due(const struct lane *lane, int64_t now_ms);
 void lane_pop(struct lane *lane);
 /* Take all barriers away. */
@@ -94,7 +94,7 @@ void lane_release(struct lane *lane);
 /* Lose all frames on their way, and those to come. */
 void lane_kill(struct lane *lane);
 
-/* What was to become of answers that are still out is forgotten: of held ones only, or of all. */
+/* Forget the fates of answers that are still out: of held ones only, or of all. */
 void asked_forget(struct rules *rules, struct asked *asked, bool holds_only);
 void asked_free(struct rules *rules, struct asked *asked);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The witness in memory: who is inside a lock, by no means of the library. A room lies where all who come can see
- * it: in one process, in memory that several share, or in a file that they map. All zeros is an empty one.
- *
- * Who comes says so once the lock is granted, and who goes before it is given back. What is returned is 0, or what
- * was inside and should not have been: the word below. Who is turned away has not come in, and changes nothing
- * that others see; who goes without having come in changes nothing either: 1 is returned to it if nobody was
- * inside. */
+/* The witness in memory: which workers are inside a lock, without the library's help. A room lies
+ * where all workers can see it: in one process, in memory that several share, or in a file that
+ * they map. All zeros is an empty one. A worker reports its entry once the lock is granted, and its
+ * exit before the lock is released. The calls return 0, or what was inside and should not have
+ * been: the word below. A worker that is turned away has not entered, and changes nothing that
+ * others see. A worker that leaves without an entry changes nothing either: it receives 1 if none
+ * was inside. */
 #ifndef ZKTEST_ROOM_H
 #define ZKTEST_ROOM_H
 
@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 struct room {
-    _Atomic uint64_t word;         /* 1 + the number of who is alone << 32, or how many share */
+    /* 1 + the number of the worker that is alone << 32, or how many share */
+    _Atomic uint64_t word;
     _Atomic uint64_t newest;       /* token of all that came in */
     _Atomic uint64_t newest_alone; /* of those who came in alone */
 };
@@ -62,7 +63,7 @@ static inline uint64_t room_unshare(struct room *room)
     return 0;
 }
 
-/* Who was alone goes on as the first of several. */
+/* The worker that was alone stays as the first of several. */
 static inline uint64_t room_downgrade(struct room *room, uint32_t number)
 {
     uint64_t found = room_word_of(number);
@@ -75,8 +76,8 @@ static inline uint32_t room_sharing(const struct room *room)
     return (uint32_t)room->word;
 }
 
-/* Whose token is told as it comes in: 0, or the token that it should have been above. Who comes alone is newer
- * than all before; who shares only than those who were alone. */
+/* A worker reports its token as it enters: 0, or the token that it should have been above. A worker
+ * that enters alone is newer than all before; one that shares only than those that were alone. */
 static inline uint64_t room_token(struct room *room, bool alone, uint64_t token)
 {
     uint64_t before = alone ? room->newest : room->newest_alone, newest = room->newest;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Change a stopped server's data so that a path's next sequential child gets a chosen number:
- * nobody can wait for two thousand million creates.
- *
- * The server must run with the option no_digest at all its starts, and the path must be in its
- * newest snapshot; a server writes one when it starts. So: start, create the path,
- * zks_restart_node, stop, snap_set_counter, start. In an ensemble do it to every node while all
- * are stopped. */
+/* Change a stopped server's data so that a path's next sequential child gets a chosen number: no
+ * test can wait for two thousand million creates. The server must run with the option no_digest at
+ * all its starts, and the path must be in its newest snapshot; a server writes one when it starts.
+ * So: start, create the path, zks_restart_node, stop, snap_set_counter, start. In an ensemble do it
+ * to every node while all are stopped. */
 #ifndef ZKTEST_SNAPSHOT_H
 #define ZKTEST_SNAPSHOT_H
 

@@ -204,7 +204,7 @@ static void start_tries_again(void **state)
     int rc;
 
     (void)state;
-    snprintf(home, sizeof home, "%s/java", zks_dir(shared)); /* goes with that server */
+    snprintf(home, sizeof home, "%s/java", zks_dir(shared)); /* removed with that server */
     snprintf(once, sizeof once, "%s/once", home);
     make_bad_java(home);
     setenv("JAVA_HOME", home, 1);
@@ -318,7 +318,7 @@ static struct victim make_victim(bool paused)
     return v;
 }
 
-/* Kill the starter; its server and folder must go though its child lives on. */
+/* Kill the starter; its server and folder must be removed though its child lives on. */
 static void check_gone_after(int sig, bool paused)
 {
     struct victim v = make_victim(paused);

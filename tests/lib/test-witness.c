@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two witnesses of exclusion see who comes in where somebody is: the room in memory, and the journal over
- * programs and languages. What they say decides nearly all other suites. */
+/* The two witnesses of exclusion notice an entry into an occupied lock: the room in memory, and the
+ * journal over programs and languages. Nearly all other suites depend on their word. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -101,8 +101,8 @@ static void check_cases(const struct journal_case *cases, size_t n, const char *
     }
 }
 
-/* Who comes in where somebody is, readers beside a writer, one permit too many, and who leaves without
- * having come in. */
+/* An entry beside another worker, readers beside a writer, one permit too many, and an exit without
+ * an entry. */
 static void the_journal_sees_overlaps(void **state)
 {
     static const struct journal_case cases[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a client has inside, counted: for tests that see to it that nothing stays. With the driver's mutex. */
+ * Counts what a client has inside: for tests which check that nothing stays. With the driver's
+ * mutex. */
 #ifndef TESTS_LIB_UNDER_WAY_H
 #define TESTS_LIB_UNDER_WAY_H
 

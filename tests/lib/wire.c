@@ -249,8 +249,8 @@ static void keep_event(struct wire *w, struct in *in)
     w->event_count++;
 }
 
-/* Receive the answer to xid, or the next event. Events that come before are kept, answers to
- * nobody are passed over. The error of its header. */
+/* Receive the answer to xid, or the next event. Events that come before are kept, answers without a
+ * request are skipped. Returns the error of its header. */
 static int receive_answer(struct wire *w, int32_t xid, struct in *in, int64_t deadline_ms)
 {
     for (;;) {
@@ -273,7 +273,8 @@ static int receive_answer(struct wire *w, int32_t xid, struct in *in, int64_t de
     }
 }
 
-/* Send a request that was begun with this xid, and wait for its answer. in->data is to be freed. */
+/* Send a request that was begun with this xid, and wait for its answer. The caller must free
+ * in->data. */
 static int call(struct wire *w, int32_t xid, struct out *o, struct in *in)
 {
     int64_t deadline_ms = net_now_ms() + WIRE_TIMEOUT_MS;
@@ -634,7 +635,7 @@ int wire_count(struct wire *wire, const char *path)
     return rc;
 }
 
-/* Depth first. A node that somebody else deletes meanwhile is no error. */
+/* Depth first. A node that another client deletes meanwhile is no error. */
 int wire_delete_tree(struct wire *wire, const char *path)
 {
     struct wire_names names;

@@ -74,7 +74,8 @@ const char *wire_password(const struct wire *wire); /* WIRE_PASSWORD bytes */
 int wire_session_ms(const struct wire *wire);       /* as the server granted it */
 int64_t wire_last_zxid(const struct wire *wire);
 
-/* made, if not NULL, gets the path with its number. acl NULL: open to anybody. Text, not bytes. */
+/* made, if not NULL, receives the path with its number. acl NULL: open to anybody. Text, not
+ * bytes. */
 int wire_create(struct wire *wire, const char *path, const char *data, int flags, char *made,
                 size_t size);
 int wire_create_acl(struct wire *wire, const char *path, const char *data, int flags,
@@ -109,8 +110,8 @@ enum wire_event_type { WIRE_CREATED = 1, WIRE_DELETED = 2, WIRE_CHANGED = 3, WIR
 /* The next event: its type, and its path if path is not NULL. WIRE_IO: none in that time. */
 int wire_wait_event(struct wire *wire, int timeout_ms, char *path, size_t size);
 
-/* One try to end somebody else's session: the connect request with its id and password and the
- * request to close it, in one write, as the owner comes back at once and takes the session away
+/* One try to end another client's session: the connect request with its id and password and the
+ * request to close it, in one write, as the owner comes back immediately and takes the session away
  * from us. 0: ended now. 1: it had ended before, or the password is wrong. WIRE_IO: the owner was
  * faster, or no server; try again. */
 int wire_kill_session(const char *host, int port, int64_t session,

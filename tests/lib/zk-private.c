@@ -130,8 +130,8 @@ static void give_back_signals(const struct kept_signals *kept)
     sigprocmask(SIG_SETMASK, &kept->mask, NULL);
 }
 
-/* From here on signals are taken by sigwaitinfo. Before, while the servers start, they may kill us:
- * the servers go all the same. */
+/* From here on sigwaitinfo takes signals. Before, while the servers start, they may kill us: the
+ * keeper ends the servers all the same. */
 static sigset_t block_signals(void)
 {
     sigset_t set;

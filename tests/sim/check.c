@@ -86,8 +86,9 @@ void check_hold(const struct proc *p, const struct zkl_contender_machine *m)
     }
 }
 
-/* libzookeeper is connected again, and its completion thread so late, all the time that the second handle was
- * connected, that the core has not been told: such a session is given up alive, and ends as its handle is closed. */
+/* libzookeeper is connected again, but its completion thread was so late, all the time that the
+ * second handle was connected, that the core has not been notified. The core gives such a session
+ * up alive, and it ends as its handle is closed. */
 static bool is_back_unheard(const struct proc *p, int64_t session)
 {
     const struct fake_handle *h = p->current;
@@ -97,7 +98,7 @@ static bool is_back_unheard(const struct proc *p, int64_t session)
     return message != NULL;
 }
 
-/* What is told has happened. */
+/* A reported loss has happened. */
 void check_loss(struct world *w, const struct app *app, int reason)
 {
     char path[ZKL_PATH_MAX + ZKL_NODE_NAME_MAX + 2];
@@ -108,7 +109,7 @@ void check_loss(struct world *w, const struct app *app, int reason)
         must(!fake_alive(&w->fake, app->session) || is_back_unheard(app->proc, app->session));
 }
 
-/* A stranger who deletes nodes, and lost data, are covered by no promise. */
+/* No promise covers a stranger that deletes nodes, or lost data. */
 struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
                              const char *deleted_guid)
 {
@@ -123,8 +124,8 @@ struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
                              .gone = !excused && !fake_find(&w->fake, path)};
 }
 
-/* Nobody else can have held before the node was gone, so what says that there is nothing to fear is wrong
- * from then on. Modes: F9. */
+/* No other contender can have held before the node was deleted, so a result that says there is
+ * nothing to fear is wrong from then on. Modes: F9. */
 void check_unlocked(struct world *w, const struct unlocked *unlocked, int code)
 {
     must(code == ZKL_OK || code == ZKL_EUNCONFIRMED || code == ZKL_EDOUBT || code == ZKL_ELOST);
@@ -138,8 +139,8 @@ void check_unlocked(struct world *w, const struct unlocked *unlocked, int code)
         happened(w, SIM_DOUBTED);
 }
 
-/* The node it is granted on is there, of this session, and nobody's that comes before is.
- * Modes: F5, F10, F58. */
+/* The node of the grant exists and is of this session, and no node of another contender comes
+ * before it. Modes: F5, F10, F58. */
 static void check_node(struct world *w, const struct app *app)
 {
     const struct zkl_contender_machine *m = &app->contender.machine;
@@ -187,7 +188,7 @@ static bool holds_now(const struct app *app)
            is_proved(app->proc, &app->contender);
 }
 
-/* May these two hold at once? Two readers, and a reader that has the write lock itself. */
+/* May these two hold together? Two readers, and a reader that has the write lock itself. */
 static bool go_together(const struct app *a, const struct app *b)
 {
     const struct zkl_contender_machine *one = &a->contender.machine, *other = &b->contender.machine;
@@ -290,8 +291,8 @@ static void check_group(const struct proc *p)
     }
 }
 
-/* A waiter watches its immediate predecessor: nobody's node that it would have to wait for is between
- * the two. Modes: F34. */
+/* A waiter watches its immediate predecessor: no node that it would have to wait for is between the
+ * two. Modes: F34. */
 static void check_predecessor(const struct proc *p, const struct zkl_contender *c)
 {
     const struct world *w = p->world;
@@ -306,7 +307,7 @@ static void check_predecessor(const struct proc *p, const struct zkl_contender *
     if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
         !zkl_name_parse(m->node, &m->asked.naming, &own))
         return;
-    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
+    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
     must(zkl_queue_waits_for(m->asked.naming.role, own.sequence, m->node, &at, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
@@ -342,8 +343,7 @@ static bool leaves_watches(const struct zkl_core *core)
     return zkl_opcode_is_unknown(core, ZKL_OPCODE_REMOVE_WATCHES);
 }
 
-/* Every watch on the server is one that the core knows of, and of those each that is armed is
- * somebody's who waits. */
+/* The core knows every watch on the server, and each armed one belongs to a waiter. */
 static void check_watches(const struct proc *p)
 {
     const struct fake_handle *h = p->current;
@@ -365,7 +365,7 @@ static void check_subscriptions(const struct proc *p)
     }
 }
 
-/* A node is to go, and nothing is under way for its contender: it is tried again. */
+/* A node must be deleted, and its contender has no request under way: the core tries again. */
 static void check_leftovers(const struct proc *p)
 {
     for (const struct zkl_contender *c = p->core.first; c; c = c->next) {
@@ -455,7 +455,7 @@ static bool is_done(const struct proc *p)
     return true;
 }
 
-/* Nobody waits for anything any more. Modes: F6, F21. */
+/* No contender waits for anything any more. Modes: F6, F21. */
 bool check_done(const struct world *w)
 {
     for (int i = 0; i < PROCS; i++) {

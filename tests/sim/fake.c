@@ -361,7 +361,8 @@ int fake_timeout_ms(const struct fake *fake, int64_t session)
     return s ? s->timeout_ms : FAKE_TIMEOUT_MS;
 }
 
-/* The last few transactions: what they made is gone, what they deleted is there again. */
+/* Undo the last few transactions: nodes that they made vanish, nodes that they deleted exist
+ * again. */
 static void lose_writes(struct fake *fake)
 {
     int64_t kept = fake->zxid - 1 - fake_random(fake->prng, 8);
@@ -1017,8 +1018,8 @@ static bool is_read(enum zkl_request_kind kind)
            kind == ZKL_REQ_KEEPALIVE;
 }
 
-/* Without the others a server answers reads, whether the session lives or not. What has to go to the
- * leader waits, and all of this session that comes after it. */
+/* Without the others a server answers reads, whether the session lives or not. A request for the
+ * leader waits, and all requests of this session that come after it. */
 static bool is_served_alone(struct fake_handle *h)
 {
     enum zkl_request_kind kind = h->out.first->request.kind;
@@ -1059,8 +1060,8 @@ static bool is_refused(struct fake_handle *h, size_t *check)
     return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 
-/* Too busy, no quota, read-only, and what else it has a code for: nothing is carried out. In a transaction some
- * part is to blame, or none. */
+/* Too busy, no quota, read-only, and its other refusals: nothing is carried out. In a transaction
+ * some part is to blame, or none. */
 static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
 {
     static const enum zkl_answer answers[] = {ZKL_ANSWER_LINK,          ZKL_ANSWER_LINK,
@@ -1117,7 +1118,7 @@ static void serve_late(struct fake_handle *h)
     h->late = NULL;
 }
 
-/* Let the first message of this kind that is not in front go ahead of all others. */
+/* Let the first message of this kind that is not in front overtake all others. */
 static void to_the_front(struct fake_queue *queue,
                          bool (*is_it)(const struct fake_message *message))
 {
@@ -1182,7 +1183,7 @@ bool fake_serve(struct fake_handle *h)
     if (!done)
         serve_one(h, &message->request, &reply);
     struct fake_message *answer = to_client(h, FAKE_REPLY);
-    answer->request = message->request; /* its texts go along */
+    answer->request = message->request; /* its texts move along */
     answer->reply = reply;
     answer->reply.stamp = message->request.stamp;
     message->request = (struct zkl_request){0};
@@ -1234,7 +1235,7 @@ static bool is_forged(const struct fake_handle *h, const struct fake_message *me
            (kind == ZKL_REQ_HEARTBEAT || kind == ZKL_REQ_DELETE || kind == ZKL_REQ_DELETE_ALL);
 }
 
-/* It is told as lost, and the server that the link led to has it still. */
+/* The client considers it lost, but the server that the link led to still has it. */
 static bool comes_late(struct fake_handle *h, struct fake_message *message)
 {
     const struct zkl_request *r = &message->request;
@@ -1373,8 +1374,8 @@ static bool is_named_before(const struct fake_watches *w, size_t i)
     return false;
 }
 
-/* libzookeeper tells the new server of its watches; what happened meanwhile is caught up: only how
- * the node is now counts, one that was deleted and made again has changed. */
+/* libzookeeper sends the new server its watches, which catches up on missed changes: only the
+ * node's present state counts, and one that was deleted and made again has changed. */
 static void set_watches(struct fake_handle *h)
 {
     for (size_t i = 0; i < h->known.count; i++) {
@@ -1435,7 +1436,7 @@ static void negotiate(struct fake_handle *h)
     h->timeout_ms = timeout_ms;
 }
 
-/* silently: nothing tells of it. */
+/* silently: no event reports it. */
 static void begin_link(struct fake_handle *h, bool wrongly, bool silently)
 {
     h->linked = true;
@@ -1491,7 +1492,7 @@ static bool is_event(const struct fake_message *message)
     return message->type == FAKE_FIRED;
 }
 
-/* What is told in another order than it came. */
+/* Deliver events in another order than they came. */
 static void shuffle(struct fake_handle *h)
 {
     if (h->in.first->type == FAKE_FIRED && fake_breaks_once(h->fake, FAKE_EVENTS_SHUFFLED, 2))

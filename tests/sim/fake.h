@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A ZooKeeper ensemble in memory, and what of libzookeeper stands between it and a core:
- * sessions, ephemeral and sequential nodes, one-shot watches, servers that lag behind the leader
- * or sit on their answers, lost answers, expiry, wiped data. Nothing happens by itself: the test
- * says what comes next. */
+ * A ZooKeeper ensemble in memory, and the part of libzookeeper between it and a core: sessions,
+ * ephemeral and sequential nodes, one-shot watches, servers that lag behind the leader or hold back
+ * their answers, lost answers, expiry, wiped data. Nothing happens by itself: the test decides what
+ * comes next. */
 #ifndef ZKL_SIM_FAKE_H
 #define ZKL_SIM_FAKE_H
 
@@ -19,7 +19,7 @@
 enum fake_fault {
     FAKE_REQUEST_LOST,
     FAKE_ANSWER_LOST, /* the request was carried out */
-    FAKE_EVENT_LOST,  /* what a watch told: the next link catches up */
+    FAKE_EVENT_LOST,  /* an event of a watch: the next link catches up */
     FAKE_CUT,
     FAKE_LAG, /* a client came to a server that is behind the others */
     FAKE_EXPIRY,
@@ -60,7 +60,7 @@ struct fake_node {
     int64_t old_pzxid;    /* and the last of them */
     char *text;           /* its data; NULL: none */
     int32_t version;      /* of that */
-    int64_t shown_czxid;  /* what answers tell of it */
+    int64_t shown_czxid;  /* the czxid in answers */
     bool denied;          /* to its owner's heartbeats: its ACL was replaced */
 };
 
@@ -101,7 +101,7 @@ struct fake_message {
     char *path;
     enum zkl_fired fired;
     enum zkl_watch_type watch;
-    uint64_t ids[8]; /* of the contexts that are told */
+    uint64_t ids[8]; /* of the contexts to notify */
     size_t id_count;
 };
 
@@ -115,18 +115,19 @@ struct fake_handle {
     struct fake *fake;
     int64_t session; /* 0: none yet */
     int64_t opened_ms;
-    unsigned links; /* told */
+    unsigned links; /* reported */
     bool linked;    /* TCP */
-    bool hung_up;   /* by the server; or the link broke in some other way that is noticed at once */
+    /* by the server; or the link broke in some other way that is noticed immediately */
+    bool hung_up;
     bool serves_no_more; /* it is about to hang up */
     bool too_busy;       /* for the next request, which is not carried out */
-    bool stuck;          /* packets get lost both ways, nobody knows yet */
+    bool stuck;          /* packets get lost both ways, unnoticed so far */
     int64_t stuck_ms;
     bool stalled;  /* the server sits on its answers until any request reaches it */
     bool isolated; /* the server is cut off from the others: it answers reads, and writes nothing */
     bool deposed;  /* and believes to be the leader: it answers sync too */
     bool expired;  /* libzookeeper knows, the core may not */
-    bool forgotten;    /* the server lost its data: never connects again, never told */
+    bool forgotten;    /* the server lost its data: never connects again, never reported */
     bool may_lower;    /* a reconnect may negotiate less */
     bool comes_behind; /* a reconnect leads to the oldest server that takes it */
     bool attempted;    /* one that failed has touched the session */
@@ -135,13 +136,13 @@ struct fake_handle {
     struct fake_learner learner;
     int64_t view; /* what its server has applied */
     int64_t seen; /* the newest zxid that libzookeeper knows of */
-    int64_t told; /* of what it has told */
+    int64_t told; /* of what it has reported */
     struct fake_queue out, held, in;
     struct fake_watches known; /* libzookeeper's */
     struct fake_watches armed; /* the server's */
     /* With switches only: */
-    struct fake_message *late; /* a create over a link that is gone */
-    int64_t claimed;           /* the session that events still tell of */
+    struct fake_message *late; /* a create over a link that has broken */
+    int64_t claimed;           /* the session that events still name */
     bool outdated;             /* what begins this link touched the session some time ago */
 };
 
@@ -149,12 +150,12 @@ struct fake {
     struct fake_prng *prng;
     int64_t now_ms;
     int64_t zxid;
-    int64_t zxid_back; /* how much less is told, since the last election */
+    int64_t zxid_back; /* how much lower the reported zxid is, since the last election */
     int64_t last_session;
     bool unknown[ZKL_OPCODES]; /* to all servers of this ensemble, */
     /* And then. */
     enum { FAKE_SAYS_SO, FAKE_SAYS_SO_AND_HANGS_UP, FAKE_HANGS_UP, FAKE_MANNERS } manner;
-    unsigned would_not_once_in; /* so many requests a server says no to what is asked; 0: never */
+    unsigned would_not_once_in; /* the server refuses one request in this many; 0: none */
     struct fake_node *nodes;
     size_t node_count, node_room;
     struct fake_change *changes;
@@ -164,7 +165,7 @@ struct fake {
     struct fake_handle *handles[16];
     size_t tally[FAKE_FAULTS];
     struct fake_rules rules;
-    /* A session is about to expire; NULL: nobody wants to know. */
+    /* A session is about to expire; NULL: no observer. */
     void (*expires)(struct fake *fake, int64_t session);
 };
 
@@ -185,7 +186,7 @@ int fake_timeout_ms(const struct fake *fake, int64_t session);
 struct fake_session *fake_session_of(const struct fake *fake, int64_t id);
 /* A leader is elected: it gives every session its whole timeout again. */
 void fake_elect(struct fake *fake);
-/* All is gone: nodes, sessions, and those who had one are never answered again. */
+/* All data is lost: nodes, sessions, and clients with a session never get an answer again. */
 void fake_wipe(struct fake *fake);
 /* The session ends now, whoever it belongs to. */
 void fake_expire(struct fake *fake, int64_t session);
@@ -199,7 +200,7 @@ struct fake_handle *fake_open(struct fake *fake);
 void fake_close(struct fake_handle *h);
 /* The process is killed: some of its requests were under way, the session lives on. */
 void fake_kill(struct fake_handle *h);
-/* What zkl_port.send is to answer. */
+/* The result for zkl_port.send. */
 enum zkl_answer fake_send(struct fake_handle *h, const struct zkl_request *request);
 /* The server takes the oldest request of this handle; false: there is none, or it can't. */
 bool fake_serve(struct fake_handle *h);
@@ -214,9 +215,10 @@ void fake_rejoin(struct fake_handle *h);
 void fake_break(struct fake_handle *h);
 /* One attempt to connect. */
 void fake_connect(struct fake_handle *h, bool succeeds);
-/* libzookeeper has read all that came so far, and its completion thread tells it later: no break loses it. */
+/* libzookeeper has read everything that came so far, and its completion thread delivers it later:
+ * no break loses it. */
 void fake_receive(struct fake_handle *h);
-/* The next thing that libzookeeper's completion thread tells; NULL: nothing. The caller frees
+/* The next message that libzookeeper's completion thread delivers; NULL: none. The caller frees
  * it. */
 struct fake_message *fake_next(struct fake_handle *h);
 void fake_message_free(struct fake_message *message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What happens to processes, links, servers and nodes. */
+ * Faults of processes, links, servers and nodes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +48,8 @@ static void stall(struct proc *p)
     p->current->stalled = true;
 }
 
-/* The old leader is gone. No link outlives it, but those of servers that have not noticed: B44. */
+/* The old leader has ended. No link outlives it, except those of servers that have not noticed:
+ * B44. */
 static void elect(struct world *w)
 {
     happened(w, SIM_ELECTION);
@@ -93,7 +94,7 @@ static void begin_outage(struct world *w)
 
 /* --- processes ------------------------------------------------------------ */
 
-/* The machine, with all of the process's links: nobody answers, nobody notices. */
+/* Halts the machine, with all of the process's links: no answer, and no notice. */
 static void halt(struct proc *p, int64_t ms)
 {
     struct world *w = p->world;
@@ -266,7 +267,8 @@ static bool aim_at_raised(struct proc *p)
     return true;
 }
 
-/* A link is lost and another made, at once or some time after that, and of neither the core has heard. */
+/* A link is lost and another made, immediately or some time after that, and the core learns of
+ * neither. */
 static void relink_unheard(struct proc *p)
 {
     struct world *w = p->world;
@@ -386,8 +388,8 @@ static void collect_soon(struct world *w)
     collect(w, root);
 }
 
-/* A path with contenders is deleted with all of them, and made anew by somebody who makes so many children there, and deletes
- * them, that the numbers go on, or nearly. */
+/* A path with contenders is deleted with all of them. A stranger makes it anew, makes enough
+ * children there, and deletes them, so that the numbers continue, or nearly. */
 static void make_anew(struct world *w)
 {
     const char *path = root_paths[chance(w, 2) ? 0 : 2];
@@ -462,7 +464,7 @@ static void interfere(struct world *w)
 
 /* --- a group commit -------------------------------------------------------- */
 
-/* One that waits to be grouped, or is in a transaction; NULL: nobody is. */
+/* A contender that waits to be grouped, or is in a transaction; NULL: there is none. */
 static const struct zkl_contender *some_grouped(const struct proc *p)
 {
     const struct zkl_contender *c = p->core.first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The multi-lock of a process: all members at once, all of one fate. */
+ * The multi-lock of a process: all members together, all of one fate. */
 #include <zklock/zklock.h>
 
 #include "world.h"

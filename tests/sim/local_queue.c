@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads of one handle that take turns on one node, in some of the schedules: they wait, try, lose
- * patience, have leases, hand on, keep the lock with nobody in it, or exit with it. A thread brings a
- * place (an app) to queue with; what is handed on is the place. */
+ * patience, have leases, hand on, keep the lock without a holder, or exit with it. A thread brings
+ * a place (an app) to queue with; the hand-over passes the place. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -62,8 +62,8 @@ static void have(struct guest *guest, struct app *place)
     guest->phase = GRANTED;
 }
 
-/* Only what is surely held, without a lease, that nobody asked for; and so often in a row while others
- * queue. */
+/* Only a hold that is sure, without a lease, that no other client wants back; and only this often
+ * in a row while others queue. */
 static void given(struct zkl_local_queue *turns, struct zkl_local_waiter *turn)
 {
     struct proc *p = of_turns(turns);
@@ -111,7 +111,7 @@ void local_queue_notification(struct app *place, const struct zkl_notification *
         place->guest = NULL;
         guest->phase = IDLE;
     } else if (news->type == ZKL_NOTIFY_RELEASED && !guest && place->phase == GRANTED) {
-        place->phase = UNLOCKING; /* given up while nobody was in it */
+        place->phase = UNLOCKING; /* given up while it had no holder */
     }
 }
 
@@ -226,7 +226,7 @@ bool turns_keep(struct app *member)
     return member->kept;
 }
 
-/* Where nobody else is those of one process are often alone. */
+/* If there are no other processes, the threads of one process are often alone. */
 static unsigned rarely(const struct proc *p)
 {
     if (p->world->turns_root != TURNS_ROOT)
@@ -248,7 +248,7 @@ static void run(struct guest *guest)
         start(guest);
 }
 
-/* Some process waits for what this one may keep: then it is to be told, and to give it up. */
+/* Some process waits for what this one may keep: then it must be notified, and give it up. */
 static bool is_wanted(const struct world *w)
 {
     for (int i = 0; i < PROCS * ALL_APPS; i++) {

@@ -8,7 +8,7 @@
 #include "core/unlisted_grant.h"
 #include "world.h"
 
-/* --- what is told --------------------------------------------------------- */
+/* --- notifications ----------------------------------------------------------- */
 
 static void on_granted(struct world *w, struct app *app)
 {
@@ -17,7 +17,7 @@ static void on_granted(struct world *w, struct app *app)
     app->session = app->proc->core.session.id;
     w->tally->grants++;
     app->phase = GRANTED;
-    /* A member of a multi-lock may have been told nothing of it. */
+    /* A member of a multi-lock may not have been notified of it. */
     app->suspect = app->contender.machine.suspect;
     bool writer = app->contender.machine.asked.naming.role == ZKL_ROLE_WRITE; /* may downgrade */
     int64_t usual = w->lonely ? 4 : 60;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Goal: the promises hold whatever happens in whatever order. Method: schedules drawn from a seed,
- * each a few processes on an ensemble in memory; in as many worker processes as there are cores. The
- * first that goes wrong is made shorter (Zeller's delta debugging over its steps) and told with its
- * trace. */
+ * each a few processes on an ensemble in memory; in as many worker processes as there are cores.
+ * The first that fails is made shorter (Zeller's delta debugging over its steps) and reported with
+ * its trace. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #define SHRINK_SECONDS 60
 #define TRACE_HEAD 4000 /* lines of a trace that are shown */
 #define TRACE_TAIL 200
-#define ENOUGH 100000 /* so many schedules try everything often enough */
+#define ENOUGH 100000 /* this many schedules try everything often enough */
 #define OFTEN 1000    /* that is, in a million */
 #define JOBS_MAX 64
 #define SENTENCE 256

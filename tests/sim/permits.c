@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Owners of a semaphore's permits: in each process a handle on one semaphore, and some who acquire a
- * few permits at once. A request gets all of them or none, in the order of the inner mutex. */
+ * Owners of a semaphore's permits: in each process a handle on one semaphore, and some owners that
+ * acquire a few permits together. A request gets all of them or none, in the order of the inner
+ * mutex. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ bool permits_is_one(const struct zkl_contender *contender)
     return contender->machine.asked.naming.role == ZKL_ROLE_PERMIT;
 }
 
-/* --- what is told --------------------------------------------------------- */
+/* --- notifications ----------------------------------------------------------- */
 
 static struct permit *permit_of(struct zkl_contender *contender)
 {
@@ -88,7 +89,7 @@ static void told(struct zkl_permits *permits, const struct zkl_notification *new
 {
     struct ask *ask = (struct ask *)permits;
     if (ask->proc->dead_until_ms != 0)
-        return; /* nobody hears it */
+        return; /* no process receives it */
     must(!ask->over);
     if (news->type == ZKL_NOTIFY_ENDED) {
         must(ask->phase != WAITING);

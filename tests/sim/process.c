@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in for the driver: the port, handles, the timer. One callback at a time, as the client's
- * mutex has it. */
+ * The driver's substitute: the port, handles, the timer. One callback at a time, as the client's
+ * mutex ensures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void port_notification(struct zkl_port *port, struct zkl_contender *conte
     static const char *const names[] = {"granted", "failed", "released", "state", "ended"};
     struct proc *p = proc_of(port);
     if (p->dead_until_ms != 0)
-        return; /* nobody hears it */
+        return; /* no process receives it */
     say("  %d #%llu: %s %d %d", name_of(p), (unsigned long long)contender->number,
         names[news->type], news->code, news->state);
     if (permits_is_one(contender))
@@ -192,8 +192,9 @@ static void tell_link(struct proc *p, struct fake_handle *h, int type)
         : type == FAKE_DOWN ? "down"
                             : "expired",
         h == p->probe ? " (probe)" : "");
-    /* Who hears of a new link only when the session has ended is told of a loss (on_session in src/driver/handle.c).
-     * The loss of the link before it is always told, and before that one's answers. */
+    /* A client that learns of a new link only when the session has ended receives a loss
+     * (on_session in src/driver/handle.c). The loss of the link before it is always reported, and
+     * that one's answers before that. */
     bool is_late = type != FAKE_EXPIRED && h->expired && chance(p->world, 2);
     if (is_late && type == FAKE_UP)
         event.type = h == p->probe ? ZKL_SE_PROBE_DOWN : ZKL_SE_DOWN;
@@ -357,7 +358,7 @@ bool proc_step(struct proc *p)
         return false;
     wake_up(p);
     open_handles(p);
-    for (int i = 0; i < (w->lonely ? 4 : 1); i++) { /* the fewer wait, the faster it goes */
+    for (int i = 0; i < (w->lonely ? 4 : 1); i++) { /* the fewer wait, the faster it runs */
         if (p->current && (w->calm || !chance(w, 3)))
             busy |= fake_serve(p->current);
         if (w->calm || !chance(w, 3))

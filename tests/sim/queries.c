@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who asks this and that, about roots and about nodes of others, and loses patience now and then.
- * Each query is answered once, with what can be true; who waits for a node's end hears of it, and not
- * before; no watch stays. */
+ * Clients that query roots and nodes of others, and lose patience now and then. Each query is
+ * answered once, with something that can be true; a client that waits for a node's end is notified
+ * of it, and not before; no watch stays. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void answered(struct zkl_query *query, int code, const struct zkl_reply *
     struct question *q = (struct question *)query;
     struct world *w = q->proc->world;
     if (q->proc->dead_until_ms != 0)
-        return; /* nobody hears it */
+        return; /* no process receives it */
     must(q->out);
     q->out = false;
     say("  %d query %s: %d %d", name_of(q->proc), q->path, code, reply ? (int)reply->answer : -1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of one handle that read in one node, in some of the schedules: they come and go through its gate, queue with a
- * node of their own where that is closed, or exit. What the gate has to go by is known here from the messages
- * alone: over which link a list came last, and when it was asked for. */
+ * Threads of one handle that read in one node, in some of the schedules: they enter and leave
+ * through its gate, queue with a node of their own if that is closed, or exit. This file knows the
+ * gate's conditions from the messages alone: over which link a list came last, and when it was
+ * sent. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -190,7 +191,7 @@ static void leave(struct sitter *sitter)
     must(place && (place->phase == GRANTED || place->phase == ORPHANED));
     struct unlocked unlocked = check_unlock(p, &place->contender, place->deleted_guid);
     sitter->phase = IDLE;
-    if (!chance(p->world, 8)) /* else it exits, and is told nothing */
+    if (!chance(p->world, 8)) /* else it exits, and receives nothing */
         check_unlocked(p->world, &unlocked,
                        place->lost ? ZKL_ELOST : (unlocked.proved ? ZKL_OK : ZKL_EDOUBT));
     if (zkl_read_gate_leave(&p->cache.gate))
@@ -224,7 +225,7 @@ static void run(struct sitter *sitter)
     }
 }
 
-/* Some process waits to write: then this one is to be told, and its readers are to make room. */
+/* Some process waits to write: then this one must be notified, and its readers must make room. */
 static bool is_wanted(const struct world *w)
 {
     for (int i = 0; i < PROCS * ALL_APPS; i++) {

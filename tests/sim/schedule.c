@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One seed: chaos, in which everything may happen, then a calm in which everybody must get through
- * and nothing may be left. Each step of chaos draws its numbers from a generator of its own, so that
- * the others stay what they are when one is left out. */
+ * One seed: chaos, in which everything may happen, then a calm in which every owner must get
+ * through and nothing may be left. Each step of chaos draws its numbers from a generator of its
+ * own, so that the others stay the same when one is left out. */
 #include <stdlib.h>
 
 #include "world.h"

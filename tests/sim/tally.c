@@ -109,8 +109,8 @@ static bool contender_may(int from, int to)
     return zkl_contender_may_move((enum zkl_contender_state)from, (enum zkl_contender_state)to);
 }
 
-/* The driver tells of a lost link before it tells of the session's end (B60), so this one does not come about; the
- * core takes it as it comes. */
+/* The driver reports a lost link before the session's end (B60), so this one does not come about;
+ * the core takes it as it comes. */
 static bool session_may(int from, int to)
 {
     if (from == ZKL_SESSION_CONNECTED && to == ZKL_SESSION_STARTING)

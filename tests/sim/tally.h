@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was tried, and how often: over all schedules, in memory that the workers share. */
+ * Counts the trials of each kind, over all schedules, in memory that the workers share. */
 #ifndef ZKL_SIM_TALLY_H
 #define ZKL_SIM_TALLY_H
 
@@ -14,7 +14,7 @@
 
 /* What happens to clients, or what their owners do to the core, besides enum fake_fault. */
 enum sim_fault {
-    SIM_HOLE, /* packets get lost both ways, nobody knows yet */
+    SIM_HOLE, /* packets get lost both ways, unnoticed so far */
     SIM_STALL,
     SIM_ISOLATED,
     SIM_DEPOSED,

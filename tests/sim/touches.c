@@ -71,7 +71,7 @@ bool fake_is_mended_soon(const struct fake *fake)
            fake_breaks(fake, FAKE_UNTOUCHED_LINK) || fake_breaks(fake, FAKE_LOST_LATE);
 }
 
-/* P and D follow from the smallest timeout that is granted to anybody. */
+/* P and D follow from the smallest timeout that any client was granted. */
 void fake_draw_rules(struct fake *fake, uint64_t broken)
 {
     static const int ticks[] = {20, 10, 5, 4, 2}; /* in a timeout; the last is what is assumed */
@@ -129,7 +129,7 @@ void touches_attempt(struct fake_handle *h, struct fake_session *session)
         renew_at(h->fake, session, at);
 }
 
-/* The old leader's queue, and what was taken off it, is gone with it. */
+/* The old leader's queue, and what was taken off it, is lost with it. */
 void touches_elect(struct fake *fake, struct fake_session *session)
 {
     int timeout_ms = session->timeout_ms;

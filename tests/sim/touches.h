@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When the leader has heard of a session, as ZooKeeper has it: it alone expires sessions, and a client's
- * requests reach it only as the server that it is linked to hands its table of touches on. */
+ * When the leader has heard of a session, as in ZooKeeper: only the leader expires sessions, and a
+ * client's requests reach it only when the server that it is linked to passes its table of touches
+ * on. */
 #ifndef ZKL_SIM_TOUCHES_H
 #define ZKL_SIM_TOUCHES_H
 
@@ -19,8 +20,8 @@ enum fake_switch {
     FAKE_ZXID_RESTARTS,      /* B4: with each leader */
     FAKE_HALF_A_TRANSACTION, /* B5: what comes before the part that fails is done */
     FAKE_WRITE_LOST,         /* B7: by an election */
-    FAKE_TAKES_CHILDREN,     /* B9: a container that goes */
-    FAKE_ONE_BY_ONE,         /* B10: a node goes with the link, the others with the session */
+    FAKE_TAKES_CHILDREN,     /* B9: the removal of a container */
+    FAKE_ONE_BY_ONE,         /* B10: a node is removed with the link, the others with the session */
     FAKE_CREATE_AFTER_END,   /* B11 */
     FAKE_LATE_CREATE,        /* B12, B13: what was sent over the link before */
     FAKE_BARRIER_IS_A_READ,  /* B14 */
@@ -47,10 +48,11 @@ enum fake_switch {
     FAKE_EXPIRES_EARLY,      /* B31: rounded down */
     FAKE_STORED_LESS,        /* B42: a leader has less stored than was ever announced */
     FAKE_PROVED_ALONE,       /* B50: a server answers a heartbeat by itself */
-    FAKE_LOST_LATE,   /* B61: a loss is told of what was sent after the next socket was opened */
+    /* B61: a loss is reported for requests that were sent after the next socket was opened */
+    FAKE_LOST_LATE,
     FAKE_FORGED,      /* B64, B67: what is lost is answered with OK */
     FAKE_LINK_STAYS,  /* B44: with a server that follows another leader */
-    FAKE_SILENT_LINK, /* B62: follows another one, and nothing of that is told */
+    FAKE_SILENT_LINK, /* B62: a link that follows another one, without a report */
     FAKE_NEW_SESSION, /* B73: in silence */
     FAKE_SWITCHES
 };
@@ -60,7 +62,7 @@ extern const char *const fake_switch_names[FAKE_SWITCHES];
 /* What the servers are like: the same for the whole schedule. */
 struct fake_rules {
     int tick_ms;      /* of the expiries */
-    int declared_ms;  /* what a client may be told of the tick */
+    int declared_ms;  /* the tick that a client may assume */
     int round_ms;     /* how often a server is asked for its table */
     int late_ms;      /* a round; and together: */
     int packet_ms;    /* what is on its way to the leader, */
@@ -96,9 +98,9 @@ struct fake_learner {
 /* Before the first handle is opened: another ensemble than the plain one. */
 void fake_draw_rules(struct fake *fake, uint64_t broken);
 bool fake_breaks(const struct fake *fake, enum fake_switch which);
-/* That, and once in so many times. */
+/* That, and once in this many times. */
 bool fake_breaks_once(const struct fake *fake, enum fake_switch which, unsigned once_in);
-/* Is what goes wrong then mended by the next round? */
+/* Does the next round repair what fails then? */
 bool fake_is_mended_soon(const struct fake *fake);
 
 /* --- for fake.c ----------------------------------------------------------- */
@@ -112,7 +114,7 @@ void touches_elect(struct fake *fake, struct fake_session *session);
 /* A link to some server begins. wrongly: by the answer to an earlier attempt, whose own is still on its
  * way. */
 void touches_meet(struct fake_handle *h, bool wrongly);
-/* The server follows another leader; what the link touches, it tells the one that is gone. */
+/* The server follows another leader; it reports the link's touches to the old one. */
 void touches_follow(struct fake_handle *h);
 /* It ends, or the server is cut off from the others: what it has noted may be lost. */
 void touches_part(struct fake_handle *h);

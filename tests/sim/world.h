@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One schedule: some processes, each the real core with its owners, on one ensemble in memory. The
- * parts: process.c (what stands in for the driver), locks.c, group.c, permits.c, queries.c, local_queue.c
- * (what owners do), faults.c (what happens to them), check.c (what must be true all the time), schedule.c
- * (one seed from begin to end), tally.c (what was tried how often), main.c. */
+ * parts: process.c (the driver's substitute), locks.c, group.c, permits.c, queries.c, local_queue.c
+ * (actions of owners), faults.c (faults), check.c (what must be true all the time), schedule.c (one
+ * seed from begin to end), tally.c (counts of trials), main.c. */
 #ifndef ZKL_SIM_WORLD_H
 #define ZKL_SIM_WORLD_H
 
@@ -14,12 +14,12 @@
 #include "tally.h"
 
 #define MS INT64_C(1000000)
-#define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
+#define BOOT_AHEAD_MS 5000000 /* keeps the two clocks apart */
 #define PROCS 3
 #define APPS 4
 #define ROOTS 3
 #define RW_ROOT 1         /* a read-write lock is there, at the others a mutex */
-#define TURNS_ROOT ROOTS  /* for nobody but threads that take turns */
+#define TURNS_ROOT ROOTS  /* only for threads that take turns */
 #define GUESTS 4          /* threads that take turns */
 #define PLACES 7          /* which they queue with */
 #define TURNS_ONCE_IN 3   /* schedules */
@@ -35,14 +35,14 @@
  * turns, and of readers. */
 #define ALL_APPS (APPS + ROOTS + PLACES + READER_PLACES)
 #define CHAOS_STEPS 500
-#define HEAL_MS 60000 /* after which everybody must have got through */
+#define HEAL_MS 60000 /* after which every owner must have got through */
 
 enum phase { IDLE, WAITING, GRANTED, UNLOCKING, ANSWERED, ORPHANED, INSIDE };
 
 /* What was true of a hold as its owner unlocked it. */
 struct unlocked {
     bool proved; /* the window was open */
-    bool gone;   /* the node was: somebody else could have the lock already */
+    bool gone;   /* the node was deleted: another owner may have the lock already */
 };
 
 /* What owns a contender: the contender is its first member. */
@@ -61,7 +61,7 @@ struct app {
     int stop_code;
     int64_t until_ms;    /* the owner's plan: give up or unlock then */
     bool kept;           /* a multi-lock's member's: it is a place until it is given up */
-    struct guest *guest; /* a place's: who has it, or waits with it */
+    struct guest *guest; /* a place's: the thread that has it, or waits with it */
     unsigned handed;     /* how often while others queued */
 };
 
@@ -71,7 +71,7 @@ struct guest {
     struct proc *proc;
     enum phase phase; /* IDLE, WAITING or GRANTED */
     struct app *place;
-    int64_t ticket; /* in the order in which they are to get it */
+    int64_t ticket; /* the order in which they must get it */
     int stop_code;
     int64_t until_ms;
 };
@@ -95,7 +95,7 @@ struct permit {
     struct unlocked unlocked;
 };
 
-/* Who acquires some permits at once. */
+/* An owner that acquires some permits together. */
 struct ask {
     struct zkl_permits permits; /* first */
     struct proc *proc;
@@ -174,7 +174,7 @@ struct world {
     bool counter_moved;      /* some root's, to its end */
     bool few_watches;        /* a client may have */
     bool elected;            /* a new leader was, at least once */
-    unsigned pace;           /* how fast time goes: the usual step */
+    unsigned pace;           /* how fast time passes: the usual step */
     int64_t outage_until_ms; /* no server can be reached */
     unsigned fault_rate;     /* the smaller, the more faults */
     bool semaphores, mismatch, limit_changes;
@@ -183,7 +183,7 @@ struct world {
     bool lonely;       /* each process mostly locks at a path of its own, */
     bool grouped;      /* or the first one at three, whose creates and deletes go together */
     bool many_writers; /* most locks are write locks, and downgraded: that is rare otherwise */
-    bool in_rows;      /* lonely ones, with all their threads at once */
+    bool in_rows;      /* lonely ones, with all their threads together */
     int turns_root;
     int limit_max; /* the largest number of permits there ever was */
     int64_t last_gate;
@@ -209,8 +209,8 @@ int schedule_step(void);
 
 /* A line of the trace, if there is one. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The schedule broke a promise: where and which, in words without figures that change as it is
- * made shorter; the details go to the trace. */
+/* The schedule broke a promise: where and which, in words without figures that change as it is made
+ * shorter; the details are in the trace. */
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #define must(condition)                                                                            \
@@ -232,8 +232,8 @@ bool proc_is_lively(const struct proc *p);
 /* Something of it runs; true: something was done. */
 bool proc_step(struct proc *p);
 void proc_close(struct proc *p);
-/* All of it ends at once, and its session is left behind; another one begins in its place at
- * dead_until_ms. */
+/* The whole process ends in one moment, and its session is left behind; another process begins in
+ * its place at dead_until_ms. */
 void proc_kill(struct proc *p);
 void proc_fini(struct proc *p);
 
@@ -247,14 +247,14 @@ struct app *member_app(struct proc *p, size_t i);
 bool app_is_member(const struct app *app);
 void group_run(struct proc *p);
 
-/* The semaphore as this world begins: there, made by somebody else, or not there. */
+/* The semaphore as this world begins: existing, made by a stranger, or not existing. */
 void permits_init(struct world *w);
 bool permits_is_one(const struct zkl_contender *contender);
 void permits_notification(struct proc *p, struct zkl_contender *contender,
                           const struct zkl_notification *news);
 void permits_run(struct proc *p);
 void permits_note_deletion(struct world *w, const char *path);
-/* Somebody changes the number, or the server collects what is empty. */
+/* A stranger changes the number, or the server removes empty containers. */
 void permits_interfere(struct world *w);
 bool permits_done(const struct proc *p);
 /* How many of the request are out, as far as can be proved now. */
@@ -267,7 +267,7 @@ size_t queries_out(const struct proc *p);
 
 void turns_init(struct proc *p);
 bool app_is_place(const struct app *app);
-/* Its member of the multi-lock is unlocked; true: it stays, for who takes turns. */
+/* Its member of the multi-lock is unlocked; true: the node stays, for threads that take turns. */
 bool turns_keep(struct app *member);
 /* Of a place. */
 void local_queue_notification(struct app *place, const struct zkl_notification *news);
@@ -295,9 +295,9 @@ void faults_mend(struct proc *p);
 
 /* Does the session's window, and the lease if there is one, prove it now? */
 bool is_proved(const struct proc *p, const struct zkl_contender *c);
-/* A hold is told to be SUSPECT, and was so before or not, or HELD. */
+/* A hold was reported as SUSPECT, and was so before or not, or as HELD. */
 void check_state(const struct proc *p, bool was_suspect, const struct zkl_notification *news);
-/* May whoever waits for a proof with its node be told that it is denied? */
+/* May a contender that waits for a proof with its node be notified that it is denied? */
 bool may_be_denied(const struct world *w);
 /* Is it what a server said that would not do something? */
 bool may_be_refused(const struct world *w, int code);
@@ -305,12 +305,12 @@ bool may_be_refused(const struct world *w, int code);
 void check_grant(struct world *w, const struct app *app);
 /* When a contender gets to HOLDING by what its server has just shown it. */
 void check_hold(const struct proc *p, const struct zkl_contender_machine *m);
-/* When a hold is told to be lost. */
+/* A hold was reported as lost. */
 void check_loss(struct world *w, const struct app *app, int reason);
 /* An owner is about to unlock; deleted_guid as in struct app. */
 struct unlocked check_unlock(struct proc *p, const struct zkl_contender *c,
                              const char *deleted_guid);
-/* What it was told. */
+/* What it received. */
 void check_unlocked(struct world *w, const struct unlocked *unlocked, int code);
 void check_process(struct proc *p);
 /* A session is about to expire. */
