@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who excludes whom on one path, measured, and what the peers do that a user of theirs would not
- * expect. These tests are to fail when a peer's release changes that: docs/wire-format.md and
+ * expect. These tests are to fail when a peer's release changes that: docs/peers.md and
  * docs/testing-peers.md tell users what is found here. */
 #include "interop.h"
 
