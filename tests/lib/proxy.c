@@ -481,6 +481,15 @@ void proxy_heal(struct proxy *proxy)
     pthread_mutex_unlock(&proxy->mu);
 }
 
+void proxy_end_abandoned(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mu);
+    for (struct link *l = proxy->links; l != NULL; l = l->next)
+        l->gone = l->gone || l->to_server.eof;
+    wake(proxy);
+    pthread_mutex_unlock(&proxy->mu);
+}
+
 /* Both ends see the connection's end before this returns; the thread closes the descriptors. */
 void proxy_cut(struct proxy *proxy)
 {

@@ -116,6 +116,8 @@ void proxy_cut(struct proxy *proxy);
 /* The server's side of every connection is closed, the client's stays, with nothing in it any more:
  * the client has to find out for itself. It is closed by proxy_heal or proxy_cut. */
 void proxy_half_open(struct proxy *proxy);
+/* The server hears the end of the connections that clients have closed, also where a fault keeps it back. */
+void proxy_end_abandoned(struct proxy *proxy);
 /* Do not listen: new connections are refused; those that are open stay. 0, or -1 if the port could
  * not be had back. */
 int proxy_refuse(struct proxy *proxy, bool refuse);
