@@ -489,7 +489,8 @@ void script_hang_up(struct script *s)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* The czxid of a path's node is told by script_rooted; nothing else has one that a keepalive may ask for. */
+/* script_rooted says the czxid of a path's node; no other node has one that a keepalive may
+ * query. */
 static int64_t looked_at(struct script *s)
 {
     const struct zkl_watch *watch = zkl_watch_find(&s->core, s->core.looked_at);

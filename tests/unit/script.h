@@ -47,7 +47,8 @@ struct script {
     bool quiet;           /* record nothing */
     int64_t rooted_czxid; /* script_rooted's last one */
     bool
-        keepalives; /* they are recorded, and answered by the test; else they are answered at once */
+        /* they are recorded, and the test answers them; else they are answered immediately */
+        keepalives;
     bool was_up;
     struct script_request requests[512];
     size_t request_count;
@@ -75,7 +76,7 @@ void script_lock(struct script *s, const char *root);
 void script_try(struct script *s, const char *root, bool sync);
 void script_try_asking(struct script *s, const char *root);
 void script_lock_watched(struct script *s,
-                         const char *root); /* wants to hear of a deletion at once */
+                         const char *root); /* needs to learn of a deletion immediately */
 /* A reader whose node may stay, and a writer's try. */
 void script_read(struct script *s, const char *root);
 void script_write(struct script *s, const char *root);
@@ -114,11 +115,11 @@ void script_answer(struct script *s, enum zkl_request_kind kind, enum zkl_answer
 void script_reply(struct script *s, enum zkl_request_kind kind, struct zkl_reply reply);
 /* The node gets this number; its czxid is the next zxid. */
 void script_created(struct script *s, int32_t number);
-/* That is not told. */
+/* No answer says that. */
 void script_created_plain(struct script *s, int32_t number);
-/* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second, which may
- * stay while nobody is in it, and a stranger's; "s3:9 S4:10 w5:11" are a reader's, one that may stay, and a
- * writer's. */
+/* Children as words: "1:7 r2:8 note" is the node 7 of the first GUID, the node 8 of the second,
+ * which may stay without a holder, and a stranger's; "s3:9 S4:10 w5:11" are a reader's, one that
+ * may stay, and a writer's. */
 void script_listed(struct script *s, const char *children);
 void script_rooted(struct script *s, int64_t czxid, const char *children);
 void script_statted(struct script *s, int64_t session, int64_t czxid);

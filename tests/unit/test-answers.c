@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every code that ZooKeeper has, as the answer to every kind of request, on a script: each call ends, by a code
- * that is not "not understood", or goes on once the server answers well again; nothing stays. */
+ * Every code that ZooKeeper has, as the answer to every kind of request, on a script: each call
+ * ends, by a code that is not "not understood", or continues once the server answers well again;
+ * nothing stays. */
 #include <stdio.h>
 #include <string.h>
 

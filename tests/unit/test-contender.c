@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Contenders on a script: what a core asks for and tells, line by line, in virtual milliseconds. */
+ * Contenders on a script: the requests and reports of a core, line by line, in virtual
+ * milliseconds. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -8,7 +9,7 @@
 
 /* --- getting and giving back ---------------------------------------------- */
 
-/* Goal: a free lock costs three requests. Method: lock and unlock with nobody else there. */
+/* Goal: a free lock costs three requests. Method: lock and unlock with no other contender. */
 static void an_uncontended_lock_is_create_list_and_delete(void **state)
 {
     struct script *s = script_connected();
@@ -34,8 +35,8 @@ static void an_uncontended_lock_is_create_list_and_delete(void **state)
     script_free(s);
 }
 
-/* Goal: a waiter watches only its predecessor and looks once when that goes. Method: two are
- * before it; the nearer one goes, then the other. */
+/* Goal: a waiter watches only its predecessor and lists once when that leaves. Method: two are
+ * before it; the nearer one leaves, then the other. */
 static void a_waiter_watches_its_predecessor_and_lists_until_it_is_next(void **state)
 {
     struct script *s = script_connected();
@@ -176,7 +177,7 @@ static void persistent_parents_where_containers_are_refused(void **state)
     script_free(s);
 }
 
-/* Goal: nobody has to listen to traces. */
+/* Goal: a core works without an observer of its traces. */
 static void a_core_works_without_a_trace(void **state)
 {
     struct script *s = script_connected();
@@ -212,7 +213,7 @@ static void a_server_that_makes_nothing_is_odd(void **state)
     script_free(s);
 }
 
-/* Goal: a missing chroot is told apart from a missing root. Method: not even the topmost node
+/* Goal: a missing chroot and a missing root have different codes. Method: not even the topmost node
  * can be made. */
 static void a_missing_chroot_has_its_own_code(void **state)
 {
@@ -232,8 +233,8 @@ static void a_missing_chroot_has_its_own_code(void **state)
     script_free(s);
 }
 
-/* Goal: a try on a busy lock costs one read and no write. Method: somebody is there; then the
- * same behind a sync. */
+/* Goal: a try on a busy lock costs one read and no write. Method: another contender is there; then
+ * the same behind a sync. */
 static void a_busy_trylock_is_one_list(void **state)
 {
     struct script *s = script_connected();
@@ -257,8 +258,8 @@ static void a_busy_trylock_is_one_list(void **state)
     script_free(s);
 }
 
-/* Goal: a try on a free lock gets it, and one that lost the race leaves nothing. Method: two
- * tries see nobody; a stranger's node comes between for the second. */
+/* Goal: a try on a free lock gets it, and one that lost the race leaves nothing. Method: two tries
+ * see no contender; a stranger's node comes between for the second. */
 static void a_trylock_that_lost_the_race_leaves_nothing(void **state)
 {
     struct script *s = script_connected();
@@ -453,8 +454,8 @@ static void a_node_of_another_session_is_not_adopted(void **state)
     script_free(s);
 }
 
-/* Goal: what was never created is created once, under a new GUID. Method: the list shows no GUID
- * of ours; then, in a second run, the Stat finds the node gone. */
+/* Goal: a node that was never created is created once, under a new GUID. Method: the list shows no
+ * GUID of ours; then, in a second run, the Stat does not find the node. */
 static void a_create_that_was_not_carried_out_is_repeated(void **state)
 {
     struct script *s = create_unanswered();
@@ -578,8 +579,8 @@ static void a_cancel_with_the_create_out_deletes_what_it_made(void **state)
     script_free(s);
 }
 
-/* Goal: a timeout while nobody knows whether the node exists leaves nothing. Method: after the
- * link is back the janitor looks behind a barrier and deletes what it finds. Modes: F2. */
+/* Goal: a timeout while it is unknown whether the node exists leaves nothing. Method: after the
+ * link is back the janitor lists behind a barrier and deletes what it finds. Modes: F2. */
 static void a_timeout_with_unknown_outcome_looks_and_deletes(void **state)
 {
     struct script *s = create_unanswered();
@@ -670,8 +671,8 @@ static void a_canceled_waiter_removes_node_and_watch(void **state)
     script_free(s);
 }
 
-/* Goal: a wish can be ended in every other state too, at once and without a trace. Method:
- * parked, looking, making, listing. */
+/* Goal: a lock request can be ended in every other state too, immediately and without a trace.
+ * Method: parked, looking, making, listing. */
 static void a_lock_request_can_be_ended_in_every_state(void **state)
 {
     struct script *s = script_new();
@@ -724,8 +725,8 @@ static void a_lock_request_can_be_ended_in_every_state(void **state)
 
 /* --- waiting -------------------------------------------------------------- */
 
-/* Goal: nobody is granted on a node that is gone. Method: the waiter's own node is deleted by a
- * stranger, then its predecessor's. */
+/* Goal: no contender is granted on a node that does not exist any more. Method: a stranger deletes
+ * the waiter's own node, then its predecessor's. */
 static void a_waiter_whose_node_was_deleted_queues_again(void **state)
 {
     struct script *s = script_connected();

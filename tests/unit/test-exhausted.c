@@ -72,7 +72,7 @@ static void the_number_before_is_granted(void **state)
 }
 
 /* Goal: renewal waits until the others have left. Method: a negative number; valid and exhausted
- * ones are there, and go one by one. */
+ * ones are there, and leave one by one. */
 static void renewal_waits_for_those_who_are_there(void **state)
 {
     struct script *s = script_connected();
@@ -103,8 +103,9 @@ static void renewal_waits_for_those_who_are_there(void **state)
     script_free(s);
 }
 
-/* Goal: who is alone there and may stay until somebody queues is asked to let go, as nobody can queue: each time
- * it is seen, and however that ends. Method: such a node (r5) before and behind another one and alone, and an ordinary one. */
+/* Goal: a contender that is alone there, and may stay until another one queues, is asked to release
+ * the path, as none can queue: each time it is seen, and however that ends. Method: such a node
+ * (r5) before and behind another one and alone, and an ordinary one. */
 static void who_stays_is_asked_to_let_go(void **state)
 {
     static const char request[] = "  > set /r/G5-0000000007 to __REVOKE__\n";
@@ -134,7 +135,7 @@ static void who_stays_is_asked_to_let_go(void **state)
     script_fired(s, "/r", ZKL_FIRED_OTHER);
     script_answer(s, ZKL_REQ_LIST_LOCK_PATH, ZKL_ANSWER_NONODE);
     assert_int_equal(script_contender(s, 1)->machine.state, ZKL_CONTENDER_QUEUEING);
-    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK); /* late, and told to nobody */
+    script_answer(s, ZKL_REQ_SET, ZKL_ANSWER_OK); /* late, and reported to no contender */
     script_stop(s, 1, ZKL_ECANCELED);
     script_close(s);
     script_free(s);
@@ -228,7 +229,7 @@ static void a_stuck_counter_is_dated_before_the_root_is_renewed(void **state)
 }
 
 /* Goal: a contender of a named lock is no obstacle: it will leave. Method: one is alone in the root
- * of an exhausted counter, then gone. */
+ * of an exhausted counter, then leaves. */
 static void a_named_lock_does_not_block_the_renewal(void **state)
 {
     struct script *s = script_connected();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Creates and deletes of single locks that go out in one transaction: when they wait for others and when not, and what
- * becomes of each where the transaction fails or its answer is lost. */
+ * Creates and deletes of single locks that are sent in one transaction: when they wait for others
+ * and when not, and what becomes of each if the transaction fails or its answer is lost. */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void have(struct script *s, int number, int32_t sequence)
     assert_int_equal(state_of(s, number), ZKL_CONTENDER_HOLDING);
 }
 
-/* /p0, /p1 ...: at each nobody came between the last locks of this client. */
+/* /p0, /p1 ...: at each of them no other contender came between the last locks of this client. */
 static struct script *alone_at(int count)
 {
     struct script *s = script_connected();
@@ -86,7 +86,7 @@ static struct script *alone_at(int count)
     return s;
 }
 
-/* So many creates of others, and their lists, are under way. */
+/* This many creates of others, and their lists, are under way. */
 static void crowd(struct script *s, int count)
 {
     static const char *const others[] = {"/w0", "/w1", "/w2", "/w3", "/w4"};
@@ -132,7 +132,8 @@ static void end(struct script *s)
     script_free(s);
 }
 
-/* The answer to a transaction: so many deletes, then the creates of these contenders, each the next at its path. */
+/* The answer to a transaction: this many deletes, then the creates of these contenders, each the
+ * next at its path. */
 static void made(struct script *s, size_t deletes, size_t creates, const int *numbers)
 {
     static char names[ZKL_TRANSACTION_MAX][ZKL_NODE_NAME_MAX + 1];
@@ -150,7 +151,7 @@ static void made(struct script *s, size_t deletes, size_t creates, const int *nu
                  (struct zkl_reply){.children = children, .child_count = deletes + creates});
 }
 
-/* --- who waits ------------------------------------------------------------ */
+/* --- which requests wait -------------------------------------------------- */
 
 /* Goal: a client that does little never waits. Method: three creates of others are under way, one less than it takes,
  * and then none. */
@@ -201,8 +202,9 @@ static void what_comes_meanwhile_goes_together(void **state)
     end(s);
 }
 
-/* Goal: while the count of a path's changes shows that the last was ours, a list that goes along tells the zxid, and
- * all is one round trip. Method: one path is known to be calm, the second of the two. */
+/* Goal: while the count of a path's changes shows that the last was ours, a list that is sent along
+ * shows the zxid, and all is one round trip. Method: one path is known to be calm, the second of
+ * the two. */
 static void a_calm_path_tells_the_zxid(void **state)
 {
     struct script *s = alone_at(2);
@@ -223,8 +225,8 @@ static void a_calm_path_tells_the_zxid(void **state)
     end(s);
 }
 
-/* Goal: never two creates of one path in a transaction, as their tokens would be equal; and who came first is first.
- * Method: a second create, said to need no list like the first. */
+/* Goal: never two creates of one path in a transaction, as their tokens would be equal; and the
+ * first to come is the first. Method: a second create, declared to need no list like the first. */
 static void never_two_creates_of_one_path(void **state)
 {
     struct script *s = alone_at(2);
@@ -232,7 +234,7 @@ static void never_two_creates_of_one_path(void **state)
     crowd(s, 4);
     lock(s, 0);
     lock(s, 1);
-    alone[0].live_count = 0; /* as if nobody were there */
+    alone[0].live_count = 0; /* as if no contender were there */
     script_forget(s);
     lock(s, 0);
     alone[0].live_count = 2;
@@ -241,8 +243,8 @@ static void never_two_creates_of_one_path(void **state)
     end(s);
 }
 
-/* Goal: a create that needs a list goes with it, and before it what waits at its path. Method: another one locks while
- * the first one's delete waits, then its create. */
+/* Goal: a create that needs a list is sent with it, and before it what waits at its path. Method:
+ * another one locks while the first one's delete waits, then its create. */
 static void who_waits_at_a_path_goes_before_who_comes(void **state)
 {
     struct script *s = alone_at(2);
@@ -272,8 +274,8 @@ static void wants_to_go(struct script *s, int number)
     end(s);
 }
 
-/* Goal: a delete that somebody is known to wait for never waits. Method: another thread queues; somebody was before it,
- * and may be back; somebody asks it to let go. */
+/* Goal: a delete that a known contender waits for never waits. Method: another thread queues;
+ * another client was before it, and may be back; another client asks for its release. */
 static void who_is_waited_for_goes_at_once(void **state)
 {
     struct script *s = alone_at(1);
@@ -335,8 +337,8 @@ static struct script *posted_unlock_waits(int many)
     return s;
 }
 
-/* Goal: a posted unlock's delete waits too, and the create of the next lock at its path goes behind it. Method: both in
- * one transaction, which grants the next. */
+/* Goal: a posted unlock's delete waits too, and the create of the next lock at its path follows it.
+ * Method: both in one transaction, which grants the next. */
 static void an_unlock_and_the_next_lock_go_together(void **state)
 {
     struct script *s = posted_unlock_waits(1);
@@ -354,7 +356,8 @@ static void an_unlock_and_the_next_lock_go_together(void **state)
 
 /* --- how much ------------------------------------------------------------- */
 
-/* Goal: at most 64 go in one transaction. Method: a hundred wait; those beyond 64 go in another. */
+/* Goal: at most 64 are sent in one transaction. Method: a hundred wait; those beyond 64 are sent in
+ * another. */
 static void at_most_64_go_together(void **state)
 {
     struct script *s = alone_at(70);
@@ -448,8 +451,9 @@ static struct script *three_are_out(int *held)
     return s;
 }
 
-/* Goal: a part that fails fails its own call only, and its path's writes go alone for ten seconds. Method: the create at
- * /p0 is denied: all go singly, in the same order; then that one is denied. */
+/* Goal: a part that fails fails its own call only, and its path's writes are sent alone for ten
+ * seconds. Method: the create at /p0 is denied: all are sent singly, in the same order; then that
+ * one is denied. */
 static void who_is_to_blame_goes_alone(void **state)
 {
     int held;
@@ -478,8 +482,9 @@ static void who_is_to_blame_goes_alone(void **state)
     end(s);
 }
 
-/* Goal: nobody's node that may not be looked at fails another's call. Method: the look for the transaction's zxid is denied at
- * one node: each looks at its own, and that one's call only is denied. */
+/* Goal: a node that may not be read fails no other contender's call. Method: the read for the
+ * transaction's zxid is denied at one node: each member reads its own, and only that one's call is
+ * denied. */
 static void a_look_that_is_denied_fails_its_own_call(void **state)
 {
     struct script *s = alone_at(2);
@@ -513,8 +518,8 @@ static void after_a_while_it_waits_again(void **state)
     end(s);
 }
 
-/* Goal: a delete that finds nothing keeps nobody. Method: of two deletes the second one's node is gone: both go singly,
- * and one of them is told that it was lost. */
+/* Goal: a delete that finds nothing delays no other. Method: of two deletes the second one's node
+ * does not exist any more: both are sent singly, and one of them learns that it was lost. */
 static void a_node_that_is_gone_keeps_nobody(void **state)
 {
     struct script *s = alone_at(2);
@@ -537,7 +542,7 @@ static void a_node_that_is_gone_keeps_nobody(void **state)
     end(s);
 }
 
-/* Goal: without the memory for a transaction all go singly. Method: the port refuses it. */
+/* Goal: without the memory for a transaction all are sent singly. Method: the port refuses it. */
 static void without_memory_all_go_singly(void **state)
 {
     struct script *s = alone_at(2);
@@ -551,9 +556,10 @@ static void without_memory_all_go_singly(void **state)
     end(s);
 }
 
-/* Goal: nobody is to blame for what the port did not take: all go singly, in their order, and wait for others again at
- * once. Method: a transaction with creates, and one of deletes, are refused for another reason than memory; and for one
- * that, as an answer, would say nothing of what was carried out. */
+/* Goal: no part is to blame for what the port did not take: all are sent singly, in their order,
+ * and the next ones wait for others again immediately. Method: a transaction with creates, and one
+ * of deletes, are refused for another reason than memory; and for one that, as an answer, would not
+ * say what was carried out. */
 static void a_refusal_blames_nobody(void **state)
 {
     static const enum zkl_answer refusals[] = {ZKL_ANSWER_BADPATH, ZKL_ANSWER_OTHER};
@@ -600,9 +606,10 @@ static struct script *zxid_is_asked_for(int numbers[2])
     return s;
 }
 
-/* Goal: an odd answer to the one look at the zxid fails nobody: each looks at its own node, as a single create does that is
- * answered without a Stat, and nobody holds without a token. Method: READ is denied at the first path; then the second
- * one's look is answered, and the first one's is not, and fails its own call only. */
+/* Goal: an odd answer to the one read of the zxid fails no member: each reads its own node, as a
+ * single create does that is answered without a Stat, and none holds without a token. Method: READ
+ * is denied at the first path; then the second one's read is answered, and the first one's is not,
+ * and fails its own call only. */
 static void each_looks_at_its_own_node(void **state)
 {
     static const enum zkl_answer odd[] = {ZKL_ANSWER_NOAUTH, ZKL_ANSWER_OTHER, ZKL_ANSWER_NOMEM};
@@ -669,15 +676,16 @@ static void what_becomes_known_late_is_nobodys_neighbour(void **state)
     assert_int_not_equal(state_of(s, third), ZKL_CONTENDER_WAITING);
     script_statted(s, SCRIPT_SESSION, 500);
     assert_int_equal(state_of(s, numbers[0]), ZKL_CONTENDER_HOLDING);
-    alone[0].row = s->core.unlisted_from; /* as if all had been in a row: the number is to decide */
+    alone[0].row = s->core.unlisted_from; /* as if all had been in a row: the number must decide */
     int fourth = lock(s, 0);
     script_created(s, NEXT + 2);
     assert_int_not_equal(state_of(s, fourth), ZKL_CONTENDER_WAITING);
     end(s);
 }
 
-/* Goal: after a lost answer each create is looked for by its own GUID, and each delete is told so. Method: the link goes
- * and comes; one of the two was carried out, as if it had been alone. */
+/* Goal: after a lost answer the client searches for each create by its own GUID, and reports the
+ * loss to each delete. Method: the link breaks and returns; one of the two was carried out, as if
+ * it had been alone. */
 static void each_looks_for_its_own(void **state)
 {
     int held;
@@ -696,8 +704,8 @@ static void each_looks_for_its_own(void **state)
     end(s);
 }
 
-/* Goal: a failure that names nobody says nothing of what was carried out. Method: something unheard of: nothing is sent
- * again under another name. */
+/* Goal: a failure that names no part does not say what was carried out. Method: an unknown code:
+ * nothing is sent again under another name. */
 static void an_odd_failure_is_not_repeated(void **state)
 {
     int held;
@@ -711,8 +719,9 @@ static void an_odd_failure_is_not_repeated(void **state)
     end(s);
 }
 
-/* Goal: what has not been sent when the link breaks was not carried out. Method: it is down, and up again: a create begins
- * anew, a delete is told unconfirmed and goes with the new link. */
+/* Goal: a request that has not been sent when the link breaks was not carried out. Method: the link
+ * is down, and up again: a create begins anew, a delete is reported as unconfirmed and sent over
+ * the new link. */
 static void what_waits_is_not_lost_with_the_link(void **state)
 {
     struct script *s = alone_at(2);
@@ -732,8 +741,9 @@ static void what_waits_is_not_lost_with_the_link(void **state)
     end(s);
 }
 
-/* Goal: who is stopped while it waits makes no node, and leaves none where it was sent. Method: one of two that wait, and
- * both of two that are out in a transaction that fails by one. */
+/* Goal: a contender that is stopped while it waits makes no node, and leaves none if its create was
+ * sent. Method: one of two that wait, and both of two that are out in a transaction that fails by
+ * one. */
 static void who_is_stopped_makes_nothing(void **state)
 {
     struct script *s = alone_at(2);
@@ -780,8 +790,8 @@ static void who_is_stopped_makes_nothing_for_a_question(void **state)
     end(s);
 }
 
-/* Goal: a part that failed is left out for ten seconds, whatever is learned of its path meanwhile. Method: a list tells how
- * calm it is. */
+/* Goal: a part that failed is left out for ten seconds, whatever the client learns of its path
+ * meanwhile. Method: a list shows how calm it is. */
 static void a_look_at_the_path_does_not_forgive(void **state)
 {
     struct script *s = alone_at(1);
@@ -794,7 +804,8 @@ static void a_look_at_the_path_does_not_forgive(void **state)
     end(s);
 }
 
-/* Goal: who is stopped while its create is out in a transaction deletes its node. Method: the answer comes later. */
+/* Goal: a contender that is stopped while its create is out in a transaction deletes its node.
+ * Method: the answer comes later. */
 static void who_is_stopped_too_late_deletes(void **state)
 {
     struct script *s = alone_at(2);
@@ -844,8 +855,8 @@ static void old_servers_get_single_requests(void **state)
     }
 }
 
-/* Goal: a delete that waits goes before what else its client asks for at its path: a try finds nothing of its own. Method:
- * a posted unlock in a crowd. */
+/* Goal: a delete that waits is sent before the other requests of its client at its path: a try
+ * finds nothing of its own. Method: a posted unlock in a crowd. */
 static void a_try_finds_nothing_of_ours(void **state)
 {
     struct script *s = posted_unlock_waits(1);
@@ -859,8 +870,8 @@ static void a_try_finds_nothing_of_ours(void **state)
     end(s);
 }
 
-/* Goal: likewise who waits for a mutex as for anybody else, but is none: a writer's try, a reader's lock. Method:
- * each behind a posted unlock in a crowd. */
+/* Goal: likewise for contenders that wait for a mutex as for any other, but are none: a writer's
+ * try, a reader's lock. Method: each behind a posted unlock in a crowd. */
 static void other_kinds_find_nothing_of_ours(void **state)
 {
     static const struct zkl_lock_request kinds[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Several contenders that are acquired as one, on a script: what goes into one transaction, and what
- * becomes of each of them when that fails. */
+ * Several contenders that are acquired as one, on a script: the contents of one transaction, and
+ * what becomes of each of them when that fails. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -50,9 +50,9 @@ static void name_two(const struct script *s, char names[2][ZKL_NODE_NAME_MAX + 1
     }
 }
 
-/* Goal: a transaction whose outcome nobody knows may have made the nodes: who is to blame looks for
- * its own, though its list had never been sent, and deletes it. Method: an odd answer that names the
- * first; found by the GUID. */
+/* Goal: a transaction with an unknown outcome may have made the nodes: the member to blame searches
+ * for its own, though its list had never been sent, and deletes it. Method: an odd answer that
+ * names the first; found by the GUID. */
 static void a_create_of_unknown_outcome_is_looked_for(void **state)
 {
     struct script *s = script_connected();
@@ -80,9 +80,9 @@ static void a_create_of_unknown_outcome_is_looked_for(void **state)
     script_free(s);
 }
 
-/* Goal: nodes whose zxid nobody told are looked for like those of a lost create, and the lists that
- * went along count no more. Method: the lists are answered by nobody; another link, and both are
- * found. */
+/* Goal: the client searches for nodes with an unknown zxid as for those of a lost create, and the
+ * lists that were sent along do not count any more. Method: the lists stay unanswered; another
+ * link, and both are found. */
 static void a_lost_zxid_makes_the_lists_worthless(void **state)
 {
     struct script *s = script_connected();
@@ -117,9 +117,9 @@ static void a_lost_zxid_makes_the_lists_worthless(void **state)
     script_free(s);
 }
 
-/* Goal: a list that a member asked for by itself is its own, whatever the others wait for meanwhile. Method: one's
- * node was made alone, by a server without create2, and is listed while the others' creates and the list that is to
- * tell their zxid are out. */
+/* Goal: a list that a member asked for by itself is its own, whatever the others wait for
+ * meanwhile. Method: one's node was made alone, by a server without create2, and is listed while
+ * the others' creates and the list that should show their zxid are out. */
 static void a_list_of_ones_own_is_not_the_others(void **state)
 {
     struct script *s = script_connected();
@@ -150,8 +150,8 @@ static void a_list_of_ones_own_is_not_the_others(void **state)
     script_free(s);
 }
 
-/* Goal: a transaction that failed with nobody to blame has failed for all, and each looks for its own.
- * Method: an odd answer that names a part behind the last. */
+/* Goal: a transaction that failed without a part to blame has failed for all, and each member
+ * searches for its own node. Method: an odd answer that names a part behind the last. */
 static void a_failure_that_names_nobody_is_everybodys(void **state)
 {
     struct script *s = script_connected();
@@ -199,8 +199,8 @@ static struct script *holding_two(int64_t lease_ns)
 static struct zkl_children_view views[2];
 static struct zkl_unlisted_grant paths[2];
 
-/* Two are being made, and their lists are out: at /a nobody else had changed anything, ten changes ago, and
- * we one thing since. */
+/* Two are being made, and their lists are out: at /a no other client had changed anything, ten
+ * changes ago, and we one thing since. */
 static struct script *making_two_at_calm_paths(void)
 {
     struct script *s = script_connected();
@@ -213,7 +213,7 @@ static struct script *making_two_at_calm_paths(void)
     return s;
 }
 
-/* The list of /a, after so many changes of its children, the last by this transaction. */
+/* The list of /a, after this many changes of its children, the last by this transaction. */
 static void answer_creates_and_first_list(struct script *s, int64_t root, int32_t changes,
                                           int64_t last)
 {
@@ -227,8 +227,9 @@ static void answer_creates_and_first_list(struct script *s, int64_t root, int32_
             .children = made, .child_count = 1, .czxid = root, .cversion = changes, .pzxid = last});
 }
 
-/* Goal: where a path's children were changed last by the creating transaction, its list tells that one's
- * zxid, and all are granted in one round trip. Method: ten changes, one of ours, and the create. */
+/* Goal: if a path's children were changed last by the creating transaction, its list shows that
+ * one's zxid, and all are granted in one round trip. Method: ten changes, one of ours, and the
+ * create. */
 static void a_calm_path_tells_the_zxid_of_all(void **state)
 {
     struct script *s = making_two_at_calm_paths();
@@ -265,8 +266,8 @@ static void a_path_that_others_change_does_not(void **state)
     }
 }
 
-/* Two in one transaction with these numbers, the list of /a after so many changes, and that of /b if it
- * was asked for. */
+/* Two in one transaction with these numbers, the list of /a after this many changes, and that of /b
+ * if it was sent. */
 static void make_two(struct script *s, const char *first, const char *second, int32_t changes)
 {
     char names[2][ZKL_NODE_NAME_MAX + 1];
@@ -293,7 +294,8 @@ static void unmake_two(struct script *s)
     script_forget(s);
 }
 
-/* Two that have been locked in a row; nobody came between, and their paths are watched. */
+/* Two that have been locked in a row; no other contender came between, and their paths are
+ * watched. */
 static struct script *two_alone(void)
 {
     struct script *s = script_connected();
@@ -323,8 +325,9 @@ static void end_two(struct script *s)
     script_free(s);
 }
 
-/* Goal: where nobody came between, two transactions and one list do for all members. Method: the list, which one is asked
- * for as it tells the transaction, shows the last change to be it. */
+/* Goal: if no other contender came between, two transactions and one list serve all members.
+ * Method: the list, which is sent for one as it shows the transaction, shows it as the last
+ * change. */
 static void one_list_does_for_all_that_are_alone(void **state)
 {
     struct script *s = two_alone();
@@ -339,7 +342,8 @@ static void one_list_does_for_all_that_are_alone(void **state)
     end_two(s);
 }
 
-/* Goal: a member that somebody came before has to look, the others don't. Method: its number says so. */
+/* Goal: a member that another contender came before must list, the others need not. Method: its
+ * number says so. */
 static void who_is_not_alone_is_listed(void **state)
 {
     struct script *s = two_alone();
@@ -354,8 +358,8 @@ static void who_is_not_alone_is_listed(void **state)
     end_two(s);
 }
 
-/* Goal: who needs a list gets one, whoever is granted without. Method: a mutex, whose number will do, and a named lock at
- * the same path; nothing is known of the path's calm. */
+/* Goal: a member that needs a list gets one, even if others are granted without. Method: a mutex,
+ * whose number suffices, and a named lock at the same path; nothing is known of the path's calm. */
 static void a_list_that_nobody_sends_is_not_shared(void **state)
 {
     char names[2][ZKL_NODE_NAME_MAX + 1];
@@ -399,8 +403,9 @@ static void a_number_is_no_token(void **state)
     end_two(s);
 }
 
-/* Goal: a member whose node somebody deleted before its transaction's zxid was asked for is not granted by its number: it
- * queues again. Method: others change /a; the node there, asked for first, is gone. */
+/* Goal: a member whose node was deleted before its transaction's zxid was read is not granted by
+ * its number: it queues again. Method: others change /a; the node there, which is read first, does
+ * not exist any more. */
 static void a_number_without_a_node_grants_nothing(void **state)
 {
     struct script *s = two_alone();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Heartbeats where the server does not let some node be checked, on a script. */
+ * Heartbeats when the server denies the check of some node, on a script. */
 #include <zklock/zklock.h>
 
 #include "script.h"
@@ -59,8 +59,9 @@ static void a_node_that_may_not_be_checked_is_left_out(void **state)
     end(s, 2);
 }
 
-/* Goal: the end of a hold whose node could not be checked is in doubt, though the session's window is open: nobody
- * has looked whether the node was there. Method: its unlock is posted, unanswered, denied; and answered. */
+/* Goal: the end of a hold whose node could not be checked is in doubt, though the session's window
+ * is open: no answer has shown whether the node existed. Method: its unlock is posted, unanswered,
+ * denied; and answered. */
 static void an_unchecked_hold_is_in_doubt(void **state)
 {
     static const struct {
@@ -220,8 +221,9 @@ static void many_bad_nodes_cost_few_round_trips(void **state)
     }
 }
 
-/* Goal: who waits for a proof of the session with a node that may not be checked hears why there is none. Method:
- * the answer to the create comes so late that a grant needs a proof, which is denied. */
+/* Goal: a contender that waits for a proof of the session with a node that may not be checked
+ * learns why there is none. Method: the answer to the create comes so late that a grant needs a
+ * proof, which is denied. */
 static void who_can_t_be_proved_hears_why(void **state)
 {
     struct script *s = script_connected();
@@ -241,7 +243,7 @@ static void who_can_t_be_proved_hears_why(void **state)
     script_free(s);
 }
 
-/* Goal: a failure that names no node is nobody's fault. Method: a heartbeat fails as a whole. */
+/* Goal: a failure that names no node blames none. Method: a heartbeat fails as a whole. */
 static void a_failure_of_the_whole_is_nobody_s(void **state)
 {
     struct script *s = script_connected();

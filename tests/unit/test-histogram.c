@@ -15,8 +15,8 @@
 
 static int64_t samples[SAMPLES];
 
-/* Goal: every time is counted in one bucket, by the bounds that are told. Method: each bound, and what
- * is just below and above it. */
+/* Goal: every time counts in one bucket, by the public bounds. Method: each bound, and the values
+ * just below and above it. */
 static void a_time_is_counted_below_its_bound(void **state)
 {
     (void)state;
@@ -44,7 +44,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* By rank: so many percent of the samples are not above it. */
+/* By rank: this many percent of the samples are not above it. */
 static int64_t exact(double percent)
 {
     double rank = SAMPLES * percent / 100;
@@ -84,7 +84,7 @@ static void percentiles_are_within_the_stated_error(void **state)
     }
 }
 
-/* Goal: what is longer than the last bound is still told apart from nothing, and no time is negative. */
+/* Goal: a time above the last bound still differs from none, and no time is negative. */
 static void the_ends_are_kept(void **state)
 {
     struct zkl_histogram h = {.count = 0}, sum = {.count = 0};

@@ -8,9 +8,9 @@
 
 /* --- unlock --------------------------------------------------------------- */
 
-/* Goal: unlock does not wait for a broken link, and the node goes before anything new comes.
- * Method: the link breaks with the delete out; at the next link a new wish is parked beside it.
- * Modes: F13. */
+/* Goal: unlock does not wait for a broken link, and the node is deleted before anything new comes.
+ * Method: the link breaks with the delete out; at the next link a new lock request is parked beside
+ * it. Modes: F13. */
 static void after_a_broken_unlock_the_delete_goes_before_any_create(void **state)
 {
     struct script *s = script_connected();
@@ -48,7 +48,7 @@ static void after_a_broken_unlock_the_delete_goes_before_any_create(void **state
     script_free(s);
 }
 
-/* Goal: unlock without a link answers at once. Method: the link is down already. */
+/* Goal: unlock without a link answers immediately. Method: the link is down already. */
 static void unlock_without_a_link_is_unconfirmed_at_once(void **state)
 {
     struct script *s = script_connected();
@@ -90,7 +90,7 @@ static void unlock_waits_at_most_until_the_window_ends(void **state)
     script_free(s);
 }
 
-/* Goal: unlock tells when the hold had ended behind our back. Method: the delete finds no node. */
+/* Goal: unlock reports that the hold had ended unnoticed. Method: the delete finds no node. */
 static void unlock_of_a_deleted_node_is_lost(void **state)
 {
     struct script *s = script_connected();
@@ -108,8 +108,8 @@ static void unlock_of_a_deleted_node_is_lost(void **state)
     script_free(s);
 }
 
-/* Goal: unlock tells when the session ended meanwhile. Method: it expires with the delete out, and
- * no loss of the link was reported before. */
+/* Goal: unlock reports that the session ended meanwhile. Method: it expires with the delete out,
+ * and no loss of the link was reported before. */
 static void unlock_in_an_expired_session_is_lost(void **state)
 {
     struct script *s = script_connected();
@@ -129,8 +129,7 @@ static void unlock_in_an_expired_session_is_lost(void **state)
     script_free(s);
 }
 
-/* Goal: the node of an owner that went away is deleted. Method: it holds, with a link and
- * without. */
+/* Goal: the node of an owner that exited is deleted. Method: it holds, with a link and without. */
 static void an_owner_that_exits_leaves_its_node_to_the_janitor(void **state)
 {
     struct script *s = script_connected();
@@ -218,7 +217,7 @@ static void heartbeats_run_while_something_is_held(void **state)
     script_free(s);
 }
 
-/* Goal: a lost hold is told exactly once, and unlock says so. Method: the session expires; more
+/* Goal: a lost hold is reported exactly once, and unlock says so. Method: the session expires; more
  * events follow. Modes: F7. */
 static void an_expired_hold_is_lost_exactly_once(void **state)
 {
@@ -250,8 +249,8 @@ static void an_expired_hold_is_lost_exactly_once(void **state)
     script_free(s);
 }
 
-/* Goal: a deleted node is noticed by the next heartbeat, and only its holder is told. Method:
- * two hold, the second check fails. */
+/* Goal: the next heartbeat notices a deleted node, and only its holder is notified. Method: two
+ * hold, the second check fails. */
 static void a_heartbeat_tells_whose_node_is_gone(void **state)
 {
     struct script *s = script_connected();
@@ -271,8 +270,8 @@ static void a_heartbeat_tells_whose_node_is_gone(void **state)
     script_free(s);
 }
 
-/* Goal: with a callback a deletion is told at once. Method: the own node is watched; its data
- * changes, then it is deleted. */
+/* Goal: with a callback a deletion is reported immediately. Method: the own node is watched; its
+ * data changes, then it is deleted. */
 static void a_watched_hold_hears_of_its_deletion_at_once(void **state)
 {
     struct script *s = script_connected();
@@ -295,8 +294,8 @@ static void a_watched_hold_hears_of_its_deletion_at_once(void **state)
     script_free(s);
 }
 
-/* Goal: who was asked to let go while it waited hears of that with the grant. Method: the own node's data,
- * which the arming of its watch carries, asks; then the predecessor goes. */
+/* Goal: a waiter that was asked for its release learns of that with the grant. Method: the own
+ * node's data, which the arming of its watch carries, asks; then the predecessor leaves. */
 static void a_waiter_that_was_asked_hears_of_it_with_the_grant(void **state)
 {
     struct script *s = script_connected();
@@ -384,7 +383,7 @@ static void a_grant_with_an_empty_window_waits_for_a_heartbeat(void **state)
     script_free(s);
 }
 
-/* Goal: a try that nobody is before does not wait for a proof: it gives its node up and says so. Method: a
+/* Goal: a try that is first does not wait for a proof: it gives its node up and says so. Method: a
  * pause of the process after the last answer. */
 static void a_try_does_not_wait_for_a_proof(void **state)
 {
@@ -506,8 +505,8 @@ static void answers_of_many_requests_find_their_own(void **state)
     script_free(s);
 }
 
-/* Goal: at close nobody waits on, and holders hear it once. Method: one holds, one waits, one is
- * parked on nothing, one unlocks, one is the janitor's. */
+/* Goal: at close no caller waits on, and holders are notified once. Method: one holds, one waits,
+ * one is parked on nothing, one unlocks, one is the janitor's. */
 static void close_ends_waits_and_loses_holds(void **state)
 {
     struct script *s = script_connected();

@@ -107,8 +107,8 @@ static void text_and_back(void **state)
     }
 }
 
-/* Goal: no data is no run; what somebody else put there, or what is cut or too new, is not taken for one; a
- * name that a later version adds does not matter. */
+/* Goal: no data is no run; data of others, or a record that is cut or too new, is not taken for
+ * one; a name that a later version adds does not matter. */
 static void what_is_no_record(void **state)
 {
     static const char *const none[] = {"x",
@@ -138,7 +138,7 @@ static void what_is_no_record(void **state)
     check_true(run.begun_ms == 7 && run.end == RUN_EXITED);
 }
 
-/* Goal: a record's node is told from others by its name, and names its lock. */
+/* Goal: a record's node is recognized by its name, which names its lock. */
 static void the_name_tells_the_lock(void **state)
 {
     (void)state;

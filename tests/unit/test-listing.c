@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who holds and who waits, from the names of a lock's children. */
+ * Holders and waiters, from the names of a lock's children. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,8 +73,8 @@ static void expect(const char *words, int permits, enum zkl_lock_kind kind, cons
 
 /* --- queues --------------------------------------------------------------- */
 
-/* Goal: the smallest number holds, everybody else waits for the one before, whoever named the nodes;
- * strangers come last. */
+/* Goal: the smallest number holds, every other contender waits for the one before, whichever
+ * library named the nodes; strangers come last. */
 static void a_mutex_has_one_holder_and_a_queue(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void readers_hold_together(void **state)
            "77__rlock__0000000007 waits read for 5\n");
 }
 
-/* Goal: who holds the write lock and has read under it holds both, whichever of the two names is the
- * smaller; the next writer waits. */
+/* Goal: a thread that holds the write lock and has read under it holds both, whichever of the two
+ * names is the smaller; the next writer waits. */
 static void a_writer_that_reads_holds_both(void **state)
 {
     (void)state;
@@ -170,8 +170,8 @@ static void as_many_leases_hold_as_there_are_permits(void **state)
            "a-lock-0000000003 waits entry\n");
 }
 
-/* Goal: where nobody says how many permits there are, all leases hold but that of who is just asking
- * for one: the newest, if it is of the session that is first in the inner queue. */
+/* Goal: if the number of permits is unknown, all leases hold except that of a contender that is
+ * just asking for one: the newest, if it is of the session that is first in the inner queue. */
 static void without_a_number_the_newest_of_the_asker_waits(void **state)
 {
     static const char leases[] =

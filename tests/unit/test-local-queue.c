@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Owners that take turns on one node, and the node that stays with nobody in it, on a script. */
+ * Owners that take turns on one node, and the node that stays without a holder, on a script. */
 #include <stdio.h>
 #include <string.h>
 
@@ -118,7 +118,7 @@ static void keep(void)
     script_forget(s);
 }
 
-/* The node goes, and with its deletion the watches. */
+/* The node is deleted, and with it the watches fire. */
 static void gone(void)
 {
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
@@ -157,8 +157,8 @@ static void it_is_handed_on_in_order(void **state)
     end();
 }
 
-/* Goal: with nobody else it goes on for ever, after one look; with somebody so often in a row, and then the
- * next one queues behind the delete. */
+/* Goal: without other clients it is handed on forever, after one list; with another client at most
+ * this often in a row, and then the next one queues behind the delete. */
 static void it_is_handed_on_so_often(void **state)
 {
     (void)state;
@@ -197,7 +197,8 @@ static void it_is_handed_on_so_often(void **state)
     end();
 }
 
-/* Goal: who queues for all and gives up is followed by the next one; and who loses it, at once. */
+/* Goal: when the owner that queues for all gives up, the next one follows; when it loses the node,
+ * immediately. */
 static void the_next_one_queues(void **state)
 {
     (void)state;
@@ -256,7 +257,8 @@ static void what_is_not_sure_is_not_handed_on(void **state)
     }
 }
 
-/* --- with nobody in it -------------------------------------------------------------------------- */
+/* --- without a holder
+ * --------------------------------------------------------------------------- */
 
 /* Goal: it is kept after two requests, once for the node, and taken again without any. */
 static void it_is_kept(void **state)
@@ -286,7 +288,8 @@ static void it_is_kept(void **state)
     end();
 }
 
-/* Goal: nothing hides behind it. Method: all that can tell of others, or speak against it. */
+/* Goal: no contender is overlooked behind it. Method: all that can show others, or forbid keeping
+ * it. */
 static void it_is_given_up(void **state)
 {
     (void)state;
@@ -320,8 +323,8 @@ static void it_is_given_up(void **state)
     }
 }
 
-/* Goal: where the path's numbers are about to be used up, and who comes next could wait for a new path
- * only, with no node to be seen by, nothing is kept. */
+/* Goal: if the path's numbers are about to be used up, and the next contender could only wait for a
+ * new path, without a visible node, nothing is kept. */
 static void the_last_numbers_are_not_kept(void **state)
 {
     (void)state;
@@ -339,8 +342,9 @@ static void the_last_numbers_are_not_kept(void **state)
     }
 }
 
-/* Goal: a node that nobody could ask to be let go, as there is no room for the watch on it, is not kept.
- * Method: room for that on the path and half of the node's, which is what a node's own watch gets. */
+/* Goal: a node that could not receive a request for its release, as there is no room for the watch
+ * on it, is not kept. Method: room for that on the path and half of the node's, which is what a
+ * node's own watch gets. */
 static void who_can_not_be_asked_is_not_kept(void **state)
 {
     (void)state;
@@ -355,7 +359,8 @@ static void who_can_not_be_asked_is_not_kept(void **state)
     end();
 }
 
-/* Goal: while somebody is in it, a contender is told to the next unlock only, also after another link. */
+/* Goal: while an owner is in it, a contender is reported to the next unlock only, also after
+ * another link. */
 static void who_queues_meanwhile_is_not_forgotten(void **state)
 {
     (void)state;
@@ -373,7 +378,8 @@ static void who_queues_meanwhile_is_not_forgotten(void **state)
     end();
 }
 
-/* Goal: it goes when its time is over, counted from the last unlock; the timer is set once for many. */
+/* Goal: it is deleted when its time is over, counted from the last unlock; the timer is set once
+ * for many. */
 static void it_goes_when_its_time_is_over(void **state)
 {
     (void)state;
@@ -394,7 +400,7 @@ static void it_goes_when_its_time_is_over(void **state)
     end();
 }
 
-/* Goal: when it goes is its own affair. Method: another lock's timer comes first. */
+/* Goal: only its own time decides when it is deleted. Method: another lock's timer comes first. */
 static void another_timer_is_not_its_own(void **state)
 {
     (void)state;
@@ -413,8 +419,8 @@ static void another_timer_is_not_its_own(void **state)
     end();
 }
 
-/* Goal: a holder whose node somebody deleted is not forgotten where the next one gets it first. Method: the list of
- * who queued shows its own node alone. */
+/* Goal: a holder whose node was deleted is not forgotten if the next one gets it first. Method: the
+ * list of the next contender shows its own node alone. */
 static void the_next_one_may_be_first_to_know(void **state)
 {
     (void)state;
@@ -435,7 +441,8 @@ static void the_next_one_may_be_first_to_know(void **state)
     end();
 }
 
-/* Goal: a hold that came another way, by a multi-lock, is kept too; but not where somebody queues. */
+/* Goal: a hold that came another way, by a multi-lock, is kept too; but not if another contender
+ * queues. */
 static void another_hold_is_kept(void **state)
 {
     (void)state;
@@ -457,8 +464,8 @@ static void another_hold_is_kept(void **state)
 
 /* --- a try elsewhere ---------------------------------------------------------------------------- */
 
-/* Goal: a try that finds one node which nobody may be in queues behind it; else, or without leave to, it
- * says busy after one read. */
+/* Goal: a try that finds one node that may have no holder queues behind it; else, or without leave
+ * to, it says busy after one read. */
 static void a_try_asks_for_it(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the core asks for, on a script. It runs out: who would wait without a watch, which would
- * be for ever, is told instead. The program is linked so that malloc and calloc come here first. */
+ * Memory that the core asks for, on a script. It runs out: a contender that would wait without a
+ * watch, which would be forever, is notified instead. The program is linked so that malloc and
+ * calloc come here first. */
 #include <stdlib.h>
 #include <string.h>
 

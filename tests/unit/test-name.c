@@ -100,7 +100,8 @@ static void a_guid_is_a_version_4_uuid(void **state)
     assert_string_equal(guid, "00000000-0000-4000-8000-000000000000");
 }
 
-/* Goal: what may stay with nobody in it is known by its name, in both styles, and nothing else is. */
+/* Goal: a node that may stay without a holder is recognized by its name, in both styles, and no
+ * other is. */
 static void a_retained_node_is_known_by_its_guid(void **state)
 {
     static const struct zkl_naming namings[] = {
@@ -212,8 +213,8 @@ static void peers_names_are_known(void **state)
                                 &report, &named));
 }
 
-/* Goal: a named lock's name can always be told from the rest of its node's. Method: names that
- * can't; names that can. */
+/* Goal: a named lock's name can always be separated from the rest of its node's. Method: names that
+ * cannot; names that can. */
 static void bad_lock_names_are_refused(void **state)
 {
     static const char *const bad[] = {"", "a/b", "a_lock_b", "_lock_", "a\nb", "."};
@@ -334,7 +335,7 @@ static void contenders_are_recognised_by_their_names(void **state)
     assert_null(recognised(name, ZKL_ROLE_LOCK, 7));
 }
 
-/* Goal: an owner text is told as it is only if it can be shown. */
+/* Goal: an owner text is reported as it is only if it is printable. */
 static void printable_text_has_no_control_characters(void **state)
 {
     (void)state;
@@ -351,7 +352,7 @@ static void printable_text_has_no_control_characters(void **state)
     assert_true(zkl_text_is_printable("\xed\x9f\xbf\xee\x80\x80", 6));
 }
 
-/* Goal: a node's path is checked as a lock's is, but for its length. */
+/* Goal: a node's path is checked as a lock's is, except its length. */
 static void a_node_path_may_be_longer_than_a_locks(void **state)
 {
     char path[ZKL_PATH_MAX + 200];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Servers that hang up on what they do not know, on a script. */
+ * Servers that hang up on requests that they do not know, on a script. */
 #include <stdio.h>
 
 #include <zklock/zklock.h>
@@ -119,7 +119,8 @@ static void what_is_found_was_known(void **state)
     script_free(s);
 }
 
-/* Goal: what every server knows is not to blame, though it was out before the create. Method: a read is, twice. */
+/* Goal: a request that every server knows is not to blame, though it was out before the create.
+ * Method: a read is, twice. */
 static void what_every_server_knows_is_not_blamed(void **state)
 {
     struct script *s = script_connected();
@@ -221,7 +222,8 @@ static void watches_are_left_to_fire(void **state)
     script_free(s);
 }
 
-/* Goal: one that fired before it was known that it stays is gone. Method: its data changes while the removal is out. */
+/* Goal: a watch that fired before it was known that it stays is dropped. Method: its data changes
+ * while the removal is out. */
 static void a_watch_that_fired_is_not_left(void **state)
 {
     struct script *s = script_connected();
@@ -235,13 +237,13 @@ static void a_watch_that_fired_is_not_left(void **state)
     hang_up(s);
     hang_up(s);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
-    assert_int_equal(s->core.watch_count, 1); /* its own node's: no event has told of that */
+    assert_int_equal(s->core.watch_count, 1); /* its own node's: no event has reported that */
     script_close(s);
     script_free(s);
 }
 
-/* Goal: what nothing works without is told. Method: the server hangs up on heartbeats; it answers that it does not
- * know them. */
+/* Goal: a server that lacks an indispensable request is reported. Method: the server hangs up on
+ * heartbeats; it answers that it does not know them. */
 static void a_server_without_transactions_is_told_of(void **state)
 {
     (void)state;

@@ -44,7 +44,8 @@ static struct script *row(void)
     script_created(s, 3);
     script_listed(s, "1:1 2:2 3:3");
     all_armed(s);
-    script_unlock(s, 1); /* who was granted by a list, and never waited, leaves no heir */
+    /* a contender that was granted by a list, and never waited, leaves no heir */
+    script_unlock(s, 1);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
     script_fired(s, "/r/G1-0000000001", ZKL_FIRED_DELETED);
     script_listed(s, "2:2 3:3");
@@ -68,7 +69,7 @@ static void end(struct script *s)
     script_free(s);
 }
 
-/* It waits by its number, with so many before it at most. */
+/* It waits by its number, with at most this many before it. */
 static void waits(struct script *s, int number, size_t before)
 {
     assert_int_equal(state_of(s, number), ZKL_CONTENDER_WAITING);
@@ -134,8 +135,8 @@ static void one_request_hands_over(void **state)
     end(s);
 }
 
-/* Goal: how many are before it does not grow while others leave: the numbers tell. Method: two have left, whom the one
- * before counts yet. */
+/* Goal: the number of contenders before it does not grow while others leave: the numbers show it.
+ * Method: two have left that the one before still counts. */
 static void who_left_is_not_counted(void **state)
 {
     struct script *s = row();
@@ -154,8 +155,8 @@ static void who_left_is_not_counted(void **state)
     end(s);
 }
 
-/* Goal: with somebody between, or with a number of another node of the path, it lists, and so do those after it. Method: one
- * number too high, and one too low. */
+/* Goal: with another contender between, or with a number of another node of the path, it lists, and
+ * so do those after it. Method: one number too high, and one too low. */
 static void another_number_is_listed(void **state)
 {
     (void)state;
@@ -197,8 +198,8 @@ static void a_path_made_anew_is_listed(void **state)
     end(s);
 }
 
-/* Goal: the first behind a holder is granted by the event, as it would be by a list. Method: the holder's node is
- * deleted by somebody else; the own node's watch was under way. */
+/* Goal: the event grants the lock to the first behind a holder, as with a list. Method: another
+ * client deletes the holder's node; the own node's watch was under way. */
 static void the_next_in_line_is_granted_by_the_event(void **state)
 {
     struct script *s = script_connected();
@@ -248,8 +249,9 @@ static void a_new_link_lists(void **state)
     end(s);
 }
 
-/* Goal: who leaves, has left or does not know his own place is no predecessor. Method: the last one gives up while the next
- * one's create is under way, and before; it is deleted; it lists. */
+/* Goal: a contender that leaves, has left or does not know its own place is no predecessor. Method:
+ * the last one gives up while the next one's create is under way, and before; it is deleted; it
+ * lists. */
 static void the_one_before_has_to_stand(void **state)
 {
     struct script *s = row();
@@ -312,8 +314,8 @@ static void a_list_that_is_out_decides(void **state)
     end(s);
 }
 
-/* Goal: others don't wait by their numbers: a try, which does not wait, and who has no record of the path. Method: each
- * with the next number. */
+/* Goal: others do not wait by their numbers: a try, which does not wait, and a contender without a
+ * record of the path. Method: each with the next number. */
 static void others_list(void **state)
 {
     struct script *s = row();

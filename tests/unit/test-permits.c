@@ -106,8 +106,9 @@ static void uncontended(void **state)
     script_free(s);
 }
 
-/* Goal: a try whose server is too busy to tell the number asks again, and does not say that all are out. Method: the
- * number stands there only; the answer to its GET is refused over the link that stays. */
+/* Goal: a try whose server is too busy to answer the number asks again, and does not say that all
+ * are out. Method: the path has the number; the answer to its GET is refused over the link that
+ * stays. */
 static void a_try_waits_for_the_number(void **state)
 {
     struct script *s = script_connected();
@@ -152,8 +153,8 @@ static void a_lease_begins_with_the_grant(void **state)
     script_free(s);
 }
 
-/* Goal: another number than ours ends the request before the node's answer; the node is deleted when
- * its name is known, the gate at once. */
+/* Goal: another number than ours ends the request before the node's answer; the node is deleted
+ * when its name is known, the gate immediately. */
 static void mismatch(void **state)
 {
     struct script *s = script_connected();
@@ -264,8 +265,9 @@ static void the_number_grows(void **state)
     script_free(s);
 }
 
-/* Goal: who gives up while the request is being taken back is told so, and nothing begins again.
- * Method: the gate is lost while the lease is under way; the delete of the lease is out. */
+/* Goal: a caller that gives up while the request is being backed out learns that, and nothing
+ * begins again. Method: the gate is lost while the lease is under way; the delete of the lease is
+ * out. */
 static void stopped_while_it_is_taken_back(void **state)
 {
     struct script *s = script_connected();
@@ -290,7 +292,7 @@ static void stopped_while_it_is_taken_back(void **state)
     script_free(s);
 }
 
-/* --- two at once ---------------------------------------------------------- */
+/* --- two together --------------------------------------------------------- */
 
 static char names[3][ZKL_NODE_NAME_MAX + 1];
 
@@ -335,8 +337,8 @@ static void end_in_time(struct script *s)
     script_free(s);
 }
 
-/* Goal: what one of two looks at, the other one that waits sees too. Method: the second node is deleted
- * by somebody, and made again; its list with a watch serves both. */
+/* Goal: a list of one of two waiters serves the other one too. Method: the second node is deleted
+ * and made again by a stranger; its list with a watch serves both. */
 static void one_of_two_looks_for_both(void **state)
 {
     struct script *s = waiting_for_two();
@@ -373,8 +375,8 @@ static void three_are_made(struct script *s, size_t first, int number)
 }
 
 /* Goal: a list answers for those of the request that share it, not for others. Method: two of three
- * nodes are gone, and made again while the first one's next list is out; that is older than they may
- * be, and their own follows. */
+ * nodes are deleted, and made again while the first one's next list is out; that is older than they
+ * may be, and their own follows. */
 static void an_older_list_answers_for_nobody_else(void **state)
 {
     struct script *s = script_connected();
@@ -400,8 +402,9 @@ static void an_older_list_answers_for_nobody_else(void **state)
     script_free(s);
 }
 
-/* Goal: who is to be asked for the zxid may be gone by then; another one is, and the shared list is asked
- * for once more, for the same ones. Method: the first node's Stat finds none. */
+/* Goal: the node to query for the zxid may be deleted by then; the client queries another one, and
+ * sends the shared list once more, for the same members. Method: the first node's Stat finds
+ * none. */
 static void a_list_is_shared_once_more(void **state)
 {
     struct script *s = script_connected();
@@ -430,9 +433,10 @@ static void the_data_is(struct script *s, const char *text)
     number(s, ZKL_REQ_WATCH, text);
 }
 
-/* Goal: nobody waits for an answer that never comes: the second one shares the first one's GET, whose place
- * a SET takes. Method: somebody deletes the number and writes it again and again, and the second one's
- * node is deleted in between. Found by the simulation after 1.3 million schedules. */
+/* Goal: no contender waits for an answer that never comes: the second one shares the first one's
+ * GET, whose place a SET takes. Method: a stranger deletes the number and writes it again and
+ * again, and the second one's node is deleted in between. Found by the simulation after 1.3 million
+ * schedules. */
 static void a_write_answers_who_shared_the_read(void **state)
 {
     struct script *s = waiting_for_two();
@@ -467,8 +471,9 @@ static struct script *one_of_two_lists_anew(void)
     return s;
 }
 
-/* Goal: a list that fails is no list without one's node: whoever waited by the watch that is gone with it looks
- * for itself, and a request that fails takes back all its nodes. Found by the simulation (seed 20450885). */
+/* Goal: a list that fails is no list without one's node: a contender that waited by the watch that
+ * is lost with it lists for itself, and a request that fails backs out all its nodes. Found by the
+ * simulation (seed 20450885). */
 static void a_list_that_fails_hides_no_node(void **state)
 {
     struct script *s = one_of_two_lists_anew();

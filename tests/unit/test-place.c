@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a waiter stands, on a script. */
+ * The place of a waiter, on a script. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -61,8 +61,8 @@ static void a_waiter_knows_its_place(void **state)
     script_free(s);
 }
 
-/* Goal: what is no text that an owner could have written is not told. Method: a request to let go, none, a byte that
- * ends it, a control character, and more than there is room for. */
+/* Goal: data that no owner could have written is not reported. Method: a request for a release,
+ * none, a byte that ends it, a control character, and more than fits. */
 static void what_is_no_owner_is_not_told(void **state)
 {
     static const struct {
@@ -102,7 +102,7 @@ static void an_owner_of_the_same_client_is_known(void **state)
     armed(s, "whatever", 8);
     script_queue(s, "/r", 8, "1:7");
     expect_place(s, 2, 1, "-0000000007", script_contender(s, 1)->machine.asked.data);
-    assert_null(script_contender(s, 2)->subs[ZKL_SUB_PRED].watch->owner); /* nobody keeps it */
+    assert_null(script_contender(s, 2)->subs[ZKL_SUB_PRED].watch->owner); /* not kept */
     script_event(s, ZKL_SE_EXPIRED);
     script_unlock(s, 1);
     script_stop(s, 2, ZKL_ECANCELED);

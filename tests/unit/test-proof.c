@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Until when the session is proved: the rule of proof.c, case by case. T is 1600 ms, so that
- * D = R = 100, P = 400 and what is P + 2 D old is 600 ms old. */
+ * How long the session is proved: the rule of proof.c, case by case. T is 1600 ms, so that D = R =
+ * 100, P = 400 and what is P + 2 D old is 600 ms old. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static int64_t end_of(int64_t ms)
     return ms + T - D;
 }
 
-/* Goal: the creation of a session counts from the opening of its handle, and at once. */
+/* Goal: the creation of a session counts from the opening of its handle, and immediately. */
 static void a_new_session_counts_from_the_opening(void **state)
 {
     struct zkl_proof p = connected_at(OPENED + 50, true);
@@ -103,8 +103,8 @@ static void an_answer_counts_when_it_is_old(void **state)
     assert_int_equal(end_ms(&p), end_of(OPENED + 1000));
 }
 
-/* Goal: what was asked before the link went, and is answered over the next one, is an answer over that
- * one, and no proof. */
+/* Goal: a request that was sent before the link broke, and is answered over the next one, is an
+ * answer over that one, and no proof. */
 static void a_proof_counts_over_its_own_link_only(void **state)
 {
     struct zkl_proof p = connected_at(OPENED, true);
@@ -195,8 +195,8 @@ static void busy_clients_are_remembered_in_steps(void **state)
     }
 }
 
-/* Goal: when a proof will do for a grant is told to the moment. Method: after a pause without an answer a
- * proof does nothing, until the first answer after it is old enough. */
+/* Goal: the rule says to the moment when a proof suffices for a grant. Method: after a pause
+ * without an answer a proof does nothing, until the first answer after it is old enough. */
 static void it_tells_when_a_proof_is_enough(void **state)
 {
     struct zkl_proof p = connected_at(OPENED, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queries, on a script: asked, asked again, answered once, and nothing left of them. */
+ * Queries, on a script: sent, sent again, answered once, and nothing left of them. */
 #include <string.h>
 
 #include <zklock/zklock.h>
@@ -112,8 +112,8 @@ static void a_query_waits_for_the_link_and_is_asked_again(void **state)
     script_free(s);
 }
 
-/* Goal: a write that is not to be repeated is not: that its answer was lost is what the asker is told,
- * by a lost link as by an expiry; one that had not gone out yet goes out. */
+/* Goal: a write that must not be repeated is not: the asker learns that its answer was lost, by a
+ * lost link as by an expiry; one that had not been sent yet is sent. */
 static void a_write_for_once_is_not_repeated(void **state)
 {
     struct script *s = script_connected();
@@ -165,8 +165,8 @@ static void a_refused_query_says_so_or_goes_out_later(void **state)
     script_free(s);
 }
 
-/* Goal: a watching query is answered when the node is gone; a change of its data, or what is reported
- * as that, is looked at. */
+/* Goal: a watching query is answered when the node is deleted; a change of its data, or what is
+ * reported as that, is read. */
 static void a_watch_is_answered_when_the_node_is_gone(void **state)
 {
     struct script *s = script_connected();
@@ -195,7 +195,7 @@ static void a_watch_is_answered_when_the_node_is_gone(void **state)
 }
 
 /* Goal: it is over too when another node has the path, or when there was none at all; and when the
- * watch is denied, which the asker is told. */
+ * watch is denied, which the asker learns. */
 static void a_watch_is_over_when_the_path_is_anothers(void **state)
 {
     struct script *s = script_connected();
@@ -287,8 +287,8 @@ static void a_watch_survives_the_link_and_the_session(void **state)
     script_free(s);
 }
 
-/* Goal: queries and contenders share a watch, whoever comes first, and the last to go removes it.
- * Method: a contender waits behind the node; two queries watch it; they leave one by one. */
+/* Goal: queries and contenders share a watch, whichever comes first, and the last to leave removes
+ * it. Method: a contender waits behind the node; two queries watch it; they leave one by one. */
 static void a_watch_is_shared_with_contenders(void **state)
 {
     struct script *s = script_connected();
@@ -331,8 +331,8 @@ static void an_event_reaches_queries_and_contenders(void **state)
     script_free(s);
 }
 
-/* Goal: who withdraws a query hears nothing any more, and its watch goes, also one that is being
- * armed. */
+/* Goal: a withdrawn query notifies its owner of nothing any more, and its watch is removed, also
+ * one that is being armed. */
 static void a_withdrawn_query_leaves_nothing(void **state)
 {
     struct script *s = script_connected();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of a queue: who holds, and whom to watch. */
+ * The order of a queue: the holders, and the node to watch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,8 +48,8 @@ static void negative_numbers_come_before(void **state)
     assert_int_equal(zkl_queue_position(&mutex, list, COUNT(list), "d-lock-2147483647").before, 3);
 }
 
-/* Goal: equal numbers are told apart by their names, the same way for everybody. Method: a stuck
- * counter's nodes. */
+/* Goal: names order equal numbers, the same way for every contender. Method: a stuck counter's
+ * nodes. */
 static void equal_numbers_are_ordered_by_name(void **state)
 {
     static const char *const list[] = {"b-lock-2147483647", "a-lock-2147483647",
@@ -81,8 +81,8 @@ static void foreign_children_are_ignored(void **state)
     assert_null(look.predecessor);
 }
 
-/* Goal: who is not in the list is not there, and without a node one looks from the end. Method:
- * a missing own name; NULL; an empty list. Modes: F37. */
+/* Goal: a contender that is not in the list is not there, and without a node the view is from the
+ * end. Method: a missing own name; NULL; an empty list. Modes: F37. */
 static void a_missing_own_node_is_not_present(void **state)
 {
     static const char *const list[] = {"a-lock-0000000001", "b-lock-0000000003"};
@@ -98,9 +98,9 @@ static void a_missing_own_node_is_not_present(void **state)
     assert_null(look.predecessor);
 }
 
-/* Goal: a reader waits for the writers before it only, a writer for everybody, and other libraries'
- * contenders count. Method: one queue of many kinds, seen by a reader, a writer and a mutex.
- * Modes: F35. */
+/* Goal: a reader waits for the writers before it only, a writer for every contender, and other
+ * libraries' contenders count. Method: one queue of many kinds, seen by a reader, a writer and a
+ * mutex. Modes: F35. */
 static void readers_let_readers_be(void **state)
 {
     static const struct zkl_naming reader = {.role = ZKL_ROLE_READ};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A reader's node that stays for all of its handle, on a script: when its gate is open, when it closes, when the node
- * goes. */
+ * A reader's node that stays for all of its handle, on a script: when its gate is open, when it
+ * closes, when the node is deleted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ static void begin(int64_t age_ms, const char *children)
     script_created(s, 7);
     script_listed(s, OURS);
     assert_true(zkl_read_cache_open(&s->core, now(), &cache, script_contender(s, 1)));
-    assert_false(comes_in()); /* nobody has looked yet */
+    assert_false(comes_in()); /* no list has shown it yet */
     script_answer(s, ZKL_REQ_WATCH, ZKL_ANSWER_OK);
     script_rooted(s, 50, children);
     script_forget(s);
@@ -133,7 +133,7 @@ static void a_writer_closes_it(void **state)
     end();
 }
 
-/* Goal: at most so many keep one; who has more before it does not. */
+/* Goal: at most a fixed number keep one; a reader with more before it does not. */
 static void the_33rd_keeps_none(void **state)
 {
     char all[600] = OURS;
@@ -154,8 +154,8 @@ static void the_33rd_keeps_none(void **state)
     end();
 }
 
-/* Goal: who was one too many does not try with each reader that comes, but again when a session timeout is over; a writer's
- * turn says nothing of that. */
+/* Goal: a reader that was one too many does not try with each reader that comes, but again when a
+ * session timeout is over; a writer's turn says nothing of that. */
 static void one_too_many_waits(void **state)
 {
     char all[600] = OURS;
@@ -187,7 +187,8 @@ static void one_too_many_waits(void **state)
 
 /* --- what is not sure -------------------------------------------------------------------------- */
 
-/* Goal: with the link lost nobody comes in, nor over the next one before a list; who is in stays. */
+/* Goal: with the link lost no reader enters, nor over the next one before a list; a reader that is
+ * in stays. */
 static void no_entry_before_a_list_on_the_new_link(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void no_entry_before_a_list_on_the_new_link(void **state)
     end();
 }
 
-/* Goal: a list each quarter of the timeout; without an answer nobody comes in after half of it. */
+/* Goal: a list each quarter of the timeout; without an answer no reader enters after half of it. */
 static void lists_go_on(void **state)
 {
     (void)state;
@@ -262,7 +263,7 @@ static void a_shared_list_is_as_old(void **state)
     script_free(s);
 }
 
-/* Goal: it ends with its handle, also where the last one out has not told the core yet. */
+/* Goal: it ends with its handle, also if the last one out has not notified the core yet. */
 static void it_ends_under_the_last_one_out(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void it_ends_under_the_last_one_out(void **state)
     script_free(s);
 }
 
-/* Goal: a node does not get older than it may, with nobody in and however busy. */
+/* Goal: a node does not get older than it may, without a reader in it and however busy. */
 static void it_has_an_age(void **state)
 {
     (void)state;
@@ -298,7 +299,8 @@ static void it_has_an_age(void **state)
     end();
 }
 
-/* Goal: a node that is gone, or is asked for, is nobody's any more when the last one is out. */
+/* Goal: a node that is deleted, or whose release is requested, is dropped when the last one is
+ * out. */
 static void a_lost_node_is_left(void **state)
 {
     (void)state;
@@ -354,7 +356,8 @@ static void one_node_of_a_handle(void **state)
     end();
 }
 
-/* Goal: a writer's try asks for nodes that nobody may be in, of however many readers; for others it does not. */
+/* Goal: a writer's try asks for nodes that may have no holder, of however many readers; for others
+ * it does not. */
 static void a_try_asks_readers(void **state)
 {
     (void)state;

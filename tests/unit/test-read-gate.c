@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate of a cached reader under threads that meet in it, a fresh gate each time: a litmus test. It has the real
- * functions of src/core/read_gate.h; with the thread sanitizer it shows, too, that what one who is in reads was
- * written before. */
+ * The gate of a cached reader under threads that meet in it, a fresh gate each time: a litmus test.
+ * It has the real functions of src/core/read_gate.h; with the thread sanitizer it shows, too, that
+ * a value was written before a thread that is in reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,9 +21,9 @@
 /* One meeting: readers come in or not, and one closes. */
 struct meeting {
     struct zkl_read_gate gate;
-    int holder;         /* plain memory: written before the gate opens, and when nobody is in */
-    atomic_int gone;    /* the node is: nobody may be in */
-    atomic_int was_in;  /* somebody was when it closed */
+    int holder;         /* plain memory: written before the gate opens, and when no thread is in */
+    atomic_int gone;    /* the node is deleted: no thread may be in */
+    atomic_int was_in;  /* a thread was in when it closed */
     atomic_int is_told; /* the last one out said so */
 };
 
@@ -60,7 +60,7 @@ static void close_it(struct meeting *m)
 {
     if (zkl_read_gate_close(&m->gate)) {
         atomic_store_explicit(&m->gone, 1, memory_order_relaxed);
-        m->holder = 0; /* nobody reads it any more, or the sanitizer says so */
+        m->holder = 0; /* no thread reads it any more, or the sanitizer says so */
     } else {
         atomic_store(&m->was_in, 1);
     }
@@ -84,7 +84,8 @@ static void *reader(void *unused)
     return unused;
 }
 
-/* Goal: nobody is in when the one who closes found nobody; and if it found somebody, the last one out says so. */
+/* Goal: no thread is in when the closing one found none; and if it found one, the last one out says
+ * so. */
 static void who_closes_and_who_comes_in_see_each_other(void **state)
 {
     pthread_t threads[READERS];

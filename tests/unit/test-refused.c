@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests that can't be sent: the link is gone already, or there is no memory. Nothing hangs,
+ * Requests that cannot be sent: the link is down already, or there is no memory. Nothing hangs,
  * loops or leaks. */
 #include <stdio.h>
 
@@ -9,8 +9,8 @@
 
 static const enum zkl_answer refusals[] = {ZKL_ANSWER_LINK, ZKL_ANSWER_NOMEM};
 
-/* The server answers whatever is asked of it, as if one stranger's node 7 stood before ours;
- * after a while it goes. */
+/* The server answers every request, as if one stranger's node 7 were before ours, which leaves
+ * after a while. */
 static void serve_one(struct script *s, enum zkl_request_kind kind, bool busy)
 {
     const char *children = busy ? "99:7" : "";
@@ -244,8 +244,8 @@ static void a_refused_removal_is_repeated(void **state)
     script_free(s);
 }
 
-/* Goal: who joins a look at the root without memory for it harms nobody else. Method: one waits for
- * the root to get empty; another one's look at it is refused. */
+/* Goal: a contender that joins a read of the root without memory for it harms no other. Method: one
+ * waits for the root to get empty; another one's read of it is refused. */
 static void a_refused_look_at_the_root_is_the_asker_s_alone(void **state)
 {
     struct script *s = script_connected();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS and SASL in a client's options, as far as that can be told without a server: what does not go together, and what
- * libzookeeper lacks, has its code and is named, before anything is opened. */
+/* TLS and SASL in a client's options, without a server: contradictions, and what libzookeeper
+ * lacks, have their codes and are named, before anything is opened. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static struct zkl_client_options plain(void)
 {
     struct zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
 
-    options.servers = "127.0.0.1:1"; /* nobody is there */
+    options.servers = "127.0.0.1:1"; /* no server is there */
     return options;
 }
 
@@ -52,7 +52,7 @@ static void check_refused(const struct zkl_client_options *theirs, int code, con
         fail_msg("\"%s\" is not of code %d, or does not have \"%s\"", why, code, word);
 }
 
-/* Goal: of the three files of TLS none goes without the others, and the one that is missing is named. */
+/* Goal: the three files of TLS are accepted only together, and the missing one is named. */
 static void tls_needs_its_three_files(void **state)
 {
     struct zkl_client_options options = with_tls();
@@ -111,7 +111,8 @@ static void sasl_needs_a_mechanism_and_a_user(void **state)
     check_refused(&options, ZKL_EINVAL, "sasl_mechanism");
 }
 
-/* Goal: TLS and SASL at once have a code of their own, whatever libzookeeper was built with: it has no such call. */
+/* Goal: TLS and SASL together have a code of their own, whatever libzookeeper was built with: it
+ * has no such call. */
 static void tls_and_sasl_at_once_have_a_code(void **state)
 {
     struct zkl_client_options options = with_tls(), sasl = with_sasl();

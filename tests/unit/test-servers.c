@@ -83,8 +83,8 @@ static void addresses_are_merged(void **state)
     expect_merged(one, 0, "");
 }
 
-/* Goal: it is known which list libzookeeper would not tell from the one before. Method: lists that are alike
- * without their ports, and others. */
+/* Goal: it is known which list libzookeeper would take for the one before. Method: lists that are
+ * alike without their ports, and others. */
 static void lists_that_look_alike_are_known(void **state)
 {
     static const struct {

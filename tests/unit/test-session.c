@@ -190,10 +190,10 @@ static unsigned up_again(struct zkl_session *s, enum zkl_session_event_type type
     return zkl_session_step(s, &event, NULL, NULL);
 }
 
-/* Goal: a session whose timeout nobody can know is given up: nothing was answered over its first link, and
- * what is announced now is more than was asked for, so that it may have been raised. Method: the link lost
- * before any answer, and after one; the timeout as it was asked for, and raised; the same for the second
- * handle. */
+/* Goal: a session whose timeout cannot be known is given up: nothing was answered over its first
+ * link, and the timeout announced now is larger than the requested one, so that it may have been
+ * raised. Method: the link lost before any answer, and after one; the timeout as requested, and
+ * raised; the same for the second handle. */
 static void a_session_of_unknown_timeout_is_given_up(void **state)
 {
     (void)state;

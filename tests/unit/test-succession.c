@@ -14,14 +14,14 @@ static enum zkl_contender_state state_of(struct script *s, int number)
     return script_contender(s, number)->machine.state;
 }
 
-/* #number has the lock and goes. */
+/* #number has the lock and releases it. */
 static void leave(struct script *s, int number)
 {
     script_unlock(s, number);
     script_answer(s, ZKL_REQ_DELETE, ZKL_ANSWER_OK);
 }
 
-/* The waiter's list shows nobody before it. */
+/* The waiter's list shows no contender before it. */
 static void be_listed_first(struct script *s, const char *children)
 {
     assert_int_equal(state_of(s, 1), ZKL_CONTENDER_LISTING);
@@ -29,9 +29,10 @@ static void be_listed_first(struct script *s, const char *children)
     assert_int_equal(state_of(s, 1), ZKL_CONTENDER_HOLDING);
 }
 
-/* Goal: no event grants to a waiter that has not been told that its own node is there: it waits for the answer that is
- * under way, and lists if that tells nothing. Method: the predecessor goes while the watch on the own node is being
- * armed, which then is, finds no node, can't be, or loses its link; or the window has got stale. Modes: F12. */
+/* Goal: no event grants the lock to a waiter that does not know yet that its own node exists: it
+ * waits for the answer that is under way, and lists if that shows nothing. Method: the predecessor
+ * leaves while the watch on the own node is being armed, which then is, finds no node, cannot be,
+ * or loses its link; or the window has got stale. Modes: F12. */
 static void it_waits_for_word_of_its_own_node(void **state)
 {
     (void)state;
@@ -69,8 +70,9 @@ static void it_waits_for_word_of_its_own_node(void **state)
     }
 }
 
-/* Goal: the word of its own node grants nothing to who has others before it. Method: it has waited for so long that
- * it asks for that word all the same when its predecessor goes. */
+/* Goal: the answer about its own node grants nothing to a waiter with others before it. Method: it
+ * has waited for so much time that it asks for that answer all the same when its predecessor
+ * leaves. */
 static void with_others_before_it_a_waiter_lists(void **state)
 {
     struct script *s = script_connected();
@@ -87,7 +89,7 @@ static void with_others_before_it_a_waiter_lists(void **state)
     script_free(s);
 }
 
-/* Goal: a watch that waited for nobody's leaving grants nothing. Method: the predecessor stays. */
+/* Goal: a watch that waited for no leaving grants nothing. Method: the predecessor stays. */
 static void its_own_node_alone_grants_nothing(void **state)
 {
     struct script *s = script_connected();
@@ -119,7 +121,7 @@ static void behind_what_may_be_a_writer_a_waiter_lists(void **state)
 }
 
 /* Goal: events over a link that came back are not trusted to come in order: libzookeeper has armed
- * the watches again in one request. Method: the link goes and comes. */
+ * the watches again in one request. Method: the link breaks and returns. */
 static void after_a_reconnect_a_waiter_lists(void **state)
 {
     struct script *s = script_connected();
@@ -167,8 +169,8 @@ static void with_a_stale_window_a_waiter_lists(void **state)
     script_free(s);
 }
 
-/* Goal: a node of our own session may be gone because that has ended: its deletion by itself grants
- * nothing. Method: the watch says whose node it was armed on. Modes: F10. */
+/* Goal: a node of our own session may be deleted because that has ended: its deletion by itself
+ * grants nothing. Method: the watch says whose node it was armed on. Modes: F10. */
 static void a_node_of_our_own_session_grants_nothing(void **state)
 {
     struct script *s = script_connected();
@@ -202,8 +204,8 @@ static struct script *a_holder_and_its_successor(void)
     return s;
 }
 
-/* Goal: the successor of a holder of the same client goes by the answer to the delete, with no list,
- * however many were before it when it looked. Method: three in a row. */
+/* Goal: the successor of a holder of the same client relies on the answer to the delete, with no
+ * list, however many were before it when it listed. Method: three in a row. */
 static void the_next_of_the_same_client_needs_no_list(void **state)
 {
     struct script *s = a_holder_and_its_successor();
@@ -236,8 +238,8 @@ static void the_next_of_the_same_client_needs_no_list(void **state)
     script_free(s);
 }
 
-/* Goal: who waited and left was never the first, and hands nothing on. Method: the second of three
- * gives up. Modes: F34. */
+/* Goal: a contender that waited and left was never the first, and hands nothing on. Method: the
+ * second of three gives up. Modes: F34. */
 static void who_only_waited_hands_nothing_on(void **state)
 {
     struct script *s = a_holder_and_its_successor();
@@ -255,8 +257,8 @@ static void who_only_waited_hands_nothing_on(void **state)
     script_free(s);
 }
 
-/* Goal: without the answer the node may have gone with the session, or by a stranger's hand: then a
- * list tells. Method: the answers that a delete can have. */
+/* Goal: without the answer the node may have been deleted with the session, or by a stranger: then
+ * a list shows it. Method: the answers that a delete can have. */
 static void without_a_good_answer_the_next_lists(void **state)
 {
     (void)state;
@@ -288,7 +290,8 @@ static void without_a_good_answer_the_next_lists(void **state)
     script_free(s);
 }
 
-/* Goal: who gives up between the event and the answer is not granted, and the answer finds nobody. */
+/* Goal: a contender that gives up between the event and the answer is not granted, and the answer
+ * is dropped. */
 static void an_heir_can_give_up(void **state)
 {
     struct script *s = a_holder_and_its_successor();
@@ -302,7 +305,7 @@ static void an_heir_can_give_up(void **state)
     script_free(s);
 }
 
-/* --- many at once --------------------------------------------------------- */
+/* --- many together -------------------------------------------------------- */
 
 static void all_go(struct script *s)
 {
@@ -316,7 +319,7 @@ static void all_go(struct script *s)
     script_free(s);
 }
 
-/* The fourth to the sixth of six that queue at once follow the third. */
+/* The fourth to the sixth of six that queue together follow the third. */
 static struct script *six_at_once(void)
 {
     struct script *s = script_connected();
@@ -331,8 +334,8 @@ static struct script *six_at_once(void)
     return s;
 }
 
-/* Goal: of many that queue at once only some fetch the names of all; one list is then for the rest.
- * Method: the answers come one by one; another path is not concerned. */
+/* Goal: of many that queue together only some fetch the names of all; one list is then for the
+ * rest. Method: the answers come one by one; another path is not concerned. */
 static void who_comes_in_a_crowd_shares_a_later_list(void **state)
 {
     struct script *s = six_at_once();
@@ -353,7 +356,8 @@ static void who_comes_in_a_crowd_shares_a_later_list(void **state)
     all_go(s);
 }
 
-/* Goal: whoever leaves, the others get their list. Method: a follower gives up, then who sent the list. */
+/* Goal: whichever contender leaves, the others get their list. Method: a follower gives up, then
+ * the sender of the list. */
 static void a_crowd_does_not_depend_on_one(void **state)
 {
     struct script *s = six_at_once();
@@ -370,7 +374,8 @@ static void a_crowd_does_not_depend_on_one(void **state)
     all_go(s);
 }
 
-/* Goal: a lost link is one for those who follow, too. Method: it goes before any answer, and comes. */
+/* Goal: a lost link is one for the followers, too. Method: it breaks before any answer, and
+ * returns. */
 static void a_crowd_lists_again_after_a_lost_link(void **state)
 {
     struct script *s = six_at_once();
@@ -445,7 +450,7 @@ static void an_event_is_looked_into_once(void **state)
     all_go(s);
 }
 
-/* Goal: nobody who shares a list is forgotten when the one who sent it gives up, and one that shares
+/* Goal: no contender that shares a list is forgotten when its sender gives up, and one that shares
  * can give up alone. */
 static void a_shared_list_outlives_who_sent_it(void **state)
 {
@@ -461,7 +466,8 @@ static void a_shared_list_outlives_who_sent_it(void **state)
     all_go(s);
 }
 
-/* Goal: a shared list that is not answered is not answered to all. Method: the link goes again, and comes. */
+/* Goal: a shared list without an answer has none for any of them. Method: the link breaks again,
+ * and returns. */
 static void a_shared_list_without_an_answer_is_repeated(void **state)
 {
     struct script *s = four_that_list_again();

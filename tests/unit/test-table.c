@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Goal: no order of events brings a machine where its table does not allow it, every allowed
- * transition can really happen, and actions fit the state. Method: random events, such as can
- * come in that state, are fed to the two step functions; asserts in the code and checks here
- * watch. The seed is fixed, and printed when something is wrong. */
+ * transition can really happen, and actions fit the state. Method: random events, such as can come
+ * in that state, are fed to the two step functions; asserts in the code and checks here watch. The
+ * seed is fixed, and printed when something is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void check_action(struct walk *w, const struct zkl_action *a)
     bool left = state == ZKL_CONTENDER_LEAVING || state == ZKL_CONTENDER_ENDED;
     bool permit = w->m.asked.naming.role == ZKL_ROLE_PERMIT;
     bool looks =
-        permit && w->m.asked.try_only && !w->m.asked.quota.looked; /* its "room" is told so */
+        permit && w->m.asked.try_only && !w->m.asked.quota.looked; /* its "room" learns that */
     must(!is_request(a->type) || w->connected);
     must(a->type != ZKL_DO_CREATE ||
          (state == ZKL_CONTENDER_QUEUEING && w->m.create_out && !w->m.on_server));
@@ -189,7 +189,7 @@ static void answer_create(struct walk *w)
     w->ev.czxid = 100 + fake_random(&w->prng, 100);
 }
 
-/* The list behind a create is answered after it, but for one that could not be sent. */
+/* The list behind a create is answered after it, except one that could not be sent. */
 static bool answer_list(struct walk *w)
 {
     bool refused = w->ev.answer == ZKL_ANSWER_LINK || w->ev.answer == ZKL_ANSWER_NOMEM;
@@ -425,8 +425,8 @@ static void check_session(const struct zkl_session *s, enum zkl_session_state fr
     assert_true(!up || s->id != 0);
 }
 
-/* Goal: link, probe and expiry are told exactly when they change. Method: random events with
- * time going on. */
+/* Goal: link, probe and expiry are reported exactly when they change. Method: random events as time
+ * passes. */
 static void random_session_events_respect_the_table(void **state)
 {
     struct fake_prng prng = {.state = 4711};

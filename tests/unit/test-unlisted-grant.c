@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Grants by the node's number alone, and what keeps them away. */
+ * Grants by the node's number alone, and the conditions that prevent them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -119,8 +119,8 @@ static void the_next_number_is_granted_at_once(void **state)
     end(s);
 }
 
-/* Goal: a busy client sends no list that nobody will wait for. Method: another lock is under way; the unlock before has
- * been answered, or is posted. */
+/* Goal: a busy client sends no list that no contender will wait for. Method: another lock is under
+ * way; the unlock before has been answered, or is posted. */
 static void a_busy_client_sends_no_list(void **state)
 {
     struct script *s = alone();
@@ -141,7 +141,8 @@ static void a_busy_client_sends_no_list(void **state)
     end(s);
 }
 
-/* Goal: no round trip is lost where somebody is known to be there. Method: another thread holds the lock. */
+/* Goal: no round trip is lost if another contender is known to be there. Method: another thread
+ * holds the lock. */
 static void behind_another_thread_a_list_is_sent(void **state)
 {
     struct script *s = alone();
@@ -155,7 +156,8 @@ static void behind_another_thread_a_list_is_sent(void **state)
     end(s);
 }
 
-/* Goal: with somebody between, the list is asked for, and with the next create again. Method: a number too high. */
+/* Goal: with another contender between, the list is sent, and with the next create again. Method: a
+ * number too high. */
 static void who_comes_between_is_seen(void **state)
 {
     struct script *s = alone();
@@ -176,8 +178,8 @@ static void who_comes_between_is_seen(void **state)
     end(s);
 }
 
-/* Goal: a path that was deleted and made anew counts from 0: its numbers say nothing. Method: the watch on it tells so,
- * before the create's answer. */
+/* Goal: a path that was deleted and made anew counts from 0: its numbers prove nothing. Method: the
+ * watch on it reports that, before the create's answer. */
 static void a_path_made_anew_is_listed(void **state)
 {
     struct script *s = alone();
@@ -188,8 +190,8 @@ static void a_path_made_anew_is_listed(void **state)
     end(s);
 }
 
-/* Goal: no deletion is overlooked. Method: the watch is armed only after the delete went out, as the path may have gone by
- * then; or another one was, since. */
+/* Goal: no deletion is overlooked. Method: the watch is armed only after the delete was sent, as
+ * the path may have been deleted by then; or another one was, since. */
 static void the_watch_has_to_stand_before_the_delete(void **state)
 {
     struct script *s = three_in_a_row(false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each end of an unlock, on a script: what it says of the hold. What counts is whether the window was open
- * when unlock was called, as what the hold was for had ended by then. */
+ * Each end of an unlock, on a script: what it says of the hold. The window at the call of unlock
+ * decides, as the purpose of the hold had ended by then. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-    /* The window was open: somebody else can't have held by then. */
+    /* The window was open: no other client can have held by then. */
     {"deleted", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_OK, "released OK"},
     {"was gone", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
     {"denied", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NOAUTH, "released EACCES"},
@@ -47,7 +47,8 @@ static const struct row rows[] = {
     {"no link", false, OPEN, DOWN, NONE, AT_ONCE, 0, "released EUNCONFIRMED"},
     {"posted", true, OPEN, UP, NONE, AT_ONCE, 0, "released OK"},
     {"posted without a link", true, OPEN, DOWN, NONE, AT_ONCE, 0, "released EUNCONFIRMED"},
-    /* It was empty: only the node, or a proof that reaches so far, tells that the hold was whole. */
+    /* It was empty: only the node, or a proof that reaches that far, shows that the hold was
+     * whole. */
     {"deleted", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_OK, "released OK"},
     {"was gone", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
     {"denied", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NOAUTH,
@@ -133,9 +134,10 @@ static void come_to_the_end(struct script *s, const struct row *row)
     }
 }
 
-/* Goal: an unlock says 0 or ZKL_EUNCONFIRMED of a hold only if nobody else can have had the lock before it was
- * called; else it says ZKL_ELOST, or ZKL_EDOUBT where nobody knows. Method: every way in which it ends, with the
- * window open at the call and empty, and what is proved in between. */
+/* Goal: an unlock says 0 or ZKL_EUNCONFIRMED of a hold only if no other client can have had the
+ * lock before it was called; else it says ZKL_ELOST, or ZKL_EDOUBT if that is unknown. Method:
+ * every way in which it ends, with the window open at the call and empty, and what is proved in
+ * between. */
 static void each_end_says_what_is_known_of_the_hold(void **state)
 {
     char said[64];
@@ -159,8 +161,8 @@ static void each_end_says_what_is_known_of_the_hold(void **state)
     }
 }
 
-/* Goal: the end of a lease is a loss, whatever the window is. Method: it ends under an open window, and
- * the unlock comes before anybody has noticed. */
+/* Goal: the end of a lease is a loss, whatever the window is. Method: it ends under an open window,
+ * and the unlock comes before any event has reported it. */
 static void an_ended_lease_is_lost(void **state)
 {
     struct script *s = script_connected();

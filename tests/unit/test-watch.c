@@ -7,7 +7,7 @@
 #include "core/watch.h"
 #include "script.h"
 
-/* Goal: one watch on the server serves all contenders of a client, and goes with the last of
+/* Goal: one watch on the server serves all contenders of a client, and is removed with the last of
  * them. Method: two wait for the same predecessor; one leaves, then the other. Modes: F45. */
 static void a_watch_is_shared_and_goes_with_the_last(void **state)
 {
@@ -72,7 +72,7 @@ static void holder_and_successor_share_a_watch(void **state)
     script_free(s);
 }
 
-/* Goal: a watch that nobody wants any more while it is being armed is removed once it is.
+/* Goal: a watch that no contender wants any more while it is being armed is removed once it is.
  * Method: the waiter leaves before the answer comes. */
 static void a_watch_unwanted_while_being_armed_is_removed_then(void **state)
 {
@@ -148,10 +148,10 @@ static void a_removal_does_not_wait_for_a_plan(void **state)
     script_free(s);
 }
 
-/* Goal: a removal that stayed unanswered is not forgotten for a new watch of the same path that is not
- * armed yet. Method: the link breaks before the next waiter's watch is answered, twice, because
- * libzookeeper took that request when the link was gone already; then the waiter has no watch, and the
- * old one goes. */
+/* Goal: a removal that stayed unanswered is not forgotten for a new watch of the same path that is
+ * not armed yet. Method: the link breaks before the next waiter's watch is answered, twice, because
+ * libzookeeper took that request when the link was down already; then the waiter has no watch, and
+ * the old one is removed. */
 static void a_removal_outlives_a_watch_that_fails(void **state)
 {
     struct script *s = script_connected();
@@ -175,8 +175,8 @@ static void a_removal_outlives_a_watch_that_fails(void **state)
     script_free(s);
 }
 
-/* Goal: an event of a watch that was removed finds nobody. Method: it fires after the removal.
- * Modes: F47. */
+/* Goal: an event of a watch that was removed is dropped. Method: it fires after the removal. Modes:
+ * F47. */
 static void a_late_event_finds_nobody(void **state)
 {
     struct script *s = script_connected();
@@ -227,8 +227,9 @@ static void a_waiting_client_sends_keepalives(void **state)
 }
 
 /* Goal: a waiter far back watches its own node too, but only once it has waited for a while, or if
- * another of its client watches that anyway. Method: three waiters of one client behind two strangers, the first
- * alone for 300 ms; then the second one's node is deleted by somebody. Modes: F20. */
+ * another of its client watches that anyway. Method: three waiters of one client behind two
+ * strangers, the first alone for 300 ms; then the second one's node is deleted by a stranger.
+ * Modes: F20. */
 static void a_waiter_far_back_watches_its_own_node_in_time(void **state)
 {
     struct script *s = script_connected();
@@ -278,7 +279,7 @@ static void the_next_in_line_keeps_its_window_open(void **state)
     script_free(s);
 }
 
-/* What is asked for has no event: it is gone, denied, or another version. */
+/* The answers come without an event: deleted, denied, or another version. */
 static void answer_look(struct script *s)
 {
     const char *path = s->requests[0].path;
@@ -292,10 +293,11 @@ static void answer_look(struct script *s)
     script_reply(s, ZKL_REQ_KEEPALIVE, reply);
 }
 
-/* Goal: a watch that a server used up in silence is found out, however busy the client is and however late the answers
- * are, and changes nothing else: nobody is granted by it without a list. Method: of four waiters' predecessors one is
- * gone, one denied and one changed without an event; another thread sends all the time, or nobody does, and an answer
- * takes longer than the time between two keepalives. */
+/* Goal: a watch that a server used up in silence is found out, however busy the client is and
+ * however late the answers are, and changes nothing else: no contender is granted by it without a
+ * list. Method: of four waiters' predecessors one is deleted, one denied and one changed without an
+ * event; another thread sends all the time, or none does, and an answer takes longer than the time
+ * between two keepalives. */
 static void a_watch_that_ended_in_silence_is_found_out(void **state)
 {
     (void)state;
