@@ -32,8 +32,8 @@
 extern "C" {
 #endif
 
-/* How contenders name their nodes; docs/wire-format.md says who excludes whom. All processes that
- * use one path must use names that see each other. */
+/* How contenders name their nodes; docs/peers.md has which libraries exclude each other. All
+ * processes that use one path must use names that see each other. */
 enum zkl_names {
     ZKL_NAMES_CURATOR = 0, /* "_c_<uuid>-lock-<n>", "..-__READ__<n>", "..-__WRIT__<n>" */
     ZKL_NAMES_KAZOO = 1,   /* "<hex32>__lock__<n>", "<hex32>__rlock__<n>" */
