@@ -47,8 +47,8 @@ static std::string get(zkl::shared_mutex &lock, const std::string &file)
             fill(file, lock.writer());
         reader.lock(); /* a downgrade: no writer comes in between */
     }
-    if (const std::error_code code = zkl::last_unlock())
-        throw zkl::error(code.value(), "what was written is in doubt");
+    if (const int code = zkl::last_unlock().value(); zkl_error_is_lost(code)) /* the writer's */
+        throw zkl::error(code, "what was written is in doubt");
     return read(file);
 }
 

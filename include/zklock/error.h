@@ -65,7 +65,8 @@ enum zkl_error {
 
     ZKL_EDISCONNECTED = -14, /* no server could be reached within the bound of this call */
     /* unlock: not held any more, but the server has not answered; the library keeps trying to
-     * delete the node */
+     * delete the node. The window was open, so no other client held the lock before, unless one had
+     * deleted the node by hand */
     ZKL_EUNCONFIRMED = -15,
     ZKL_ELOST = -16,   /* the hold was lost; unlock once for each lock, then lock again */
     ZKL_ENOMEM = -17,  /* no memory */
@@ -117,7 +118,8 @@ ZKL_API const char *zkl_error_name(int code);
 ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,
- * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise. */
+ * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise, also for
+ * ZKL_EUNCONFIRMED, ZKL_EDOUBT and ZKL_ELOST: an unlock with that result has released the hold. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and another client may have, or have had, the lock: stop

@@ -13,7 +13,7 @@
  *     while (more_rows() && zkl_mutex_still_held(mutex, 500))
  *         write_row(zkl_mutex_token(mutex));
  *     if (zkl_error_is_lost(zkl_mutex_unlock(mutex)))
- *         fprintf(stderr, "somebody else may have held it meanwhile\n");
+ *         fprintf(stderr, "another client may have held it meanwhile\n");
  *
  * Illegal: unlocking in another thread than the one that locked (ZKL_ENOTOWNER); locking one path
  * through two handles in one thread (ZKL_EDEADLK); waiting in a callback of the library
@@ -125,11 +125,12 @@ ZKL_API int zkl_mutex_lock_until(struct zkl_mutex *mutex, int64_t deadline_ns,
  * server's answer, at most until the link breaks or the window ends. With the option posted_unlock
  * it sends the delete and does not wait. 0 then says that the hold was good at its release; a
  * deletion by another client, or a denied one, may remain unnoticed.
- * 0: released, and nobody else held the lock before. ZKL_EUNCONFIRMED: not held any more, but no
- * answer came; the library deletes the node as soon as it can. The window was open when unlock was
- * called, so nobody else held before. ZKL_EDOUBT: likewise without an answer, or with a denied
- * delete, but the window was empty by then, and nothing proved the hold afterwards: another client
- * may have held the lock. Also from an unlock that is not the last one, if its window is empty.
+ * 0: released, and no other client held the lock before. ZKL_EUNCONFIRMED: not held any more, but
+ * no answer came; the library deletes the node as soon as it can. The window was open when unlock
+ * was called, so no other client held the lock before, unless one had deleted the node by hand.
+ * ZKL_EDOUBT: no answer, or a denied delete, and the window was empty when unlock was called:
+ * another client may have held the lock. Also from an unlock that is not the last one, if the
+ * window is empty then. With an empty window unlock does not wait.
  * ZKL_ELOST: the hold had been lost before; it counts as released. ZKL_EACCES: not held any more,
  * but the ACL denies DELETE: the node blocks the path until this client's session ends.
  * Nothing changed: ZKL_ENOTOWNER, ZKL_EINVAL, ZKL_EFORK, ZKL_EINCALLBACK. After close:
@@ -152,8 +153,8 @@ ZKL_API int zkl_mutex_hold_count(struct zkl_mutex *mutex);
 /* The fencing token, > 0; 0 if not held, or lost. */
 ZKL_API uint64_t zkl_mutex_token(struct zkl_mutex *mutex);
 /* Milliseconds for which the hold is proved: no other client can be granted the lock before they
- * are over, by this machine's CLOCK_BOOTTIME, which runs on while the process or the machine
- * sleeps. 0: not provably held (not held, lost, or no recent answer of the ensemble). */
+ * are over, by this machine's CLOCK_BOOTTIME, which runs on while process or machine sleeps, but
+ * may stop if a hypervisor freezes the machine (docs/guarantees.md). 0: not provably held. */
 ZKL_API int64_t zkl_mutex_window_ms(struct zkl_mutex *mutex);
 /* Copy the path of the hold's node (without the chroot) into buf with a final NUL. Returns its
  * length as snprintf does (cut if >= size); ZKL_ENOTOWNER if not held; ZKL_EINVAL, ZKL_EFORK. */
@@ -175,8 +176,8 @@ ZKL_API int zkl_mutex_waiting(struct zkl_mutex *mutex, struct zkl_standing *stan
 /* Set, replace or (fn NULL) remove the callback. It takes effect at the next first-time acquire,
  * for which the library does not use a node that retain_ms keeps or that it would hand on. With a
  * callback each acquire arms a watch on its own node: one more request per lock. The callback then
- * reports a deletion from outside immediately and not with the next heartbeat. 0, ZKL_EINVAL,
- * ZKL_EFORK. */
+ * reports a deletion from outside immediately and not with the next heartbeat, for up to some 6,000
+ * holds of a client (docs/guarantees.md). 0, ZKL_EINVAL, ZKL_EFORK. */
 ZKL_API int zkl_mutex_set_callback(struct zkl_mutex *mutex, zkl_hold_fn fn, void *arg);
 
 /* Let the calling thread's hold end lease_ms (> 0) from now, earlier or later than it would have,

@@ -23,8 +23,8 @@
  *                 if (mutex.still_held(500ms))
  *                     std::cout << "mine, with token " << mutex.token() << '\n';
  *             }
- *             if (std::error_code lost = zkl::last_unlock())
- *                 std::cerr << lost.message() << '\n';
+ *             if (std::error_code code = zkl::last_unlock())
+ *                 std::cerr << code.message() << '\n';
  *             return 0;
  *         } catch (const zkl::error &e) {
  *             std::cerr << e.what() << '\n';
