@@ -82,7 +82,7 @@ struct zkl_wait {
 /* What a successful acquire returns. */
 struct zkl_grant {
     size_t size;
-    uint64_t token;     /* fencing token: grows with every later grant of this path */
+    uint64_t token;     /* fencing token: larger for each later node of this path */
     int64_t window_ms;  /* how long, from now, the hold is proved; can be 0 in a re-entry */
     int64_t hold_count; /* 1 for a first grant, more for a re-entry */
 };

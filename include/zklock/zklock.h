@@ -30,9 +30,11 @@
  *             client.
  *   window    The time from now to that moment, in milliseconds. While the window lasts, no other
  *             client is granted the lock. The window keeps running while the process is stopped or
- *             the machine sleeps. 0: the window is over, or the hold is lost. The library renews a
- *             holder's window in the background.
- *   token     The number of a hold's node, 64 bits. Every later holder of the path has a larger
+ *             the machine sleeps (but see docs/guarantees.md if a hypervisor freezes the machine).
+ *             0: the window is over, or the hold is lost. The library renews a holder's window in
+ *             the background.
+ *   token     The number of a hold's node, 64 bits. Every later node of the path has a larger one.
+ *             Holds that share a node (local_handoffs_max, retain_ms, retained readers) share its
  *             token.
  *
  * How to use a token: no lock service can stop a process that has checked its window and is
@@ -96,8 +98,9 @@
  *   return. Locks may be freed before their client or after it.
  * - In a callback of the library, calls that can wait fail with ZKL_EINCALLBACK.
  * - A process must open its client after it was forked. Its parent may have a client too, but every
- *   call on the parent's client fails in the child (ZKL_EFORK), the free calls included. The child
- *   need not free anything of the parent's client, and its exit does not harm that client.
+ *   call on the parent's client fails in the child, the free calls included: it returns ZKL_EFORK,
+ *   or 0 if it returns yes or no, a count, a time or a token. The child need not free anything of
+ *   the parent's client, and its exit does not harm that client.
  * - A signal ends no call: the handler runs, and the call continues. There is no EINTR. A handler
  *   that must end a wait calls zkl_cancel_set.
  * - A struct begins with its size, set by its initializer (ZKL_*_INIT, a constant). Later versions
