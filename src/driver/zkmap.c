@@ -33,9 +33,10 @@ static bool is_link(int rc)
     case ZSESSIONMOVED:
     case UNKNOWN_SESSION:
     /* How libzookeeper ends what is due on a connection that it gives up for an answer out of
-     * order, or for want of a descriptor. */
+     * order, for want of a descriptor, or for a TLS handshake that fails. */
     case ZRUNTIMEINCONSISTENCY:
     case ZSYSTEMERROR:
+    case ZSSLCONNECTIONERROR:
     /* The server was too busy to carry it out, or something went wrong as it did: asked again. */
     case ZTHROTTLEDOP:
     case REQUEST_TIMEOUT:
@@ -77,7 +78,6 @@ enum zkl_answer zkl_map_rc(int rc)
     case ZNEWCONFIGNOQUORUM:
     case ZRECONFIGINPROGRESS:
     case ZRECONFIGDISABLED:
-    case ZSSLCONNECTIONERROR:
     case ZAPIERROR:
     case ZINVALIDCALLBACK:
     case ZNOTHING:

@@ -282,6 +282,29 @@ static void a_throttled_request_is_tried_again_with_back_off(void **state)
     script_free(s);
 }
 
+/* Goal: a TLS handshake that fails costs the link, and no call. Method: libzookeeper ends a create and a list with -15
+ * (B91), the next handshake is good. */
+static void a_failed_handshake_ends_no_call(void **state)
+{
+    (void)state;
+    for (int created = 0; created < 2; created++) {
+        struct script *s = script_connected();
+        made = created;
+        script_lock(s, "/r");
+        if (created)
+            script_created(s, 8);
+        script_forget(s);
+        script_reply(s, created ? ZKL_REQ_LIST : ZKL_REQ_CREATE,
+                     (struct zkl_reply){.answer = zkl_map_rc(-15), .number = -15});
+        script_down(s);
+        script_up(s, SCRIPT_SESSION);
+        assert_true(gets_through(s));
+        if (script_has(s, "failed"))
+            fail_msg("%s", s->text);
+        script_free(s);
+    }
+}
+
 /* Goal: a list behind a barrier that the server would not do shows nothing: the create whose answer was lost is not
  * taken for one that was not carried out, neither by its contender nor by the janitor. */
 static void a_list_behind_no_barrier_shows_nothing(void **state)
@@ -343,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_to_every_request),
         cmocka_unit_test(a_throttled_request_is_tried_again_with_back_off),
+        cmocka_unit_test(a_failed_handshake_ends_no_call),
         cmocka_unit_test(a_list_behind_no_barrier_shows_nothing),
         cmocka_unit_test(a_credential_that_is_wanted_ends_all),
         cmocka_unit_test(each_end_has_its_code),
