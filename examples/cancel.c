@@ -41,7 +41,7 @@ static int wait_for(struct zkl_mutex *mutex)
     else if (zkl_cancel_is_set(cancel))
         printf("gave up waiting: a signal came\n");
     else
-        failed(zkl_error_is_retryable(rc) ? "try again" : "no use to try again");
+        failed(zkl_error_is_retryable(rc) ? "try again" : "a retry is useless");
     return rc == ZKL_ECANCELED ? 0 : 1;
 }
 
@@ -52,7 +52,7 @@ static int run(struct zkl_client *somebody, struct zkl_client *client)
         zkl_mutex_new(&ours, client, "/zklock/examples/cancel", NULL) || zkl_mutex_lock(theirs))
         return failed("no lock");
     if (zkl_mutex_trylock(ours) != ZKL_EBUSY) /* does not wait */
-        return failed("nobody is there");
+        return failed("no holder");
     printf("another client has the lock; connected: %s; waiting\n",
            zkl_client_get_state(client) == ZKL_CLIENT_CONNECTED ? "yes" : "no");
     alarm(1);

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: fenced_write HOST:PORT (or set ZKL_SERVERS)\n");
         return 2;
     }
-    printf("the first holder takes the lock, is held up, and its session ends\n");
+    printf("the first holder acquires the lock, is paused, and its session ends\n");
     uint64_t first = hold_once(servers, NULL);
     uint64_t second = first ? hold_once(servers, "second") : 0;
     if (!second) {

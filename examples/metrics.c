@@ -42,7 +42,7 @@ static int in_words(struct zkl_client *client, struct zkl_mutex *mutex, struct z
         return failed("no figures");
     tell("waits for the report lock", &reports.wait);
     tell("writes to the ensemble", &all.writes);
-    fprintf(stderr, "permits: %llu; timeouts: %llu; shortest time told apart: %lld ns\n",
+    fprintf(stderr, "permits: %llu; timeouts: %llu; width of the first bucket: %lld ns\n",
             (unsigned long long)permits.acquisitions,
             (unsigned long long)locks.failures[-ZKL_ETIMEDOUT],
             (long long)zkl_histogram_bound_ns(0));

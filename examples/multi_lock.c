@@ -49,14 +49,14 @@ static int audit(struct zkl_multi *multi)
     char node[100];
     if (zkl_multi_trylock(multi) && zkl_multi_lock(multi)) /* a try first, then a wait */
         return failed("no audit");
-    printf("%d and %d; for %lld ms nobody can change it; token %llx\n", balance[0], balance[1],
+    printf("%d and %d, unchanged for %lld ms; token %llx\n", balance[0], balance[1],
            (long long)zkl_multi_window_ms(multi), (unsigned long long)zkl_multi_token(multi, 0));
     int rc = zkl_multi_lock_for(multi, 0) || zkl_multi_acquire(multi, NULL, grants); /* again */
     rc = zkl_multi_check(multi, 0) || zkl_multi_node_path(multi, 0, node, sizeof node) < 0 || rc;
     printf("held %d times by %s\n", zkl_mutex_hold_count(accounts[0]), node);
     for (int i = 0; i < 3; i++)
         rc = zkl_multi_unlock(multi, NULL) || rc;
-    return rc || zkl_multi_free(multi) ? failed("not all given back") : 0;
+    return rc || zkl_multi_free(multi) ? failed("not all released") : 0;
 }
 
 int main(int argc, char **argv)

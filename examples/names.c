@@ -36,7 +36,7 @@ static int lock_and_show(struct zkl_mutex *mutex)
 
 static int unlock(struct zkl_mutex *mutex)
 {
-    return zkl_mutex_unlock(mutex) || zkl_mutex_free(mutex) ? failed("not given back") : 0;
+    return zkl_mutex_unlock(mutex) || zkl_mutex_free(mutex) ? failed("not released") : 0;
 }
 
 /* Kazoo's Lock(client, PATH) is excluded, and so are Curator's and ours with the default names. */

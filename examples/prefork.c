@@ -36,7 +36,7 @@ static int work(struct zkl_client *client, const char *who, int number)
     if (zkl_mutex_lock(mutex))
         return failed("not locked");
     printf("%s %d: holds the lock through a client of its own\n", who, number);
-    return zkl_mutex_unlock(mutex) || zkl_mutex_free(mutex) ? failed("not given back") : 0;
+    return zkl_mutex_unlock(mutex) || zkl_mutex_free(mutex) ? failed("not released") : 0;
 }
 
 static int child(struct zkl_client *inherited, const char *servers, int number)

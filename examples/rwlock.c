@@ -42,7 +42,7 @@ static int read_together(void)
     }
     pthread_barrier_destroy(&all_inside);
     printf("%d readers were inside together\n", READERS);
-    return wrong ? failed("a read lock was not given back") : 0;
+    return wrong ? failed("a read lock was not released") : 0;
 }
 
 static int write_then_read(void)

@@ -24,7 +24,7 @@ static void show(struct zkl_permit *seat)
     if (zkl_permit_still_held(seat, 100) && zkl_permit_node_path(seat, node, sizeof node) > 0)
         printf("a seat for %lld ms at least, with token %llx%s: %s\n",
                (long long)zkl_permit_window_ms(seat), (unsigned long long)zkl_permit_token(seat),
-               zkl_permit_revoke_requested(seat) ? " (somebody asks for it)" : "", node);
+               zkl_permit_revoke_requested(seat) ? " (another client asks for it)" : "", node);
 }
 
 static int take_seats(struct zkl_semaphore *seats)
@@ -58,7 +58,7 @@ static int hand_over(struct zkl_mutex *mutex)
     void *wrong = mutex;
     if (zkl_mutex_lock(mutex) == 0 && pthread_create(&thread, NULL, unlocker, mutex) == 0)
         pthread_join(thread, &wrong);
-    printf("locked by one thread, unlocked by %s\n", wrong ? "nobody" : "another");
+    printf("locked by one thread, unlocked by %s\n", wrong ? "no thread" : "another");
     return wrong || zkl_mutex_free(mutex);
 }
 

@@ -18,22 +18,23 @@ static const char usage[] =
     "\n"
     "  --processes N           processes, 1 to 64 (4)\n"
     "  --threads N             threads of each process, 1 to 64 (2)\n"
-    "  --seconds N             run for so long (5)\n"
+    "  --seconds N             run for N seconds (5)\n"
     "  --count N               or until each thread has made N updates\n"
     "  --servers HOST:PORT,..  the ZooKeeper ensemble (environment variable ZKL_SERVERS)\n"
     "  --path PATH             the lock's path (/zklock/contention)\n"
-    "  --session-timeout MS    of each process (10000; with --crash or --pause 1000)\n"
-    "  --work MS               what a holder takes between read and write (0.05)\n"
-    "  --no-lock               leave the lock out, to see what it is for\n"
+    "  --session-timeout MS    session timeout of each process (10000; with --crash or --pause "
+    "1000)\n"
+    "  --work MS               time of a holder between read and write (0.05)\n"
+    "  --no-lock               omit the lock, to see what it prevents\n"
     "  --crash                 kill holders of the lock now and then, and start new processes\n"
     "  --kills N               with --crash: fewer than N kills make the run fail (1)\n"
-    "  --pause                 stop a holder until its session is over, then let it go on\n"
-    "  --seed N                of everything that is left to chance\n"
+    "  --pause                 stop a holder until its session has ended, then continue it\n"
+    "  --seed N                seed of all random choices\n"
     "  --keep DIR              leave the files journal and record in DIR\n"
     "  --summary FILE          add the final line to FILE as well\n"
     "  --json                  one JSON object in place of table and final line\n"
-    "  --svg FILE              draw the run: who waited and who held, and when\n"
-    "  --help                  this text\n"
+    "  --svg FILE              draw the run: the waits and holds of each thread\n"
+    "  --help                  print this text\n"
     "\n"
     "Exit status: 0 if no update was lost and no two holders overlapped (with --no-lock: always;\n"
     "with --pause a stale write must have been refused, too), 1 if not or if the run failed, 2 "
@@ -105,7 +106,7 @@ static int number(const char *name, const char *text, uint64_t min, uint64_t max
     unsigned long long n = strtoull(text, &end, 10);
     /* strtoull itself would take "-1", " 1" and "". */
     if (text[0] < '0' || text[0] > '9' || *end || errno || n < min || n > max) {
-        fprintf(stderr, "contention: --%s wants a whole number from %llu to %llu, not \"%s\"\n",
+        fprintf(stderr, "contention: --%s must be a whole number from %llu to %llu, not \"%s\"\n",
                 name, (unsigned long long)min, (unsigned long long)max, text);
         return -1;
     }
@@ -194,10 +195,9 @@ static int check(const struct options *o)
     if (o->seconds && o->count)
         return complain("--seconds and --count exclude each other: give one of them");
     if (!o->lock && (o->crash || o->pause))
-        return complain(
-            "--no-lock goes neither with --crash nor with --pause: leave one of them out");
+        return complain("--no-lock excludes --crash and --pause: omit one of them");
     if (o->pause && o->processes < 2)
-        return complain("--pause needs others that go on: give --processes 2 or more");
+        return complain("--pause needs other processes that continue: give --processes 2 or more");
     if (o->kills_min && !o->crash)
         return complain("--kills means nothing without --crash: add it");
     if (o->lock && (!o->servers || !*o->servers))
@@ -219,7 +219,7 @@ static void fill_defaults(struct options *o)
 static int unknown(int code, char *word)
 {
     fprintf(stderr,
-            code == ':' ? "contention: %s wants a value; --help shows which\n"
+            code == ':' ? "contention: %s requires a value; see --help\n"
                         : "contention: unknown option %s; --help lists them\n",
             word);
     return -1;

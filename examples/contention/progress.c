@@ -81,9 +81,9 @@ static void holder(const struct progress *p)
     if (holders == 1)
         fprintf(p->out, "held by process %u thread %d", process, thread);
     else if (holders)
-        fprintf(p->out, "%d at it at once", holders);
+        fprintf(p->out, "held by %d threads", holders);
     else
-        fputs("held by nobody", p->out);
+        fputs("not held", p->out);
 }
 
 static void head(struct progress *p, uint64_t now_us, uint64_t count)
