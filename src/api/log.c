@@ -179,7 +179,7 @@ void zkl_log_state(const struct zkl_hold *hold, int state, int reason)
                                           [ZKL_REASON_LEASE_ENDED] = "the lease ended",
                                           [ZKL_REASON_CLOSED] = "the client was closed",
                                           [ZKL_REASON_OWNER_EXITED] = "its thread ended",
-                                          [ZKL_REASON_UNCHECKED] = "the node can't be checked"};
+                                          [ZKL_REASON_UNCHECKED] = "the node cannot be checked"};
     struct zkl_log_event event = hold_event(hold, ZKL_LOG_KIND_HOLD, level_of_hold(state));
     event.node = hold->node;
     event.to = names[state];

@@ -148,17 +148,17 @@ struct lock_family {
 
 #define AT(field) offsetof(struct zkl_lock_metrics, field)
 static const struct lock_family lock_families[] = {
-    {"acquisitions_total", "counter", "Holds acquired; a re-entry is none.", AT(acquisitions), 0,
+    {"acquisitions_total", "counter", "Holds acquired, without re-entries.", AT(acquisitions), 0,
      0},
     {"reentries_total", "counter", "Re-entries of holds that have ended.", AT(reentries), 0, 0},
-    {"failures_total", "counter", "Acquire calls that got nothing, by code.", 0, true, false},
-    {"releases_total", "counter", "Holds given back.", AT(releases), 0, 0},
-    {"unconfirmed_total", "counter", "Holds given back without the server's answer.",
-     AT(unconfirmed), 0, 0},
+    {"failures_total", "counter", "Acquire calls that acquired nothing, by code.", 0, true, false},
+    {"releases_total", "counter", "Holds released.", AT(releases), 0, 0},
+    {"unconfirmed_total", "counter", "Holds released without the server's answer.", AT(unconfirmed),
+     0, 0},
     {"passed_total", "counter", "Holds handed on in this process, or retained.", AT(passed), 0, 0},
     {"losses_total", "counter", "Holds lost, by reason.", 0, false, true},
-    {"suspects_total", "counter", "Times that a hold was suspect.", AT(suspects), 0, 0},
-    {"revocations_total", "counter", "Holds asked to let go.", AT(revocations), 0, 0},
+    {"suspects_total", "counter", "How often a hold was suspect.", AT(suspects), 0, 0},
+    {"revocations_total", "counter", "Requests to release a hold.", AT(revocations), 0, 0},
     {"wait_seconds", "histogram", "From the acquire call to the hold.", AT(wait), 0, 0},
     {"hold_seconds", "histogram", "From the acquisition to the last unlock, or the loss.", AT(hold),
      0, 0},
@@ -234,20 +234,20 @@ static void put_one(const struct source *s, const char *name, const char *type, 
 static void put_client(struct text *t, const struct zkl_client_metrics *m)
 {
     const struct source s = {t, "zklock_", NULL};
-    put_one(&s, "connected", "gauge", "1: there is a session and a link.",
+    put_one(&s, "connected", "gauge", "1 if there is a session and a link.",
             m->state == ZKL_CLIENT_CONNECTED);
-    put_one(&s, "connections_total", "counter", "Times that a link came up.", m->connections);
-    put_one(&s, "reconnects_total", "counter", "Of these, all but the first.", m->reconnects);
-    put_one(&s, "disconnections_total", "counter", "Times that a link was lost.",
-            m->disconnections);
+    put_one(&s, "connections_total", "counter", "How often a link came up.", m->connections);
+    put_one(&s, "reconnects_total", "counter", "How often a link came up after the first time.",
+            m->reconnects);
+    put_one(&s, "disconnections_total", "counter", "How often a link was lost.", m->disconnections);
     put_one(&s, "expiries_total", "counter", "Sessions that ended.", m->expiries);
     put_one(&s, "heartbeats_total", "counter", "Heartbeats.", m->heartbeats);
     put_requests(&s, m->requests);
     put_family(&s, "write_seconds", "histogram",
-               "How long the ensemble took to answer a write, heartbeats included.");
+               "Time that the ensemble took to answer a write, including heartbeats.");
     put_histogram(&s, "write_seconds", &m->writes);
     put_one(&s, "outstanding_requests", "gauge", "Requests without an answer.", m->outstanding);
-    put_one(&s, "janitor_backlog", "gauge", "Nodes that the library still has to see deleted.",
+    put_one(&s, "janitor_backlog", "gauge", "Nodes that are not yet known to be deleted.",
             m->janitor_backlog);
     put_one(&s, "watches", "gauge", "Paths watched.", m->watches);
     put_one(&s, "watch_bytes", "gauge", "Bytes of these paths; at most 1000000.", m->watch_bytes);
@@ -255,7 +255,7 @@ static void put_client(struct text *t, const struct zkl_client_metrics *m)
             m->log_dropped);
     put_family(&s, "session_timeout_seconds", "gauge", "Negotiated session timeout.");
     put_seconds(&s, "session_timeout_seconds", "", (uint64_t)m->session_timeout_ms * 1000000);
-    put_family(&s, "window_seconds", "gauge", "For so long the session is proved.");
+    put_family(&s, "window_seconds", "gauge", "Time for which the session is proved.");
     put_seconds(&s, "window_seconds", "", (uint64_t)m->window_ms * 1000000);
 }
 

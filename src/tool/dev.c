@@ -73,8 +73,10 @@ static int wait_for_signal(struct dev *dev)
     while (!signals_end_within(LOOK_MS)) {
         look_for_deaths(dev);
         if (2 * dev->deaths >= nodes)
-            return fail(EXIT_NO_SERVER, "%zu of %zu servers are too few for an ensemble: it ends",
-                        nodes - dev->deaths, nodes);
+            return fail(
+                EXIT_NO_SERVER,
+                "only %zu of %zu servers are left, too few for an ensemble: zklock-dev ends",
+                nodes - dev->deaths, nodes);
     }
     return EXIT_DONE;
 }

@@ -110,7 +110,7 @@ static void ends_with_failure(struct tool *tool)
 {
     check_num(tool_status(tool), ==, 69);
     check_true(tool_says(tool, " has died\n"));
-    check_true(tool_says(tool, "are too few for an ensemble"));
+    check_true(tool_says(tool, "too few for an ensemble"));
     is_all_gone();
 }
 
