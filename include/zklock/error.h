@@ -119,7 +119,7 @@ ZKL_API const char *zkl_error_detail(void);
 
 /* 1 if the same call may succeed later without any change: ZKL_EBUSY, ZKL_ETIMEDOUT,
  * ZKL_EDISCONNECTED, ZKL_ENOMEM, ZKL_ESYSTEM, ZKL_EUNPROVED, ZKL_EREADONLY. 0 otherwise, also for
- * ZKL_EUNCONFIRMED, ZKL_EDOUBT and ZKL_ELOST: an unlock with that result has released the hold. */
+ * ZKL_EUNCONFIRMED, ZKL_EDOUBT and ZKL_ELOST: an unlock with that result has ended its lock. */
 ZKL_API int zkl_error_is_retryable(int code);
 
 /* 1 if the code says that a hold existed and another client may have, or have had, the lock: stop
