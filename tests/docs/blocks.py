@@ -36,6 +36,8 @@ EXCUSED = {
     ('docs/tutorial.md', 'meson setup build && meson install -C build && ldconfig'): 'as in the README',
     ('docs/tutorial.md', 'zklock-dev --nodes 1'): 'it runs until ^C: the servers here are as private; the suite tool has it',
     ('docs/tutorial.md', 'export ZKLOCK_SERVERS=127.0.0.1:PORT'): 'the test has set it to the port of its own servers',
+    ('docs/security-tls.md', 'client=$(sh tests/tls/client_library.sh /opt/zookeeper-tls)'):
+        'it changes the system; the suite tls builds both so',
     ('docs/CONTRIBUTING.md', 'meson setup build-tests/mine && meson compile -C build-tests/mine && meson test -C build-tests/mine'):
         'it builds everything; the suite package does so with the tarball',
     ('docs/adding-a-lock-kind.md', '#include <assert.h>'): 'tests/house/kinds.py runs it against changed sources',
