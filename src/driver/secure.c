@@ -34,6 +34,7 @@
 #define HANDSHAKE_MIN_MS 1000
 #define HANDSHAKE_MAX_MS 10000
 #define CUT_MS 50
+#define LOAD_AGAIN_MS 100
 #define DESCRIPTORS_MADE 16 /* by libzookeeper and others while a handle is opened */
 
 static void wipe(char *text)
@@ -74,9 +75,18 @@ static const char *reason_of_tls(void)
     return reason ? reason : "";
 }
 
+/* A file that can't be loaded makes libzookeeper try again without a pause and without end. It
+ * logs each time, on its I/O thread and without a lock. */
+static void slow_down(const char *message)
+{
+    if (strstr(message, ": Failed to load ") || strstr(message, ": SSL_CTX_check_private_key "))
+        nanosleep(&(struct timespec){.tv_nsec = LOAD_AGAIN_MS * MS}, NULL);
+}
+
 /* "... Socket SERVER zk retcode=-4, errno=112(Host is down): TEXT" */
 static void note_log(const char *message)
 {
+    slow_down(message);
     const char *server = strstr(message, ": Socket "),
                *end = server ? strstr(server, " zk retcode=") : NULL;
     const char *text = end ? strstr(end, "): ") : NULL;
