@@ -399,13 +399,13 @@ void zkl_handle_bury(struct zkl_driver *d, struct zkl_handle **slot)
  * returns ZOK in either case. The time that it took is the only sign of what happened. */
 #define CLOSE_WAITS_MS 1500
 
-static bool close_session(zhandle_t *zh)
+static bool close_session(zhandle_t *zh, bool tls)
 {
     bool nothing = zoo_client_id(zh)->client_id == 0;
     bool linked = zoo_state(zh) == ZOO_CONNECTED_STATE;
     bool expired = zoo_state(zh) == ZOO_EXPIRED_SESSION_STATE;
     int64_t start = zkl_clock_mono_ns();
-    zkl_secure_close(zh);
+    zkl_secure_close(zh, tls);
     int64_t took_ms = (zkl_clock_mono_ns() - start) / 1000000;
     return nothing || expired || (linked && took_ms < CLOSE_WAITS_MS - 50);
 }
@@ -415,7 +415,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     zkl_driver_lock(d);
     zhandle_t *zh = h->zh;
     zkl_driver_unlock(d);
-    bool confirmed = !zh || close_session(zh);
+    bool confirmed = !zh || close_session(zh, d->config.security.tls != NULL);
     /* Both of its threads are joined: no other thread knows these any more. */
     zkl_driver_lock(d);
     while (h->calls)

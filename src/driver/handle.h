@@ -114,6 +114,6 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
                                 int64_t now_mono_ns);
 /* secure.c: zookeeper_close, which a server that is silent in the handshake does not hold up.
  * Without the mutex. */
-void zkl_secure_close(zhandle_t *zh);
+void zkl_secure_close(zhandle_t *zh, bool tls);
 
 #endif

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@
 #define HANDSHAKE_MIN_MS 1000
 #define HANDSHAKE_MAX_MS 10000
 #define CUT_MS 50
+#define SETTLE_MS 100
+#define SETTLE_STEP_MS 5
 #define LOAD_AGAIN_MS 100
 #define DESCRIPTORS_MADE 16 /* by libzookeeper and others while a handle is opened */
 
@@ -232,6 +235,22 @@ static int socket_in_handshake(zhandle_t *zh)
     return fd;
 }
 
+/* Ends it. The number may be another file's by now, so a copy is shut down, once it is known that the
+ * number was still the handshake's after the copy was made. */
+static bool end_handshake(zhandle_t *zh, int *copy)
+{
+    int fd = socket_in_handshake(zh);
+    *copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    bool same = fd >= 0 && socket_in_handshake(zh) == fd;
+    if (same)
+        shutdown(*copy >= 0 ? *copy : fd, SHUT_RDWR); /* no copy: too many open files */
+    if (!same && *copy >= 0)
+        close(*copy);
+    if (!same)
+        *copy = -1;
+    return same;
+}
+
 static int64_t handshake_ms(const struct zkl_driver *d)
 {
     int third_ms = d->core.session.timeout_ms / 3;
@@ -250,9 +269,9 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
     } else if (h->handshake_mono_ns == 0) {
         h->handshake_mono_ns = now_mono_ns;
     } else if (now_mono_ns - h->handshake_mono_ns > handshake_ms(d) * MS) {
-        int fd = socket_in_handshake(h->zh);
-        if (fd >= 0)
-            shutdown(fd, SHUT_RDWR);
+        int copy;
+        if (end_handshake(h->zh, &copy) && copy >= 0)
+            close(copy);
         h->handshake_mono_ns = 0;
     }
 }
@@ -273,20 +292,55 @@ static void *cutter_main(void *arg)
     return NULL;
 }
 
-void zkl_secure_close(zhandle_t *zh)
+/* Addresses that can't be read make each further attempt of the I/O thread fail before it has a
+ * socket. Else one that begins after the look for a handshake would have no cutter, and stand there
+ * for as long as the server likes. A link is not touched. Before 3.7 it reads them again with a
+ * socket too, so that zookeeper_interest could not tell the socket any more. */
+static void end_attempts(zhandle_t *zh)
 {
-    int fd = socket_in_handshake(zh);
-    struct cutter cutter = {.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+#ifndef ZKL_NO_RESOLUTION_DELAY
+    zoo_set_servers(zh, "none");
+#else
+    (void)zh;
+#endif
+}
+
+static bool between_attempts(zhandle_t *zh)
+{
+    return zoo_state(zh) == 0 || zoo_state(zh) == ZOO_NOTCONNECTED_STATE;
+}
+
+/* One attempt may have got past the addresses just before they changed: it is a call of socket and
+ * one of connect away from the state that shows it. */
+static void wait_for_last_attempt(zhandle_t *zh)
+{
+    for (int ms = 0; ms < SETTLE_MS && between_attempts(zh); ms += SETTLE_STEP_MS)
+        nanosleep(&(struct timespec){.tv_nsec = SETTLE_STEP_MS * MS}, NULL);
+}
+
+static void close_cutting(zhandle_t *zh)
+{
+    struct cutter cutter = {.fd = -1};
     pthread_t thread;
+    end_attempts(zh);
+    wait_for_last_attempt(zh);
+    while (zoo_state(zh) == ZOO_SSL_CONNECTING_STATE && !end_handshake(zh, &cutter.fd))
+        sched_yield();
     bool cuts = cutter.fd >= 0 && zkl_thread_start(&thread, cutter_main, &cutter) == 0;
-    if (cutter.fd >= 0 && !cuts)
-        shutdown(cutter.fd, SHUT_RDWR);
     zookeeper_close(zh);
     atomic_store(&cutter.closed, true);
     if (cuts)
         pthread_join(thread, NULL);
     if (cutter.fd >= 0)
         close(cutter.fd);
+}
+
+void zkl_secure_close(zhandle_t *zh, bool tls)
+{
+    if (tls)
+        close_cutting(zh);
+    else
+        zookeeper_close(zh);
 }
 
 /* For the handshake libzookeeper uses select, which writes out of bounds for a descriptor of
@@ -336,8 +390,9 @@ void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h
     (void)now_mono_ns;
 }
 
-void zkl_secure_close(zhandle_t *zh)
+void zkl_secure_close(zhandle_t *zh, bool tls)
 {
+    (void)tls;
     zookeeper_close(zh);
 }
 

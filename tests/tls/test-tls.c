@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,80 @@ static void a_silent_server_is_given_up(void **state)
     check_ok(close(fd));
 }
 
+enum { FICKLE = 4, SILENT_EACH = 6, HELD_MAX = 1000, CLOSERS = 16, CLOSED_BY_EACH = 12 };
+
+static struct fickle {
+    int socket, port;
+    pthread_t thread;
+    atomic_bool ends;
+} fickle[FICKLE];
+
+/* A server that hangs up, and now and then stays silent: its clients are about to connect much of the time. */
+static void *be_fickle(void *arg)
+{
+    struct fickle *self = arg;
+    int held[HELD_MAX], count = 0;
+
+    for (unsigned turn = 0; !self->ends; turn++) {
+        int fd = accept4(self->socket, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0 && turn % SILENT_EACH == 0 && count < HELD_MAX)
+            held[count++] = fd;
+        else if (fd >= 0)
+            close(fd);
+    }
+    while (count > 0)
+        close(held[--count]);
+    return NULL;
+}
+
+static void fickle_end(struct fickle *self)
+{
+    self->ends = true;
+    check_ok(shutdown(self->socket, SHUT_RDWR));
+    check_ok(pthread_join(self->thread, NULL));
+    check_ok(close(self->socket));
+}
+
+static void *close_many(void *servers)
+{
+    struct zkl_client_options options = good();
+
+    options.servers = servers;
+    options.session_timeout_ms = 1000;
+    options.connect_timeout_ms = 0;
+    for (int i = 0; i < CLOSED_BY_EACH; i++) {
+        struct zkl_client *client = must_open(&options);
+        net_nap_ms(i * 7);
+        check_ok(zkl_client_close(client, BOUND_MS));
+        check_ok(zkl_client_free(client));
+    }
+    return NULL;
+}
+
+/* Goal: closing does not wait for a silent server either where the client is just about to connect to it: no attempt begins
+ * any more. Method: many close at moments of every kind, and no thread stays. Modes: F79. */
+static void closing_amid_attempts_ends(void **state)
+{
+    pthread_t closers[CLOSERS];
+    char servers[256] = "";
+    size_t before = threads(), used = 0;
+
+    (void)state;
+    for (int i = 0; i < FICKLE; i++) {
+        fickle[i].socket = silent_socket(&fickle[i].port);
+        used += (size_t)snprintf(servers + used, sizeof servers - used, "%s%s", i > 0 ? "," : "",
+                                 secured_address(fickle[i].port));
+        check_ok(pthread_create(&fickle[i].thread, NULL, be_fickle, &fickle[i]));
+    }
+    for (int i = 0; i < CLOSERS; i++)
+        check_ok(pthread_create(&closers[i], NULL, close_many, servers));
+    for (int i = 0; i < CLOSERS; i++)
+        check_ok(pthread_join(closers[i], NULL));
+    check_num(threads(), ==, before + FICKLE);
+    for (int i = 0; i < FICKLE; i++)
+        fickle_end(&fickle[i]);
+}
+
 /* Goal: and after it comes the next server. Method: libzookeeper takes them in an order by chance, so there are three that are
  * silent, and the good one is found among them each time. Modes: F79. */
 static void after_a_silent_server_comes_the_next_one(void **state)
@@ -532,6 +607,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_wrong_port_is_told),
     cmocka_unit_test(a_new_certificate_is_followed),
     cmocka_unit_test(a_silent_server_is_given_up),
+    cmocka_unit_test(closing_amid_attempts_ends),
     cmocka_unit_test(after_a_silent_server_comes_the_next_one),
     cmocka_unit_test(a_session_outlives_a_silent_server),
     cmocka_unit_test(a_missing_file_costs_the_link_until_it_is_back),
