@@ -22,6 +22,7 @@
 
 #include "chroot.h"
 #include "core/servers.h"
+#include "login.h"
 
 size_t zkl_handle_calls(const struct zkl_handle *h)
 {
@@ -364,8 +365,8 @@ int zkl_handle_open(struct zkl_driver *d, bool probe)
     h->opened_boot_ns = zkl_clock_boot_ns();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by libzookeeper's threads */
-    zhandle_t *zh = zkl_secure_init(&d->config.security, h->addresses, on_session,
-                                    d->config.session_timeout_ms, h);
+    zhandle_t *zh = zkl_secure_init(h, &d->config.security, h->addresses, on_session,
+                                    d->config.session_timeout_ms);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 
@@ -423,6 +424,7 @@ void zkl_handle_close(struct zkl_driver *d, struct zkl_handle *h)
     if (!confirmed)
         d->end_unconfirmed = true; /* counts for the last one, when the client is closed */
     zkl_driver_unlock(d);
+    zkl_login_free(h->login);
     free(h->addresses);
     free(h);
 }

@@ -16,6 +16,7 @@
 #include "older.h"
 
 struct zkl_call;
+struct zkl_login;
 
 /* The state of the credential. */
 enum zkl_auth {
@@ -48,6 +49,7 @@ struct zkl_handle {
     bool up_held;              /* a link that is up waits for that */
     bool told_failed;          /* see zkl_handle_look */
     int64_t handshake_mono_ns; /* since when one of TLS is under way; 0: none */
+    struct zkl_login *login;   /* of SASL; NULL: none */
 };
 
 /* What renew.c knows of the node that it makes again. */
@@ -106,9 +108,9 @@ const struct ACL_vector *zkl_handle_acl(const struct zkl_driver *d);
 /* With the mutex: libzookeeper does not report a failed SASL login, it only ends its I/O thread. */
 void zkl_handle_look(struct zkl_handle *h);
 
-/* secure.c: as zookeeper_init2; errno says why it returns NULL. */
-zhandle_t *zkl_secure_init(struct zkl_security *security, const char *addresses, watcher_fn watcher,
-                           int timeout_ms, void *context);
+/* secure.c: as zookeeper_init2, with the handle for the context; errno says why it returns NULL. */
+zhandle_t *zkl_secure_init(struct zkl_handle *h, struct zkl_security *security,
+                           const char *addresses, watcher_fn watcher, int timeout_ms);
 /* secure.c, with the mutex: with TLS, end a handshake that takes too long. */
 void zkl_secure_watch_handshake(const struct zkl_driver *d, struct zkl_handle *h,
                                 int64_t now_mono_ns);

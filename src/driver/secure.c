@@ -26,6 +26,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "login.h"
+
 /* For its log libzookeeper would ask for the user's name, which can take long with a directory
  * service. */
 #define FLAGS ZOO_NO_LOG_CLIENTENV
@@ -55,15 +57,34 @@ void zkl_security_fini(struct zkl_security *security)
     free(security->sasl_password_file);
     free(security->sasl_service);
     free(security->sasl_host);
-    free(security->sasl_callbacks);
     *security = (struct zkl_security){0};
+}
+
+/* --- one for the process ---------------------------------------------------------------------- */
+
+/* zookeeper_init_ssl cuts its text with strtok, which has one place for all threads, init_tls sets
+ * the level of the log, and sasl_client_init does not expect a second thread: all three would mix up
+ * two clients that are opened at the same time. */
+static pthread_mutex_t init_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* A forked child has none of the threads that could unlock these. */
+void zkl_secure_before_fork(void)
+{
+    pthread_mutex_lock(&init_mutex);
+    pthread_mutex_lock(&last_mutex);
+}
+
+void zkl_secure_after_fork(void)
+{
+    pthread_mutex_unlock(&last_mutex);
+    pthread_mutex_unlock(&init_mutex);
 }
 
 /* --- what went wrong last --------------------------------------------------------------------- */
 
 /* libzookeeper reports this only in its log, which is one for the process and does not name the
  * handle. The server's address identifies the handle. */
-static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char last_server[80], last_text[200];
 
 /* Why OpenSSL failed on this thread, which is where libzookeeper just did; or "". */
@@ -359,7 +380,7 @@ extern ZooLogLevel logLevel;
 
 /* zookeeper_init_ssl takes no callback for its log, and prints until it has one. The level silences
  * it as far as possible. The level is the process's, so it silences other handles for this moment,
- * too. */
+ * too. With the mutex. */
 static zhandle_t *init_tls(const struct zkl_security *security, const char *addresses,
                            watcher_fn watcher, int timeout_ms, void *context)
 {
@@ -420,22 +441,20 @@ bool zkl_secure_has_sasl(void)
     return true;
 }
 
-static zhandle_t *init_sasl(struct zkl_security *security, const char *addresses,
-                            watcher_fn watcher, int timeout_ms, void *context)
+/* With the mutex. */
+static zhandle_t *init_sasl(struct zkl_handle *h, struct zkl_security *security,
+                            const char *addresses, watcher_fn watcher, int timeout_ms)
 {
-    if (!security->sasl_callbacks)
-        security->sasl_callbacks =
-            zoo_sasl_make_basic_callbacks(security->sasl_user, NULL, security->sasl_password_file);
-    if (!security->sasl_callbacks || sasl_client_init(NULL) != SASL_OK) {
+    h->login = zkl_login_new(security);
+    if (!h->login || sasl_client_init(NULL) != SASL_OK) {
         errno = ENOMEM;
         return NULL;
     }
     zoo_sasl_params_t params = {.service = security->sasl_service,
                                 .host = security->sasl_host,
                                 .mechlist = security->sasl_mechanism,
-                                .callbacks = security->sasl_callbacks};
-    return zookeeper_init_sasl(addresses, watcher, timeout_ms, NULL, context, FLAGS, note_log,
-                               &params);
+                                .callbacks = zkl_login_callbacks(h->login)};
+    return zookeeper_init_sasl(addresses, watcher, timeout_ms, NULL, h, FLAGS, note_log, &params);
 }
 
 #else
@@ -449,18 +468,35 @@ bool zkl_secure_has_sasl(void)
 
 /* --- either, or none ------------------------------------------------------------------------- */
 
-zhandle_t *zkl_secure_init(struct zkl_security *security, const char *addresses, watcher_fn watcher,
-                           int timeout_ms, void *context)
+#if defined ZKL_HAVE_TLS || defined ZKL_HAVE_SASL
+static zhandle_t *init_secured(struct zkl_handle *h, struct zkl_security *security,
+                               const char *addresses, watcher_fn watcher, int timeout_ms)
 {
-    errno = 0;
+    zhandle_t *zh = NULL;
+    pthread_mutex_lock(&init_mutex);
 #ifdef ZKL_HAVE_TLS
     if (security->tls)
-        return init_tls(security, addresses, watcher, timeout_ms, context);
+        zh = init_tls(security, addresses, watcher, timeout_ms, h);
 #endif
 #ifdef ZKL_HAVE_SASL
     if (security->sasl_mechanism)
-        return init_sasl(security, addresses, watcher, timeout_ms, context);
+        zh = init_sasl(h, security, addresses, watcher, timeout_ms);
+#endif
+    int error = errno;
+    pthread_mutex_unlock(&init_mutex);
+    errno = error;
+    return zh;
+}
+#endif
+
+zhandle_t *zkl_secure_init(struct zkl_handle *h, struct zkl_security *security,
+                           const char *addresses, watcher_fn watcher, int timeout_ms)
+{
+    errno = 0;
+#if defined ZKL_HAVE_TLS || defined ZKL_HAVE_SASL
+    if (security->tls || security->sasl_mechanism)
+        return init_secured(h, security, addresses, watcher, timeout_ms);
 #endif
     (void)security;
-    return zookeeper_init2(addresses, watcher, timeout_ms, NULL, context, FLAGS, note_log);
+    return zookeeper_init2(addresses, watcher, timeout_ms, NULL, h, FLAGS, note_log);
 }

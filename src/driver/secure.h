@@ -14,7 +14,6 @@ struct zkl_security {
     char *tls; /* "CA,CERTIFICATE,KEY[,PASSPHRASE]", as libzookeeper takes it; NULL: no TLS */
     char *sasl_mechanism; /* NULL: no SASL */
     char *sasl_user, *sasl_password_file, *sasl_service, *sasl_host;
-    void *sasl_callbacks; /* libzookeeper's, as long as there are handles */
 };
 
 struct zkl_tls_files {
@@ -25,6 +24,10 @@ struct zkl_tls_files {
 bool zkl_secure_has_tls(void);
 bool zkl_secure_has_sasl(void);
 void zkl_security_fini(struct zkl_security *security);
+
+/* Around a fork, in the parent and in the child. */
+void zkl_secure_before_fork(void);
+void zkl_secure_after_fork(void);
 
 struct zkl_driver;
 /* With the mutex: end a handshake that takes too long, report a login that failed. Returns the time

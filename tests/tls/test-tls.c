@@ -156,6 +156,38 @@ static void a_credential_goes_over_tls(void **state)
     check_ok(zkl_client_free(other));
 }
 
+enum { OPENERS = 8, OPENED_BY_EACH = 20 };
+
+static void *open_many(void *arg)
+{
+    struct zkl_client_options options = good();
+
+    (void)arg;
+    options.servers = "127.0.0.1:1"; /* nobody is there */
+    options.connect_timeout_ms = 0;
+    for (int i = 0; i < OPENED_BY_EACH; i++) {
+        struct zkl_client *client = must_open(&options);
+        check_ok(zkl_client_free(client));
+    }
+    return NULL;
+}
+
+/* Goal: clients that threads open at the same time leave libzookeeper's log as it was, which is one for the process: the next
+ * one that fails still says why. */
+static void clients_opened_at_once_leave_the_log_on(void **state)
+{
+    struct zkl_client_options options =
+        tls_options(tls_port, "other.pem", "client.pem", "client.key");
+    pthread_t threads[OPENERS];
+
+    (void)state;
+    for (int i = 0; i < OPENERS; i++)
+        check_ok(pthread_create(&threads[i], NULL, open_many, NULL));
+    for (int i = 0; i < OPENERS; i++)
+        check_ok(pthread_join(threads[i], NULL));
+    check_refused(&options, ZKL_EDISCONNECTED, "signed by one of tls_ca_file");
+}
+
 /* Goal: a server whose certificate another CA signed is not talked to, and a client's that another CA signed is refused. */
 static void a_certificate_of_another_ca_is_refused(void **state)
 {
@@ -601,6 +633,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(files_of_no_use_are_named),
     cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
     cmocka_unit_test(a_credential_goes_over_tls),
+    cmocka_unit_test(clients_opened_at_once_leave_the_log_on),
     cmocka_unit_test(a_certificate_of_another_ca_is_refused),
     cmocka_unit_test(a_clients_certificate_may_pass_for_a_servers),
     cmocka_unit_test(an_expired_certificate_is_refused),
