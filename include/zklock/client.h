@@ -97,7 +97,7 @@ struct zkl_client_options {
     /* SASL: "DIGEST-MD5" or "GSSAPI"; NULL: none. Not together with TLS */
     const char *sasl_mechanism;
     const char *sasl_user;          /* DIGEST-MD5 needs this field and the next one */
-    const char *sasl_password_file; /* its first line; libzookeeper reads it at each login */
+    const char *sasl_password_file; /* its first line; the library reads it at each login */
     const char *sasl_service;       /* NULL: "zookeeper" */
     const char *sasl_host; /* NULL: for DIGEST-MD5 "zk-sasl-md5", else the server's address */
 };

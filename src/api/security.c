@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "driver/driver.h"
 #include "driver/secure.h"
@@ -21,7 +22,6 @@
 #define SERVICE_DEFAULT "zookeeper"
 #define HOST_DEFAULT "zk-sasl-md5"
 #define DIGEST "DIGEST-MD5"
-#define SASL_PASSWORD_MAX 1000 /* libzookeeper reads so much of the line */
 
 static bool is_tls(const struct zkl_client_options *o)
 {
@@ -110,6 +110,28 @@ static int read_secret(const char *option, const char *file, char *line)
                     fault.text);
 }
 
+/* Opening a pipe would wait for its writer, here and again at each connection. The opening of a
+ * file that is not there says so. */
+static int check_regular(const char *option, const char *file)
+{
+    struct stat what;
+    if (stat(file, &what) != 0 || S_ISREG(what.st_mode))
+        return 0;
+    return zkl_fail(ZKL_EINVAL, CALL ": %s \"%.256s\" is no regular file", option, file);
+}
+
+static int check_all_regular(const struct zkl_client_options *o)
+{
+    int rc = check_regular("tls_ca_file", o->tls_ca_file);
+    if (rc == 0)
+        rc = check_regular("tls_cert_file", o->tls_cert_file);
+    return rc == 0 ? check_regular("tls_key_file", o->tls_key_file) : rc;
+}
+
+/* For a key that is encrypted later on, without a passphrase here, libzookeeper would ask at the
+ * terminal, or read the standard input, on its I/O thread. Any passphrase prevents that. */
+#define NO_PASSPHRASE "-"
+
 /* passphrase: NULL, or as it is. */
 static int get_files(const struct zkl_client_options *o, const char *passphrase,
                      struct zkl_security *security)
@@ -124,8 +146,8 @@ static int get_files(const struct zkl_client_options *o, const char *passphrase,
                         o->tls_passphrase_file);
     if (!zkl_tls_files_load(&files, why, sizeof why))
         return zkl_fail(ZKL_EINVAL, CALL ": %s", why);
-    if (asprintf(&security->tls, "%s,%s,%s%s%s", files.ca, files.certificate, files.key,
-                 files.passphrase ? "," : "", files.passphrase ? files.passphrase : "") >= 0)
+    if (asprintf(&security->tls, "%s,%s,%s,%s", files.ca, files.certificate, files.key,
+                 files.passphrase ? files.passphrase : NO_PASSPHRASE) >= 0)
         return 0;
     security->tls = NULL;
     return zkl_fail(ZKL_ENOMEM, CALL);
@@ -140,24 +162,23 @@ static int get_tls(const struct zkl_client_options *o, struct zkl_security *secu
                         CALL
                         ": TLS: the next descriptor is %d, but libzookeeper needs some below 1024",
                         descriptor);
-    int rc = o->tls_passphrase_file
-                 ? read_secret("tls_passphrase_file", o->tls_passphrase_file, line)
-                 : 0;
+    int rc = check_all_regular(o);
+    if (rc == 0 && o->tls_passphrase_file)
+        rc = read_secret("tls_passphrase_file", o->tls_passphrase_file, line);
     if (rc == 0)
         rc = get_files(o, o->tls_passphrase_file ? line : NULL, security);
     explicit_bzero(line, sizeof line);
     return rc;
 }
 
-/* libzookeeper reads the file itself, at each login: here it is only seen whether it can. */
+/* Each login reads it again: this check only finds out whether that can succeed. */
 static int check_password(const struct zkl_client_options *o)
 {
     char line[ZKL_SECRET_ROOM];
-    int rc = read_secret("sasl_password_file", o->sasl_password_file, line);
-    if (rc == 0 && strlen(line) > SASL_PASSWORD_MAX)
-        rc = zkl_fail(ZKL_EINVAL,
-                      CALL ": sasl_password_file \"%.256s\" has a password of more than %d bytes",
-                      o->sasl_password_file, SASL_PASSWORD_MAX);
+    int rc = check_regular("sasl_password_file", o->sasl_password_file);
+    if (rc != 0)
+        return rc;
+    rc = read_secret("sasl_password_file", o->sasl_password_file, line);
     explicit_bzero(line, sizeof line);
     return rc;
 }

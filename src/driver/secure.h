@@ -11,7 +11,7 @@
 
 /* At most one of both; its texts are its own. */
 struct zkl_security {
-    char *tls; /* "CA,CERTIFICATE,KEY[,PASSPHRASE]", as libzookeeper takes it; NULL: no TLS */
+    char *tls; /* "CA,CERTIFICATE,KEY,PASSPHRASE", as libzookeeper takes it; NULL: no TLS */
     char *sasl_mechanism; /* NULL: no SASL */
     char *sasl_user, *sasl_password_file, *sasl_service, *sasl_host;
 };

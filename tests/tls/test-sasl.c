@@ -2,7 +2,9 @@
 /* SASL with a real server that wants it: who logs in by DIGEST-MD5 locks, and who can't is told so. */
 #include "secured.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CONFIG                                                                                     \
@@ -35,6 +37,19 @@ static void who_logs_in_locks(void **state)
     lock_and_unlock(client, "/sasl");
     check_ok(zkl_client_close(client, BOUND_MS));
     check_ok(zkl_client_free(client));
+}
+
+/* Goal: a line's end in the manner of Windows is no part of the password, and what is no regular file is refused: a pipe would
+ * have to be written anew for each login. */
+static void the_password_is_a_line_of_a_regular_file(void **state)
+{
+    struct zkl_client_options options = user("bob", PASSWORD "\r\n");
+
+    (void)state;
+    check_works(&options);
+    check_ok(mkfifo(secured_file("fifo"), 0600));
+    options.sasl_password_file = secured_file("fifo");
+    check_refused(&options, ZKL_EINVAL, "fifo\" is no regular file");
 }
 
 /* Goal: the creator's ACL goes by the user: another one can't touch what bob makes. */
@@ -129,6 +144,7 @@ static void no_secret_of_sasl_is_shown(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_logs_in_locks),
+    cmocka_unit_test(the_password_is_a_line_of_a_regular_file),
     cmocka_unit_test(the_creators_acl_goes_by_the_user),
     cmocka_unit_test(a_wrong_password_is_refused),
     cmocka_unit_test(who_does_not_log_in_is_told),

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,24 @@ static void files_of_no_use_are_named(void **state)
     options = good();
     options.tls_key_file = secured_file("client-other.key");
     check_refused(&options, ZKL_EINVAL, "client-other.key\" cannot be loaded: key values mismatch");
+}
+
+/* Goal: a pipe, whose opening would wait for a writer without a bound, and a folder are refused, whichever file they are. */
+static void only_regular_files_are_taken(void **state)
+{
+    struct zkl_client_options options = good();
+    const char **const fields[] = {&options.tls_ca_file, &options.tls_cert_file,
+                                   &options.tls_key_file};
+
+    (void)state;
+    check_ok(mkfifo(secured_file("fifo"), 0600));
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        options = good();
+        *fields[i] = secured_file("fifo");
+        check_refused(&options, ZKL_EINVAL, "fifo\" is no regular file");
+        *fields[i] = "/";
+        check_refused(&options, ZKL_EINVAL, "\"/\" is no regular file");
+    }
 }
 
 /* Goal: the identity of a certificate is one that the creator's ACL goes by: nodes that one client makes another can't touch,
@@ -464,6 +483,34 @@ static void a_missing_file_costs_the_link_until_it_is_back(void **state)
     check_ok(zkl_client_free(client));
 }
 
+/* Goal: where a key is closed only after the client was opened, nobody is asked for its passphrase: the I/O thread does not
+ * wait for a line of the standard input, and the link comes back with the key. Method: that is a pipe that nobody writes to. */
+static void a_key_that_is_closed_later_asks_nobody(void **state)
+{
+    struct zkl_client_options options = tls_options(tls_port, "ca.pem", "client.pem", "mine.key");
+    int input = dup(STDIN_FILENO), ends[2];
+
+    (void)state;
+    check_ok(pipe2(ends, O_CLOEXEC));
+    check_num(dup2(ends[0], STDIN_FILENO), ==, STDIN_FILENO);
+    secured_copy("client.key", "mine.key");
+    struct zkl_client *client = must_open(&options);
+    lock_and_unlock(client, "/closed-later");
+    secured_copy("client-closed.key", "mine.key");
+    check_ok(zks_restart_node(server, 0));
+    int64_t until_ms = net_now_ms() + 1000; /* for some attempts */
+    while (net_now_ms() < until_ms)
+        net_nap_ms(20);
+    secured_copy("client.key", "mine.key");
+    lock_and_unlock(client, "/closed-later");
+    check_ok(zkl_client_close(client, BOUND_MS));
+    check_ok(zkl_client_free(client));
+    check_num(dup2(input, STDIN_FILENO), ==, STDIN_FILENO);
+    check_ok(close(input));
+    check_ok(close(ends[0]));
+    check_ok(close(ends[1]));
+}
+
 /* Goal: where libzookeeper would be given a descriptor that its select can't take, the client is refused instead. Modes: F81. */
 static void high_descriptors_are_refused(void **state)
 {
@@ -631,6 +678,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(exit_does_not_wait_for_a_handshake),
     cmocka_unit_test(a_passphrase_opens_the_key),
     cmocka_unit_test(files_of_no_use_are_named),
+    cmocka_unit_test(only_regular_files_are_taken),
     cmocka_unit_test(the_creators_acl_goes_by_the_certificate),
     cmocka_unit_test(a_credential_goes_over_tls),
     cmocka_unit_test(clients_opened_at_once_leave_the_log_on),
@@ -644,6 +692,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(after_a_silent_server_comes_the_next_one),
     cmocka_unit_test(a_session_outlives_a_silent_server),
     cmocka_unit_test(a_missing_file_costs_the_link_until_it_is_back),
+    cmocka_unit_test(a_key_that_is_closed_later_asks_nobody),
     cmocka_unit_test(a_refused_credential_is_told),
     cmocka_unit_test(changed_bytes_cost_the_link_alone),
     cmocka_unit_test(the_command_has_tls_by_the_environment),
