@@ -180,7 +180,8 @@ static void test_semaphores_are_listed(void **state)
     check_says("ok", "j1 new L semaphore /inspect-s permits=2");
     check_says("ok", "c1 new L semaphore /inspect-s permits=2 owner=gantry");
     check_says("ok", "c1 lock L 0");
-    check_says("ok", "j1 lock L 20000"); /* our node in the inner lock may be there for a moment more */
+    check_says("ok",
+               "j1 lock L 20000"); /* our node in the inner lock may be there for a moment more */
     const char *text = ask("j1 list L");
     assert_non_null(strstr(text, "gantry"));
     assert_non_null(strstr(text, "127.0.0.1"));
