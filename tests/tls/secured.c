@@ -191,18 +191,24 @@ void check_works(const struct zkl_client_options *options)
     check_ok(zkl_client_free(client));
 }
 
+/* A handshake takes seconds on a machine with much else to do: the next try has more time for it. */
 void check_refused(const struct zkl_client_options *theirs, int code, const char *word)
 {
     struct zkl_client_options options = *theirs;
-    struct zkl_client *client = NULL;
-    int64_t start_ms = net_now_ms();
+    int rc = 0;
+    bool right = false;
 
-    options.connect_timeout_ms = REFUSED_MS;
-    int rc = zkl_client_open(&client, &options);
-    if (rc != code || !strstr(zkl_error_detail(), word))
+    for (int ms = REFUSED_MS; !right && ms < BOUND_MS; ms *= 3) {
+        struct zkl_client *client = NULL;
+        int64_t start_ms = net_now_ms();
+        options.connect_timeout_ms = ms;
+        rc = zkl_client_open(&client, &options);
+        right = rc == code && strstr(zkl_error_detail(), word);
+        print_message("%s\n", zkl_error_detail());
+        check_num(net_now_ms() - start_ms, <, BOUND_MS);
+    }
+    if (!right)
         fail_msg("%d, not %d with \"%s\": %s", rc, code, word, zkl_error_detail());
-    print_message("%s\n", zkl_error_detail());
-    check_num(net_now_ms() - start_ms, <, BOUND_MS);
 }
 
 /* --- zklock ----------------------------------------------------------------------------------- */
