@@ -214,8 +214,9 @@ static int no_passphrase(char *buf, int size, int writing, void *given)
     return length;
 }
 
-/* By default OpenSSL frees all it has when the process exits, which crashes libzookeeper's threads that are in it. Only
- * the first call of a process can prevent that, so a program that uses OpenSSL itself decides. */
+/* By default OpenSSL frees all its memory when the process exits, which crashes libzookeeper's
+ * threads that are using it. Only the first call of a process can prevent that, so a program that
+ * uses OpenSSL itself decides. */
 static void keep_at_exit(void)
 {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);

@@ -180,8 +180,9 @@ static void fill_newest(size_t *newest, const struct record *r, size_t n, bool a
     }
 }
 
-/* A hold that was asked for after another grant has the larger token, whatever the kind, and whether or not the
- * other one was still held; but readers of one handle may share a node, so that only writers count against them. */
+/* A hold that was asked for after another grant has the larger token, whatever the kind, and whether
+ * or not the other one was still held. Readers of one handle may share a node: against them only
+ * writers count. */
 static void judge_tokens_of(struct verdict *v, const struct record *r, size_t n, size_t *newest,
                             bool cached)
 {
