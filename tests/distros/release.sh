@@ -41,7 +41,7 @@ inside() # COMMAND...
         root=$1 && shift && mount --bind "$root" "$root" && mount -t proc proc "$root/proc" &&
             mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" &&
             exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"' \
-        inside "$system" ZKL_TEST_LONG="${ZKL_TEST_LONG:-}" chroot "$system" sh -c 'cd /root/zklock 2>/dev/null; exec "$@"' sh "$@" </dev/null
+        inside "$system" ZKL_TEST_LONG="${ZKL_TEST_LONG:-}" chroot "$system" sh -c 'cd /root/zklock && exec "$@"' sh "$@" </dev/null
 }
 
 # shellcheck disable=SC2016
@@ -94,11 +94,11 @@ if [ ! -f "$system/complete" ]; then
     make_system "$system" >>"$log" 2>&1 || missing "no bare $release can be made: $(tail -n 1 "$log")"
     touch "$system/complete"
 fi
+rm -rf "$system/root/zklock"
+git clone -q . "$system/root/zklock" || exit 1
 # A mirror that can't be reached says nothing about the code.
 echo 'Acquire::Retries "3";' >"$system/etc/apt/apt.conf.d/80retries"
 inside apt-get -q update >>"$log" 2>&1 || missing "no packages of $release can be had: $(tail -n 1 "$log")"
-rm -rf "$system/root/zklock"
-git clone -q . "$system/root/zklock" || exit 1
 
 echo "$release, $(git log -1 --format='%h, ')$(date +%Y-%m-%d)"
 part demo sh examples/demo.sh
