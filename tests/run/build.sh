@@ -5,8 +5,11 @@
 # Builds in $out/NAME, configured anew as files come and go; only $targets, if there are some.
 build() # NAME COMPILER [meson options]
 {
-    dir=$out/$1 log=$out/$1.log cc=$2 cxx=g++
-    [ "$cc" = clang ] && cxx=clang++
+    dir=$out/$1 log=$out/$1.log cc=$2
+    case $cc in
+    clang*) cxx=clang++${cc#clang} ;;
+    *) cxx=g++${cc#gcc} ;;
+    esac
     shift 2
     echo "building $dir with $cc $*"
     mkdir -p "$out"

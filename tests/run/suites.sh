@@ -70,8 +70,20 @@ sweep()
 }
 
 # clang's warnings don't depend on how it builds: what clang-thread needs anyway will do.
-compilers()
+compilers() # [COMPILER...]: those, with the unit tests, for compilers that are not the release's own
 {
+    if [ $# -gt 0 ]; then
+        for cc in "$@"; do
+            if ! command -v "$cc" >/dev/null; then
+                fail "$cc is not installed"
+            elif build "$cc" "$cc" --werror; then
+                tests "$cc" --suite unit
+            else
+                fail "the build with $cc"
+            fi
+        done
+        return
+    fi
     if plain; then
         passed=$((passed + 1))
     fi
@@ -390,7 +402,7 @@ suite() # NAME [options]
     suite=$1
     shift
     case $suite in
-    compilers) compilers ;;
+    compilers) compilers "$@" ;;
     house | unit | docs | package | lib | cluster | tool | fault | window | curator | interop | examples) plain && tests gcc --suite "$suite" "$@" ;;
     fuzz) fuzz "$@" ;;
     coverage) coverage "$@" ;;
