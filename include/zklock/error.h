@@ -31,7 +31,7 @@ extern "C" {
 
 /* --- version ------------------------------------------------------------ */
 
-/* Returns the version of the loaded library as text ("1.0.0"). *number, unless number is NULL,
+/* Returns the version of the loaded library as text, ZKL_VERSION. *number, unless number is NULL,
  * receives ZKL_VERSION_NUMBER of the version.h that the library was built with. */
 ZKL_API const char *zkl_version(int *number);
 

@@ -148,9 +148,7 @@ int zkl_error_is_lost(int code)
 
 const char *zkl_version(int *number)
 {
-#define TEXT(x) #x
-#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
     if (number)
         *number = ZKL_VERSION_NUMBER;
-    return VERSION(ZKL_VERSION_MAJOR, ZKL_VERSION_MINOR, ZKL_VERSION_PATCH);
+    return ZKL_VERSION;
 }

@@ -165,7 +165,7 @@ static void try_the_rest(void)
     int number = 0;
 
     check_said("zkl_version", zkl_version(NULL) != NULL, 1);
-    check_text(zkl_version(&number), "1.0.0");
+    check_text(zkl_version(&number), ZKL_VERSION);
     check_num(number, ==, ZKL_VERSION_NUMBER);
     check_said("zkl_strerror", zkl_strerror(0) != NULL, 1);
     check_said("zkl_error_name", zkl_error_name(0) != NULL, 1);

@@ -4,7 +4,7 @@
 
 Goal: what Debian's tools believe of the library is true of the sources, without a build of packages. Method: the symbols file of
 docs/packaging/debian is compared with src/libzklock.map, each function with the release that its node is named for;
-the newest entry of the changelog is of VERSION; the names of packages have the soname's number."""
+the newest entry of the changelog is of VERSION, with a ~ where a release candidate has a dash; the names of packages have the soname's number."""
 import pathlib
 import re
 import sys
@@ -25,7 +25,7 @@ def mapped():
     text = re.sub(r'/\*.*?\*/', '', read(ROOT / 'src/libzklock.map'), flags=re.DOTALL)
     for node, release, body in re.findall(r'(\w+_([\d.]+))\s*\{(.*?)\}', text, re.DOTALL):
         for name in [node, *re.findall(r'(\w+)\s*;', body.partition('local:')[0].partition('global:')[2])]:
-            wanted[f'{name}@{node}'] = f'{release}.0'
+            wanted[f'{name}@{node}'] = f'{release}.0~'
     return wanted
 
 
@@ -47,7 +47,7 @@ def check_symbols():
 def check_version():
     newest = read(DEBIAN / 'changelog').partition('\n')[0]
     found = re.match(r'zklock \(([^-)]*)-', newest)
-    problems = [] if found and found[1] == VERSION else [f'the changelog begins with "{newest}", and this is {VERSION}']
+    problems = [] if found and found[1] == VERSION.replace('-', '~') else [f'the changelog begins with "{newest}", and this is {VERSION}']
     if f'Package: {PACKAGE}\n' not in read(DEBIAN / 'control'):
         problems.append(f'control has no package {PACKAGE}')
     return problems

@@ -52,7 +52,7 @@ block() # NAME: the commands of that block of the page
 unpack() # FOLDER
 {
     version=$(sed -n "s/^ *version: '\(.*\)',\$/\1/p" "$root/meson.build" | head -n 1)
-    tree=$1/zklock-$version tarball=$1/zklock_$version.orig.tar
+    tree=$1/zklock-$version tarball=$1/zklock_$(echo "$version" | tr - '~').orig.tar
     if [ -e "$root/.git" ] && command -v git >/dev/null; then
         git -c safe.directory='*' -C "$root" archive --format=tar --prefix="zklock-$version/" HEAD >"$tarball"
     else

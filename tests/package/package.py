@@ -22,7 +22,8 @@ import installed
 from installed import one, run
 
 MESON, BUILD, SOURCE, VERSION = sys.argv[1], *map(pathlib.Path, sys.argv[2:4]), sys.argv[4]
-SONAME = 'libzklock.so.' + VERSION.partition('.')[0]
+NUMBER = VERSION.partition('-')[0]
+SONAME = 'libzklock.so.' + NUMBER.partition('.')[0]
 EXAMPLES_NEED = {'<zklock/guard.h>': 'zklock-guard', '<uv.h>': 'libuv', '<sqlite3.h>': 'sqlite3'}  # pkg-config's names, beside zklock
 OTHERS = {'libuv', 'sqlite3'}  # of them, who may be missing
 NOBODY = 65534
@@ -96,7 +97,7 @@ def build_and_install(source, work):
     run([MESON, 'setup', build, source, '--prefix=/usr', '--buildtype=plain', '--wrap-mode=nodownload',
          '--auto-features=enabled'])
     check_tests(build, work)
-    run(['ninja', '-C', build, f'src/libzklock.so.{VERSION}', 'src/libzklock.a', 'src/tool/zklock',
+    run(['ninja', '-C', build, f'src/libzklock.so.{NUMBER}', 'src/libzklock.a', 'src/tool/zklock',
          'src/tool/zklock-dev'])
     installed.install(MESON, build, root)
     return root
@@ -107,7 +108,7 @@ def build_and_install(source, work):
 def check_files(root):
     for header in sorted((SOURCE / 'include/zklock').glob('*.h*')):
         one(root, f'include/zklock/{header.name.removesuffix(".in")}')
-    for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', SONAME, f'libzklock.so.{VERSION}', 'libzklock.a', 'zklock.pc']:
+    for name in ['bin/zklock', 'bin/zklock-dev', 'libzklock.so', SONAME, f'libzklock.so.{NUMBER}', 'libzklock.a', 'zklock.pc']:
         one(root, name)
     pages = sorted((SOURCE / 'docs/man').glob('*.[137]'))
     for page in pages:
@@ -121,7 +122,7 @@ def check_files(root):
 def check_soname(root):
     """The real file's name is what programs remember, and the links lead there."""
     for name in ['libzklock.so', SONAME]:
-        check(one(root, name).resolve().name == f'libzklock.so.{VERSION}', f'{name} leads to another file')
+        check(one(root, name).resolve().name == f'libzklock.so.{NUMBER}', f'{name} leads to another file')
     check(f'[{SONAME}]' in run(['readelf', '-d', one(root, SONAME)]), f'the soname is not {SONAME}')
 
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <zklock/version.h>
 
 /* --- the command's end ------------------------------------------------------------------------- */
 
@@ -351,7 +352,7 @@ static void wrong_calls_are_told(void **state)
     (void)state;
     tool_check(64, "usage: zklock COMMAND", NULL);
     tool_check(64, "there is no command \"walk\": zklock --help lists them", "walk");
-    tool_check(0, "zklock 1.0.0\n", "--version");
+    tool_check(0, "zklock " ZKL_VERSION "\n", "--version");
     tool_check(0, "  run ", "--help");
     tool_check(0, "usage: zklock run [OPTION...] PATH... -- COMMAND", "run", "--help");
     tool_check(64, "no path is given", "run");
