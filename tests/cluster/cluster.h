@@ -14,7 +14,7 @@
 #include "wire.h"
 #include "zkserver.h"
 
-#define WAIT_MS 20000    /* for what comes at once, on a machine that may be busy */
+#define WAIT_MS 20000    /* for what comes immediately, on a busy machine too */
 #define SESSION_MS 30000 /* nothing expires by itself, and no ping disturbs a count */
 #define CONTAINER_CHECK_MS 200
 
@@ -56,8 +56,8 @@ int cluster_children(const char *path);
 void cluster_child(const char *path, size_t nth, char *out, size_t size);
 
 /* --- actors ------------------------------------------------------------------------------------
- * A thread that does what it is told, one thing after another: with it a test can say in one line
- * of time what several threads do. Assertions stay with the test's thread. */
+ * An actor is a thread that runs the functions that a test gives it, one after another. With actors
+ * a test can order what several threads do, one step a line. Only the test's thread asserts. */
 struct actor;
 typedef int (*actor_fn)(void *arg);
 

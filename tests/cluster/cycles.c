@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* So many locks and unlocks of one mutex without contention, by one thread: what instructions.py has
- * callgrind count. */
+/* One thread locks and unlocks one mutex as often as its argument says, without contention.
+ * instructions.py counts the instructions of this program with callgrind. */
 #include <stdio.h>
 #include <stdlib.h>
 

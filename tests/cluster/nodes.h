@@ -30,7 +30,7 @@ struct proxy *proxy_for(struct zkl_client_options *options);
 struct zkl_client *client_through(struct proxy **proxy, int session_ms);
 /* All requests but keepalives (also the lists that come each quarter of a timeout), pings and heartbeats. */
 int64_t requests(struct proxy *proxy);
-/* Lock and unlock so many times. */
+/* Lock and unlock n times. */
 void cycle(struct zkl_mutex *mutex, int n);
 /* From now on exists on a path with this part in it is answered by NOAUTH, as by a server that exists_takes_read(),
  * where READ is denied. part: stays valid as long as the proxy. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The suite's server goes, and comes back with its data. */
+/* A test stops the suite's server, and starts it again with its data. */
 #ifndef ZKTEST_OUTAGE_H
 #define ZKTEST_OUTAGE_H
 
 #include "cluster.h"
 
-/* A server that starts can leave a connection that comes too early without any answer; libzookeeper
- * gives it up after two thirds of the session timeout. That is to be less than WAIT_MS, and what is left
- * of the session longer than a restart on a busy machine. */
+/* A server that is starting may never answer a connection that comes too early. libzookeeper gives
+ * such a connection up after two thirds of the session timeout. Those two thirds must be less than
+ * WAIT_MS. The rest of the session must be longer than a restart on a busy machine. */
 #define RESTART_SESSION_MS 18000
 
 void server_down(void);

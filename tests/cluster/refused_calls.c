@@ -282,5 +282,5 @@ void refused_calls_release(struct refused_calls *e)
     check_ok(zkl_permit_release(e->permit));
     check_ok(zkl_semaphore_free(e->semaphore));
     check_ok(zkl_mutex_free(e->mutex));
-    check_wait(zkl_owner_free(e->owner) == 0, WAIT_MS); /* its operations may have a moment to go */
+    check_wait(zkl_owner_free(e->owner) == 0, WAIT_MS); /* its operations may still be ending */
 }

@@ -34,7 +34,7 @@ struct refused_calls {
 
 void refused_calls_hold(struct refused_calls *e, struct zkl_client *client);
 void refused_calls_make(struct refused_calls *e, enum refusal where);
-/* All went as it should, and nothing has changed: all is held as before. */
+/* Each call said what it should, and changed nothing: every lock is held as before. */
 void refused_calls_check(struct refused_calls *e);
 void refused_calls_release(struct refused_calls *e);
 

@@ -17,7 +17,7 @@ static void check_says(const char *word)
     if (!strstr(zkl_error_detail(), word))
         fail_msg("\"%s\" does not say \"%s\"", zkl_error_detail(), word);
     if (strstr(zkl_error_detail(), "secret"))
-        fail_msg("\"%s\" tells the credential", zkl_error_detail());
+        fail_msg("\"%s\" reveals the credential", zkl_error_detail());
 }
 
 /* The raw connection is the administrator, with all rights everywhere. */
@@ -36,8 +36,8 @@ static int lock_for_long(struct zkl_mutex *mutex)
     return zkl_mutex_lock_for(mutex, WAIT_MS);
 }
 
-/* Each call that acquires is refused, at once, with the path and this word in its detail; trying
- * again and again changes nothing. */
+/* The library refuses each call that acquires, immediately, and its detail has the path and this
+ * word. More tries change nothing. */
 static void check_refused(struct zkl_client *client, const char *path, const char *word,
                           const char *try_word)
 {
@@ -280,10 +280,12 @@ static bool is_proved(struct zkl_client *client)
     return end > zkl_clock_boot_ns();
 }
 
-/* Goal: a held node whose ACL a stranger replaces costs its own hold the window and no other one, also not that
- * of who gets a lock meanwhile; with the right back it is proved again; unlock deletes it in any case. Method: one
- * client holds three locks with callbacks; the nodes of the first two are given to a stranger alone, for longer
- * than a session timeout; that of the first is given back. Modes: F57. */
+/* Goal: a stranger that replaces the ACL of a held node takes the window from that hold only. A lock
+ * that a thread acquires meanwhile keeps its window. When the client may read the node again, it
+ * proves the hold again. Unlock deletes the node in any case.
+ * Method: one client holds three locks with callbacks. The test gives the nodes of the first two to
+ * a stranger alone, for longer than a session timeout, and then gives the first node back.
+ * Modes: F57. */
 static void a_held_node_that_its_client_may_not_read(void **state)
 {
     static struct notes notes[3] = {NOTES_INIT, NOTES_INIT, NOTES_INIT};
@@ -361,10 +363,11 @@ static void the_only_held_node_may_not_be_read(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: who set a watch while he might read the node is not told of its end when he may not any more: the watch is used
- * up in silence (ZOOKEEPER-4799, from 3.8.4 and 3.9.2 on; in an older one only if its distribution took the patch, as
- * Debian 12 did). exists takes the right from the same versions on, once the node is found.
- * Method: raw requests; that the node is gone is answered behind the event. */
+/* Goal: a client set a watch while it had the right to read the node, and then lost that right. The
+ * server does not send it the end of the node, but uses the watch up in silence (ZOOKEEPER-4799,
+ * from 3.8.4 and 3.9.2 on; an older server only if its distribution took the patch, as Debian 12
+ * did). From the same versions on exists needs the right, once the server finds the node.
+ * Method: raw requests. The server would send the event before its answer that there is no node. */
 static void a_watch_without_the_right_to_read(void **state)
 {
     const struct wire_acl stranger = {WIRE_PERM_ALL, "auth", ""};
@@ -413,7 +416,8 @@ static void creator_only_is_what_every_node_gets(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: who has the credential contends, who has not, or another one, is told what is denied. */
+/* Goal: a client with the credential contends. A client without it, or with another one, hears
+ * which right is denied. */
 static void others_are_told_what_is_denied(void **state)
 {
     const char *path = cluster_path("creator-others");
@@ -447,8 +451,8 @@ static void others_are_told_what_is_denied(void **state)
 
 /* --- a credential that is refused ------------------------------------------------------------- */
 
-/* Goal: with a scheme that the server does not know each call says ZKL_EAUTH, at once, also those that
- * came before the refusal; close and free work. */
+/* Goal: with a scheme that the server does not know each call says ZKL_EAUTH immediately, also a
+ * call that came before the refusal. Close and free work. */
 static void a_refused_credential_ends_every_call(void **state)
 {
     struct zkl_client_options options = cluster_options();

@@ -311,8 +311,8 @@ static void structs_of_a_later_header_are_taken(void **state)
 
 /* --- closed ---------------------------------------------------------------------------------- */
 
-/* Goal: after close each call says ZKL_ECLOSED or what still can be said, at once, and all can be freed;
- * a hold of before counts as lost. Modes: F17. */
+/* Goal: after close each call immediately says ZKL_ECLOSED, or what it still can say. The test can
+ * free all handles. A hold from before the close counts as lost. Modes: F17. */
 static void a_closed_client_says_so(void **state)
 {
     struct zkl_client *client = cluster_client();

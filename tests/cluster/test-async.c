@@ -86,8 +86,8 @@ static void an_owner_holds_as_a_thread_does(void **state)
     scene_close(&s);
 }
 
-/* Goal: an owner is not freed by a thread that uses it, which would go on with what is gone; it is when it was put
- * back. */
+/* Goal: free refuses an owner that a thread uses, as the thread would continue with freed memory.
+ * Free accepts the owner after the thread has put it back. */
 static void an_owner_in_use_is_not_freed(void **state)
 {
     struct scene s = scene_open("in-use");
@@ -119,7 +119,8 @@ static void free_owner(int code, void *arg)
     atomic_store(&life->over, true);
 }
 
-/* A thread and those that it starts get one processor: whoever is woken often goes on at once. */
+/* A thread and those that it starts get one processor: a thread that is woken then often runs
+ * immediately. */
 static void share_one_processor(cpu_set_t *before)
 {
     cpu_set_t one;
@@ -214,8 +215,9 @@ static void an_owner_enters_again(void **state)
     scene_close(&s);
 }
 
-/* Goal: what an owner can only do wrong is refused at once and calls nobody: to wait for itself, through
- * another handle or while its own acquisition is under way, and to unlock what it does not hold. */
+/* Goal: the library immediately refuses what an owner can only do wrong, and calls no callback. An
+ * owner must not wait for itself, through another handle or while its own acquisition is under way,
+ * and must not unlock what it does not hold. */
 static void wrong_calls_are_refused_at_once(void **state)
 {
     struct scene s = scene_open("wrong");
@@ -325,8 +327,8 @@ static void what_an_operation_uses_is_in_use(void **state)
 
 /* --- how a wait ends ------------------------------------------------------------------------- */
 
-/* Goal: the deadline of an operation holds, one that has passed and a try are told in a callback too, and
- * nothing stays. */
+/* Goal: an operation ends at its deadline. The callback also gets the result of a deadline that has
+ * passed, and that of a try. No node stays. */
 static void a_deadline_ends_an_operation(void **state)
 {
     struct scene s = scene_open("deadline");
@@ -459,8 +461,8 @@ static void an_old_number_cancels_nobody(void **state)
     scene_close(&s);
 }
 
-/* Goal: close ends every operation with a callback, and an unlock after it says at once that the hold is
- * lost, without one. */
+/* Goal: close ends every operation with a callback. An unlock after close says immediately, without
+ * a callback, that the hold is lost. */
 static void close_ends_all_operations(void **state)
 {
     struct scene s = scene_open("close");
@@ -487,7 +489,7 @@ static void close_ends_all_operations(void **state)
     scene_close(&s);
 }
 
-/* Goal: a hold that was lost is told to its unlock, and to a re-entry, in callbacks. */
+/* Goal: the callbacks of an unlock and of a re-entry say that the hold is lost. */
 static void a_lost_hold_is_told(void **state)
 {
     struct notes notes = NOTES_INIT;
@@ -511,8 +513,8 @@ static void a_lost_hold_is_told(void **state)
 
 /* --- read-write locks, semaphores ------------------------------------------------------------ */
 
-/* Goal: the halves of a read-write lock know an owner: readers share, a downgrade is granted at once, an
- * upgrade is refused. */
+/* Goal: the halves of a read-write lock know an owner. Readers share, the library grants a
+ * downgrade immediately, and it refuses an upgrade. */
 static void an_owner_has_both_halves(void **state)
 {
     struct scene s = scene_open("halves");
@@ -721,8 +723,9 @@ static void dispatch_within(int code, void *arg)
                   : "allowed";
 }
 
-/* Goal: once the descriptor was asked for, every callback of the client runs in zkl_client_dispatch, on its
- * thread, at most as many as it is told, in their order; the descriptor is readable while some are due. */
+/* Goal: once the program has asked for the descriptor, every callback of the client runs in
+ * zkl_client_dispatch, on its thread. One call runs as many as its argument says at most, in their
+ * order. The descriptor is readable while callbacks are due. */
 static void an_event_loop_has_its_callbacks(void **state)
 {
     static pthread_t here;

@@ -99,8 +99,8 @@ static void a_broken_waiter_queues_again(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: only the node that was meant is deleted: another one with its path stays, and a node that is not
- * there is told. */
+/* Goal: break deletes only the node that the caller means. It keeps another node with the same
+ * path, and reports a node that is not there. */
 static void break_compares_the_birth(void **state)
 {
     const char *node = below(cluster_path("birth"), "lock-0000000000");
@@ -162,9 +162,10 @@ static void what_happens_between_look_and_deletion_counts(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a node whose session is long gone, but which the server never removed, stops everybody, and can be
- * found and taken away: a look shows it as the holder, without a session, with its age and whom it
- * names, and who waits for it. Method: a persistent node in its place. Modes: F59. */
+/* Goal: a node whose session ended long ago, but which the server never removed, blocks every
+ * contender. An operator can find it and delete it. A look shows the node as the holder, without a
+ * session, with its age, its owner text and the contenders behind it. Method: a persistent node in
+ * its place. Modes: F59. */
 static void a_node_without_a_session_is_found_and_broken(void **state)
 {
     const char *path = cluster_path("stale");

@@ -222,7 +222,7 @@ static void *is_cancelled_inside(void *arg)
         if (want(u->read, &state) != 0)
             continue;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                               &before); /* what is counted is to be right */
+                               &before); /* what the test counts must be right */
         in_as_reader(&state);
         pthread_setcancelstate(before, NULL);
         pthread_testcancel();
@@ -380,7 +380,8 @@ static void end_busy(struct actor **actors, int n)
 
 static atomic_int spoiled;
 
-/* Events of children are told of another path: as a watch that a server uses up in silence. */
+/* The proxy changes the path in events of children: the client loses them, as if the server used
+ * its watch up in silence. */
 static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, size_t size, void *arg)
 {
     enum { TYPE_AT = 16, CHILD = 4 };
@@ -392,7 +393,7 @@ static size_t spoil_events(enum proxy_dir dir, int op, unsigned char *frame, siz
     return size;
 }
 
-/* Goal: a writer that no event tells of is found by the next list, while readers never stop. */
+/* Goal: the next list finds a writer whose event was lost, while readers never stop. */
 static void a_lost_event_is_made_up_for(void **state)
 {
     const char *path = cluster_path("spoiled");
@@ -437,7 +438,7 @@ static void close_under_busy_readers(void **state)
     }
 }
 
-/* --- who waits while the node closes ------------------------------------------------------------------- */
+/* --- waiters while the node closes ------------------------------------------------------------------------- */
 
 static int lock_for_200(void *m)
 {
@@ -502,7 +503,8 @@ static int use_in_child(struct user *u)
     return 0;
 }
 
-/* Goal: a forked child of a thread that is in is told EFORK, and takes nothing with it. */
+/* Goal: the calls of a forked child say EFORK where its parent's thread is in. The child takes
+ * nothing from the parent. */
 static void a_child_is_not_in(void **state)
 {
     const char *path = cluster_path("child");
@@ -532,7 +534,7 @@ static void a_child_is_not_in(void **state)
 
 #define CLIENTS 36
 
-/* Requests of so many readers, one after the other. */
+/* The requests of n reads, one after the other. */
 static int64_t cost_of(struct proxy *proxy, struct zkl_mutex *read, int n)
 {
     proxy_reset_counts(proxy);
@@ -540,8 +542,8 @@ static int64_t cost_of(struct proxy *proxy, struct zkl_mutex *read, int n)
     return requests(proxy);
 }
 
-/* Goal: more clients read than may keep a node: the others go on as without, at no more cost but for a try at times, and a try
- * for the writer asks all. */
+/* Goal: more clients read than may keep a node. The other clients read as without a kept node. They
+ * cost no more requests, except a try at times. A try for the writer asks all. */
 static void at_most_32_keep_one(void **state)
 {
     enum { N = 20 };
@@ -575,7 +577,8 @@ static void at_most_32_keep_one(void **state)
 
 /* --- what is asked of those inside ------------------------------------------------------------------------- */
 
-/* Goal: who is in hears that the node is asked for, and that it is gone; nobody comes in after either. */
+/* Goal: a reader that is in hears that somebody asks for the node, and that the node was deleted.
+ * No other reader comes in after either. */
 static void those_inside_are_asked(void **state)
 {
     const char *path = cluster_path("asked");

@@ -149,8 +149,8 @@ static void come_too_late(struct actor *late, struct zkl_mutex *read, const char
     }
 }
 
-/* Goal: a writer of another client gets it at once while nobody is in, and else with the last unlock; readers that come
- * then wait behind it. */
+/* Goal: a writer of another client gets the lock immediately while no reader is in, and else with
+ * the last unlock. Readers that come meanwhile wait behind the writer. */
 static void a_writer_gets_it_from_cached_readers(void **state)
 {
     const char *path = cluster_path("writer");
@@ -183,8 +183,8 @@ static void a_writer_gets_it_from_cached_readers(void **state)
     user_end(&r);
 }
 
-/* Goal: a try of the writer gets what nobody is in, of several clients too, and is busy where somebody is; a writer of
- * the same handle needs nobody to tell. */
+/* Goal: a try of the writer succeeds where no reader is in, with nodes of several clients too. It
+ * is busy where a reader is in. A writer of the same handle needs no request to another client. */
 static void tries_get_what_nobody_is_in(void **state)
 {
     const char *path = cluster_path("try");
@@ -239,8 +239,10 @@ static int do_multi_unlock(void *multi)
     return zkl_multi_unlock(multi, NULL);
 }
 
-/* Goal: only a node that may become that of all has the mark, for which others' tries wait: one of several that queue at
- * once, and no multi-lock's. Who it is goes by who asks first; when that one gives up, the next one who asks. */
+/* Goal: only a node that may become the one of all readers has the mark, and tries of other clients
+ * wait for a marked node. One of several readers that queue together has it; a node of a multi-lock
+ * never has it. The first reader that asks gets the mark. When that reader gives up, the next one
+ * that asks gets it. */
 static void one_reader_at_a_time_has_the_mark(void **state)
 {
     const char *path = cluster_path("mark");
@@ -280,10 +282,11 @@ static void one_reader_at_a_time_has_the_mark(void **state)
     user_end(&r);
 }
 
-/* --- requests to let go ------------------------------------------------------------------------- */
+/* --- requests to release ------------------------------------------------------------------------ */
 
-/* Goal: who is in hears once that its node is asked for, by the callback and when it asks; nobody comes in any more. Nobody
- * hears of one that comes while nobody is in. */
+/* Goal: the readers that are in hear once that somebody asks for their node, by the callback and
+ * when they ask. No other reader comes in after that. Nobody hears of a request that comes while no
+ * reader is in. */
 static void a_request_is_told_to_who_is_in(void **state)
 {
     const char *path = cluster_path("asked");
@@ -316,8 +319,9 @@ static void a_request_is_told_to_who_is_in(void **state)
     user_end(&u);
 }
 
-/* Goal: nobody comes in between that news and the gate's end, who would never hear of it. Method: the very moment, made by
- * hand: the hold is told, and somebody comes before the core has settled. */
+/* Goal: no reader comes in between the news and the end of the gate: that reader would never hear
+ * the news. Method: the test makes that moment by hand. It gives the hold the news, and enters
+ * before the core has settled. */
 static void nobody_comes_in_unheard(void **state)
 {
     const char *path = cluster_path("unheard");
@@ -409,7 +413,7 @@ static void an_operation_enters_again(void **state)
             check_ok(zkl_mutex_unlock(u.read));
         check_num(zkl_mutex_hold_count(u.read), ==, 2 - early);
         check_ok(
-            zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the node goes with the last one */
+            zkl_rwlock_retain_readers(u.rwlock, LONG_MS)); /* the last unlock deletes the node */
         check_ok(sem_post(&obstacle.gate));
         check_ok(completion_code(&done));
         check_true(grant.token == token);
@@ -526,7 +530,8 @@ static void a_loss_is_told_to_all_who_are_in(void **state)
     user_end(&u);
 }
 
-/* Goal: a thread that ends while it is in is out; who is in stays; the handle can be freed. */
+/* Goal: a thread that ends while it is in counts as out. Another thread that is in stays in. The
+ * test can free the handle. */
 static void a_thread_that_ends_is_out(void **state)
 {
     const char *path = cluster_path("exit");
@@ -622,7 +627,7 @@ static void a_lost_link_closes_the_gate(void **state)
     check_ok(proxy_refuse(proxy, true));
     proxy_cut(proxy);
     check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_SUSPECT, WAIT_MS);
-    check_true(zkl_mutex_still_held(u.read, 1)); /* who is in keeps its window */
+    check_true(zkl_mutex_still_held(u.read, 1)); /* the reader that is in keeps its window */
     check_num(actor_do(other, do_lock_soon, u.read), ==, ZKL_ETIMEDOUT);
     check_ok(proxy_refuse(proxy, false));
     check_wait(zkl_mutex_hold_state(u.read, NULL) == ZKL_HOLD_HELD, WAIT_MS);
@@ -637,8 +642,9 @@ static void a_lost_link_closes_the_gate(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: who was told that the node is suspect, and left before the link was back, is told that it is held: who comes in next
- * is in the same node. What comes and goes while nobody is in is told to nobody. */
+/* Goal: a reader hears that the node is suspect, and leaves before the link is back. The callback
+ * still says later that the node is held, as the next reader that comes in is in the same node. No
+ * callback runs for a doubt that comes and ends while no reader is in. */
 static void a_doubt_that_was_told_is_taken_back(void **state)
 {
     const char *path = cluster_path("doubt");
@@ -674,8 +680,8 @@ static void a_doubt_that_was_told_is_taken_back(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: nobody is told of a node that nobody is in and whose handle is freed. Method: somebody deletes it before our own
- * delete comes through. */
+/* Goal: no callback runs for a node that no reader is in and whose handle is freed. Method: another
+ * session deletes the node before the client's own delete arrives. */
 static void a_freed_handle_is_told_nothing(void **state)
 {
     const char *path = cluster_path("freed");

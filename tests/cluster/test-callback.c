@@ -79,8 +79,9 @@ static void delete_node_of(struct zkl_mutex *mutex)
 }
 
 /* Goal: zkl_mutex_free in the callback of another client does not wait for a running callback of
- * the mutex, as two that did so crosswise would wait for ever: it says so at once, and nothing is
- * freed. Method: the mutex's callback is held up until the other client's callback is done. */
+ * the mutex. Two callbacks that waited for each other would wait forever. The call says so
+ * immediately, and frees nothing.
+ * Method: the mutex's callback blocks until the other client's callback is done. */
 static void free_from_another_clients_callback_is_refused(void **state)
 {
     struct notes notes = NOTES_INIT;
@@ -112,8 +113,8 @@ static void free_from_another_clients_callback_is_refused(void **state)
     check_num(running(&notes), ==, 0);
 }
 
-/* Goal: a short cut of the link is told as SUSPECT and then HELD, with token and node of the hold,
- * which stays: nothing more comes for its unlock. */
+/* Goal: for a short cut of the link the callback says SUSPECT and then HELD, with token and node of
+ * the hold. The hold stays, and no event follows for its unlock. */
 static void a_short_cut_is_told_as_suspect_and_held(void **state)
 {
     struct notes notes = NOTES_INIT;
@@ -157,7 +158,7 @@ static void a_callback_is_that_of_the_acquire(void **state)
     check_ok(zkl_mutex_set_callback(mutex, take_note, &notes));
     check_ok(zkl_mutex_lock(mutex)); /* a re-entry does not count */
     delete_node_of(mutex);
-    (void)!zkl_mutex_unlock(mutex); /* told or not yet */
+    (void)!zkl_mutex_unlock(mutex); /* the loss may have been reported or not */
     check_num(zkl_mutex_unlock(mutex), ==, ZKL_ELOST);
     check_ok(zkl_mutex_lock(mutex));
     check_ok(zkl_mutex_set_callback(mutex, NULL, NULL));
@@ -291,9 +292,10 @@ static void close_within(struct within *w)
     sem_destroy(&w->done);
 }
 
-/* Goal: in a callback every call that waits says so at once, though its lock may be free, and all the
- * others work. Method: each public call in a callback of each kind: of a mutex that is lost and one
- * that is asked for, of a permit, of the client's states, of the log. Modes: F46. */
+/* Goal: in a callback every call that waits says so immediately, even if its lock is free. All
+ * other calls work.
+ * Method: each public call in a callback of each kind: of a lost mutex, of a mutex that another
+ * client asks for, of a permit, of the client's states, of the log. Modes: F46. */
 static void every_call_in_every_callback(void **state)
 {
     struct proxy *proxy = proxy_before(server, 0);
@@ -359,7 +361,7 @@ static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
 
 /* --- permits in their own callback ------------------------------------------------------------ */
 
-/* What a callback does with the permit that it is told of. */
+/* What a callback does with the permit of its event. */
 struct giver {
     atomic_int events;
     int waits, starts; /* what zkl_permit_release and its twin said at the first event */
@@ -384,8 +386,8 @@ static void ask_for(const char *node)
     check_ok(wire_set(raw, node, "__REVOKE__", -1));
 }
 
-/* Goal: a permit that a multi-lock has can't be given back by itself, which would leave the multi-lock with a handle
- * that is freed: not in its own callback either, which is told of it; the multi-lock is held on. */
+/* Goal: the library refuses to release a permit of a multi-lock alone, as the multi-lock would then
+ * have a freed handle. It also refuses in the permit's own callback. The multi-lock stays held. */
 static void a_multi_locks_permit_is_not_given_back_alone(void **state)
 {
     const char *path = cluster_path("members-permit");
@@ -415,9 +417,9 @@ static void a_multi_locks_permit_is_not_given_back_alone(void **state)
     check_num(giver.done.calls, ==, 0);
 }
 
-/* Goal: a permit by itself is given back in its own callback by the twin that does not wait, and nothing more is told of
- * it, though more has gathered. Method: another callback holds the client's up, until the request to let go and the loss
- * of the permit have both come. */
+/* Goal: a callback can release its own permit with the call that does not wait. No event of the
+ * permit follows, though more had gathered. Method: another callback blocks the client's callbacks
+ * until both the request to release and the loss of the permit have come. */
 static void a_permit_is_given_back_in_its_own_callback(void **state)
 {
     const char *path = cluster_path("own-permit");

@@ -178,8 +178,8 @@ static void *lock_to_the_end(void *arg)
     return NULL;
 }
 
-/* Goal: a thread that is cancelled while it waits gets the lock and is cancelled afterwards, and
- * its node goes with it; the holder lets go only after the cancellation. */
+/* Goal: a thread that is canceled while it waits gets the lock and is canceled afterwards. The end
+ * of the thread removes its node. The holder releases only after the cancellation. */
 static void a_cancelled_wait_comes_to_its_end(void **state)
 {
     const char *path = cluster_path("cancelled-wait");

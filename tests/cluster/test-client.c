@@ -39,8 +39,8 @@ static void check_says(const char *text, const char *word)
         fail_msg("\"%s\" does not say \"%s\"", text, word);
 }
 
-/* Goal: an open that waits for its connection tells at once that the chroot is missing, instead of
- * leaving that to the first lock. Modes: F56. */
+/* Goal: an open that waits for its connection says immediately that the chroot is missing. It does
+ * not leave that to the first lock. Modes: F56. */
 static void open_tells_of_a_missing_chroot(void **state)
 {
     struct zkl_client_options options = cluster_options();
@@ -54,8 +54,9 @@ static void open_tells_of_a_missing_chroot(void **state)
     check_says(o.errbuf, "chroot");
 }
 
-/* Goal: an open that waits for its connection tells that the credential was refused. Method: a
- * scheme that the server does not know; many times, as the refusal comes behind the connection. */
+/* Goal: an open that waits for its connection says that the server refused the credential. Method:
+ * a scheme that the server does not know. The test opens many times, as the refusal comes behind
+ * the connection. */
 static void open_tells_of_a_refused_credential(void **state)
 {
     struct zkl_client_options options = cluster_options();
@@ -98,8 +99,8 @@ static void open_without_an_answer_is_bounded(void **state)
 
 /* --- close ----------------------------------------------------------------------------------- */
 
-/* Goal: close says 0 only if the session ended: with a server that stands still it says ETIMEDOUT,
- * after no more than its bound, and the node goes when the server goes on. */
+/* Goal: close says 0 only if the session ended. With a server that stands still close says
+ * ETIMEDOUT, after no more than its bound. The server deletes the node once it runs again. */
 static void check_silent_close(int timeout_ms)
 {
     const char *path = cluster_path("close-silent");
@@ -158,7 +159,7 @@ static void close_without_a_link_does_not_claim_the_end(void **state)
     check_wait(cluster_children(path) == 0, WAIT_MS);
 }
 
-/* Goal: close with no time to wait returns at once, and the rest happens behind it. */
+/* Goal: close with no time to wait returns immediately, and the session ends behind it. */
 static void close_with_no_time_returns_at_once(void **state)
 {
     const char *path = cluster_path("close-at-once");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wall clock jumps, and nobody minds: deadlines, leases, windows and sessions go by clocks that
- * can't be set. The clock of this process is a step ahead of the machine's, or behind it: the functions
- * that tell it are this program's own, for all of its libraries. */
+/* The wall clock jumps, and the library does not care: deadlines, leases, windows and sessions use
+ * clocks that nobody can set. The wall clock of this process is a step ahead of the machine's, or
+ * behind it. This program has its own functions that read it, for all of its libraries. */
 #include "cluster.h"
 
 #include <zklock/inspect.h>
@@ -122,7 +122,7 @@ static void a_lease_does_not_go_by_the_wall_clock(void **state)
     cluster_free(client, NULL);
 }
 
-/* The age of the only entry at path, which goes by the wall clock. */
+/* The age of the only entry at path. Its value depends on the wall clock. */
 static int64_t age_of_holder(struct zkl_client *client, const char *path)
 {
     const struct zkl_inspection *inspection;

@@ -17,7 +17,7 @@
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-/* Exactly n, but for the keepalives that fit into the time since then. */
+/* Exactly n, except the keepalives that fit into the time since then. */
 static void check_requests(int64_t counted, int64_t n, int64_t since_ms)
 {
     check_num(counted, >=, n);
@@ -47,8 +47,9 @@ static int64_t counted_requests(struct counted *c)
 
 /* --- without contention ----------------------------------------------------------------------- */
 
-/* Without the keepalives and lists, which the proxy tells apart, the count is exact; with keepalives it is, on a server
- * that answers at all, at most 0.02 more. Beside a keepalive that is under way no list is sent. */
+/* The proxy counts keepalives and lists by themselves. Without them the count is exact. With
+ * keepalives it is at most 0.02 more on a server that answers at all. The client sends no list
+ * while a keepalive is under way. */
 static void check_slope(zkl_hold_fn fn, int each)
 {
     const char *path = cluster_path("slope");
@@ -144,7 +145,7 @@ static void a_busy_trylock_is_one_request(void **state)
     cluster_free(holder, held);
 }
 
-/* One lock that waits: the holder lets go when the server has both of the waiter's watches. */
+/* One lock that waits: the holder releases when the server has both of the waiter's watches. */
 static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mutex *mutex)
 {
     check_ok(zkl_mutex_lock(held));
@@ -376,7 +377,8 @@ static void who_come_one_after_another_need_no_lists(void **state)
         actor_end(actors[i]);
     }
     int64_t beats = proxy_counts(c.proxy, PROXY_MULTI);
-    /* The first to have it did not wait, and has no watch on its own node: who comes after it lists once more. */
+    /* The first holder did not wait, and has no watch on its own node: the next one lists once
+     * more. */
     check_num(proxy_counts(c.proxy, PROXY_CHILDREN), ==, ZKL_UNLISTED_FROM + 2);
     check_num(proxy_counts(c.proxy, PROXY_CREATE2), ==, N);
     check_num(proxy_counts(c.proxy, PROXY_GET), ==, N);

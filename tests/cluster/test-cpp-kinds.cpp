@@ -67,7 +67,8 @@ static void a_writer_of_a_shared_mutex_is_alone(void **)
     check_true(!std::unique_lock(shared, std::chrono::system_clock::now() + 5ms).owns_lock());
 }
 
-/* Goal: who writes may go on as a reader; who reads and wants to write is told that it would wait for itself. */
+/* Goal: a writer may continue as a reader. A reader that asks to write gets the error that it would
+ * wait for itself. */
 static void a_shared_mutex_is_downgraded_and_not_upgraded(void **)
 {
     zkl::client client(options());

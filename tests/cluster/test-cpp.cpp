@@ -303,8 +303,8 @@ static void moved_from_objects_are_refused(void **)
     check_true(b.native_handle() == nullptr);
 }
 
-/* Goal: a guard that was moved to another thread gives nothing back there, and that thread is told; the lock is still its
- * own thread's. */
+/* Goal: a guard that was moved to another thread releases nothing there, and the thread can see
+ * that in last_unlock. The lock still belongs to the thread that locked it. */
 static void a_guard_unlocks_in_the_thread_that_locked(void **)
 {
     zkl::client client(options());
@@ -349,7 +349,8 @@ static void the_end_of_a_moved_from_object_keeps_the_detail(void **)
     check_true(kept.native_handle() != nullptr);
 }
 
-/* Goal: who asks for the session and the server is told what C tells, and a wrong call of a number answers 0. */
+/* Goal: session_id and server return what the C functions return. A wrong call of a number answers
+ * 0. */
 static void a_client_tells_its_session_and_server(void **)
 {
     zkl::client client(options());
@@ -374,7 +375,7 @@ static void a_client_tells_its_session_and_server(void **)
     check_num(thrown_by([&] { (void)moved.server(); }), ==, ZKL_ECLOSED);
 }
 
-/* Goal: a mutex tells how its hold is and why, and who waits for it where. */
+/* Goal: a mutex shows the state of its hold, the reason, and the standing of its waiter. */
 static void a_mutex_tells_its_hold_and_who_waits(void **)
 {
     zkl::client client(options());

@@ -25,7 +25,7 @@ enum { READ = 1, CREATE = 4 };
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
-/* A file in the server's folder, which goes with it. */
+/* A file in the server's folder, which is removed with that folder. */
 static const char *file_with(const char *bytes, size_t size)
 {
     static char name[512];
@@ -75,7 +75,7 @@ static struct zkl_client *client_of_env(const char *text)
 static void check_silent(const char *text)
 {
     if (strstr(text, WORD))
-        fail_msg("\"%s\" tells the credential", text);
+        fail_msg("\"%s\" reveals the credential", text);
 }
 
 /* --- what belongs to it ----------------------------------------------------------------------- */
@@ -103,8 +103,8 @@ static void check_is_alice(struct zkl_client *client, const char *path)
     cluster_free(client, mutex);
 }
 
-/* Goal: a file's first line is the credential, however the line ends and whatever comes after it; so
- * is a variable's text; the file may be gone afterwards. */
+/* Goal: a file's first line is the credential, whatever ends that line and comes after it. The text
+ * of a variable is read in the same way. The file may be deleted afterwards. */
 static void the_first_line_of_a_file_or_a_variable_is_the_credential(void **state)
 {
     static const char *const texts[] = {CREDENTIAL "\n", CREDENTIAL, CREDENTIAL "\r\n",
@@ -385,7 +385,8 @@ static int lock_three(struct zkl_client *client)
     return rc;
 }
 
-/* Refused while its lock is asking: in time that is told either before anything is sent, or after. */
+/* The server refuses the credential while a lock asks. The client hears of the refusal either
+ * before it sends anything, or after. */
 static void *be_refused(void *arg)
 {
     struct refused *r = arg;
@@ -522,8 +523,8 @@ static void a_variable_without_a_credential_is_named(void **state)
     check_ok(unsetenv(VARIABLE));
 }
 
-/* Goal: a scheme goes with one source, no less and no more, and no source goes without a scheme.
- * Method: every combination. */
+/* Goal: a scheme needs exactly one source, and a source needs a scheme. Method: every
+ * combination. */
 static void a_scheme_goes_with_exactly_one_source(void **state)
 {
     const char *name = file_of(CREDENTIAL);
@@ -565,8 +566,9 @@ static void check_same_user(const char *one, const char *other)
     cluster_free(second, again);
 }
 
-/* Goal: a credential may be written as the command zklock writes it, with its scheme, wherever it comes from; which of
- * the two it is, is told by the number of colons, so that a user may have the scheme's name, and a password colons. */
+/* Goal: a credential from any source may have its scheme in front, as the command zklock writes it.
+ * The number of colons decides which of the two forms it has. A user may thus have the scheme's
+ * name, and a password may have colons. */
 static void a_credential_may_have_its_scheme_in_front(void **state)
 {
     static const char *const alices[] = {CREDENTIAL, "digest:" CREDENTIAL};
