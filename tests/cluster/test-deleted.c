@@ -144,8 +144,8 @@ static void a_waiter_whose_node_was_deleted_queues_again(void **state)
         check_waiter_queues_again("anew-in-one-go", true);
 }
 
-/* Goal: it queues at the end: who came in between is before it. Method: a third contender stands
- * behind the deleted node; it must be granted while the waiter still waits. */
+/* Goal: the waiter queues at the end, behind a contender that came meanwhile. Method: a third
+ * contender stands behind the deleted node. It must get the lock while the waiter still waits. */
 static void check_third_is_first(const char *name, bool in_one_go)
 {
     struct scene s = scene_begin(name, zks_connect_string(server));
@@ -205,7 +205,7 @@ static void an_unlinked_waiter_queues_again(void **state)
     check_ok(wire_delete(raw, s.held_node, -1));
     check_ok(actor_result(s.third));
     check_ok(proxy_refuse(proxy, false));
-    /* At once: a heartbeat would tell it too, but later. */
+    /* Immediately: a heartbeat would find the deletion too, but later. */
     check_wait(cluster_children(s.path) == 2, SESSION_MS / 8);
     check_true(!actor_is_done(s.waiter));
     proxy_set_hook(proxy, NULL, NULL);
@@ -216,9 +216,10 @@ static void an_unlinked_waiter_queues_again(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: the waiter is not granted although it hears of its predecessor only. Method: that one is
- * written to; the list that the waiter sends then is held back until both nodes are gone, and the event
- * for its own is muted: the list must tell it. */
+/* Goal: the waiter does not get the lock although it hears of its predecessor only. Method: a write
+ * to the predecessor makes the waiter list. The proxy holds that list back until both nodes are
+ * deleted, and mutes the event of the waiter's own node. The waiter must learn the deletion from
+ * the list. */
 static void a_waiter_that_hears_only_of_its_predecessor_queues_again(void **state)
 {
     (void)state;
@@ -294,8 +295,8 @@ static void check_lost_and_lock_again(struct zkl_mutex *mutex)
     check_ok(zkl_mutex_unlock(mutex));
 }
 
-/* Goal: with a callback the deletion of a holder's node is told at once and exactly once. Method:
- * a session so long that the next heartbeat is due in seconds. Modes: F12. */
+/* Goal: a callback reports the deletion of a holder's node immediately and exactly once. Method:
+ * with this long session the next heartbeat is due only in seconds. Modes: F12. */
 static void a_holder_with_a_callback_hears_of_the_deletion_at_once(void **state)
 {
     const char *path = cluster_path("told");
@@ -396,9 +397,10 @@ static void write_often(const char *node)
         check_ok(wire_set(raw, node, "not yours", -1));
 }
 
-/* Goal: data written to the nodes of holder and waiter is no deletion and no turn: nobody is told
- * anything, and the watches, which fire once each, are armed again. Method: many writes; then the
- * deletion of the waiter's own node must still be heard, and the unlock. */
+/* Goal: data that somebody writes to the nodes of holder and waiter is neither a deletion nor a
+ * turn. No callback runs. The client arms the watches again, each of which fires only once. Method:
+ * many writes. After them the waiter must still notice the deletion of its own node, and the
+ * unlock. */
 static void written_data_changes_nothing_for_a_waiter(void **state)
 {
     struct scene s = scene_begin("written", zks_connect_string(server));

@@ -12,7 +12,8 @@
 
 /* --- the server ------------------------------------------------------------------------------- */
 
-/* Stand still for so long, which is part of the scene and no wait for a result. */
+/* Resume the server when it has stood still for ms. The silence is part of the scene, and no wait
+ * for a result. */
 static void server_silent_for(int64_t since_ms, int ms)
 {
     check_wait(net_now_ms() - since_ms >= ms, ms + WAIT_MS);
@@ -61,7 +62,7 @@ struct scene {
     struct zkl_mutex *mutex, *others;
     struct actor *actor;
     struct take take;           /* of others */
-    struct state_counts states; /* what mutex was told */
+    struct state_counts states; /* what mutex's callback got */
 };
 
 static void scene_begin(struct scene *s, const char *name, int session_ms)
@@ -95,9 +96,9 @@ static void begin_waiting(struct scene *s)
 
 /* --- down and back ---------------------------------------------------------------------------- */
 
-/* Goal: a server that is killed and restarted within the session timeout costs neither the hold nor
- * the place: the holder is told SUSPECT and HELD, and its token stays; the waiter's node stays and
- * it is granted after it. */
+/* Goal: the test kills the server and restarts it within the session timeout. That costs neither
+ * the hold nor the place in the queue. The holder's callback gets SUSPECT and HELD, and its token
+ * stays. The waiter's node stays, and the waiter gets the lock after the holder. */
 static void hold_and_place_live_through_a_restart(void **state)
 {
     struct scene s;
@@ -110,7 +111,7 @@ static void hold_and_place_live_through_a_restart(void **state)
     begin_waiting(&s);
     cluster_child(s.path, 1, before, sizeof before);
     server_down();
-    /* At once: not only when the window ends. */
+    /* Immediately, and not only when the window ends. */
     check_wait(state_count(&s.states, ZKL_HOLD_SUSPECT) == 1, RESTART_SESSION_MS / 2);
     server_back();
     check_wait(state_count(&s.states, ZKL_HOLD_HELD) == 1, WAIT_MS);
@@ -156,8 +157,8 @@ static void a_wait_without_a_server_ends_in_time(void **state)
     scene_end(&s);
 }
 
-/* Goal: a waiter in the queue whose server goes can be cancelled, and times out, without a server;
- * its node goes when the server is back. */
+/* Goal: a waiter in the queue loses its server. A cancel object still ends the wait, without a
+ * server. The client deletes the waiter's node when the server is back. */
 static void a_waiter_in_the_queue_ends_in_time(void **state)
 {
     struct scene s;
@@ -201,8 +202,8 @@ static void a_try_without_a_server_ends_after_a_session_timeout(void **state)
     scene_end(&s);
 }
 
-/* Goal: an unlock without a server does not wait for one: it says that no answer came, and the node
- * goes once the server is back, although the session lives on. Modes: F13. */
+/* Goal: an unlock without a server does not wait for one, but says that no answer came. The client
+ * deletes the node once the server is back, although the session lives on. Modes: F13. */
 static void an_unlock_without_a_server_is_unconfirmed(void **state)
 {
     struct scene s;
@@ -246,8 +247,8 @@ static void a_lock_is_granted_when_the_server_is_back(void **state)
     scene_end(&s);
 }
 
-/* Goal: a close without a server ends within its bound and does not claim the session's end; a wait
- * of the client ends with it, and the node goes when the session times out. */
+/* Goal: a close without a server ends within its bound and does not claim the session's end. It
+ * also ends a wait of the client. The node is removed when the session expires. */
 static void a_close_without_a_server_is_bounded(void **state)
 {
     struct scene s;
@@ -335,8 +336,8 @@ static void a_lock_survives_a_silent_server(void **state)
     check_silent_lock(true);
 }
 
-/* Goal: a lock with a deadline ends at it although the server is silent; its node goes later.
- * Modes: F2. */
+/* Goal: a lock with a deadline ends at the deadline although the server is silent. The client
+ * deletes its node later. Modes: F2. */
 static void a_lock_with_a_deadline_ends_although_the_server_is_silent(void **state)
 {
     struct scene s;
@@ -394,8 +395,8 @@ static void check_silent_unlock(bool longer)
     scene_end(&s);
 }
 
-/* Goal: an unlock waits for the answer of a server that is silent for a moment, and gives up when
- * the link breaks or the window ends; the node goes when the server goes on. */
+/* Goal: an unlock waits for the answer of a server that is silent for a moment. It gives up when
+ * the link breaks or the window ends. The node is removed when the server runs again. */
 static void an_unlock_waits_for_a_silent_server_as_long_as_the_window(void **state)
 {
     (void)state;
@@ -426,7 +427,8 @@ static void a_close_waits_for_a_silent_server(void **state)
     scene_end(&s);
 }
 
-/* Goal: it gives up a server that stays silent, and says so; the node goes with the session. */
+/* Goal: a close gives up a server that stays silent, and says so. The node is removed with the
+ * session. */
 static void a_close_gives_a_silent_server_up(void **state)
 {
     struct scene s;

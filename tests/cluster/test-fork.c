@@ -96,9 +96,9 @@ static int call_all(void *arg)
     pthread_exit(NULL);
 }
 
-/* Goal: a child that uses what its parent has, of each kind, is told so by each call, at once, and
- * changes nothing, not even when its thread ends, for which the locks are held: the parent holds on,
- * and unlocks. Modes: F53. */
+/* Goal: a child uses handles of each kind that its parent has. Each call refuses immediately and
+ * says why. The child changes nothing, not even at the end of its thread, which is the copy of the
+ * holding thread. The parent keeps its holds, and unlocks. Modes: F53. */
 static void what_a_child_inherits_refuses_to_work(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -176,7 +176,7 @@ static void a_fork_amid_waits_disturbs_nobody(void **state)
     cluster_free(client, NULL);
 }
 
-/* The holder at the path is this thread, as others are told. */
+/* Does a look at the path show this thread as the only holder? */
 static bool is_told_of(struct zkl_client *client, const char *path)
 {
     const struct zkl_inspection *inspection = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guards: the server itself refuses the transaction of who does not hold any more. */
+/* Guards: the server itself refuses the transaction of a client that does not hold the lock any
+ * more. */
 #include "cluster.h"
 
 #include "completion.h"
@@ -57,8 +58,9 @@ static void delete_node(const char *path)
     check_ok(wire_delete(raw, node, -1));
 }
 
-/* Goal: a holder's transaction is carried out; once its node is gone the same one is refused by the server,
- * whatever the holder knew when it was made; and a new one is not made. */
+/* Goal: the server carries out a holder's transaction. After the deletion of the holder's node it
+ * refuses the same transaction, whatever the holder knew when it made it. The library then makes no
+ * new guard. */
 static void the_server_refuses_who_does_not_hold(void **state)
 {
     const char *path = cluster_path("mutex");
@@ -70,7 +72,7 @@ static void the_server_refuses_who_does_not_hold(void **state)
 
     (void)state;
     check_ok(
-        zkl_mutex_set_callback(mutex, take_note, &notes)); /* so that a loss is heard of at once */
+        zkl_mutex_set_callback(mutex, take_note, &notes)); /* a loss must be noticed immediately */
     check_num(zkl_guard_mutex(&guard, mutex, 0, NULL, ops), ==, ZKL_ENOTOWNER);
     check_ok(zkl_mutex_lock(mutex));
     check_num(zkl_guard_mutex(&guard, mutex, ZKL_TIMEOUT_MAX_MS, NULL, ops), ==, ZKL_ELOST);

@@ -182,8 +182,8 @@ static uint64_t token_of(struct zkl_mutex *mutex)
     return grant.token;
 }
 
-/* The threads were 500 times in it on one node. It may take some looks: where none of them waits for a
- * moment the node goes. */
+/* The threads held the mutex 500 times on one node. A caller may have to look several times: if no
+ * thread waits at an unlock, that unlock deletes the node. */
 static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
 {
     uint64_t token = token_of(mutex);
@@ -274,7 +274,7 @@ static void it_is_handed_on_so_often_while_others_wait(void **state)
 
 /* --- giving up -------------------------------------------------------------------------------- */
 
-/* Goal: who gives up while it waits is passed over, and the others keep their order. */
+/* Goal: the lock passes over a waiter that gave up, and the other waiters keep their order. */
 static void who_gives_up_is_passed_over(void **state)
 {
     const char *path = cluster_path("gives-up");
@@ -335,8 +335,8 @@ static void the_next_one_queues_for_who_gave_up(void **state)
 
 /* --- losses ----------------------------------------------------------------------------------- */
 
-/* Goal: when the session ends, its holder hears of it, and who waits gets the lock anew: in the old order,
- * each within its own deadline, without waiting for the one that lost it. */
+/* Goal: when the session ends, its holder hears of it. The waiters then get the lock anew, in the
+ * old order, each within its own deadline. They do not wait for the thread that lost it. */
 static void an_expiry_keeps_the_order_of_who_waits(void **state)
 {
     const char *path = cluster_path("expired");
@@ -400,7 +400,8 @@ static void a_leased_hold_is_not_handed_on(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: a holder that was asked to let go does not hand on; the next thread queues. */
+/* Goal: a holder that another client has asked to release does not hand the lock on. The next
+ * thread queues. */
 static void a_revoked_hold_is_not_handed_on(void **state)
 {
     const char *path = cluster_path("revoked");
@@ -436,7 +437,8 @@ static int lock_only(void *mutex)
     return zkl_mutex_lock(mutex);
 }
 
-/* Goal: a thread that ends while it has the lock hands nothing on; who waits queues at once. */
+/* Goal: a thread that ends while it has the lock hands nothing on. The waiter queues
+ * immediately. */
 static void a_thread_that_ends_hands_nothing_on(void **state)
 {
     const char *path = cluster_path("exits");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zkl_inspect while links break, sessions end, nodes go and clients close. */
+/* zkl_inspect while links break, sessions end, nodes vanish and clients close. */
 #include "cluster.h"
 
 #include "nodes.h"
@@ -20,8 +20,9 @@ static int do_inspect(void *arg)
     return zkl_inspect(i->client, i->path, i->timeout_ms, &i->inspection);
 }
 
-/* Goal: two requests for the list and one for each child, all at once: three round trips would do for
- * any queue. (On a slow machine the client sends keepalives besides, and pings.) */
+/* Goal: a look sends two requests for the list and one for each child. It asks for the children
+ * together: three round trips would do for any queue. (On a slow machine the client sends
+ * keepalives besides, and pings.) */
 static void a_look_is_two_requests_and_one_for_each_child(void **state)
 {
     const char *path = cluster_path("requests");
@@ -71,8 +72,8 @@ static void a_look_survives_a_lost_link(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a child that goes between the list and the look at it is left out, and who stood behind it
- * holds. Method: the proxy keeps the looks back. */
+/* Goal: a look leaves out a child that is deleted between the list and the look at that child. The
+ * next contender is then the holder. Method: the proxy keeps the looks back. */
 static void a_child_that_goes_meanwhile_is_left_out(void **state)
 {
     const char *path = cluster_path("gone");
@@ -124,8 +125,8 @@ static void a_look_survives_its_session(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: the deadline holds without a link, with a link that is silent, and with one that comes back too
- * late: which of them it was is told. */
+/* Goal: a look ends at its deadline when the link is silent and when there is none, and its code
+ * says which. The same client can look again once the link is back. */
 static void the_deadline_holds(void **state)
 {
     const char *path = cluster_path("deadline");
@@ -151,7 +152,8 @@ static void the_deadline_holds(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: close ends a look with ZKL_ECLOSED, at once, wherever it is. */
+/* Goal: close ends a look immediately with ZKL_ECLOSED, at each step of the look and without a
+ * link. */
 static void close_ends_a_look(void **state)
 {
     static const enum proxy_op ops[] = {PROXY_CHILDREN2, PROXY_GET};
@@ -205,8 +207,8 @@ static void check_unreadable(const struct zkl_entry *e)
     check_text(e->owner, "");
 }
 
-/* Goal: a node of which the server says nothing is told by its name, and the others as ever. Method: exists is
- * answered as a newer server does. */
+/* Goal: a look reports a node by its name alone if the server says nothing else of it, and all
+ * other nodes as ever. Method: the proxy answers exists as a newer server does. */
 static void an_unreadable_node_is_told_by_its_name(void **state)
 {
     const char *path = cluster_path("unreadable");
@@ -258,7 +260,7 @@ static void an_unreadable_node_can_be_broken(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a refused credential is told. */
+/* Goal: a look reports that the server refused the credential. */
 static void a_refused_credential_is_told(void **state)
 {
     struct zkl_client_options options = cluster_options();

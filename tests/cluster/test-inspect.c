@@ -159,7 +159,7 @@ static void readers_and_writers_are_seen(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: named locks under one path are told apart, each with its own holder. */
+/* Goal: a look separates named locks under one path, each with its own holder. */
 static void named_locks_are_queues_of_their_own(void **state)
 {
     const char *path = cluster_path("named");
@@ -205,7 +205,8 @@ static void named_locks_are_queues_of_their_own(void **state)
     cluster_free(client, alpha, beta, plain);
 }
 
-/* Goal: the library's own semaphore: permits that are out, and who asks for one. */
+/* Goal: a look at the library's own semaphore shows the permits that are out, and the contender
+ * that asks for one. */
 static void a_semaphores_permits_are_seen(void **state)
 {
     const char *path = cluster_path("permits");
@@ -297,8 +298,8 @@ static void set(const char *path, const char *data)
     check_ok(wire_set(raw, cluster_at(path), data, -1));
 }
 
-/* Goal: the data is told as it is if it can be shown, in its parts if it has the form, and as the
- * request that it may be. */
+/* Goal: a look returns a node's data as owner text if the text can be shown, in its parts if it has
+ * that form, and as a request to release if it is one. */
 static void data_is_told_as_what_it_is(void **state)
 {
     static const struct {
@@ -442,8 +443,9 @@ static void a_long_queue_is_seen_whole(void **state)
 
 /* --- what is denied --------------------------------------------------------------------------- */
 
-/* Goal: a path that may not be read says so; of a child that may not be read is told what is known
- * without: by a newer server nothing but its name. */
+/* Goal: a look at a path that the client may not read says so. For a child that the client may not
+ * read the look returns what the server still reports: a newer server reports nothing but the
+ * name. */
 static void what_may_not_be_read_says_so_or_is_left_out(void **state)
 {
     const bool nothing = exists_takes_read();

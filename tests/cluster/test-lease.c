@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds that end by themselves, and holders that are asked to let go. */
+/* Holds that end by themselves, and holders that another client asks to release. */
 #include "cluster.h"
 
 #include "notes.h"
@@ -17,9 +17,9 @@ static int acquire_leased(struct zkl_mutex *mutex, int64_t lease_ms)
     return zkl_mutex_acquire(mutex, &wait, NULL);
 }
 
-/* Goal: the window never reaches past the lease; at its end the hold is lost for that reason, the
- * node goes, and a waiter gets the lock, while the former owner has not unlocked yet.
- * Modes: F64. */
+/* Goal: the window never reaches past the lease. At the end of the lease the hold is lost for that
+ * reason, and the client deletes the node. A waiter gets the lock while the former owner has not
+ * unlocked yet. Modes: F64. */
 static void a_lease_ends_the_hold(void **state)
 {
     const char *path = cluster_path("lease");
@@ -146,7 +146,7 @@ static void revoke_all(struct zkl_mutex *mutex)
     check_ok(wire_set(raw, cluster_at(node), "__REVOKE__", -1));
 }
 
-/* Goal: a holder hears of a request to let go, once, by its callback and when it asks; it keeps the
+/* Goal: a holder hears of a request to release once, by its callback and when it asks. It keeps the
  * lock. Other data is no request. */
 static void a_holder_is_asked_to_let_go(void **state)
 {

@@ -15,11 +15,11 @@
 #define PATHS 100
 #define WORKERS 8
 #define ROUNDS 10
-#define WAIT_US_MAX 20000 /* longer than the server needs for so many threads */
+#define WAIT_US_MAX 20000 /* longer than the server needs for all WORKERS */
 /* What buffers may differ by. It is exact only without malloc's caches for threads, which count as
  * memory in use; meson.build switches them off. */
 #define FLAT_BYTES (getenv("GLIBC_TUNABLES") ? 16 * 1024 : 256 * 1024)
-/* What so many waits can have under way on a server that is warm. */
+/* What the waits of all WORKERS can have under way on a warm server. */
 #define FLAT_BUSY (16 * WORKERS)
 #define FLAT_WATCHES (4 * WORKERS) /* two for each, and some whose removal is on its way */
 

@@ -127,7 +127,7 @@ static void events_have_their_particulars(void **state)
     check_num(actor_do(actor, do_trylock, mutex), ==, ZKL_EBUSY);
     check_ok(zkl_mutex_unlock(mutex));
     actor_end(actor);
-    cluster_free(client, mutex); /* all is told then */
+    cluster_free(client, mutex); /* every event has been reported then */
     const struct kept *granted = find(b, 0, ZKL_LOG_KIND_GRANTED, 0);
     const struct kept *failed = find(b, 0, ZKL_LOG_KIND_FAILED, 0);
     const struct kept *released = find(b, 0, ZKL_LOG_KIND_RELEASED, 0);
@@ -152,8 +152,9 @@ static void events_have_their_particulars(void **state)
     check_book(b);
 }
 
-/* Goal: at the level INFO a lock that is taken and given back is silent, and what becomes of the link, the
- * session and a hold is told with its reason; no event has the password. */
+/* Goal: at the level INFO the log is silent about a lock that a thread acquires and releases. It
+ * reports what becomes of the link, the session and a hold, with the reason. No event has the
+ * password. */
 static void levels_leave_out_what_is_usual(void **state)
 {
     const char *path = cluster_path("levels");
@@ -204,8 +205,8 @@ static void levels_leave_out_what_is_usual(void **state)
 
 #define LOCKS 100
 
-/* Goal: a callback that hangs costs events, not memory or time; how many is told when it goes on, and
- * in the figures. */
+/* Goal: a callback that hangs costs events, not memory or time. When it returns, an event and the
+ * figures say how many were dropped. */
 static void a_slow_callback_misses_some(void **state)
 {
     struct book *b = new_book();

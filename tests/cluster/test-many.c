@@ -97,8 +97,9 @@ static bool is_clean(struct crowd *c)
 
 #define LIMIT_MS (WAIT_MS + count * 20)
 
-/* Goal: so many acquisitions wait at a time, each for a path of its own that another client holds, with no thread
- * of their own; half of them are canceled, the others granted; nothing stays, neither on the server nor here. */
+/* Goal: `count` acquisitions wait at a time with no thread of their own, each for a path of its own
+ * that another client holds. The test cancels half of them, and the others get their locks. Nothing
+ * stays, neither on the server nor in this process. */
 static void many_wait_at_a_time(void **state)
 {
     (void)state;
@@ -197,8 +198,9 @@ static struct several *several_start_all(struct crowd *c)
     return all;
 }
 
-/* Goal: so many multi-locks are acquired and given back at a time with no thread of their own, some of them with
- * permits. Method: of each the first path is another client's; half of the operations are canceled. */
+/* Goal: `count` multi-locks are acquired and released at a time with no thread of their own, some
+ * of them with permits. Method: another client holds the first path of each. The test cancels half
+ * of the operations. */
 static void many_multi_locks_take_no_thread(void **state)
 {
     (void)state;

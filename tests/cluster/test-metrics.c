@@ -77,7 +77,7 @@ static uint64_t all_requests(const struct zkl_client_metrics *m)
 
 #define WORKERS 4
 #define TOGETHER                                                                                   \
-    20 /* the first turns, of all workers at once, so that some are handed on for sure */
+    20 /* the first turns, of all workers in parallel, so that some are handed on for sure */
 #define TURNS 150
 #define SAMPLES_MAX (WORKERS * (TOGETHER + TURNS) * MUTEXES)
 
@@ -229,7 +229,7 @@ static void turn_multi(struct worker *worker)
     note_release(&workload->tally, MUTEXES, 0, left - got);
 }
 
-/* To ask for the write lock with the read lock is refused at once. */
+/* A thread with the read lock asks for the write lock: the library refuses immediately. */
 static void turn_wrong(struct worker *worker)
 {
     struct zkl_mutex *read = zkl_rwlock_reader(worker->workload->rwlock);
@@ -447,9 +447,9 @@ static int run_workload(const char *servers, const char *base, uint64_t seed)
     return wrong;
 }
 
-/* Goal: counters are exact, and percentiles within the stated error, with threads, processes and every
- * kind of lock that contend, try, time out and cancel. Method: two processes, the threads of which count
- * what they are told and time it themselves. */
+/* Goal: counters are exact, and percentiles within the stated error, with threads, processes and
+ * every kind of lock that contend, try, time out and cancel. Method: two processes. Their threads
+ * count the results of their calls and time the calls themselves. */
 static void figures_are_what_the_callers_counted(void **state)
 {
     char base[64], servers[64];
@@ -588,7 +588,7 @@ static uint64_t count_notes(struct notes *notes, int note_state, int reason)
     return n;
 }
 
-/* As the callback was told. */
+/* The figures must be those of the callback's events. */
 static void check_notes(struct zkl_mutex *mutex, struct notes *notes)
 {
     struct zkl_lock_metrics m = lock_figures(mutex);
@@ -634,8 +634,9 @@ static void lose_by_exit(struct zkl_mutex *mutex, struct notes *notes)
     check_wait(noted(notes) == before + 1, WAIT_MS);
 }
 
-/* Goal: losses are counted by their reasons, lost links and sessions too. Method: each is brought about,
- * and what the callback was told is compared; the numbers of links are the proxy's. */
+/* Goal: the figures count losses by their reasons, and lost links and sessions. Method: the test
+ * causes each of them, and compares the figures with the events of the callback. The proxy
+ * determines the numbers of links. */
 static void losses_and_links_are_counted(void **state)
 {
     const char *path = cluster_path("losses");
@@ -715,8 +716,9 @@ static void the_janitors_backlog_is_seen(void **state)
 
 #define QUEUE 5
 
-/* Goal: who holds, who waits and how many are before it is told without a request. Method: a queue of
- * one client behind another client's holder. */
+/* Goal: the figures say whether the client holds, how many of its calls wait and how many
+ * contenders are before them, without a request. Method: a queue of one client behind another
+ * client's holder. */
 static void queues_are_told_from_lists_that_came_anyway(void **state)
 {
     const char *path = cluster_path("queue");
@@ -851,8 +853,8 @@ static size_t paths_of(struct zkl_client *client)
     return n;
 }
 
-/* Goal: all handles of a path share its figures, from the first one that asks for them on; the client
- * keeps them when the path goes. */
+/* Goal: all handles of a path share its figures, from the first handle on that asks for them. The
+ * client keeps the figures in its totals when the path has no handle any more. */
 static void figures_outlive_their_path(void **state)
 {
     const char *path = cluster_path("path");

@@ -95,8 +95,8 @@ static int do_multi_unlock(void *multi)
     return zkl_multi_unlock(multi, NULL);
 }
 
-/* Goal: all members are held at once and given back at once, each with its token; a member is the
- * same hold that its mutex has. */
+/* Goal: a multi-lock acquires all members together and releases them together, each with its token.
+ * A member is the same hold that its mutex has. */
 static void all_are_held_and_given_back(void **state)
 {
     const char *base = paths_of("all");
@@ -404,7 +404,8 @@ static void named_locks_of_one_path_are_different_locks(void **state)
     cluster_free(client, alpha, beta, again);
 }
 
-/* Goal: one member that was taken away keeps no other from being given back, and its code is told. */
+/* Goal: a member whose node was deleted does not keep unlock from releasing the others. Unlock
+ * returns the code of that member. */
 static void the_rest_is_given_back_when_one_is_lost(void **state)
 {
     const char *base = paths_of("lost");
@@ -430,7 +431,9 @@ static void the_rest_is_given_back_when_one_is_lost(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a member lost while another one is waited for: all over again, and all are held in the end. Method: with a callback the deletion is heard of at once. */
+/* Goal: a member is lost while the call waits for another one. The call begins all over again, and
+ * holds all members in the end. Method: the callback makes the client notice the deletion
+ * immediately. */
 static void a_member_lost_on_the_way_is_acquired_again(void **state)
 {
     const char *base = paths_of("way");
@@ -504,7 +507,7 @@ struct pair {
     struct zkl_multi *multi;
     struct zkl_wait wait;
     char paths[2][80];
-    struct notes notes; /* of the first, so that a deletion is heard of at once */
+    struct notes notes; /* of the first, to notice a deletion immediately */
     int held, requested;
     struct actor *actor;
 };
@@ -592,8 +595,8 @@ static void a_lease_begins_with_the_whole(void **state)
     pair_close(&p);
 }
 
-/* Goal: a member may be lost more than once: what is returned is held, and nobody is told of what the
- * caller never had. */
+/* Goal: a member may be lost more than once. The call returns only with all members held. No
+ * callback runs for a hold that the caller never had. */
 static void a_member_may_be_lost_twice(void **state)
 {
     struct pair p;
@@ -627,9 +630,9 @@ static void a_hold_from_before_may_be_lost(void **state)
     pair_close(&p);
 }
 
-/* Goal: permits, and a mutex of a semaphore, that are lost while another member is waited for are acquired
- * again, as are the mutexes between them, and nobody is told of what the caller never had. Method: each part
- * in turn, that of the caller at last. */
+/* Goal: permits, and a mutex of a semaphore, are lost while the call waits for another member. The
+ * call acquires them again, and the mutexes between them. No callback runs for a hold that the
+ * caller never had. Method: each part in turn, that of the caller at last. */
 static void a_part_lost_on_the_way_is_acquired_again(void **state)
 {
     const char *base = paths_of("parts");
@@ -705,7 +708,7 @@ struct parts {
     struct zkl_multi *multi;
     struct zkl_wait wait;
     char first_leases[120], handed_path[96], third_leases[120], last_path[96];
-    struct notes notes; /* of the first, so that a deletion is heard of at once */
+    struct notes notes; /* of the first, to notice a deletion immediately */
     struct actor *actor, *neighbour;
 };
 
@@ -765,8 +768,9 @@ static void parts_close(struct parts *p)
     zkl_cancel_free(p->wait.cancel);
 }
 
-/* Goal: what a call gives up on its way is not its own any more: who has it then keeps it, however that call
- * ends. Method: the first part is lost while another thread of the process waits for the second. */
+/* Goal: a part that a call gives up on its way no longer belongs to that call. The thread that has
+ * it then keeps it, however that call ends. Method: the first part is lost while another thread of
+ * the process waits for the second. */
 static void a_part_given_up_is_somebody_elses(void **state)
 {
     struct parts p;
@@ -781,7 +785,7 @@ static void a_part_given_up_is_somebody_elses(void **state)
     check_wait(cluster_children(p.first_leases) == 1, WAIT_MS);
     zkl_cancel_set(p.wait.cancel);
     check_num(actor_result(p.actor), ==, ZKL_ECANCELED);
-    check_wait(cluster_children(p.first_leases) == 0, WAIT_MS); /* it goes behind all the others */
+    check_wait(cluster_children(p.first_leases) == 0, WAIT_MS); /* its delete comes last */
     check_num(cluster_children(p.handed_path), ==, 1);
     check_ok(actor_do(p.neighbour, do_unlock, p.handed));
     parts_close(&p);
@@ -811,8 +815,9 @@ static void a_part_is_given_up_once(void **state)
     parts_close(&p);
 }
 
-/* Goal: a mutex may be freed as soon as no call uses it, whatever of it is still to go. Method: a part that is handed
- * on in its process is given up with its delete held up, and its handle is freed at once. */
+/* Goal: a mutex may be freed as soon as no call uses it, even if a delete of its node is still
+ * under way. Method: a multi-lock gives up a part that is handed on in its process. The proxy holds
+ * the delete back, and the test frees the handle immediately. */
 static void a_part_given_up_can_be_freed(void **state)
 {
     const char *base = paths_of("freed");
@@ -903,7 +908,7 @@ static void members_are_given_up_once(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a request to let go that came while others were waited for is not lost. */
+/* Goal: a request to release is not lost if it comes while the call waits for other members. */
 static void a_request_on_the_way_counts(void **state)
 {
     char node[700];
@@ -923,7 +928,7 @@ static void a_request_on_the_way_counts(void **state)
     pair_close(&p);
 }
 
-/* Goal: a deadline of 0 is enough where nothing is to be acquired. */
+/* Goal: a deadline of 0 is enough where the call has nothing to acquire. */
 static void a_re_entry_needs_no_time(void **state)
 {
     struct pair p;

@@ -142,7 +142,7 @@ static int lock_for_a_second(void *mutex)
 }
 
 /* Goal: a wait of 1 s takes 1 s, however often it has to look again. Method: of five nodes before
- * it, the nearest goes every 300 ms. Modes: F22. */
+ * it, the test deletes the nearest every 300 ms. Modes: F22. */
 static void predecessors_that_go_do_not_prolong_a_wait(void **state)
 {
     struct bench b = bench_open("churn");
@@ -194,8 +194,9 @@ static size_t place_of(const struct order *order, int op)
     return i;
 }
 
-/* Goal: with ZKL_WAIT_SYNC a try asks for a sync before it reads, without it it only reads; both
- * tell busy from free. Method: a proxy writes down the requests. */
+/* Goal: with ZKL_WAIT_SYNC a try asks for a sync before it reads, and without the flag it only
+ * reads. Both can separate a busy lock from a free one. Method: a proxy writes down the
+ * requests. */
 static void try_with_sync_reads_behind_a_sync(void **state)
 {
     const char *path = cluster_path("sync");
@@ -376,7 +377,8 @@ static int ask_all(void *mutex)
     return none ? 0 : 1;
 }
 
-/* Goal: a hold is its thread's: another one cannot unlock it and is told that it holds nothing. */
+/* Goal: a hold belongs to its thread. Another thread cannot unlock it: the call says that the
+ * thread holds nothing. */
 static void another_thread_is_not_the_owner(void **state)
 {
     struct bench b = bench_open("not-owner");
@@ -448,8 +450,9 @@ static void random_call(struct zkl_mutex *mutex, int *count)
 }
 
 /* Goal: whatever the order of lock and unlock, double unlocks included, each call says what a
- * counter says, and no node goes but the hold's own. Method: random calls on two mutexes; somebody
- * else has a node below each all the time, which must stay. Modes: F67. */
+ * counter says. The client deletes no node except that of the hold. Method: random calls on two
+ * mutexes. The test's own session has a node below each all the time, which must stay.
+ * Modes: F67. */
 static void calls_in_any_order_touch_only_the_own_hold(void **state)
 {
     struct bench a = bench_open("any-a"), b = bench_open("any-b");
