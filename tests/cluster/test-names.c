@@ -90,9 +90,9 @@ static void named_locks_stand_side_by_side(void **state)
     cluster_free(other, again, beta, plain);
 }
 
-/* Goal: what knows nothing of each other can be held by one thread at a time: locks of different names
- * under one path, and a plain one; by the same name the thread would wait for itself. Each hold goes
- * by itself. */
+/* Goal: one thread can hold locks that know nothing of each other at the same time: locks of
+ * different names under one path, and a plain one. Of two handles with the same name the second one
+ * would make the thread wait for itself. Each hold ends by itself. */
 static void one_thread_holds_several_names(void **state)
 {
     const char *path = cluster_path("several");

@@ -38,7 +38,7 @@ static int pass_through(void *arg)
 }
 
 /* Goal: threads of two clients get the lock in the order in which they asked, with growing tokens.
- * Method: each asks when the one before it has its node; then the holder lets go. Modes: F33. */
+ * Method: each asks when the one before it has its node. Then the holder releases. Modes: F33. */
 static void threads_of_two_clients_are_served_in_order(void **state)
 {
     const char *path = cluster_path("fifo");
@@ -71,8 +71,8 @@ static void threads_of_two_clients_are_served_in_order(void **state)
     cluster_free(clients[1], mutexes[1]);
 }
 
-/* Goal: who gives up in the middle of the queue lets nobody pass who is not at the head.
- * Modes: F18, F34. */
+/* Goal: a waiter gives up in the middle of the queue. The waiter behind it does not get the lock
+ * before it is at the head. Modes: F18, F34. */
 static void a_wait_that_ends_early_does_not_pass_the_lock_on(void **state)
 {
     const char *path = cluster_path("gap");
@@ -220,8 +220,8 @@ static void children_that_are_no_contenders_do_not_matter(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: nodes of Curator's kind, with or without its protection, made by anybody, are contenders:
- * who comes after them waits until the last of them is gone. */
+/* Goal: nodes of Curator's kind are contenders, with or without its protection, whoever made them.
+ * A contender behind them waits until the last of them is removed. */
 static void contenders_of_other_programs_are_waited_for(void **state)
 {
     static const char *const names[] = {"_c_11111111-2222-4333-8444-555555555555-lock-", "lock-",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes above a lock's own: made when needed, gone when empty, and a chroot that is missing. */
+/* The nodes above a lock's own: made when needed, removed when empty, and a chroot that is
+ * missing. */
 #include "cluster.h"
 
 #include "nodes.h"
@@ -156,16 +157,16 @@ static void many_turns_while_parents_vanish(void **state)
     keep_busy(client);
     check_wait(wire_count(own, "/") == 1, WAIT_MS); /* the server's own "zookeeper" */
     check_ok(wire_exists(own, "/", &stat));
-    check_num(stat.cversion, >, 10); /* they went and came back */
+    check_num(stat.cversion, >, 10); /* the parents were removed and made again */
     cluster_free(client, NULL);
     wire_close(own);
     zks_stop(busy);
 }
 
-/* Goal: a path in which nobody ever was is made again after the server has removed it, also one that the
- * library has made itself and not used yet. Method: a server that removes those at once; the node's
- * create, behind that of the path, is held back until the server has done so; several times.
- * Modes: F30. */
+/* Goal: the library makes a path again that the server has removed before anybody used it. This
+ * includes a path that the library has made itself and not used yet. Method: a server that removes
+ * such paths immediately. The proxy holds the node's create back, which follows that of the path,
+ * until the server has removed the path; several times. Modes: F30. */
 static void a_path_that_was_never_used_may_go(void **state)
 {
     struct zks_options options = {.container_check_ms = 50,

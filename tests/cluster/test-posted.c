@@ -16,8 +16,9 @@ static struct zkl_mutex *posting_mutex(struct zkl_client *client, const char *pa
     return mutex;
 }
 
-/* Goal: unlock returns before the delete is answered, and the handle can be locked again at once: its own
- * leftover is not in its way. Method: a proxy holds the answer to the first delete back. Modes: F14. */
+/* Goal: unlock returns before the server answers the delete. A thread can acquire the handle again
+ * immediately: the handle's own leftover is not in its way. Method: a proxy holds the answer to the
+ * first delete back. Modes: F14. */
 static void a_posted_unlock_returns_before_the_answer(void **state)
 {
     const char *path = cluster_path("posted");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library as a guest of its process: nothing on standard error, no signal on its threads, no
- * descriptor and no thread left, and handles that go in any order. */
+ * descriptor and no thread left, and handles that a program frees in any order. */
 #include "cluster.h"
 
 #include "proxy_before.h"
@@ -187,7 +187,7 @@ static void open_use_and_free(bool close_first, bool use)
     cluster_free(client, mutex);
 }
 
-/* Goal: a client that is gone has left no descriptor, no thread and no connection. */
+/* Goal: a freed client has left no descriptor, no thread and no connection. */
 static void clients_that_are_gone_leave_nothing(void **state)
 {
     (void)state;
@@ -201,7 +201,8 @@ static void clients_that_are_gone_leave_nothing(void **state)
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) <= connections, WAIT_MS);
 }
 
-/* Goal: a client that never had a connection is freed at once and leaves nothing either. */
+/* Goal: free of a client that never had a connection returns immediately and leaves nothing
+ * either. */
 static void clients_without_a_server_leave_nothing(void **state)
 {
     struct zkl_client_options options = cluster_options();
@@ -224,8 +225,8 @@ static void clients_without_a_server_leave_nothing(void **state)
 
 /* --- any order ------------------------------------------------------------------------------- */
 
-/* Goal: mutexes may be freed before their client and after it, also one that was held when the
- * client went: its unlock says lost, and then the free works. */
+/* Goal: a program may free mutexes before their client and after it. If it frees the client of a
+ * held mutex, the unlock says lost, and then the free of that mutex works. */
 static void handles_go_in_any_order(void **state)
 {
     const char *path = cluster_path("any-order");

@@ -13,7 +13,7 @@
 
 #define CYCLES 1000
 #define LONG_MS 600000  /* nothing ends by itself */
-#define AT_ONCE_MS 2000 /* of what is not to wait for any timeout */
+#define AT_ONCE_MS 2000 /* of what must not wait for any timeout */
 
 static struct zkl_mutex *retained(struct zkl_client *client, const char *path, int64_t retain_ms)
 {
@@ -25,8 +25,8 @@ static struct zkl_mutex *retained(struct zkl_client *client, const char *path, i
     return mutex;
 }
 
-/* Goal: a lock that stays is taken and given back without a request, on one node with one token; the watch
- * that tells of others is armed once. Method: a proxy counts. */
+/* Goal: a client acquires and releases a retained lock without a request, on one node with one
+ * token. It arms the watch for other contenders once. Method: a proxy counts. */
 static void a_retained_lock_is_taken_again_without_a_request(void **state)
 {
     const char *path = cluster_path("kept");
@@ -62,8 +62,8 @@ static void a_retained_lock_is_taken_again_without_a_request(void **state)
 
 /* --- others ----------------------------------------------------------------------------------- */
 
-/* Goal: who queues for a lock that nobody is in gets it at once. Method: two clients, each of which keeps
- * it, in turn. */
+/* Goal: a contender that queues for a lock that no thread is in gets it immediately. Method: two
+ * clients, each of which keeps it, in turn. */
 static void a_retained_lock_goes_to_who_queues(void **state)
 {
     const char *path = cluster_path("queued");
@@ -83,7 +83,7 @@ static void a_retained_lock_goes_to_who_queues(void **state)
     cluster_free(clients[1], mutexes[1]);
 }
 
-/* Goal: who queues while somebody is in it gets it with the next unlock. */
+/* Goal: a contender that queues while a thread is in the lock gets it with the next unlock. */
 static void a_contended_lock_is_not_kept(void **state)
 {
     const char *path = cluster_path("contended");
@@ -105,8 +105,8 @@ static void a_contended_lock_is_not_kept(void **state)
     cluster_free(other, next);
 }
 
-/* Goal: a try elsewhere gets what nobody is in, with either library's names; and is told that it is busy
- * where somebody is in it, soon, with nothing left. */
+/* Goal: a try of another client gets a kept lock that no thread is in, with either library's names.
+ * Where a thread is in, the try soon says busy, and leaves nothing. */
 static void a_try_gets_what_nobody_is_in(void **state)
 {
     static const enum zkl_names names[] = {ZKL_NAMES_CURATOR, ZKL_NAMES_KAZOO};
@@ -134,7 +134,7 @@ static void a_try_gets_what_nobody_is_in(void **state)
     }
 }
 
-/* Goal: who is asked to let go of what it is not in does so. */
+/* Goal: a client releases a kept lock that no thread is in, when another client asks for it. */
 static void a_request_to_let_go_ends_it(void **state)
 {
     const char *path = cluster_path("asked");
@@ -155,7 +155,8 @@ static void a_request_to_let_go_ends_it(void **state)
 
 /* --- its end ---------------------------------------------------------------------------------- */
 
-/* Goal: it stays so long after the last unlock, and is there all the time while it is used. */
+/* Goal: the lock stays for its time after the last unlock, and all the time while threads use
+ * it. */
 static void it_stays_for_its_time(void **state)
 {
     const char *path = cluster_path("timed");
@@ -276,8 +277,8 @@ static void a_lease_is_not_kept(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: what is kept tells the callback that is set when it is taken, not the one that was set when its node
- * was made. */
+/* Goal: a kept lock runs the callback that is set when a thread acquires it, not the one that was
+ * set when its node was made. */
 static void it_tells_the_callback_of_its_time(void **state)
 {
     const char *path = cluster_path("callback");
@@ -336,7 +337,7 @@ static void members_are_kept_and_taken_together(void **state)
     }
     check_num(requests(proxy), ==, 4);
     check_num(cluster_children(a) + cluster_children(b), ==, 2);
-    cycle(one, 2); /* they are there for who wants one of them, too */
+    cycle(one, 2); /* a call for one of them uses its kept node, too */
     check_num(requests(proxy), ==, 4);
     check_ok(zkl_multi_free(multi));
     cluster_free(client, one, two);
@@ -344,8 +345,9 @@ static void members_are_kept_and_taken_together(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: who waits for one lock does not keep another one that stands behind it. Method: a multi-lock of
- * both, of which the second one is kept and the first one somebody else's, who then asks for the second. */
+/* Goal: a call that waits for one lock does not keep another lock that comes after it. Method: a
+ * multi-lock of both. Its client keeps the second lock, and another client holds the first lock and
+ * then asks for the second. */
 static void what_is_kept_does_not_make_a_circle(void **state)
 {
     const char *a = cluster_path("circle"), *b = cluster_path("circle");

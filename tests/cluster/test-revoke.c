@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zkl_revoke: asking a contender to let go, and waiting for its end; and what zkl_break has in common with
- * it. */
+/* zkl_revoke: a client asks a contender to release, and waits for the end of its node. Also what
+ * zkl_break has in common with it. */
 #include "cluster.h"
 
 #include <zklock/inspect.h>
@@ -72,8 +72,8 @@ static void check_waits(struct actor *actor, const char *node)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-/* Goal: the request is in the node's data, and the call waits until the node is gone, and no shorter:
- * a change of the data is no end. No watch is left. */
+/* Goal: the request is in the node's data. The call waits until the node is removed, and not only
+ * until its data changes. It leaves no watch. */
 static void revoke_asks_and_waits_for_the_end(void **state)
 {
     const char *node = below(cluster_path("ask"), "lock-0000000000");
@@ -101,7 +101,7 @@ static void revoke_asks_and_waits_for_the_end(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a holder of the library hears of it, and lets go when it wants to. */
+/* Goal: a holder of the library hears of the request, and releases when it wants to. */
 static void a_holder_hears_of_it_and_lets_go(void **state)
 {
     const char *path = cluster_path("holder");
@@ -157,7 +157,8 @@ static void the_deadline_ends_the_wait(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: with force the node is deleted at the deadline, not before; with one that has passed at once. */
+/* Goal: with force the call deletes the node at the deadline, not before, and immediately if the
+ * deadline has passed. */
 static void force_deletes_at_the_deadline(void **state)
 {
     const char *node = below(cluster_path("force"), "lock-0000000000");
@@ -189,7 +190,8 @@ static void force_deletes_at_the_deadline(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a node that goes by itself just as it is to be deleted has gone. */
+/* Goal: a node vanishes by itself just before the call would delete it. The call says 0, and sends
+ * no delete. */
 static void force_comes_too_late(void **state)
 {
     const char *node = below(cluster_path("too-late"), "lock-0000000000");
@@ -256,8 +258,9 @@ static void foreign_nodes_need_force(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: who waits for the end of a node that is another one by now hears so, and force deletes that one
- * only: a stranger's of the same name stays. Method: the proxy holds the watch back meanwhile. */
+/* Goal: a call waits for the end of a node, and another node takes its name. The call returns, and
+ * force deletes only the first node: the new node stays. Method: the proxy holds the watch back
+ * meanwhile. */
 static void another_node_of_the_same_name_is_left_alone(void **state)
 {
     const char *node = below(cluster_path("another"), "lock-0000000000");
@@ -293,8 +296,8 @@ static void make_for(const char *node, int denied)
     check_ok(wire_create_acl(raw, cluster_at(node), "somebody", WIRE_EPHEMERAL, acl, 2, NULL, 0));
 }
 
-/* Goal: each right that is missing is named, at once, and nothing changes; without READ the request is
- * made, and it is said that its end can't be waited for. */
+/* Goal: the call immediately names each right that is missing, and changes nothing. Without READ it
+ * makes the request, and says that it can't wait for the end. */
 static void each_missing_right_is_named(void **state)
 {
     const char *path = cluster_path("rights"), *node = below(path, "lock-0000000000");
@@ -406,7 +409,8 @@ static void cancel_ends_the_wait(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: close ends the wait with ZKL_ECLOSED, at once, and the session's watch goes. */
+/* Goal: close immediately ends the wait with ZKL_ECLOSED, and the server drops the session's
+ * watch. */
 static void close_ends_the_wait(void **state)
 {
     const char *node = below(cluster_path("close"), "lock-0000000000");
@@ -558,8 +562,8 @@ static void asking_survives_a_lost_link(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: the wait survives the link: the node that went meanwhile is heard of, one that stays is waited
- * for on, one that is another by now has gone. */
+/* Goal: the wait survives the link. The call notices that the node was removed meanwhile, also if
+ * another node has its name by now. It waits on for a node that stays. */
 static void waiting_survives_a_lost_link(void **state)
 {
     const char *node = below(cluster_path("wait-lost"), "lock-0000000000");
@@ -651,8 +655,8 @@ static void waiting_survives_the_session(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: without a link the deadline holds, and says so; with force the node goes once there is one, a
- * session's time after the deadline at the latest. */
+/* Goal: without a link the call ends at its deadline, and says so. With force the client deletes
+ * the node once there is a link, a session's time after the deadline at the latest. */
 static void deadlines_hold_without_a_link(void **state)
 {
     const char *node = below(cluster_path("no-link"), "lock-0000000000");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The read-write lock: who holds together with whom, in what order, re-entry in both halves, the
- * downgrade that keeps its place, and the upgrade that is refused. */
+/* The read-write lock: which contenders hold together and in what order, re-entry in both halves,
+ * the downgrade that keeps its place, and the upgrade that the library refuses. */
 #include "cluster.h"
 
 #include "nodes.h"
@@ -204,9 +204,10 @@ static void no_downgrade_of_a_lost_write_lock(void **state)
     user_end(&u);
 }
 
-/* Goal: a reader, and a writer, whose node is gone before it sees the list queues again: it neither takes
- * the place of nobody for the first one, nor gives up. Method: the list is held back until the node is
- * deleted; a writer holds meanwhile. Modes: F37. */
+/* Goal: the node of a reader, or of a writer, is deleted before its client sees the list. The
+ * contender queues again. It neither takes a list without its node for the first place, nor gives
+ * up. Method: the proxy holds the list back until the node is deleted. A writer holds meanwhile.
+ * Modes: F37. */
 static void who_is_not_in_the_list_queues_again(void **state)
 {
     const char *path = cluster_path("missing");

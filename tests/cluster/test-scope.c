@@ -27,8 +27,8 @@ static int early(struct zkl_mutex *mutex, int *rc)
     return zkl_mutex_hold_count(mutex);
 }
 
-/* Goal: a guard locks, nests, and unlocks when its block is left in any way, or before that when
- * told to and then no second time. */
+/* Goal: a guard locks and nests. It unlocks when the thread leaves its block in any way. A thread
+ * may also unlock it before that, and the end of the block then unlocks nothing. */
 static void a_guard_ends_with_its_block(void **state)
 {
     struct zkl_client *client = cluster_client();

@@ -82,7 +82,8 @@ static int queued(const char *path)
     return cluster_children(below(path, "locks"));
 }
 
-/* With so many permits. What the server does not remove while it is empty. */
+/* A semaphore with this number of permits. The server does not remove its nodes while they are
+ * empty. */
 static void make_permanent(const char *path, const char *permits)
 {
     make_root(path, "");
@@ -99,7 +100,7 @@ static void check_nothing_left(const char *path)
 /* Begin to acquire, as the nth in the queue of the inner mutex. */
 static void begin(struct user *u, int count, const char *path, int nth)
 {
-    check_wait(queued(path) == nth - 1, WAIT_MS); /* who has got its permits has left */
+    check_wait(queued(path) == nth - 1, WAIT_MS); /* a granted request has left the queue */
     u->count = count;
     u->wait = (struct zkl_wait)ZKL_WAIT_INIT;
     actor_begin(u->actor, do_take, u);
@@ -394,7 +395,7 @@ static void the_number_can_be_changed(void **state)
     user_end(&c);
 }
 
-/* Goal: a request that waits for more than there are any more is told. */
+/* Goal: a request ends with a code if it waits for more permits than the semaphore still has. */
 static void a_request_that_got_too_big_is_refused(void **state)
 {
     const char *path = cluster_path("toobig");
@@ -415,8 +416,8 @@ static void a_request_that_got_too_big_is_refused(void **state)
     user_end(&b);
 }
 
-/* Goal: clients that disagree are told both numbers, and leave nothing; one that names none takes what
- * stands there. Modes: F43. */
+/* Goal: clients that disagree get an error with both numbers, and leave nothing. A client that
+ * names no number takes the one in the node. Modes: F43. */
 static void a_mismatch_is_told(void **state)
 {
     const char *path = cluster_path("mismatch");
@@ -500,7 +501,8 @@ static void a_lost_permit_is_told(void **state)
     user_end(&a);
 }
 
-/* Goal: many threads and clients at once: never more than n, everybody gets through. */
+/* Goal: with many threads and clients together never more than n permits are out, and every request
+ * is granted. */
 static void a_crowd_gets_through(void **state)
 {
     enum { CROWD = 6, ROUNDS = 15, PERMITS = 3 };

@@ -29,7 +29,8 @@ static struct zkl_standing standing_of(struct zkl_mutex *mutex)
     return standing;
 }
 
-/* It has asked its client where it stands, and is told so. */
+/* A waiter of the mutex has this standing: `before` contenders are before it, and its predecessor
+ * has this owner text. */
 static bool stands(struct zkl_mutex *mutex, uint64_t before, const char *owner)
 {
     struct zkl_standing standing = ZKL_STANDING_INIT;
@@ -90,9 +91,10 @@ static void one_ends(struct one *o)
     cluster_free(o->client, o->mutex);
 }
 
-/* Goal: who is third in line sees two before it and the second one's node and owner text, and one and the first one's
- * once the second has given up; one that only lists when it has to is not told of the first one's end: it sees so
- * many at most. Method: four clients of different owners, one path. */
+/* Goal: the third in line sees that two are before it, and the second one's node and owner text.
+ * Once the second has given up, it sees one, and the first one's text. A waiter that lists only
+ * when it has to does not hear of an end far before it: its number is an upper bound. Method: four
+ * clients of different owners, one path. */
 static void the_third_in_line_sees_who_is_before_it(void **state)
 {
     const char *path = cluster_path("third");
@@ -174,9 +176,10 @@ static void a_reader_stands_behind_writers_only(void **state)
     }
 }
 
-/* Goal: of several that wait through one handle the one is told of that has waited longest, and how many they are;
- * owners of the same client are known by their text as others are. Method: three threads of one client; with turns
- * within the handle, too, where only one queues. */
+/* Goal: several threads wait through one handle. The standing is that of the longest wait, and the
+ * call returns how many they are. A contender knows owners of the same client by their text, as it
+ * knows others. Method: three threads of one client; also with turns within the handle, where only
+ * one queues. */
 static void look_at_one_handle(int handoffs_max)
 {
     struct zkl_mutex_options options = ZKL_MUTEX_OPTIONS_INIT;
@@ -201,7 +204,7 @@ static void look_at_one_handle(int handoffs_max)
     check_true(stands(mutex, 1, handoffs_max > 0 ? "" : "all of us"));
     check_ok(actor_do(actors[0], do_unlock, mutex));
     check_ok(actor_result(actors[1]));
-    /* Who queues by himself has no news of his predecessor, which has the lock now. */
+    /* A thread that queues by itself has no news of its predecessor, which has the lock now. */
     check_wait(zkl_mutex_waiting(mutex, NULL) == 1, WAIT_MS);
     check_wait(standing_of(mutex).before == (handoffs_max > 0 ? 1 : 2), WAIT_MS);
     for (int i = 1; i < 3; i++) {
@@ -326,7 +329,8 @@ static void requests_for_permits_stand_in_line(void **state)
 
 /* --- wrong calls -------------------------------------------------------------------------------- */
 
-/* Goal: nobody to tell of is 0 without a reason, a wrong call 0 with one, and neither writes. */
+/* Goal: a question answers 0 without a detail if nobody waits, and 0 with a detail after a wrong
+ * call. It then leaves the caller's memory alone. */
 static void a_wrong_question_is_answered_by_0(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -436,8 +440,8 @@ static void a_hold_is_suspect_without_answers(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a multi-lock is as the member that is worst off, a permit as its own node. Method: one of two nodes is
- * deleted by somebody, which a callback tells at once. */
+/* Goal: the state of a multi-lock is that of its worst member, and the state of a permit is that of
+ * its own node. Method: the test deletes one of two nodes. */
 static void of_several_the_worst_counts(void **state)
 {
     const char *path = cluster_path("worst");
@@ -476,8 +480,9 @@ static void of_several_the_worst_counts(void **state)
 
 /* --- the client --------------------------------------------------------------------------------- */
 
-/* Goal: the session is the one that the server has the node by, the server the one that the link is to. Method: what
- * the server says of a lock's node; a proxy with an address of its own, which goes and comes back. */
+/* Goal: the session is the owner of the client's nodes on the server, and the server is the one
+ * that the link leads to. Method: the test reads the owner of a lock's node. A proxy with an
+ * address of its own refuses the client and accepts it again. */
 static void session_and_server_are_told(void **state)
 {
     const char *path = cluster_path("session");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the client's own callbacks tell: its states in their order, and its log. */
+/* What the client's own callbacks report: its states in their order, and its log. */
 #include "cluster.h"
 
 #include "nodes.h"
@@ -244,8 +244,8 @@ static bool window_grew(struct zkl_mutex *mutex, int64_t *last_ms)
     return grew;
 }
 
-/* Goal: who was asked to let go holds on, with a window. Method: the request is in the node's data; two
- * heartbeats, which check that node, are answered. */
+/* Goal: a hold stays, with a window, after another client has asked for its release. Method: the
+ * request is in the node's data. The server answers two heartbeats, which check that node. */
 static void a_hold_that_was_asked_to_let_go_stays_proved(void **state)
 {
     struct zkl_client_options options = cluster_options();

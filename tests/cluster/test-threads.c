@@ -26,7 +26,7 @@ static void *lock_now_and_late(void *arg)
     return (void *)(intptr_t)rc;
 }
 
-/* Goal: what a thread locks in a destructor of its own, while it ends, goes with the thread too.
+/* Goal: the client also releases what a thread acquires in a destructor of its own, while it ends.
  * Method: a key that was made after the library's, so that its destructor comes later. */
 static void a_lock_taken_while_the_thread_ends_goes_with_it(void **state)
 {
@@ -57,7 +57,7 @@ static void *lock_and_exit(void *mutex)
     int rc = zkl_mutex_lock(mutex);
 
     if (rc == 0)
-        rc = zkl_mutex_lock(mutex); /* twice, as all of it has to go */
+        rc = zkl_mutex_lock(mutex); /* twice, as the end must release both */
     return (void *)(intptr_t)rc;
 }
 
@@ -72,7 +72,7 @@ static pthread_t lock_in_a_thread_that_ends(struct zkl_mutex *mutex)
     return thread;
 }
 
-/* Goal: what a thread holds when it ends goes with it: the callback says so once, the next in line
+/* Goal: the end of a thread releases what it holds. The callback says so once, the next in line
  * gets the lock, and the handle can be freed. Modes: F54. */
 static void a_hold_ends_with_its_thread(void **state)
 {
@@ -112,8 +112,8 @@ static void *ask_then_lock(void *arg)
     return NULL;
 }
 
-/* Goal: a thread that gets the id of one that ended while it held is not taken for it. Method: new
- * threads until one has the id; glibc gives the last one's at once. Modes: F54. */
+/* Goal: a thread that has the id of an ended holder does not count as that holder. Method: new
+ * threads until one has the id; glibc reuses the last id immediately. Modes: F54. */
 static void a_reused_thread_id_inherits_nothing(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -145,7 +145,7 @@ struct relay {
     struct zkl_mutex *mutex;
     sem_t held;
     long rounds;
-    uint64_t last; /* token; of who locks */
+    uint64_t last; /* token of the thread that locks */
 };
 
 static int lock_all_the_time(void *arg)
