@@ -12,18 +12,18 @@ const char *contender(const char *root, const char *marker, const char *owner);
 /* "host pid thread" of a thread that does not exist, of this process. Likewise static. */
 const char *owner_text(int thread);
 
-/* zklock on a terminal with so many columns. */
+/* zklock on a terminal of a given number of columns. */
 struct typist {
     pid_t pid;
     int keyboard;
-    char screen[65536]; /* all that it wrote */
+    char screen[65536]; /* all that zklock wrote */
     size_t length;
 };
 
 #define typist_run(columns, ...)                                                                   \
     typist_start(columns, (const char *const[]){ZKLOCK, __VA_ARGS__, NULL})
 struct typist *typist_start(int columns, const char *const argv[]);
-/* Wait until it has written that, from now on or before. */
+/* Wait until zklock has written these words, before the call or after it. */
 void typist_wait(struct typist *typist, const char *words);
 void typist_type(struct typist *typist, const char *keys);
 /* What waitpid says. Frees. */

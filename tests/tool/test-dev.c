@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock-dev: an ensemble that serves, and is gone with all its files however zklock-dev ends. */
+/* zklock-dev: its ensemble serves. However zklock-dev ends, neither servers nor files are left. */
 #include "peek.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 /* tool_run of the other program. */
 #define run_dev(...) tool_start((const char *const[]){getenv("ZKL_TEST_DEV"), __VA_ARGS__, NULL})
 
-static char folder[512]; /* all that it makes is in there */
+static char folder[512]; /* zklock-dev makes all its files in there */
 
 static int files(void)
 {
@@ -52,7 +52,7 @@ static void is_all_gone(void)
     check_num(net_connect(zks_host(), port, net_now_ms() + WAIT_MS), ==, -1);
 }
 
-/* Goal: what it prints is an ensemble of so many servers, on which a lock works. */
+/* Goal: zklock-dev prints the addresses of as many servers as --nodes says, and a lock on them works. */
 static void the_ensemble_serves(void **state)
 {
     (void)state;
@@ -114,8 +114,8 @@ static void ends_with_failure(struct tool *tool)
     is_all_gone();
 }
 
-/* Goal: a server that dies is told of, and there is an end with a failure when those that are left can't
- * serve; not before. */
+/* Goal: zklock-dev reports each server that dies. It ends with a failure when the servers that are left
+ * can't serve, and not before. */
 static void dead_servers_are_told_of(void **state)
 {
     pid_t servers[ZKS_NODES_MAX], keeper = 0;
@@ -160,7 +160,7 @@ static void wrong_calls_are_told(void **state)
     check_dev(run_dev("--version"), 0, "zklock-dev ");
 }
 
-/* Goal: who calls it by its old name is told the new one. */
+/* Goal: a caller of the old name gets an error that says the new one. */
 static void the_old_name_is_told(void **state)
 {
     (void)state;

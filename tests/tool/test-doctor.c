@@ -10,7 +10,8 @@
 
 #define LOCKED "lock-"
 
-/* Goal: a lock in good order has no problem; what each peer makes of it is told all the same. */
+/* Goal: the doctor finds no problem in a sound lock. It still says how each other library treats that
+ * lock. */
 static void a_sound_lock_has_no_problem(void **state)
 {
     (void)state;
@@ -160,7 +161,8 @@ static void set_counters(void)
     check_ok(wire_open(&raw, zks_host(), zks_port(server, 0), SESSION_MS));
 }
 
-/* Goal: numbers that are used up, or will be, are told of while nobody queues. */
+/* Goal: the doctor reports sequence numbers that are used up, or will be soon, even while nobody
+ * queues. */
 static void numbers_that_run_out_are_found(void **state)
 {
     (void)state;

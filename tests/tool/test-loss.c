@@ -31,7 +31,7 @@ struct scene {
         late_ms; /* the longest time by which a short sleep took longer, in all since then */
 };
 
-/* A machine that has too much else to do lets the guard wait like anybody. */
+/* On a machine with too much other work the guard waits like every process; the test measures that. */
 static void *sleep_on_and_on(void *arg)
 {
     struct scene *s = arg;
@@ -63,7 +63,7 @@ static void begin(struct scene *s, const char *session, const char *how)
     s->struck_ns = net_boot_ns();
 }
 
-/* Nobody has the lock before the command is dead; and that was so before the window's end. */
+/* The next client gets the lock only after the command is dead, and the command died before the window's end. */
 static void check_dead_in_time(struct scene *s)
 {
     if (zkl_mutex_lock_for(s->next, WAIT_MS) != 0)
@@ -73,8 +73,8 @@ static void check_dead_in_time(struct scene *s)
     check_ok(zkl_mutex_unlock(s->next));
 }
 
-/* What the guard saw: that the command was dead so long before the window's end, but for what the machine took from
- * everybody. */
+/* The guard says by how much the command's end preceded the window's end. That may be negative by no more than what
+ * the machine took from every process. */
 static void check_spare(const struct scene *s)
 {
     const char *text = strstr(tool_text(&s->tool), "the command has ended, ");
@@ -323,7 +323,7 @@ static size_t note_session(enum proxy_dir dir, int op, unsigned char *frame, siz
     return size;
 }
 
-/* Goal: a session that ends while the link is good ends the command too, and at once. */
+/* Goal: a session that ends while the link is good ends the command too, and immediately. */
 static void the_session_is_ended(void **state)
 {
     struct session session = {0};
@@ -332,7 +332,7 @@ static void the_session_is_ended(void **state)
     (void)state;
     begin(&s, SESSION, "count");
     proxy_set_hook(s.proxy, note_session, &session);
-    proxy_cut(s.proxy); /* it comes again with its session, which is then known */
+    proxy_cut(s.proxy); /* zklock reconnects with its session, and the hook notes it */
     check_wait(session.id != 0, WAIT_MS);
     check_ok(wire_expire_session(zks_host(), zks_port(server, 0), session.id, session.password,
                                  WAIT_MS));
@@ -341,7 +341,8 @@ static void the_session_is_ended(void **state)
     end(&s);
 }
 
-/* Goal: so does a node that somebody deletes; a command that does not hear is killed soon. */
+/* Goal: a node that another client deletes ends the command too. zklock soon kills a command that ignores
+ * SIGTERM. */
 static void the_node_is_deleted(void **state)
 {
     struct scene s;

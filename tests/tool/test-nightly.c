@@ -71,7 +71,7 @@ static int begun(const struct scene *s)
     return atomic_load(&s->worked.shared->begun);
 }
 
-/* Run it, and expect that the job has begun so many times by then. */
+/* Run zklock, and expect that the job has begun this many times in all. */
 #define run_and_check(s, times, ...)                                                               \
     do {                                                                                           \
         struct tool tool_ =                                                                        \
@@ -102,9 +102,9 @@ static void check_record(const struct scene *s, const char *words)
 
 /* --- nights ------------------------------------------------------------------------------------ */
 
-/* Goal: one line of cron on two machines whose clocks are 5 s apart, and a job of a tenth of a second: once a
- * night, 200 nights, 20 in the short form. Method: the servers' clock goes from night to night. Whose clock is
- * late changes, and in each third night the second one comes early enough to wait for the first. */
+/* Goal: one line of cron on two machines whose clocks are 5 s apart runs a job of a tenth of a second once a night, for
+ * 200 nights, or 20 in the short form. Method: the test sets the servers' clock forward from night to night. In each
+ * third night the second zklock comes early enough to wait for the first. */
 static void two_machines_run_it_once_a_night(void **state)
 {
     struct scene s;
@@ -135,8 +135,8 @@ static void two_machines_run_it_once_a_night(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: who tries every minute does not put the next run off: it is there with the first try behind the distance,
- * which is half a minute less than ten minutes, as a run takes its time. */
+/* Goal: a machine that tries every minute does not put the next run off: the first try after the distance runs the job.
+ * The distance is half a minute less than ten minutes, because a run takes some time itself. */
 static void tried_every_minute_it_does_not_starve(void **state)
 {
     struct scene s;
@@ -150,8 +150,8 @@ static void tried_every_minute_it_does_not_starve(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: a clock that goes back by less than the distance counts as late; beyond that the job runs, and it is
- * said. */
+/* Goal: a clock that was set back by less than the distance counts as late. If it was set back by more, the job runs,
+ * and zklock says so. */
 static void a_clock_that_goes_back_is_told(void **state)
 {
     struct scene s;
@@ -319,7 +319,7 @@ static void a_killed_holder_has_no_end(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: who loses the lock is recorded too, by the version of the record alone. */
+/* Goal: zklock records the loss of the lock too; then only the record's version protects that write. */
 static void a_lost_lock_is_an_end(void **state)
 {
     struct scene s;
@@ -337,8 +337,8 @@ static void a_lost_lock_is_an_end(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: a record that was forgotten while its command ran, and then made anew by another run, is not given the end
- * of the first one: versions count from 0 again, so they tell nothing here. */
+/* Goal: forget removes a record while its command runs, and another run makes it anew. The first run does not write its
+ * end into the new record. Versions count from 0 again, so they cannot distinguish the two. */
 static void forgotten_while_it_runs(void **state)
 {
     struct worked other = worked_new();
@@ -558,7 +558,7 @@ static void what_was_recorded_and_not_begun_does_not_count(void **state)
     struck_end(&k);
 }
 
-/* Goal: where the answer is lost the record is looked at: it is the own beginning, written once. */
+/* Goal: if the answer is lost, zklock reads the record, and finds its own beginning there, written once. */
 static void a_lost_answer_is_looked_for(void **state)
 {
     struct struck k;
@@ -574,8 +574,8 @@ static void a_lost_answer_is_looked_for(void **state)
     struck_end(&k);
 }
 
-/* Goal: who loses the lock before the beginning is recorded does not record it, and runs nothing: the
- * transaction checks the lock. */
+/* Goal: a zklock that loses the lock before it has recorded the beginning records nothing and runs nothing: the
+ * transaction checks the lock's node. */
 static void a_lock_that_is_lost_before_records_nothing(void **state)
 {
     struct struck k;
@@ -592,7 +592,7 @@ static void a_lock_that_is_lost_before_records_nothing(void **state)
     struck_end(&k);
 }
 
-/* Goal: the lock is not given back before the end is recorded. */
+/* Goal: zklock records the end before it releases the lock. */
 static void the_end_is_recorded_under_the_lock(void **state)
 {
     struct struck k;
@@ -637,7 +637,8 @@ static void the_lock_is_as_without_it(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: status shows the last run beside its lock, once, also when the lock's node is gone; forget removes it. */
+/* Goal: status shows the last run beside its lock, once, even after the server has removed the lock's node. forget
+ * removes the record. */
 static void it_is_shown_and_forgotten(void **state)
 {
     struct scene s;
@@ -669,8 +670,8 @@ static void it_is_shown_and_forgotten(void **state)
     worked_free(&s.worked);
 }
 
-/* Goal: without CREATE above the lock it is said what is missing, and nothing runs; with a node that was made
- * beforehand all is well, and forget empties it. */
+/* Goal: without CREATE above the lock zklock says what is missing, and runs nothing. With a node that was made
+ * beforehand the run succeeds, and forget empties that node. */
 static void without_create_it_is_told(void **state)
 {
     static const struct wire_acl fixed[] = {{17, "world", "anyone"}},

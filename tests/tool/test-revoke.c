@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock revoke and zklock break: who is asked, who is waited for, and what is deleted. */
+/* zklock revoke and zklock break: which contenders they ask, which they wait for, and what they
+ * delete. */
 #include "peek.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static bool is_there(const char *node)
 
 /* --- revoke ------------------------------------------------------------------------------------ */
 
-/* Goal: the holder of a lock lets go of it, and revoke knows when. */
+/* Goal: the holder that revoke asks releases the lock, and revoke notices when. */
 static void a_holder_lets_go(void **state)
 {
     struct worked held = worked_new();
@@ -28,8 +29,8 @@ static void a_holder_lets_go(void **state)
     worked_free(&held);
 }
 
-/* Goal: one who does not listen is told of after the time, with what to do; all holders are asked, nobody
- * who waits; and without --within nobody is waited for. */
+/* Goal: revoke names a holder that has not released after the time, and says what to do. It asks all
+ * holders and no waiter. Without --within it waits for nobody. */
 static void who_does_not_listen_is_told_of(void **state)
 {
     char data[64];
@@ -63,7 +64,7 @@ static void wrong_calls_of_revoke_are_told(void **state)
 
 /* --- break ------------------------------------------------------------------------------------- */
 
-/* Goal: on a terminal it asks, and does what the answer is. */
+/* Goal: on a terminal break asks, and does what the answer says. */
 static void break_asks_on_a_terminal(void **state)
 {
     (void)state;

@@ -12,8 +12,8 @@
 
 /* --- the command's end ------------------------------------------------------------------------- */
 
-/* Goal: who calls zklock run sees what he would see of the command itself: its status, the signal
- * it died by, and the shell's statuses for one that can't be run. */
+/* Goal: the caller of zklock run sees what it would see of the command itself: the exit status, the signal that
+ * killed it, and the shell's statuses for a command that can't be run. */
 static void the_commands_end_is_passed_on(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void what_is_missing_is_told_from_what_cannot_be_run(void **state)
     free(before);
 }
 
-/* Goal: what goes wrong when the lock is given back is told and hides nothing: the command has its end. */
+/* Goal: zklock reports an unlock that fails, and still ends as the command did. */
 static void trouble_at_the_unlock_hides_no_end(void **state)
 {
     static const struct wire_acl no_delete = {1 | 2 | 4 | 16, "world", "anyone"};
@@ -160,8 +160,8 @@ static void death_by_a_signal_is_passed_on(void **state)
     check_num(cluster_children("/signal"), ==, 0);
 }
 
-/* Goal: the lock is kept for all that the command leaves in its group, and given back right after; what
- * has gone into a session of its own is let go. */
+/* Goal: zklock keeps the lock until every process that the command left in its group has ended, and then releases it.
+ * It does not wait for a process that made a session of its own. */
 static void the_lock_is_kept_for_the_whole_group(void **state)
 {
     char left[400], gone[400];
@@ -268,8 +268,8 @@ static void end_holder(struct tool *tool)
     check_num(tool_signal(tool), ==, SIGTERM);
 }
 
-/* Goal: -n fails at once, -w after its time, with flock's status or the one asked for; and silently, but
- * for -v. */
+/* Goal: -n fails immediately, -w after its time, with flock's status or the one that -E gives. zklock says so only
+ * with -v. */
 static void a_busy_lock_is_a_conflict(void **state)
 {
     struct worked worked = worked_new();
@@ -309,7 +309,7 @@ static void shared_locks_are_shared(void **state)
     worked_free(&worked);
 }
 
-/* Goal: --permits lets so many hold, and no more; another number is refused. */
+/* Goal: --permits N lets N commands hold, and no more. A contender with another number is refused. */
 static void permits_are_counted(void **state)
 {
     struct worked one = worked_new(), two = worked_new();
@@ -391,8 +391,8 @@ static const char *file_named(const char *name)
     return path;
 }
 
-/* Goal: servers come from the option, the environment or the configuration file, the first that has them;
- * and what is wrong with them is told. */
+/* Goal: zklock takes the servers from the first that has them: the option, the environment, the configuration file.
+ * It reports what is wrong with them. */
 static void servers_come_from_three_places(void **state)
 {
     const char *config = file_named("zklock.conf");
@@ -431,8 +431,8 @@ static void no_server_is_told(void **state)
     tool_check(69, "answered within", "run", "--servers", servers, "/none", "--", "true");
 }
 
-/* Goal: the credential of a file or of the environment makes nodes that nobody else may touch; one that is
- * no credential is told, without its text. */
+/* Goal: with the credential of a file or of the environment zklock makes nodes that nobody else may touch. It reports
+ * text that is no credential, without showing it. */
 static void credentials_come_from_a_file_or_the_environment(void **state)
 {
     const char *file = file_named("credential");
@@ -477,8 +477,8 @@ static void credentials_come_from_a_file_or_the_environment(void **state)
     worked_free(&worked);
 }
 
-/* Goal: what stands in the wrong place may be a credential: it is told where it stands, and what may stand
- * there, and never what it is. */
+/* Goal: text in the wrong place may be a credential. zklock says where the text is and what may be there, and never
+ * shows the text. */
 static void a_credential_in_the_wrong_place_is_not_shown(void **state)
 {
     static const char *const lines[] = {

@@ -46,8 +46,8 @@ static void servers_in_order_are_not_spoken_of(void **state)
     check_silent("servers");
 }
 
-/* Goal: of three servers of which one differs, all that differs is told, and what a timeout of two of
- * the others' ticks is to that one's. */
+/* Goal: one of three servers differs. The doctor reports each setting that differs, and that a session
+ * timeout is less than two ticks of that server. */
 static void servers_that_differ_are_found(void **state)
 {
     const char *lines = "tickTime=700\nminSessionTimeout=3000\nmaxSessionTimeout=20000";
@@ -65,7 +65,8 @@ static void servers_that_differ_are_found(void **state)
     check_silent("two ticks");
 }
 
-/* Goal: a setting that says less of the tick than some server has is told; one that says enough is not. */
+/* Goal: the doctor reports a setting of the tick that is smaller than some server's tickTime, and no
+ * other. */
 static void tick_of_the_setting_is_compared(void **state)
 {
     (void)state;
@@ -80,7 +81,7 @@ static void tick_of_the_setting_is_compared(void **state)
     check_ok(unsetenv("ZKLOCK_TICK"));
 }
 
-/* Goal: a server at an IPv6 address is asked like any other. */
+/* Goal: the doctor asks a server at an IPv6 address like any other. */
 static void a_server_at_an_ipv6_address_is_asked(void **state)
 {
     int port = 0, fd;
@@ -100,7 +101,8 @@ static void a_server_at_an_ipv6_address_is_asked(void **state)
     check_silent("did not answer");
 }
 
-/* Goal: a server that does not tell, or does not run, is named, and is no problem. */
+/* Goal: the doctor names a server that does not show its settings or does not run, and counts it as no
+ * problem. */
 static void servers_that_do_not_tell_are_named(void **state)
 {
     (void)state;

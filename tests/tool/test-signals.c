@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals to zklock run: they reach the command, or end the wait. Requests to let go are one of them. */
+/* Signals to zklock run: they reach the command, or end the wait. A request to release counts as one of
+ * them. */
 #include "tool.h"
 
 #include <zklock/inspect.h>
@@ -158,7 +159,7 @@ static void a_stop_from_outside_lasts(void **state)
     worked_free(&worked);
 }
 
-/* Goal: a command that is stopped is ended all the same when the lock is lost. */
+/* Goal: zklock ends even a stopped command when the lock is lost. */
 static void a_stopped_command_is_ended(void **state)
 {
     const char *path = cluster_path("still");
@@ -177,7 +178,7 @@ static void a_stopped_command_is_ended(void **state)
     worked_free(&worked);
 }
 
-/* Goal: who is asked to let go passes that on as SIGTERM, once, and goes on holding until the command has
+/* Goal: zklock passes a request to release on as SIGTERM, once, and holds the lock until the command has
  * ended. */
 static void a_request_to_let_go_is_a_sigterm(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zklock status: what it tells of locks and those at them, for people, for programs and on a terminal. */
+/* zklock status: what it shows of locks and their contenders, for people, for programs and on a terminal. */
 #include "nodes.h"
 #include "peek.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Goal: each lock below a path is told with its kind, its holders and its queue in order; real ones, and
- * one that is free. */
+/* Goal: status shows each lock below a path with its kind, its holders and its queue in order. The
+ * contenders are real ones; one lock is free. */
 static void locks_below_a_path_are_told(void **state)
 {
     struct worked held = worked_new();
@@ -91,7 +91,7 @@ static void json_has_all_of_it(void **state)
     json_decref(all);
 }
 
-/* Goal: a semaphore's permits, and who was asked to let go. */
+/* Goal: status shows a semaphore's permits, and which holder was asked to release. */
 static void permits_and_requests_are_told(void **state)
 {
     (void)state;
@@ -113,8 +113,8 @@ static void permits_and_requests_are_told(void **state)
 static const char *const no_texts[] = {"a\xed\xa0\x80z", "\xed\xb0\x80", "\xff\xfe",
                                        "a\xc3",          "\xc0\xaf",     "\xf4\x90\x80\x80"};
 
-/* Goal: data that is no text hides nothing of the tree: who has it is told by its session, the others as
- * ever. */
+/* Goal: data that is no text hides nothing of the tree. status shows such a contender by its session, and
+ * the others as usual. */
 static void data_that_is_no_text_hides_nothing(void **state)
 {
     (void)state;
@@ -150,8 +150,8 @@ static void make_levels(const char *root, int levels, const char *name)
     }
 }
 
-/* Goal: a path that is too long for a lock, by one name or by many levels, is told as that; what is beside
- * it as ever. */
+/* Goal: status says so of a path that is too long for a lock, by one name or by many levels. It shows the
+ * locks beside it as usual. */
 static void paths_too_long_for_a_lock_are_told(void **state)
 {
     static const char *const roots[] = {"/long", "/deep"};
@@ -262,7 +262,8 @@ static void what_is_not_seen_is_written_out(void **state)
 
 /* --- a terminal -------------------------------------------------------------------------------- */
 
-/* Goal: --watch shows who comes and who goes, in colour, no line wider than the terminal, and ^C ends it. */
+/* Goal: --watch shows contenders as they come and go, in color, with no line wider than the terminal; ^C
+ * ends it. */
 static void watch_draws_again(void **state)
 {
     (void)state;
@@ -281,7 +282,8 @@ static void watch_draws_again(void **state)
     check_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 
-/* Goal: where nobody watches there is no colour, nothing is drawn again, and a wrong call is told. */
+/* Goal: without a terminal, or with NO_COLOR, status prints no color. Without a terminal it refuses --watch.
+ * It reports a wrong call. */
 static void without_a_terminal_it_is_plain(void **state)
 {
     (void)state;
@@ -301,7 +303,8 @@ static void without_a_terminal_it_is_plain(void **state)
     tool_check(64, "does not begin with a slash", "status", "plain");
 }
 
-/* Goal: what may not be read is told as that, at the path itself by the status. */
+/* Goal: status says so of a path that it may not read. If that is the given path, its exit status says so
+ * too. */
 static void what_is_denied_is_told(void **state)
 {
     static const struct wire_acl nothing = {1 << 4, "world", "anyone"};

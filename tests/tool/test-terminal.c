@@ -170,7 +170,7 @@ static void so_is_one_in_a_script_or_a_pipeline(void **state)
     }
 }
 
-/* Goal: ^C ends the command, and zklock as its caller is to see it. */
+/* Goal: ^C ends the command and zklock, whose caller must see the signal. */
 static void ctrl_c_ends_both(void **state)
 {
     const char *path = cluster_path("ctrl-c");
@@ -242,7 +242,7 @@ static void a_stopped_job_loses_the_lock(void **state)
     worked_free(&worked);
 }
 
-/* Goal: when the terminal goes, so does the command, and the lock is given back. */
+/* Goal: when the terminal is closed, the command ends and zklock releases the lock. */
 static void a_hangup_ends_both(void **state)
 {
     const char *path = cluster_path("hangup");
@@ -268,8 +268,8 @@ static void no_terminal_is_needed(void **state)
     check_num(tool_status(&tool), ==, 6);
 }
 
-/* What waitpid says of a script that is a job in a session without a terminal: one in which the kernel stops
- * who is to stop, as in a build or a batch system. */
+/* What waitpid says of a script that is a job in a session without a terminal, as in a build or a batch
+ * system. The kernel does stop the processes of such a job. */
 static int script_without_terminal(const char *line)
 {
     int status = 0;
@@ -295,8 +295,8 @@ static int script_without_terminal(const char *line)
     return WEXITSTATUS(status);
 }
 
-/* Goal: where nobody would continue them, neither zklock nor the script that called it is stopped by a command
- * that stops itself; and that goes on. */
+/* Goal: a command that stops itself stops neither zklock nor the script that called it if nobody would
+ * continue them. The command itself goes on. */
 static void without_a_terminal_nobody_stops(void **state)
 {
     static const char *const signals[] = {"TSTP", "TTIN", "TTOU"};

@@ -63,10 +63,10 @@ struct worked {
     char name[200]; /* of its file */
 };
 
-/* A shared of its own, in the server's folder, which goes with it. */
+/* A shared of its own, in the server's folder; the server's end removes both. */
 struct worked worked_new(void);
 void worked_free(struct worked *worked);
-/* Wait until so many commands have begun in all. */
+/* Wait until this many commands have begun in all. */
 void worked_wait(const struct worked *worked, int begun);
 /* True if the process does not exist, or waits to be waited for. */
 bool is_gone(pid_t pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work SHARED MS [WORD...]: the command that tests run under a lock. It works for so long (0: for ever), which
- * it notes on the shared.
+/* work SHARED MS [WORD...]: the command that tests run under a lock. It works for MS milliseconds (0: for
+ * ever), and notes that on the shared.
  *   stubborn   only SIGKILL ends it
  *   count      signals are noted on the shared, SIGTERM ends it with status 5
  *   hide       the work is done in a session of its own, by a child that is as stubborn */
