@@ -13,7 +13,7 @@ static bool goes_on(const struct canary *c)
     return c->shared->phase == RUN && !c->ends;
 }
 
-/* The version that is read has been committed: the write before it went by the same server. */
+/* The version that is read has been committed: the same server has answered the write before it. */
 static int count_once(struct canary *c, struct wire *wire)
 {
     struct wire_stat stat = {0};

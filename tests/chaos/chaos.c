@@ -2,9 +2,9 @@
 /* chaos [OPTION...]: real servers, real faults.
  *
  * Goal: whatever happens to servers, links, processes and clocks, no two proved holders are inside
- * together, tokens grow, losses are told, everybody goes on afterwards, and nothing is left. Method:
- * three servers, clients of every kind behind proxies, faults by a seed; now and then all is healed
- * and everybody comes to rest; the history is judged at the end. */
+ * together, tokens grow, the library reports losses, every client goes on afterwards, and nothing is
+ * left. Method: three servers, clients of every kind behind proxies, faults by a seed. Now and then
+ * the test ends all faults and every client comes to rest. The test judges the history last. */
 #include "canary.h"
 #include "quiescence.h"
 
@@ -240,15 +240,15 @@ static long faults(const struct chaos *c, int first, int last)
 static void report(const struct chaos *c, const struct verdict *v, long violations)
 {
     static const char *const names[TALLIES] = {"acquisitions",
-                                               "losses told",
+                                               "losses reported",
                                                "stale writes refused",
                                                "timeouts",
                                                "cancels",
-                                               "told busy",
+                                               "tries that were busy",
                                                "tries without a server",
-                                               "grants that were over at once",
+                                               "grants that were over immediately",
                                                "downgrades",
-                                               "asked to let go",
+                                               "requests to release",
                                                "unlocks not confirmed",
                                                "unlocks in doubt"};
     const struct shared *b = c->testbed.shared;
@@ -258,7 +258,7 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
     for (int i = 0; i < TALLIES; i++)
         printf("  %s: %ld\n", names[i], (long)b->tally[i]);
     printf("  writes of the canary: %ld\n", c->canary.counted);
-    printf("  losses told of members that a multi-lock had not got together: %zu\n",
+    printf("  losses of members that a multi-lock had not acquired together: %zu\n",
            v->told_on_the_way);
     printf("  holds in the history: %zu, proved for a time: %zu\n", v->holds, v->proved);
     if (b->failed)
@@ -266,7 +266,7 @@ static void report(const struct chaos *c, const struct verdict *v, long violatio
     if (v->first[0] != '\0')
         printf("chaos: FAILED: %s\n", v->first);
     printf("chaos: %.0f s, seed %llu: servers killed or paused %ld, clients killed or paused %ld, "
-           "cuts and other faults of links %ld, acquisitions %ld, losses told %ld, stale writes "
+           "cuts and other faults of links %ld, acquisitions %ld, losses %ld, stale writes "
            "refused %ld, violations %ld, leftovers %ld\n",
            (double)(net_now_ms() - c->begun_ms) / 1000, (unsigned long long)b->seed,
            faults(c, SERVER_KILL, SERVER_WIPE), faults(c, CLIENT_KILL, CLIENT_PAUSE),

@@ -217,7 +217,8 @@ static int run_threads(struct client *c)
 
 /* --- the process ------------------------------------------------------------------------------ */
 
-/* For who looks for the reason of a failure: line-buffered, so that a killed process has said all. */
+/* The log helps a reader to find the reason of a failure. It is line-buffered, so that a killed
+ * process has written all its lines. */
 static void write_event(const struct zkl_log_event *event, void *client)
 {
     const struct client *c = client;

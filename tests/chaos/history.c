@@ -62,7 +62,8 @@ static int by_grant(const void *one, const void *other)
     return order != 0 ? order : compare(b->until_ns, a->until_ns);
 }
 
-/* A process that is killed as it writes a record down leaves it to be told once more. */
+/* If the conductor kills a process after it wrote a record, seat_bury may write that record
+ * again. */
 static size_t without_doubles(struct record *r, size_t n)
 {
     size_t kept = 0;
@@ -80,7 +81,7 @@ static bool is_proved(const struct record *r)
     return r->kind == HOLD && r->until_ns > r->begun_ns;
 }
 
-/* --- who is inside together ------------------------------------------------------------------- */
+/* --- which holders are inside together -------------------------------------------------------- */
 
 static bool may_be_together(const struct record *one, const struct record *other, size_t inside)
 {
@@ -120,7 +121,8 @@ static void judge_overlaps(struct verdict *v, const struct record *r, size_t n)
 
 /* --- tokens ----------------------------------------------------------------------------------- */
 
-/* A process may hand its node on among its threads, or take it again: with the same token. */
+/* Threads of one process may hand its node on, or acquire with it again; the token stays the
+ * same. */
 static bool comes_after(const struct record *later, const struct record *before)
 {
     bool same = later->seat / SEATS_OF_PROCESS == before->seat / SEATS_OF_PROCESS;
@@ -128,7 +130,8 @@ static bool comes_after(const struct record *later, const struct record *before)
     return token > before->token || (same && token == before->token);
 }
 
-/* Who was granted alone after another had been, has the larger token; a reader too, after a writer. */
+/* A holder that was granted alone has a larger token than the holders before it. So has a reader after
+ * a writer. */
 static void judge_succession(struct verdict *v, const struct record *r, size_t n)
 {
     const struct record *alone = NULL, *any = NULL;
@@ -195,7 +198,7 @@ static void judge_tokens_of(struct verdict *v, const struct record *r, size_t n,
         const struct record *before = &r[newest[at]];
         if (is_hold(before, cached) && before->era == r[i].era && !comes_after(&r[i], before)) {
             v->disorders++;
-            blame(v, "who asked later has no larger token", before, &r[i]);
+            blame(v, "a later request has no larger token", before, &r[i]);
         }
     }
 }
@@ -213,7 +216,7 @@ static void judge_tokens(struct verdict *v, const struct record *r, size_t n)
 
 /* --- tries ------------------------------------------------------------------------------------ */
 
-/* Somebody else may have been there, within the time by which a server lags behind. */
+/* Another contender may have been there, within the time by which a server may lag behind. */
 static bool somebody_was_there(const struct record *r, size_t n, const struct record *busy)
 {
     for (size_t i = 0; i < n; i++) {
@@ -233,7 +236,7 @@ static void judge_tries(struct verdict *v, const struct record *r, size_t n)
         v->tries_busy++;
         if (!somebody_was_there(r, n, &r[i])) {
             v->wrong_busy++;
-            blame(v, "a try was told busy and nobody was there", &r[i], NULL);
+            blame(v, "a try was busy and nobody was there", &r[i], NULL);
         }
     }
 }
@@ -246,8 +249,8 @@ static bool is_of(const struct record *hold, const struct record *told)
            hold->seat / SEATS_OF_PROCESS == told->seat / SEATS_OF_PROCESS;
 }
 
-/* Unlock has to say so too. A member that a multi-lock lost while it waited for others was never in
- * anybody's hand. */
+/* Unlock must say so too. No hold is recorded for a member that a multi-lock lost while it waited
+ * for others. */
 static void judge_told(struct verdict *v, const struct record *r, size_t n,
                        const struct record *told)
 {
@@ -262,10 +265,10 @@ static void judge_told(struct verdict *v, const struct record *r, size_t n,
     }
     v->told++;
     v->told_on_the_way += hold == NULL;
-    /* A reader of a shared node may leave while the callback is on its way. */
+    /* A reader of a shared node may leave before the callback runs. */
     if (hold != NULL && !hold->cached && !lost) {
         v->wrong_told++;
-        blame(v, "told lost, which unlock denied", hold, told);
+        blame(v, "a callback reported a loss, which unlock denied", hold, told);
     }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, by no means of the library: one record for each hold, and the rules that all of
- * them together have to keep. Times are CLOCK_BOOTTIME in nanoseconds, one clock for all processes.
+/* What happened, recorded without the library: one record for each hold, and the rules that all
+ * records together must keep. Times are CLOCK_BOOTTIME in nanoseconds, one clock for all processes.
  *
  * A hold counts only while it was proved: from the return of the call that got it to the end of the
  * last window that was read, or to the beginning of unlock if that came first, or if unlock said
  * that the hold had stood to the end. So a process that stood still past its session is no holder
- * when it goes on, unless it was told otherwise, and one that was killed holds to the end of the
+ * when it goes on, unless unlock says otherwise. A process that was killed holds to the end of the
  * window that it read last. With that, the rules need no tolerance. */
 #ifndef ZKCHAOS_HISTORY_H
 #define ZKCHAOS_HISTORY_H
@@ -20,9 +20,9 @@ enum place { MUTEX, LEASE, RWLOCK, PERMITS, SINGLE, REVOKED, RARE, PLACES };
 
 enum access { ALONE, READING, PERMIT };
 
-/* HOLD: all times. BUSY: a try that was told so between asked and begun, and waited for nothing.
- * THERE: a node of this contender may have stood there from asked to until. TOLD: a callback said that
- * the hold with this token is lost. */
+/* HOLD: all times. BUSY: a try to which the library answered "busy" between asked and begun, and which
+ * waited for nothing. THERE: a node of this contender may have stood there from asked to until. TOLD:
+ * a callback said that the hold with this token is lost. */
 enum record_kind { HOLD, BUSY, THERE, TOLD };
 
 #define NEVER_UNLOCKED INT16_MIN /* instead of unlock's code: the process was killed */
@@ -35,7 +35,7 @@ struct record {
     int64_t until_ns; /* it was proved until then */
     int64_t left_ns;  /* unlock began; 0: it never did */
     uint64_t token;
-    uint32_t serial; /* of its seat: a hold may be told of twice */
+    uint32_t serial; /* of its seat: a hold may be recorded twice */
     int16_t seat;
     int16_t code; /* what unlock said */
     uint8_t kind, place, access;
@@ -54,7 +54,7 @@ struct verdict {
     char first[500]; /* the first violation */
 };
 
-/* A try may be told busy by a server that lags behind by so much. */
+/* The most by which a server may lag behind. Such a server may make a try busy. */
 #define LAG_NS (INT64_C(10) * 1000 * 1000 * 1000)
 
 const char *place_name(int place);

@@ -26,7 +26,7 @@ static int waiting_seat(const struct shared *b)
     return -1;
 }
 
-/* Who has what, and who waits for whom: on the servers, and in each seat. */
+/* Holders and waiters, in each seat and on the servers. */
 static void report_seat(const struct shared *b, int seat)
 {
     const struct seat *at = &b->seat[seat];
@@ -63,7 +63,7 @@ static void report_node(struct wire *wire, const char *path, int depth)
     wire_names_free(&names);
 }
 
-/* As each server has it by itself: they are to agree. */
+/* The nodes as each server has them. All servers must have the same ones. */
 static void report_server(struct testbed *s, size_t node)
 {
     struct wire *wire = NULL;
@@ -108,7 +108,7 @@ bool quiescence_reached(struct testbed *s)
     return seat < 0;
 }
 
-/* What unlock called lost was told. Modes: F7. */
+/* Callbacks reported each loss that unlock reported. Modes: F7. */
 void quiescence_check_losses(struct testbed *s)
 {
     for (int i = 0; i < CHAOS_PROCESSES; i++) {
@@ -116,7 +116,7 @@ void quiescence_check_losses(struct testbed *s)
         for (int k = 0; k < PLACES; k++) {
             if (p->told[k] < p->owed[k])
                 shared_odd(s->shared,
-                           "process %d, %s: only %d losses were told by callbacks, %d by unlock", i,
+                           "process %d, %s: callbacks reported only %d losses, unlock %d", i,
                            place_name(k), p->told[k], p->owed[k]);
         }
     }

@@ -112,8 +112,8 @@ static bool play_hurried(struct worker *w)
     return granted;
 }
 
-/* What a node of this call may stand for: until its session has ended for sure, unless unlock said
- * that it is gone. */
+/* A node of this call may exist from from_ns on. Unless unlock says that it was removed, it may
+ * exist until its session has ended for sure. */
 static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int64_t until_ns)
 {
     struct record r = {.kind = (uint8_t)kind,
@@ -127,8 +127,8 @@ static void stands(struct worker *w, enum record_kind kind, int64_t from_ns, int
     journal_write(w->client->fd, &r);
 }
 
-/* Where nearly nobody ever is: whoever is told "busy" has to have met somebody. Said before, for the
- * case that the process is killed. */
+/* Few contenders ever use this lock, so a try that gets "busy" must have met one of them. The record
+ * is written before the call, in case the process is killed during it. */
 static bool try_rare(struct worker *w, const struct zkl_wait *wait)
 {
     int64_t from_ns = net_boot_ns();
@@ -293,7 +293,7 @@ static bool may_be_asked(int rc)
     return rc == 0 || rc == ZKL_ETIMEDOUT || rc == ZKL_EDISCONNECTED || rc == ZKL_ENONODE;
 }
 
-/* Ask who holds to let go, if anybody does. */
+/* Ask the holder to release, if there is one. */
 static void ask_to_go(struct worker *w, const char *path)
 {
     const struct zkl_inspection *seen = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chaos over TLS: the clients' links go to ports for TLS, with certificates on both sides, and a server comes back with
- * another certificate each time. What looks at the servers (the canary, their four-letter words) goes without. */
+/* The chaos over TLS: the clients connect to the TLS ports, with certificates on both sides. A server comes back with
+ * another certificate each time. What looks at the servers (the canary, their four-letter words) uses no TLS. */
 #ifndef ZKCHAOS_SECURE_H
 #define ZKCHAOS_SECURE_H
 
@@ -17,7 +17,7 @@ struct secure {
     char config[CHAOS_NODES][600];
 };
 
-/* Make certificates, and say in the options what the servers need. 0, or -1: err says why. 77: something is not installed. */
+/* Make certificates, and add what the servers need to the options. 0, or -1: err says why. 77: something is not installed. */
 int secure_start(struct secure *secure, const struct nets *nets, struct zks_options *options,
                  char *err, size_t size);
 void secure_stop(struct secure *secure);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of the chaos share: a file in memory that the conductor makes and its clients
- * inherit. What a client that is killed had written there stays. */
+ * inherit. What a client wrote there remains after it is killed. */
 #ifndef ZKCHAOS_SHARED_H
 #define ZKCHAOS_SHARED_H
 
@@ -19,7 +19,7 @@
 #define CHAOS_LASTING 2 /* the first processes are never killed: to see that they do not grow */
 
 enum tally {
-    GRANTED,   /* acquisitions; a multi-lock, and several permits at once, are one each */
+    GRANTED,   /* acquisitions; a multi-lock counts once, and so do several permits of one call */
     TOLD_LOST, /* callbacks */
     STALE_REFUSED,
     TIMED_OUT,
@@ -28,7 +28,7 @@ enum tally {
     UNREACHED, /* tries without a server */
     UNPROVED,  /* grants whose window was over before the thread ran */
     DOWNGRADED,
-    ASKED, /* requests to let go */
+    ASKED, /* requests to release */
     UNCONFIRMED,
     DOUBTED, /* by unlock */
     TALLIES
@@ -37,10 +37,10 @@ enum tally {
 /* RUN: lock. REST: one more grant each, without faults, and then nothing. END: close and exit. */
 enum phase { RUN, REST, END };
 
-/* What to do wrong, so that the witness can be seen to see it. */
+/* What to do wrong, to show that the witness detects it. */
 enum breakage { BREAK_NOTHING, BREAK_WINDOW, BREAK_LOCK };
 
-/* One thread. It alone writes here, but for rested. */
+/* One thread. While it lives, only it writes here; seat_bury does after its process has died. */
 struct seat {
     atomic_int rested; /* the round of rest that it has come to */
     atomic_llong call_since_ms;
@@ -65,11 +65,11 @@ struct shared {
     atomic_int phase, round; /* of rest */
     atomic_int era, broken;
     atomic_int failed; /* 1: why is being written; 2: it is there */
-    char why[500];     /* the first thing that should not have been, but for the history */
-    atomic_long odd;   /* such things */
+    char why[500];     /* the first error that the history does not show */
+    atomic_long odd;   /* such errors */
     atomic_long tally[TALLIES];
     atomic_ullong newest[PLACES]; /* what the resource behind each lock has seen */
-    char tls[SECURE_FOLDER]; /* the folder with what clients need for TLS; "": they go without */
+    char tls[SECURE_FOLDER]; /* the folder with what clients need for TLS; "": TLS is not used */
     struct process process[CHAOS_PROCESSES];
     struct seat seat[CHAOS_SEATS];
 };

@@ -83,7 +83,8 @@ static void a_downgrade_is_with_itself(void **state)
     check_num(v.overlaps, ==, 1);
 }
 
-/* Goal: so many permits and not one more; those of one transaction share a token. */
+/* Goal: as many holds overlap as there are permits, and not one more. Permits of one transaction
+ * share a token. */
 static void permits_are_counted(void **state)
 {
     struct record four[] = {hold(1, PERMIT, 1, 5, 10), hold(1, PERMIT, 1, 5, 10),
@@ -150,7 +151,7 @@ static void busy_has_a_reason(void **state)
     check_num(v.wrong_busy, ==, 1);
 }
 
-/* Goal: who was told of a loss hears the same from unlock, or was killed before. */
+/* Goal: a holder that a callback reported lost gets the same from unlock, or was killed before. */
 static void losses_agree(void **state)
 {
     struct record lost = hold(1, ALONE, 1, 2, 10);

@@ -49,7 +49,7 @@ static void listen_for_ever(size_t node)
         pause();
 }
 
-/* Who is to listen there may be on its way. */
+/* The child that listens there may not have begun to. */
 static bool connects(size_t to, int ms)
 {
     int64_t end_ms = net_now_ms() + ms;

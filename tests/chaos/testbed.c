@@ -11,8 +11,8 @@
 #include "net.h"
 
 #define TICK_MS 500
-#define SYNC_LIMIT_MS 3000 /* a follower that is not heard of for so long is out */
-#define PROBE_MS 50        /* one that does not answer is asked again */
+#define SYNC_LIMIT_MS 3000 /* the leader drops a follower that is silent for longer */
+#define PROBE_MS 50        /* the test asks a silent server again */
 #define DRAWS_MAX 10
 #define CALM_MS 3500 /* before a server is struck */
 

@@ -16,7 +16,7 @@
 enum fault {
     SERVER_KILL,
     SERVER_PAUSE,
-    SERVER_WIPE, /* killed, and its data are gone */
+    SERVER_WIPE, /* killed, and its data deleted */
     CLIENT_KILL,
     CLIENT_PAUSE,
     LINK_CUT,
@@ -54,7 +54,7 @@ struct testbed {
     int64_t cut_until_ms[CHAOS_NODES]; /* of a node and the next one; 0: they are not cut apart */
     int64_t calm_since_ms;             /* of the servers */
     long count[FAULTS];
-    bool trace; /* say each fault */
+    bool trace; /* print each fault */
     bool tls;   /* between clients and servers */
 };
 
@@ -65,7 +65,7 @@ void testbed_stop(struct testbed *s);
 const char *fault_name(int fault);
 /* One fault, by chance. */
 void testbed_fault(struct testbed *s);
-/* End what is due, see who has ended without being told. */
+/* End each fault that is due, and find each client that has ended without a request. */
 void testbed_tick(struct testbed *s);
 /* End all. -1: the servers do not come back. */
 int testbed_heal(struct testbed *s);
@@ -78,7 +78,7 @@ void client_process_start(struct testbed *s, int client);
 void client_process_kill(struct testbed *s, int client);
 void client_process_pause(struct testbed *s, int client);
 void client_process_resume(struct testbed *s, int client);
-/* Who has ended by itself is told of. Returns how many run. */
+/* Report each client that has ended by itself. Returns how many run. */
 int client_processes_reap(struct testbed *s);
 
 /* --- links (links.c) ---------------------------------------------------------------------------- */
