@@ -10,7 +10,7 @@
 #define ASKED_MAX 65536 /* in the life of a pair */
 #define TEXT_MAX 16384
 
-/* What was asked for, by request and by watch id: an answer has only these. */
+/* The requests by their id, and the watches by theirs: an answer has only the ids. */
 struct asked {
     enum zkl_request_kind kind;
     char path[128];
@@ -23,9 +23,9 @@ struct pair {
     struct side *sides[SIDES];
     struct asked *asked;
     uint64_t last_id;
-    bool session_ended; /* in this step: its nodes go in any order */
+    bool session_ended; /* in this step: the server removes its nodes in any order */
     char told[SIDES][SIDE_CLIENTS][TEXT_MAX];
-    char refused[SIDES][SIDE_CLIENTS][512]; /* at once; comes first */
+    char refused[SIDES][SIDE_CLIENTS][512]; /* refused before it was sent; comes first */
     char *names[SIDE_CLIENTS][64];
     size_t name_count[SIDE_CLIENTS];
 };
@@ -201,8 +201,8 @@ static void write_told(FILE *to, struct pair *pair, struct side *side, const str
 static const struct pair *sorting;
 static bool after_link;
 
-/* The watches of one path hear of one thing in any order, and those of any path when they are
- * caught up with or when the nodes of a session go. */
+/* The server fires the watches of one path in any order. After a reconnect, and when it removes the
+ * nodes of a session, it fires those of all paths in any order. */
 static bool is_one_run(const struct pair *pair, const struct told *a, const struct told *b)
 {
     return a->type == TOLD_FIRED && b->type == TOLD_FIRED &&
@@ -311,7 +311,7 @@ bool pair_agrees(struct pair *pair)
     for (size_t i = 0; i < SIDE_CLIENTS; i++) {
         if (strcmp(pair->told[SIMULATED][i], pair->told[REAL][i]) == 0)
             continue;
-        print_error("client %zu is told by the simulated ensemble:\n%sby the real server:\n%s", i,
+        print_error("reports to client %zu, simulated ensemble:\n%sreal server:\n%s", i,
                     pair->told[SIMULATED][i], pair->told[REAL][i]);
         agrees = false;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same script on both sides, the simulated ensemble and a real server: each step is done to
- * both, and what the clients are told has to be the same, as text. One line for each thing told:
+/* The same script on both sides, the simulated ensemble and a real server: the test does each step to
+ * both, and both must report the same to the clients, as text. Each report is one line:
  *
  *     create /a/x- ok x-0000000003 z2 s0     a reply: kind, path, answer, then what is not 0 or NULL:
  *                                            name, z.. czxid, s.. whose session owns the node,
@@ -9,8 +9,8 @@
  *     fired deleted data /a/x                a watch, or "fired changed"
  *     up s0, down, expired                   the session
  *
- * czxids and sessions are numbered as they turn up; that czxids are in the same order on both sides
- * is checked apart. Children are sorted: a server has no order. */
+ * czxids and sessions have numbers in the order in which they first occur; pair_agrees also checks
+ * that both sides' czxids are in the same order. Children are sorted: a server has no order. */
 #ifndef ZKTEST_MODEL_PAIR_H
 #define ZKTEST_MODEL_PAIR_H
 
@@ -33,19 +33,20 @@ void pair_wipe(struct pair *pair);
 void pair_expire(struct pair *pair, size_t client);
 void pair_set_counter(struct pair *pair, const char *path, int32_t number);
 void pair_collect(struct pair *pair, const char *path);
-/* Requests get their id here. False: it was not sent, which is told as "KIND PATH refused: ANSWER"
- * before all else. */
+/* Requests get their id here. False: it was not sent, and the text begins "KIND PATH refused:
+ * ANSWER". */
 bool pair_send(struct pair *pair, size_t client, struct zkl_request request);
 void pair_lose(struct pair *pair, size_t client, struct zkl_request request, bool carried_out);
-/* Wait until everything was told, and compare. False: they differ, and both texts are printed. */
+/* Wait until both sides have reported everything, and compare. False: they differ, and both texts
+ * are printed. */
 bool pair_agrees(struct pair *pair);
-/* Wait only, where a server has a choice; what is told is the server's. */
+/* Wait only, where a server has a choice; pair_told then has the server's reports. */
 void pair_settle(struct pair *pair);
 
-/* --- what was told, since the step before the last pair_agrees -------------------------------- */
+/* --- the reports since the step before the last pair_agrees ----------------------------------- */
 
 const char *pair_told(const struct pair *pair, size_t client);
-/* That it agrees, and that the client was told this. */
+/* Check that both sides agree, and that the client's reports are this text. */
 #define pair_expect(pair, client, text)                                                            \
     do {                                                                                           \
         check_true(pair_agrees(pair));                                                             \
@@ -57,7 +58,7 @@ const char *pair_told(const struct pair *pair, size_t client);
         pair_send(pair, client, request);                                                          \
         pair_expect(pair, client, text);                                                           \
     } while (0)
-/* The names that the nth reply of the last comparison told, n from 0: a created one, or children.
+/* The nth name in the replies of the last comparison, n from 0: of a created node, or of children.
  * NULL: none. */
 const char *pair_name(const struct pair *pair, size_t client, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ensemble as the cores of some clients see it: what they may ask of it, and what they are told.
- * There are two of the kind, with the same calls: the simulated one, and a real server behind the
- * library's own driver, in which a recorder has the place of the core. */
+/* An ensemble as the cores of some clients see it: what they may ask of it, and what it reports to
+ * them. There are two of the kind, with the same calls: the simulated ensemble, and a real server
+ * behind the library's own driver, in which a recorder replaces the core. */
 #ifndef ZKTEST_MODEL_SIDE_H
 #define ZKTEST_MODEL_SIDE_H
 
@@ -15,7 +15,7 @@
 #define SIDE_SESSIONS 64
 #define SIDE_ZXIDS 4096
 
-/* Something that a core is told. */
+/* A report to a core. */
 struct told {
     enum { TOLD_REPLY, TOLD_FIRED, TOLD_UP, TOLD_DOWN, TOLD_EXPIRED } type;
     struct zkl_reply reply; /* its texts are owned */
@@ -24,7 +24,7 @@ struct told {
     int64_t session; /* UP: which one */
 };
 
-/* All that one client was told and that has not been compared yet. */
+/* All reports to one client that the test has not compared yet. */
 struct tape {
     struct told *list;
     size_t count, room;
@@ -39,7 +39,7 @@ struct side {
     bool linked[SIDE_CLIENTS], held[SIDE_CLIENTS];
     int64_t sessions[SIDE_SESSIONS]; /* in the order in which they began */
     size_t session_count;
-    int64_t zxids[SIDE_ZXIDS]; /* in the order in which they were first told */
+    int64_t zxids[SIDE_ZXIDS]; /* in the order in which they first occurred */
     size_t zxid_count;
 };
 
@@ -50,25 +50,25 @@ struct side_calls {
     /* End the session, or, if the link is broken, forget it. */
     void (*close)(struct side *side, size_t client);
     enum zkl_answer (*send)(struct side *side, size_t client, const struct zkl_request *request);
-    /* Send what gets lost: the request, or if it is to be carried out only the answer. The link
-     * breaks, and stays so. */
+    /* Send a request that gets lost. If the server must carry it out, only the answer gets lost.
+     * The link breaks, and stays broken. */
     void (*lose)(struct side *side, size_t client, const struct zkl_request *request,
                  bool carried_out);
-    /* The link breaks, and stays so. */
+    /* The link breaks, and stays broken. */
     void (*cut)(struct side *side, size_t client);
-    /* It can be made again. */
+    /* The client can connect again. */
     void (*join)(struct side *side, size_t client);
-    /* What the server says to this client stays on its way, or comes on; lost by cut. */
+    /* Hold back what the server sends to this client, or deliver it. A cut loses it. */
     void (*hold)(struct side *side, size_t client, bool hold);
     /* The session ends, by its owner's password or for want of signs of life. */
     void (*expire)(struct side *side, size_t client);
     /* Put what came up to now on the tapes. */
     void (*hear)(struct side *side, size_t client);
-    /* Until everything is answered and everybody knows all. */
+    /* Wait until the server has answered everything and every client has received all reports. */
     void (*settle)(struct side *side);
     /* The next sequential child of the path gets this number; for clients that are all linked. */
     void (*set_counter)(struct side *side, const char *path, int32_t number);
-    /* An empty container that was used goes. */
+    /* The server removes an empty container that once had children. */
     void (*collect)(struct side *side, const char *path);
     /* The server loses all its data; for clients that are all linked, and then tried to come back. */
     void (*wipe)(struct side *side);

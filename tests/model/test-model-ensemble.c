@@ -22,7 +22,7 @@ static void ask(size_t client, uint64_t id, struct zkl_request request)
     check_num(real->calls->send(real, client, &request), ==, ZKL_ANSWER_OK);
 }
 
-/* The answer to this id among what was told; NULL: none yet. */
+/* The answer to this id among the client's reports; NULL: none yet. */
 static const struct zkl_reply *answer(size_t client, uint64_t id)
 {
     real->calls->hear(real, client);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random scripts, the same for the simulated ensemble and for a real server: after each step all
- * clients must have been told the same. ZKL_MODEL_SEED=N does the script of that seed alone. */
+/* Random scripts, the same for the simulated ensemble and for a real server: after each step both
+ * must have reported the same to each client. ZKL_MODEL_SEED=N runs that seed's script alone. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,8 +284,8 @@ static bool play(uint64_t seed, long steps)
 }
 
 /* Goal: the simulated ensemble answers like a real server, whatever is asked in whatever order.
- * Method: three clients ask at random, are cut off, lose requests and answers, and their sessions;
- * what each is told is compared after each step. */
+ * Method: three clients send random requests, lose their links, requests, answers and sessions; the
+ * test compares the reports to each client after each step. */
 static void random_scripts_agree(void **state)
 {
     const char *given = getenv("ZKL_MODEL_SEED");
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 
     const char *nodes = getenv("ZKL_MODEL_NODES"); /* of the server, one client at each */
 
-    cluster_server.container_check_ms = 600000; /* no container goes by itself */
+    cluster_server.container_check_ms = 600000; /* the server collects no container by itself */
     cluster_server.nodes = nodes ? strtoul(nodes, NULL, 10) : 1;
     return CLUSTER_MAIN(argc, argv, "model-random", tests);
 }

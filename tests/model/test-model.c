@@ -88,10 +88,10 @@ static void versions_guard(void **state)
 
 /* --- watches ---------------------------------------------------------------------------------- */
 
-/* Goal: a watch tells one thing, once: a data watch deletion and new data, a child watch the coming
- * and going of children and the node's own deletion; and it tells before the answer to what caused
- * it.
- * Method: one session watches and does, another one watches the same. */
+/* Goal: a watch fires once, for one change. A data watch fires for new data and deletion, a child
+ * watch for children that come or go and for the node's own deletion. It fires before the answer to
+ * the request that caused it.
+ * Method: one session watches and changes a node, another one watches the same node. */
 static void watches_tell_once(void **state)
 {
     (void)state;
@@ -137,8 +137,8 @@ static void watches_tell_once(void **state)
                 "delete /a ok\n");
 }
 
-/* Goal: a watch that is taken back tells nothing, for all of its path and type together; where there
- * is none the client says so itself.
+/* Goal: a removed watch does not fire. One request removes all watches of a path and type. If there
+ * is none, the client says so itself.
  * Method: two watches of one type and one of the other on one path. */
 static void watches_are_taken_back(void **state)
 {
@@ -165,9 +165,10 @@ static void watches_are_taken_back(void **state)
     pair_expect(p, 0, "");
 }
 
-/* Goal: after a broken link the new one tells what was missed: deleted; deleted and made again:
- * changed; new data, children: changed; and the rest stays armed.
- * Method: one session watches nodes, each suffers one of these while it is away. */
+/* Goal: over a new link the server reports what the client missed: deleted; deleted and made again:
+ * changed; new data, children: changed. The other watches stay armed.
+ * Method: one session watches nodes, and each of them gets one of these changes while that session
+ * has no link. */
 static void reconnect_catches_up(void **state)
 {
     (void)state;
@@ -208,10 +209,10 @@ static void reconnect_catches_up(void **state)
                 "fired deleted data /a/child\n");
 }
 
-/* Goal: a watch that has fired is not the server's any more, though the client does not know yet: to
- * take it back fails, after the event. An event that is lost on its way comes after the next link,
- * one that was told does not come again.
- * Method: the server's words to one client are held while another one acts. */
+/* Goal: the server no longer has a watch that has fired, even before the client knows: removing it
+ * fails, after the event. The server sends a lost event again over the next link, but not one that
+ * the client received.
+ * Method: the test holds back what the server sends to one client while another one acts. */
 static void an_event_on_its_way(void **state)
 {
     (void)state;
@@ -303,7 +304,7 @@ static void a_transaction_deletes_and_creates(void **state)
     pair_ask(p, 0, ASK(CREATE, "/a/w-", .data = ""), "create /a/w- ok w-0000000002 z4\n");
 }
 
-/* Goal: a transaction that fails says which part was to blame, and leaves nothing, no number taken.
+/* Goal: a transaction that fails says which part caused that, leaves nothing and takes no number.
  * Method: each kind with the fault at the first, a middle and the last part. */
 static void a_failed_transaction_leaves_nothing(void **state)
 {
@@ -409,9 +410,10 @@ static void requests_without_a_link(void **state)
     pair_ask(p, 0, ASK(STAT, "/b"), "up s0\nstat /b nonode\n");
 }
 
-/* Goal: with a session its ephemeral nodes go, all in one transaction; whoever watches them hears;
- * the client hears when it comes back, and nothing can be sent any more; its watches tell nothing.
- * Method: a session with nodes is ended while its client is away. */
+/* Goal: when a session ends, the server removes its ephemeral nodes, all in one transaction, and
+ * fires their watches. The client hears of the end when it comes back, and can send nothing any
+ * more; its own watches do not fire.
+ * Method: the test ends a session with nodes while its client is away. */
 static void expiry_takes_the_nodes(void **state)
 {
     (void)state;
@@ -440,8 +442,9 @@ static void expiry_takes_the_nodes(void **state)
     pair_ask(p, 0, ASK(CREATE, "/a/x-", .data = ""), "up s2\ncreate /a/x- ok x-0000000002 z3\n");
 }
 
-/* Goal: a session that is closed takes its nodes at once; one that is left without a link does not.
- * Method: both, watched by another one. */
+/* Goal: the server removes the nodes of a closed session immediately, but not those of one that the
+ * client left without a link.
+ * Method: another session watches both. */
 static void closing_takes_the_nodes(void **state)
 {
     (void)state;
@@ -462,8 +465,8 @@ static void closing_takes_the_nodes(void **state)
 
 /* --- roots ------------------------------------------------------------------------------------ */
 
-/* Goal: an empty container that was used goes; what is created there finds no parent; made again, its
- * numbers begin at 0 while czxids go on. Watches on it tell its end.
+/* Goal: the server removes an empty container that once had children. A create below it then finds no
+ * parent. Made again, its numbers begin at 0 while czxids go on. Watches on it report its end.
  * Method: the server collects one. */
 static void containers_vanish(void **state)
 {
@@ -473,7 +476,7 @@ static void containers_vanish(void **state)
     pair_ask(p, 0, ASK(MAKE, "/c"), "make /c ok c z0\n");
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z1\n");
     pair_ask(p, 0, ASK(WATCH, "/c", .watch_id = 1), "watch /c ok z0 n1\n");
-    pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on it may go */
+    pair_send(p, 0, ASK(DELETE, "/c/x-0000000000")); /* from here on the server may remove it */
     pair_collect(p, "/c");
     pair_expect(p, 0, "delete /c/x-0000000000 ok\nfired deleted data /c\n");
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- nonode\n");
@@ -481,7 +484,7 @@ static void containers_vanish(void **state)
     pair_ask(p, 0, ASK(CREATE, "/c/x-", .data = ""), "create /c/x- ok x-0000000000 z3\n");
 }
 
-/* Goal: a renewed root is another node, whose numbers begin at 0; it keeps its data.
+/* Goal: a renewed root is another node, whose numbers begin at 0, with the same data.
  * Method: one without data, one with, one that is not empty. */
 static void a_renewed_root_counts_from_0(void **state)
 {
@@ -515,8 +518,8 @@ static void a_renewed_root_counts_from_0(void **state)
     check_text(pair_told(p, 0), "get /data ok z7 n1 \"kept\"\n");
 }
 
-/* Goal: at its end the counter sticks: the last number is given again and again, to names that are
- * not there yet.
+/* Goal: at its end the counter sticks: the server gives the last number again and again, to names
+ * that do not exist yet.
  * Method: the counter patched to its last but one number, then one creation after another. */
 static void the_counter_sticks_at_its_end(void **state)
 {
@@ -570,9 +573,9 @@ static void a_burst_gets_past_the_counters_end(void **state)
 
 /* --- the server ------------------------------------------------------------------------------- */
 
-/* Goal: a server that lost its data lets nobody in who has seen newer data than it has: such a client
- * hears nothing, not that its session is gone; others begin anew.
- * Method: the data is wiped under a client, which tries to come back three times. */
+/* Goal: a server that lost its data refuses each client that has seen newer data than the server has.
+ * Such a client hears nothing, not even that its session has ended; others begin anew.
+ * Method: the test wipes the data under a client, which tries to come back three times. */
 static void a_wiped_server_tells_nothing(void **state)
 {
     (void)state;
@@ -587,7 +590,7 @@ static void a_wiped_server_tells_nothing(void **state)
     check_text(pair_told(p, 0), "");
 }
 
-/* What a client of libzookeeper has seen, as it tells the server when it connects. */
+/* The newest zxid that a client of libzookeeper has seen, which it sends when it connects. */
 struct teller {
     atomic_int connects, events;
     _Atomic int64_t zxid;
@@ -618,8 +621,8 @@ static void log_nothing(const char *line)
     (void)line;
 }
 
-/* Goal: since 3.9 (ZOOKEEPER-4655) an event says which state of the server it is from, before it does not.
- * Method: the newest zxid that a raw client was told, before and after an event. */
+/* Goal: since 3.9 (ZOOKEEPER-4655) an event has the zxid of the server's state, before 3.9 it has none.
+ * Method: the newest zxid that a raw client received, before and after an event. */
 static void a_newer_servers_events_have_a_zxid(void **state)
 {
     const char *path = cluster_path("event");
@@ -642,7 +645,7 @@ static void a_newer_servers_events_have_a_zxid(void **state)
 
 /* Goal: whatever an event says, libzookeeper keeps no zxid of it, so a client may meet an older state of the server
  * behind it, after a broken link.
- * Method: what it tells the server when it comes back behind an event, and behind an answer. */
+ * Method: the zxid that it sends when it comes back after an event, and after an answer. */
 static void an_event_moves_no_zxid(void **state)
 {
     static struct teller t;
