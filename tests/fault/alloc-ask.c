@@ -80,7 +80,7 @@ static bool ask_and_wait(struct fixture *s, int n, int count)
     return struck;
 }
 
-/* So are those of asking a holder to let go. */
+/* So are those of asking a holder to release. */
 static void no_memory_while_asking(void **state)
 {
     alloc_play(*state, ask_and_wait);
@@ -99,7 +99,7 @@ static bool break_it(struct fixture *s, int n, int count)
     return struck;
 }
 
-/* And those of taking a lock away: it is taken, or not. */
+/* And those of deleting a holder's node: it is deleted, or not. */
 static void no_memory_while_breaking(void **state)
 {
     alloc_play(*state, break_it);

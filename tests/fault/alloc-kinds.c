@@ -87,7 +87,7 @@ static bool lock_a_half(struct fixture *s, int n, int count)
     int lock_rc = rc == 0 ? zkl_mutex_lock(zkl_rwlock_reader(rwlock)) : rc;
     int unlock_rc = lock_rc == 0 ? zkl_mutex_unlock(zkl_rwlock_reader(rwlock)) : 0;
     if (rc == 0)
-        check_ok(zkl_rwlock_retain_readers(rwlock, 0)); /* what was kept goes */
+        check_ok(zkl_rwlock_retain_readers(rwlock, 0)); /* releases what was kept */
     bool struck = alloc_disarm();
     check_true(lock_rc == 0 || (struck && alloc_refused(lock_rc)));
     check_true(unlock_rc == 0 || (struck && is_unanswered(unlock_rc)));

@@ -92,7 +92,7 @@ int alloc_set_up(void **state)
     s->client = fault_open(zks_connect_string(server), SESSION_MS);
     s->mutex = fault_mutex(s->client, alloc_path);
     s->wire = fault_wire();
-    /* The path is there, and does not go before the end. */
+    /* The path exists from the beginning to the end of the test. */
     check_ok(wire_create(s->wire, "/alloc", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(s->wire, "/alloc/a", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(s->wire, alloc_path, "", WIRE_PERSISTENT, NULL, 0));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory runs out at every place in the library where some is asked for: the call says so or succeeds
- * all the same, and what is left behind is nothing.
+/* Memory runs out at every place in the library that asks for some: the call says so or succeeds all
+ * the same, and leaves nothing behind.
  *
- * The program is linked so that malloc and its like come here first. A scene is played again and
- * again with the nth request refused, for n = 1, 2, 3 ... until one is played to its end without
- * meeting it. Only what the library asks for counts: libzookeeper calls malloc by itself, and the
- * test's own thread says when it needs some. Who stands before us in the queue is a node of a raw
- * client, which no fault can keep from leaving. */
+ * The linker directs malloc and its like to this program first. The test plays a scene again and
+ * again and refuses the nth request, for n = 1, 2, 3 ... until a scene ends before its nth request.
+ * Only what the library asks for counts: libzookeeper calls malloc by itself, and the test's own
+ * thread says when it needs some. The node before ours in the queue belongs to a raw client, so that
+ * no fault can keep the test from deleting it. */
 #ifndef ZKFAULT_ALLOC_H
 #define ZKFAULT_ALLOC_H
 
@@ -37,7 +37,7 @@ extern const char *const alloc_path;
 int alloc_set_up(void **state);
 int alloc_tear_down(void **state);
 
-/* From now on requests are refused, so many beginning with that one; public calls are counted. */
+/* From now on refuse count requests, beginning with number from, and count the public calls. */
 void alloc_arm(int from, int count);
 /* True if the fault struck. */
 bool alloc_disarm(void);
@@ -46,16 +46,17 @@ int alloc_asked_here(void);
 
 /* A code that a refusal excuses. */
 bool alloc_refused(int rc);
-/* After the fault all is as ever. */
+/* After the fault everything works as before. */
 void alloc_check_works(struct fixture *s, struct zkl_client *client, struct zkl_mutex *mutex);
-/* Play a scene with each n, with one refusal and with some in a row. A scene is to give what
- * alloc_disarm gave. */
+/* Play a scene with each n, with one refusal and with some in a row. A scene must return what
+ * alloc_disarm returned. */
 void alloc_play(struct fixture *s, bool (*scene)(struct fixture *, int n, int count));
 
-/* Somebody else's node is before us in the queue; it goes. */
+/* Put a node of the raw client before ours in the queue; delete it. */
 void alloc_stand_before(struct fixture *s);
 void alloc_step_aside(struct fixture *s);
-/* Somebody of this client waits for his turn, with or without a watch on his own node. */
+/* True if a contender of this client waits for its turn, with or without a watch on its own
+ * node. */
 bool alloc_in_queue(struct zkl_client *client);
 
 /* The tests of each part, for main. */

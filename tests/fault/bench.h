@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client behind a frame proxy, a competitor that is not: one mutex each, of the same path; a raw client that
- * looks on, and another thread. */
+/* A client behind a frame proxy, and a competitor without one: one mutex each, of the same path. A raw client
+ * looks on. There is a second thread, too. */
 #ifndef ZKFAULT_BENCH_H
 #define ZKFAULT_BENCH_H
 
@@ -22,9 +22,9 @@ struct bench {
 int bench_set_up(void **state, const char *path, int session_ms);
 /* With these session timeouts; 0: the bench has no such client and mutex. */
 int bench_set_up_with(void **state, const char *path, int client_ms, int direct_ms);
-/* The path is there, and does not go before the end. */
+/* Make the path; it exists to the end of the test. */
 void bench_make_path(struct bench *b);
-/* All goes, with what is below TOP. */
+/* Free everything, and delete what is below TOP. */
 int bench_tear_down(void **state);
 
 #endif

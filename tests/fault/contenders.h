@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is inside, by no means of the library: a word in memory that all processes of a test share.
- * Make it before the first fork. */
+/* Shows which members are inside, without the library: a word in memory that all processes of a
+ * test share. Make it before the first fork. */
 #ifndef ZKFAULT_CONTENDERS_H
 #define ZKFAULT_CONTENDERS_H
 
@@ -15,10 +15,10 @@
 #define CONTENDERS_MAX 16
 
 struct turnstile {
-    struct room room;     /* who is inside: members by their number */
-    atomic_int overlaps;  /* somebody came in while somebody else was */
-    atomic_int stale;     /* somebody came in with a token that is not above all before */
-    atomic_int odd;       /* a code that should not have come; the first one */
+    struct room room;     /* the members inside, by their number */
+    atomic_int overlaps;  /* a member came in while another one was inside */
+    atomic_int stale;     /* a member came in with a token not above all before */
+    atomic_int odd;       /* the first code that no call may return here */
     atomic_int asking;    /* members that have begun */
     atomic_int done;      /* members that are through */
     atomic_bool go, stop; /* begin; end early */
@@ -33,13 +33,13 @@ void turnstile_leave(struct turnstile *w, int member);
 void turnstile_odd(struct turnstile *w, int code);
 long turnstile_sum(const struct turnstile *w);
 
-/* Lock, enter, leave, unlock, so often; ends early with stop, or after an odd code. A hold whose
- * window is empty does not enter: it may be somebody else's. Codes that a lost link or session
- * excuses are not odd with lossy. For any thread of any process. */
+/* Lock, enter, leave, unlock, in as many rounds; ends early with stop, or after an odd code. A hold
+ * whose window is empty does not enter: another contender may hold the lock. Codes that a lost link
+ * or session excuses are not odd with lossy. For any thread of any process. */
 void turnstile_rounds(struct turnstile *w, int member, struct zkl_mutex *mutex, int rounds,
                       bool lossy);
 
-/* Members as threads and processes. go begins. */
+/* Members as threads and processes. They wait until go is set. */
 struct contenders {
     struct turnstile *turnstile;
     const char *servers, *path;
@@ -47,7 +47,7 @@ struct contenders {
     bool lossy;
 };
 
-/* A process with so many threads, of one client. Its pid. */
+/* A process with this number of threads, of one client. Its pid. */
 int contenders_fork(const struct contenders *contenders, int first_member, int threads);
 /* True if it ended well. Waits for it at most ms, then kills it. */
 bool contenders_wait(int pid, int ms);

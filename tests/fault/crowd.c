@@ -48,7 +48,7 @@ struct crowd_place *crowd_queue_at(struct crowd_queue *queue, size_t i)
     return place;
 }
 
-/* --- what the driver tells -------------------------------------------------------------------- */
+/* --- what the driver reports ------------------------------------------------------------------ */
 
 static void on_notification(struct zkl_port *port, struct zkl_contender *contender,
                             const struct zkl_notification *news)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many contenders of one client without a thread for each: driver and core are used as src/api does,
- * with places in an array instead of holds. */
+/* Many contenders of one client without a thread for each: the crowd uses driver and core as src/api
+ * does, with places in an array instead of holds. */
 #ifndef ZKFAULT_CROWD_H
 #define ZKFAULT_CROWD_H
 
@@ -13,10 +13,10 @@ struct crowd_place {
     struct crowd *crowd;
     atomic_bool granted, failed, ended;
     int code;   /* what it failed with */
-    int grants; /* so often it was granted */
+    int grants; /* how often it was granted */
 };
 
-/* Who was granted, in this order, over all crowds that share it. */
+/* The granted places, in their order, of all crowds that share it. */
 struct crowd_queue {
     pthread_mutex_t mu;
     struct crowd_place **order;
@@ -42,11 +42,11 @@ struct crowd *crowd_open(const char *servers, int session_ms, size_t size,
 /* All its places end with it, if they have not yet. True if the server confirmed the end. */
 bool crowd_close(struct crowd *crowd);
 
-/* The next place wants the mutex at path, which is to stay. */
+/* The next place waits for the mutex at path; path must stay valid. */
 struct crowd_place *crowd_acquire(struct crowd *crowd, const char *path);
-/* The holder gives it back. */
+/* The holder releases it. */
 void crowd_release(struct crowd_place *place);
-/* Whoever still wants ends with ZKL_ECANCELED, whoever holds gives back. */
+/* Waiters end with ZKL_ECANCELED, and holders release. */
 void crowd_stop_all(struct crowd *crowd);
 
 size_t crowd_waiting(struct crowd *crowd);

@@ -57,7 +57,7 @@ int fault_run(int argc, char **argv, const struct CMUnitTest *tests, size_t n,
     return _cmocka_run_group_tests("fault", tests, n, start_server, stop_server);
 }
 
-/* --- faults of libzookeeper that are not ours to mend ----------------------------------------- */
+/* --- faults that only libzookeeper can fix ---------------------------------------------------- */
 
 const char *__tsan_default_suppressions(void);
 

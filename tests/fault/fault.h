@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fault tests share: a server, clients whose insides can be looked at, threads that do
- * one call after the other, and the state that everything must come back to.
+/* What the fault tests share: a server, clients whose internals the tests may read, threads that do
+ * one call after the other, and the state that everything must return to.
  *
  * ZKL_TEST_LONG=1 runs the full length. ZKL_FAULT_TRACE=1 shows the traces of all clients. */
 #ifndef ZKFAULT_FAULT_H
@@ -25,7 +25,8 @@
 
 extern struct zks *server; /* of the running test program */
 
-/* What unlock says where no answer came; in doubt is a hold whose window was empty, on a busy machine. */
+/* What unlock returns if no answer came. On a busy machine the hold's window may be empty: then it is in
+ * doubt. */
 #define is_unanswered(rc) ((rc) == ZKL_EUNCONFIRMED || (rc) == ZKL_EDOUBT)
 
 /* main: starts the server (options NULL: one node, containers are collected every 300 ms), runs
@@ -43,20 +44,22 @@ struct zkl_client *fault_open(const char *servers, int session_ms);
 struct zkl_client_options fault_client_options(const char *servers, int session_ms);
 struct zkl_mutex *fault_mutex(struct zkl_client *client, const char *path);
 int64_t fault_session(struct zkl_client *client); /* 0: none now */
-/* Leave lists out after so many locks in a row that nobody came between; UINT_MAX: never. */
+/* The client leaves lists out after row locks without another contender between them; UINT_MAX:
+ * never. */
 void fault_alone_from(struct zkl_client *client, unsigned row);
 bool fault_proved(struct zkl_client *client); /* is its session's window open? */
 /* End its session on this node, whatever it takes. */
 void fault_expire(struct zkl_client *client, size_t node);
-/* Wait until it has connected again through the proxy, since that had counted so many connections. */
+/* Wait until it has connected again through the proxy, which had counted connects connections
+ * before. */
 void fault_check_reconnect(struct zkl_client *client, struct proxy *proxy, int64_t connects);
 size_t fault_calls(struct zkl_client *client);      /* accepted and not completed */
 size_t fault_contenders(struct zkl_client *client); /* of the core */
-size_t fault_watches(struct zkl_client *client);    /* but for those on paths of handles */
+size_t fault_watches(struct zkl_client *client);    /* except those on paths of handles */
 
 /* A fresh path for each test: "/NAME". A raw client that looks at node 0. */
 struct wire *fault_wire(void);
-/* Nothing is left below path within ms, the client has no contender, call or watch any more. */
+/* Within ms nothing is left below path, and the client has no contender, call or watch. */
 void fault_check_rest(struct zkl_client *client, struct wire *wire, const char *path, int ms);
 /* Children of path; 0 if it is not there. */
 int fault_children(struct wire *wire, const char *path);
@@ -97,7 +100,7 @@ int act_token(struct zkl_mutex *mutex, void *token); /* uint64_t * */
 int act_multi_lock(struct zkl_mutex *unused, void *multi);
 int act_multi_unlock(struct zkl_mutex *unused, void *multi);
 
-/* --- what a callback was told ----------------------------------------------------------------- */
+/* --- what the callback of a hold reported ----------------------------------------------------- */
 
 struct told {
     atomic_int held, suspect, lost;
@@ -106,8 +109,8 @@ struct told {
 };
 void told_fn(const struct zkl_hold_event *event, void *told);
 
-/* Threads of this process. One that was joined counts for a moment yet, so what was counted at first may be
- * too much: wait for at most that many. */
+/* Threads of this process. A joined thread counts for another moment, so the first count may be too high:
+ * wait for at most that many. */
 int fault_threads(void);
 
 #endif

@@ -191,7 +191,8 @@ static int want(struct player *p, struct zkl_mutex *mutex, int variant)
 {
     struct zkl_grant grant = ZKL_GRANT_INIT;
 
-    /* Without end only if no operation of ours is to be ended by ourselves meanwhile. */
+    /* Wait without a deadline only if this player has no operation that it must end itself
+     * meanwhile. */
     switch (variant == 0 && !fibers_idle(p) ? 2 : variant) {
     case 0:
         return (int)CALL(p, zkl_mutex_lock(mutex), MAY_0 | MAY(ZKL_ECLOSED));
@@ -208,7 +209,7 @@ static int want(struct player *p, struct zkl_mutex *mutex, int variant)
     }
 }
 
-/* Once more, which nobody can keep him from. */
+/* Once more, which no other contender can prevent. */
 static void enter_again(struct player *p, struct seat *seat)
 {
     if (seat->at == AT_ONE) /* it would wait for itself */

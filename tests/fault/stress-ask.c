@@ -69,7 +69,7 @@ void act_look(struct player *p, struct station *s, int variant)
     if (variant < 2)
         look(p, s,
              variant == 0 ? AT_BROKEN : (enum place)chance_between(&p->chance, 0, PLACES - 1));
-    else if (variant == 2) /* 0: an answer was lost, and by the next one it is gone */
+    else if (variant == 2) /* 0: an answer was lost, and the next one says that it is deleted */
         CALL(p, zkl_revoke(s->client, gone, &wait, 0),
              MAY_0 | MAY(ZKL_ENONODE) | MAY(ZKL_ETIMEDOUT) | MAY(ZKL_EDISCONNECTED) |
                  MAY(ZKL_ECLOSED));

@@ -9,9 +9,9 @@
 enum fiber_state {
     FIBER_IDLE,
     FIBER_WAITING,
-    FIBER_HELD, /* its player is to give it back */
+    FIBER_HELD, /* its player must release it */
     FIBER_LEAVING,
-    FIBER_ENDED /* its player is to clear it away */
+    FIBER_ENDED /* its player must free it */
 };
 
 static const char *const state_text[] = {"an idle operation", "an operation that waits",
@@ -134,7 +134,8 @@ static void permit_released(int code, void *arg)
         move(f, FIBER_ENDED);
 }
 
-/* In the callback, or by the player. The last one that is back ends it, and that may be at once. */
+/* In the callback, or by the player. The last permit that is released ends the operation, possibly
+ * during this call. */
 static void permits_release(struct fiber *f)
 {
     int count = f->count;
@@ -286,7 +287,7 @@ static void clear_away(struct player *p, struct fiber *f, bool callbacks)
     station_leave(p, s);
 }
 
-/* The cancel object is set at once or by nobody, and freed while it is waited with. */
+/* The cancel object is set now or never, and freed while an operation waits with it. */
 static void choose_wait(struct player *p, struct fiber *f, struct zkl_wait *wait, int variant)
 {
     wait->deadline_ns = soon_ns(p);
@@ -373,9 +374,10 @@ static void cancel_all(struct player *p, struct station *s)
     CALL(p, zkl_mutex_unlock(mutex), MAY_UNLOCK);
 }
 
-/* --- several are woken at once ---------------------------------------------------------------- */
+/* --- several are woken together --------------------------------------------------------------- */
 
-/* As soon as one has it: a writer may be queued behind him, and the next reader behind that. */
+/* Release as soon as one reader has it: a writer may queue behind that reader, and the next reader
+ * behind the writer. */
 static bool give_back_one(struct player *p, struct station *s, struct zkl_owner *owner, int code)
 {
     struct zkl_mutex *reads = zkl_rwlock_reader(s->rwlock);
@@ -394,7 +396,7 @@ static void expect_grants(struct player *p, struct station *s, struct flock *flo
     int left = flock->begun;
 
     while (left > 0) {
-        calling(p, "readers that wait for a writer who has gone");
+        calling(p, "readers that wait for a writer that has left");
         int at = 0;
         while (over[at] || flock->done[at].calls == 0) {
             at = (at + 1) % flock->begun;
@@ -405,7 +407,8 @@ static void expect_grants(struct player *p, struct station *s, struct flock *flo
     }
 }
 
-/* Readers of one client wait for one writer, as long as it takes: nobody is forgotten when he goes. */
+/* Readers of one client wait for one writer without a deadline. When the writer leaves, every reader
+ * must be granted. */
 static void wake_all(struct player *p, struct station *s)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -432,7 +435,7 @@ static void wake_all(struct player *p, struct station *s)
 
 void act_fiber(struct player *p, struct station *s, int variant)
 {
-    if (p->old_station == s && p->old_opened == s->opened) /* of which nobody is to notice */
+    if (p->old_station == s && p->old_opened == s->opened) /* has ended: no effect */
         CALL(p, zkl_op_cancel(s->client, p->old_op), MAY_0);
     if (variant == FIBER_VARIANTS - 1)
         cancel_all(p, s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients with handles of each kind, that all threads of a process share. Anybody may close one while
- * others are in its calls; the last who leaves it frees it, and opens it anew. */
+/* Clients with handles of each kind, which all threads of a process share. Any thread may close one
+ * while others are in its calls; the last thread that leaves it frees it, and opens it anew. */
 #include "stress.h"
 
 #include <poll.h>

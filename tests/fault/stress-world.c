@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all processes share, the judge of who was inside, and who looks for calls that hang. */
+/* What all processes share, the judge of the visits, and the thread that looks for hanging
+ * calls. */
 #include "stress.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ const char *const place_path[PLACES] = {
     [AT_MANY] = STRESS_TOP "/many",
 };
 
-#define ODD_MAX 20 /* are told */
+#define ODD_MAX 20 /* are printed */
 
 struct world *world;
 
@@ -44,7 +45,7 @@ bool world_attach(int fd)
     return world != NULL;
 }
 
-/* --- who was inside --------------------------------------------------------------------------- */
+/* --- visits ----------------------------------------------------------------------------------- */
 
 size_t visit_enter(enum place at, bool reads, uint64_t token)
 {

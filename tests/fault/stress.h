@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of test-stress share: the memory that all its processes see, who plays in them, the
- * clients that come and go, and how a call is made: named, watched, and judged by what its header says. */
+/* What the parts of test-stress share: the memory that all its processes see, the players, the clients
+ * that come and go, and the way in which a player makes a call: it names, watches and judges it by what
+ * the header says. */
 #ifndef ZKFAULT_STRESS_H
 #define ZKFAULT_STRESS_H
 
@@ -32,7 +33,7 @@ enum place {
     AT_POSTED,
     AT_HANDED,
     AT_RETAINED,
-    AT_BROKEN, /* holders here are asked to let go, and have their nodes deleted */
+    AT_BROKEN, /* other clients ask holders here to release, or delete their nodes */
     AT_KAZOO,
     AT_NAMED,
     AT_ONE, /* of zkl_semaphore_mutex_new */
@@ -43,7 +44,7 @@ enum place {
 };
 
 extern const char *const place_path[PLACES];
-int place_room(enum place at); /* so many may be inside; readers count as none */
+int place_room(enum place at); /* how many may be inside; readers count as none */
 
 #define CODES 40
 
@@ -52,10 +53,10 @@ struct world {
     int port; /* of the server */
     uint64_t seed;
     atomic_bool go, stop;
-    atomic_int odd; /* what should not have been */
+    atomic_int odd; /* violations */
     atomic_int called[CALLED_COUNT];
     atomic_long acted, granted, lost;
-    atomic_int codes[CODES]; /* so often they were said */
+    atomic_int codes[CODES]; /* how often calls returned each */
     struct witness witness;
 };
 
@@ -66,9 +67,9 @@ bool world_attach(int fd);
 
 size_t visit_enter(enum place at, bool reads, uint64_t token);
 void visit_leave(size_t visit);
-/* Which of unlock's words exclude that anybody else was inside. */
+/* Which codes of unlock exclude that another contender was inside. */
 enum trust {
-    TRUST_NOTHING,   /* it goes by the window, which somebody may have made wrong */
+    TRUST_NOTHING,   /* unlock trusts the window, which a test may have made wrong */
     TRUST_SERVER,    /* 0: the node was there until it was deleted */
     TRUST_THE_WINDOW /* ZKL_EUNCONFIRMED too */
 };
@@ -81,7 +82,7 @@ struct player {
     pthread_t thread;
     int process, number;
     uint64_t chance;
-    bool patient;               /* waits are long: what it wants is to be had */
+    bool patient;               /* waits long enough to get what it waits for */
     _Atomic(const char *) call; /* NULL: none now */
     atomic_llong since_ms;
     struct fiber *fibers;
@@ -103,13 +104,13 @@ struct player {
 #define MAY_COUNT (UINT64_C(1) << 63)
 
 void calling(struct player *p, const char *call);
-/* Judge what it said, and give it on. p NULL: in a callback. */
+/* Judge the result, and return it. p NULL: in a callback. */
 long long said(struct player *p, const char *call, long long rc, uint64_t may);
 #define CALL(p, call, may) said(p, #call, (calling(p, #call), (long long)(call)), may)
 #define CALLED_BACK(call, may) said(NULL, #call, (long long)(call), may)
-/* What should not have been. */
+/* Report a violation. */
 void odd(struct player *p, const char *what);
-/* Each process has one thread that looks for hanging calls, and for operations that don't end. */
+/* In each process one thread looks for hanging calls, and for operations that don't end. */
 void watch_players(struct player *players, size_t n);
 void watch_end(void);
 
@@ -128,14 +129,15 @@ struct seat {
     bool weak; /* its unlock says 0 by the window alone */
 };
 
-/* A client and handles of each kind. Anybody may close it; when all have left it is freed, and made anew. */
+/* A client and handles of each kind. Any player may close it; the last one that leaves it frees it, and
+ * makes it anew. */
 struct station {
     enum station_kind kind;
     pthread_mutex_t mu;
     int users; /* under mu, as the next two */
     bool closing, gone;
     struct zkl_client *client;
-    int opened; /* so often */
+    int opened; /* how often */
     struct seat seats[SEATS];
     struct zkl_rwlock *rwlock;
     struct zkl_mutex *one;
@@ -150,7 +152,7 @@ struct station {
 
 extern struct station stations[STATIONS];
 
-/* Here sessions are ended by hand, or nodes are deleted: the window does not know. */
+/* Here the test ends sessions or deletes nodes, which the window does not show. */
 enum trust station_trust(const struct station *s, const struct seat *seat);
 void station_open(struct player *p, struct station *s);
 struct station *station_take(struct player *p); /* NULL: that one is being closed */
@@ -202,10 +204,10 @@ extern const size_t acts_count;
 #define FIBER_VARIANTS 10
 
 void fibers_make(struct player *p);
-void fibers_reap(struct player *p); /* what has ended; what is to be ended by a thread */
+void fibers_reap(struct player *p); /* what has ended, and what a thread must end */
 void fibers_end(struct player *p);  /* wait for all */
 bool fibers_idle(const struct player *p);
-/* One that goes on for too long: what it does; or NULL. */
+/* What an operation does that takes too long; or NULL. */
 const char *fibers_hang(struct player *p, int64_t now_ms);
 
 #endif

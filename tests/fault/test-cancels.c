@@ -18,7 +18,7 @@ static int queued(struct wire *wire, const char *path, int n)
     return fault_children(wire, path) == n;
 }
 
-/* --- an event of a descriptor that is somebody else's by now ------------------------------------ */
+/* --- an event of a descriptor that another object has by now ------------------------------------ */
 
 int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
@@ -27,7 +27,7 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms);
 
 static atomic_int event_stall, watched_fd = -1;
 static atomic_ullong watched_data; /* what watched_fd was registered with */
-static atomic_int rounds;          /* of the service thread, since it was let go */
+static atomic_int rounds;          /* of the service thread, since the test resumed it */
 
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
 {
@@ -36,7 +36,7 @@ int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
     return __real_epoll_ctl(epoll, op, fd, event);
 }
 
-/* The event of watched_fd has been taken, and nothing was done about it yet. */
+/* Stall after epoll has returned the event of watched_fd, before the library handles it. */
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int ms)
 {
     rounds++;

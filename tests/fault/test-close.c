@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client is closed, or given up at once, in every state that its threads can be in, with a server
- * that answers and with one that does not: everybody gets an answer in time, and nothing stays. */
+/* The test closes a client, or gives it up without a wait, in every state that its threads can be
+ * in, with a server that answers and with one that does not. Every call ends in time, and nothing
+ * is left. */
 #include "bench.h"
 #include "leaks.h"
 
@@ -158,7 +159,8 @@ static void end_actor(struct bench *b, const struct scene *scene)
     check_num(actor_do(b->actor, act_unlock, b->mutex, NULL), ==, ZKL_ENOTOWNER);
 }
 
-/* The session's nodes go, at the latest when it times out; then the path is free. */
+/* The server removes the session's nodes, at the latest when it times out; then the path is
+ * free. */
 static void check_gone(struct bench *b, int ms)
 {
     check_wait(flw_has_session(zks_host(), zks_port(server, 0), last_session) == 0, ms);
@@ -240,16 +242,17 @@ static void close_in(struct bench *b, const struct scene *scene, enum way way, b
     check_gone(b, 5 * SESSION_MS + 5000);
 }
 
-/* In every state of a thread's call the client is closed by a server that answers: the call ends
- * with ZKL_ECLOSED, or as an unlock without an answer; a hold is lost, told once with the reason,
- * and owes its unlock, which says so; later calls are refused, and the session's nodes are gone. */
+/* The client is closed in every state of a thread's call, and the server answers. The call ends
+ * with ZKL_ECLOSED, or as an unlock without an answer. A hold is lost: the callback reports that
+ * once with the reason, and its owner still owes the unlock, which says so. The client refuses
+ * later calls, and the server has removed the session's nodes. */
 static void close_in_every_state(void **state)
 {
     for (size_t i = 0; i < SCENES; i++)
         close_in(*state, &scenes[i], CLOSE, false);
 }
 
-/* The same within no time at all, with a server that says nothing any more. */
+/* The same without a wait, with a server that has become silent. */
 static void close_at_once_in_every_state(void **state)
 {
     for (size_t i = 0; i < SCENES; i++) {
@@ -259,7 +262,7 @@ static void close_at_once_in_every_state(void **state)
     }
 }
 
-/* The same without a close: the handle is given up, the mutex after it. */
+/* The same without a close: the test frees the client, and the mutex after it. */
 static void free_in_every_state(void **state)
 {
     for (size_t i = 0; i < SCENES; i++) {
@@ -294,8 +297,8 @@ static void close_before_the_session(struct bench *b, int timeout_ms)
     check_wait(fault_threads() <= threads, WAIT_MS);
 }
 
-/* A client that never had a session, because nobody listens, or nobody answers, closes at once, and
- * there is nothing to wait for. */
+/* A client that never had a session, because no server listens, or none answers, closes
+ * immediately: there is nothing to wait for. */
 static void close_while_connecting(void **state)
 {
     struct bench *b = *state;
@@ -312,8 +315,8 @@ static void close_while_connecting(void **state)
 
 /* --- many ------------------------------------------------------------------------------------- */
 
-/* Fifty threads wait on five paths, with their watches out, which libzookeeper never delivers at a
- * close: all are told, nothing leaks (under ASan), and the server confirms. Modes: F48. */
+/* Fifty threads wait on five paths, with watches that libzookeeper never delivers at a close. Every
+ * wait ends, nothing leaks (under ASan), and the server confirms the close. Modes: F48. */
 static void close_with_fifty_waiters(void **state)
 {
     enum { WAITERS = 50, PATHS = 5 };
@@ -447,8 +450,8 @@ static void open_expire_close(struct bench *b, int round)
     check_ok(zkl_client_free(client));
 }
 
-/* Clients are opened, lose their session, and are closed, at once or in their next session, holding
- * or not, again and again: threads and descriptors are as many as before. */
+/* The test opens clients, ends their sessions, and closes them, immediately or in their next
+ * session, holding or not, again and again. There are as many threads and descriptors as before. */
 static void open_expire_and_close_leaves_nothing(void **state)
 {
     struct bench *b = *state;

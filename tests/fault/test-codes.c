@@ -85,13 +85,13 @@ static void each_code(struct bench *b, enum proxy_op op)
     size_t step = (size_t)test_length(1, 4);
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i += step) {
-        if (op != PROXY_CHILDREN || codes[i] != -101) /* believed: our node is gone with its root */
+        if (op != PROXY_CHILDREN || codes[i] != -101) /* believed: root and node are deleted */
             lock_despite(b, op, codes[i]);
     }
     lock_despite(b, op, -119);
     lock_despite(b, op, -125);
     lock_despite(b, op, -127);
-    lock_despite(b, op, -6); /* after which no create2 is asked for any more */
+    lock_despite(b, op, -6); /* after this the client sends no create2 */
 }
 
 /* Goal: as said above, of the create. Method: it is not carried out, and answered by each code in turn. */

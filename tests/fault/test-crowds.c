@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Very many at once: more waiters of one client than a reconnect can restore the watches of, and
- * thousands in one queue. */
+/* Very many together: one client has more waiters than it can restore watches for at a reconnect;
+ * thousands wait in one queue. */
 #include "crowd.h"
 
 #include <malloc.h>
@@ -52,7 +52,7 @@ static size_t see_frame(enum proxy_dir dir, int op, unsigned char *frame, size_t
     return size;
 }
 
-/* So many paths of this length, with one holder each. */
+/* This number of paths of this length, with one holder each. */
 static struct bouncing *bouncing_open(size_t paths, int length, size_t places)
 {
     struct bouncing *b = calloc(1, sizeof *b);
@@ -129,9 +129,9 @@ static void a_server_hangs_up_on_too_many_watches(void **state)
     bouncing_close(b);
 }
 
-/* Twenty thousand want a watch: as many get one as a reconnect can restore, the others hear
- * ZKL_ESYSTEM; the link is bounced, and whoever waits goes on with one more connection; the next in
- * line are granted, and nothing is left when all have gone. Modes: F51. */
+/* Twenty thousand contenders need a watch. As many get one as a reconnect can restore, the others
+ * fail with ZKL_ESYSTEM. The test cuts the link, and the waiters go on with one more connection.
+ * The next in line are granted, and nothing is left when all have ended. Modes: F51. */
 static void twenty_thousand_watches_and_a_bounced_link(void **state)
 {
     struct bouncing *b = bouncing_open(PATHS, 18, PATHS * EACH);
@@ -233,9 +233,9 @@ static size_t queued(struct crowd *const crowds[CLIENTS])
     return calls == 0 ? n : 0;
 }
 
-/* Thousands of five clients wait for one path: each release wakes one, the next, who asks once and
- * is granted; all get their turn, in their order, and what each of them costs does not grow.
- * Modes: F44. */
+/* Thousands of contenders of five clients wait for one path. Each release wakes only the next one,
+ * which sends one request and is granted. All are granted, in their order, and the cost of each
+ * does not grow. Modes: F44. */
 static void thousands_wait_for_one_path(void **state)
 {
     const char *path = "/queue/m";
@@ -252,7 +252,8 @@ static void thousands_wait_for_one_path(void **state)
     for (size_t i = 0; i < n; i++) {
         struct crowd *c = crowds[i % CLIENTS];
         const struct crowd_place *place = crowd_acquire(c, path);
-        /* A few at a time: what a server has not sent yet of thousands of lists would fill it. */
+        /* A few at a time: thousands of lists that it has not sent yet would fill the server's
+         * memory. */
         check_wait(crowd_calls(c) < 20, CROWD_MS);
         check_true(!place->failed);
     }
@@ -288,8 +289,8 @@ static void thousands_wait_for_one_path(void **state)
     remove_tree("/queue");
 }
 
-/* A queue whose list is twice as long as a request may be: whoever comes last waits for the one
- * before it, and is granted when all have gone. Modes: F52. */
+/* A queue whose list is twice as long as a request may be. The last contender waits for the one
+ * before it, and is granted when all before it have left. Modes: F52. */
 static void a_list_longer_than_a_request(void **state)
 {
     enum { BEFORE = 2500, LENGTH = 900 };
@@ -338,6 +339,6 @@ int main(int argc, char **argv)
     };
     struct zks_options options = fault_options();
 
-    options.jvm_extra = "-Xmx512m"; /* lists of thousands of names, for many at once */
+    options.jvm_extra = "-Xmx512m"; /* lists of thousands of names, for many contenders */
     return fault_main(argc, argv, tests, &options);
 }

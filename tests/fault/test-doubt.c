@@ -163,7 +163,7 @@ static void unlock_all_in_doubt(struct side *s)
     }
 }
 
-/* Who came after has it all the time, and is told so. */
+/* The later holder has held all the time, and each unlock says so. */
 static void unlock_all_well(struct side *s)
 {
     struct completion done = {0};
@@ -183,15 +183,15 @@ static void unlock_all_well(struct side *s)
     check_ok(zkl_multi_unlock(s->in_turn, NULL));
 }
 
-/* A reader is no rival to a reader. */
+/* A reader does not exclude a reader, so the rival takes the writer's half. */
 static void become_rival(struct side *s)
 {
     s->seats[READS].mutex = zkl_rwlock_writer(s->seats[READS].rwlock);
 }
 
-/* Goal: an unlock of a hold whose window is empty and of which nothing is heard any more says that it may have
- * been somebody else's, whatever kind it is. Method: nothing comes through until another client has got all of
- * them, and then they are unlocked. Modes: F9. */
+/* Goal: a hold's window is empty and the client hears nothing from the server. An unlock of any kind then says
+ * that another client may have held meanwhile. Method: the proxy lets nothing through until another client has
+ * acquired all locks; then the first one unlocks them. Modes: F9. */
 static void each_kind_is_in_doubt(void **state)
 {
     struct side late, rival;
@@ -366,9 +366,9 @@ static void stop_once(pid_t pid, struct zkl_mutex *rival, int round)
     check_ok(zkl_mutex_unlock(rival));
 }
 
-/* Goal: a holder that was stopped while its session ended and another one held is told so by its unlock, and the
- * manual's example hands it on, even if nothing else is known of it yet. Method: a child does nothing but that
- * example. Modes: F9. */
+/* Goal: a holder was stopped while its session ended and another client held. Its unlock says so, and the
+ * manual's example returns that code, even if the client has not heard of the end yet. Method: a child runs only
+ * that example. Modes: F9. */
 static void stopped_holder_is_not_told_that_all_is_well(void **state)
 {
     int rounds = test_length(20, 4), doubts = 0, status = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three servers, of which some stand still or die: what is proved, who holds, and in what order. */
+/* Three servers, of which some stand still or die: what is proved, which clients hold, and in what
+ * order. */
 #include "fault.h"
 
 #include <stdio.h>
@@ -89,13 +90,14 @@ static uint64_t links_lost(const struct holder *h)
     return m.disconnections;
 }
 
-/* Followers that come back may still elect another leader: an unlock meets that, and says so. */
+/* Followers that come back may still elect another leader; then an unlock may get no answer. */
 static void check_unlocked(int rc)
 {
     check_true(rc == 0 || is_unanswered(rc));
 }
 
-/* The hold goes on as the one it was, or it is lost, told once, and unlock says so. */
+/* The hold goes on with its token, or it is lost: the callback reports that once, and unlock says
+ * so. */
 static void check_kept_or_lost(struct holder *h)
 {
     check_wait(h->told.lost > 0 || zkl_mutex_window_ms(h->mutex) > 0, 2 * WAIT_MS);
@@ -114,11 +116,12 @@ static void check_kept_or_lost(struct holder *h)
 /* --- a leader without followers --------------------------------------------------------------- */
 
 /* Goal: a leader that is cut off from its followers proves nothing, though it goes on answering:
- * the window of a hold through it runs out. When the followers are back the hold goes on, or is
- * lost and told. Method: stop both followers; a raw session at the leader shows that sync and
- * reads are answered, the reads even after the window's end. A second thread of the client
- * waits, so that keepalives are answered too: else the link, silent behind the heartbeat, would be
- * given up at two thirds of the timeout, before the window's end. */
+ * the window of a hold through it runs out. When the followers are back the hold goes on, or the
+ * callback reports it lost. Method: stop both followers; a raw session at the leader shows that it
+ * answers sync and reads, the reads even after the window's end. A second thread of the client
+ * waits, so that the leader answers keepalives too. Without them the link would be silent behind
+ * the heartbeat, and libzookeeper would give it up at two thirds of the timeout, before the
+ * window's end. */
 static void leader_without_followers_proves_nothing(void **state)
 {
     const char *path = "/cut-leader";
@@ -137,7 +140,7 @@ static void leader_without_followers_proves_nothing(void **state)
         pause_node(follower(leader, 0));
         pause_node(follower(leader, 1));
         int64_t start_ms = net_now_ms();
-        check_ok(wire_sync(w, "/")); /* answered, by a leader of nobody */
+        check_ok(wire_sync(w, "/")); /* answered, by a leader without followers */
         check_num(zkl_mutex_still_held(h.mutex, 1), ==, 1);
         check_wait(zkl_mutex_still_held(h.mutex, 0) == 0, WAIT_MS);
         check_num(net_now_ms() - start_ms, <=, SESSION_MS * 15 / 16 + 100);
@@ -161,7 +164,7 @@ static void leader_without_followers_proves_nothing(void **state)
 
 /* --- a holder that nobody hears --------------------------------------------------------------- */
 
-/* The holder's window is empty when, at the latest, a rival on another node has the lock. */
+/* The holder's window is empty before a rival on another node has the lock. */
 static void check_taken_over(struct holder *h, int rival_node, const char *path)
 {
     struct zkl_client *client = fault_open(zks_address(server, (size_t)rival_node), LONG_MS);
@@ -172,7 +175,7 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
     actor_begin(a, act_lock, rival, NULL);
     while (actor_busy(a)) {
         bool held = zkl_mutex_still_held(h->mutex, 1) == 1;
-        check_true(!held || actor_busy(a)); /* it was held before the look at the rival */
+        check_true(!held || actor_busy(a)); /* the look at the hold came before that at the rival */
         check_num(net_now_ms(), <, end_ms);
         net_nap_ms(1);
     }
@@ -188,9 +191,10 @@ static void check_taken_over(struct holder *h, int rival_node, const char *path)
     zkl_client_free(client);
 }
 
-/* Goal: a client of a follower that stands still has an empty window before anybody else gets the
- * lock; back again, it is told of the loss once. Method: stop the follower, let a rival on another
- * node wait for the session's end, and compare at every moment. Modes: F8. */
+/* Goal: a client of a follower that stands still has an empty window before another client gets the
+ * lock. When it is connected again, its callback reports the loss once. Method: stop the follower,
+ * let a rival on another node wait for the session's end, and compare at every moment. Modes:
+ * F8. */
 static void client_of_a_stopped_follower_is_unproved_in_time(void **state)
 {
     struct holder h;
@@ -292,10 +296,10 @@ static void failover_keeps_hold_and_place(void **state)
     zkl_client_free(other);
 }
 
-/* Goal: a create that was on its way when the client went to another server makes nothing there any
- * more: the lock is granted on one node, and no second one, which nobody would ever delete, comes
- * behind it. Method: a proxy holds the create, and what comes behind, until the client has the lock by
- * way of the other proxy; then all of it reaches the first server. Modes: F2, F58. */
+/* Goal: a create that arrives late, after the client has connected to another server, makes no node.
+ * The lock is granted on one node, and no second node follows, which nobody would ever delete. Method:
+ * a proxy holds the create, and what comes after it, until the client has the lock through the other
+ * proxy; then all of it reaches the first server. Modes: F2, F58. */
 static void a_create_that_comes_late_makes_nothing(void **state)
 {
     const char *path = "/late";

@@ -21,8 +21,8 @@
 
 /* --- paths with a chosen counter -------------------------------------------------------------- */
 
-/* A root, and in it a contender of somebody else, which keeps it from being collected or renewed
- * until the test lets it go. */
+/* A root, and in it a contender of another client. As long as the test keeps that one, the server
+ * does not collect the root and the library does not renew it. */
 struct root {
     const char *path;
     const char *data;           /* NULL: a container without data, as the library makes it. With
@@ -153,7 +153,8 @@ static void *fourth(void *contenders)
     return NULL;
 }
 
-/* Two processes with two threads each, and four threads here on three clients. They wait for go. */
+/* Two processes with two threads each, and four threads here on three clients. They begin when the
+ * test sets go. */
 static void crowd_gather(struct crowd *c, const char *path, int rounds)
 {
     void *(*const mains[])(void *) = {two_of_one_client, third, fourth};
@@ -279,7 +280,7 @@ static void on_burst(int rc, const char *name, const void *data)
         b->other++;
 }
 
-/* Creates as Curator makes them, all under way at once. */
+/* Creates as Curator makes them, all under way together. */
 static void burst(struct burst *b, const char *root)
 {
     char path[128];
@@ -448,9 +449,9 @@ static void waits_at_an_exhausted_root_leave_nothing(void **state)
     wire_close(w);
 }
 
-/* Goal: a contender of another library that holds an exhausted number is waited for, and a session
- * that ends meanwhile takes nothing of that back. Method: a raw client's ephemeral sequential
- * children, the first of which is its hold; our wait is served once the last is gone. */
+/* Goal: our client waits for a contender of another library that has an exhausted number, even if
+ * our session ends meanwhile. Method: a raw client has ephemeral sequential children, the first of
+ * which is its hold. Our wait succeeds once the last of them is deleted. */
 static void strangers_number_is_waited_for(void **state)
 {
     const char *path = roots[CURATOR].path;

@@ -103,8 +103,9 @@ static void expiry_as_the_predecessor_leaves(void **state)
     actor_free(behind);
 }
 
-/* A holder whose session ends is told so once, owes as many unlocks as it had locks, each of
- * which says lost, and can lock again with the same handle. Modes: F7, F15, F16. */
+/* When a holder's session ends, its callback reports that once. The holder owes as many unlocks as
+ * it had locks, each of which says lost, and can lock again with the same handle. Modes: F7, F15,
+ * F16. */
 static void holder_is_told_once_and_locks_again(void **state)
 {
     struct bench *b = *state;
@@ -116,7 +117,8 @@ static void holder_is_told_once_and_locks_again(void **state)
             check_ok(zkl_mutex_lock(b->mutex));
         expire(b);
         check_wait(b->told.lost == i, WAIT_MS);
-        /* Ended by a close request, the server may still tell of the node first. */
+        /* The test ended the session by a close request, so the server may still report the node's
+         * deletion first. */
         check_true(b->told.reason == ZKL_REASON_EXPIRED ||
                    b->told.reason == ZKL_REASON_NODE_DELETED);
         check_num(zkl_mutex_window_ms(b->mutex), ==, 0);
@@ -165,9 +167,9 @@ static void loss_is_known_without_a_next_session(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* The session ends while the answer to the create, or to the list behind it, is on its way,
- * which then is lost: the wish is granted in the next session, on the one node that it has
- * there. Modes: F5, F50. */
+/* The session ends before the answer to the create, or to the list behind it, arrives, and the
+ * answer is lost. The lock is granted in the next session, on the one node that it has there.
+ * Modes: F5, F50. */
 static void expiry_while_creating(void **state)
 {
     struct bench *b = *state;
@@ -190,8 +192,8 @@ static void expiry_while_creating(void **state)
     actor_free(a);
 }
 
-/* The same, and the answers come: they prove nothing any more. What was granted on them is lost,
- * told once, and given back. Modes: F10. */
+/* The same, and the answers come: they prove nothing any more. A hold that was granted on them is
+ * lost: the callback reports that once, and the owner unlocks it. Modes: F10. */
 static void answers_of_an_ended_session(void **state)
 {
     struct bench *b = *state;
@@ -216,8 +218,8 @@ static void answers_of_an_ended_session(void **state)
     actor_free(a);
 }
 
-/* The session ends while unlock waits for the delete's answer: it returns, as given back, lost or
- * unconfirmed, and the handle goes on. Modes: F50. */
+/* The session ends while unlock waits for the delete's answer: unlock returns released, lost or
+ * unconfirmed, and the handle works on. Modes: F50. */
 static void expiry_while_releasing(void **state)
 {
     struct bench *b = *state;
@@ -289,7 +291,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* No two were inside at once, each session's end took the lock from one holder at most, and each
+/* No two were inside together, each session's end took the lock from one holder at most, and each
  * broken connection left one unlock without its answer at most. (The session's end may break the
  * connection more than once: see wire_kill_session.) */
 static void check_witness(struct load *load, long expiries, int64_t connects)
@@ -315,8 +317,8 @@ static long cycles(struct runner *r, int n)
     return sum;
 }
 
-/* Eight threads lock, work and unlock through one client while its session is ended again and
- * again: nobody hangs, nothing is left, and no two are inside at once. Modes: F50. */
+/* Eight threads lock, work and unlock through one client while the test ends its session again and
+ * again: no call hangs, nothing is left, and no two are inside together. Modes: F50. */
 static void many_expiries_under_load(void **state)
 {
     enum { THREADS = 8 };

@@ -149,7 +149,7 @@ static void flap(struct bench *b, struct worker *workers, int n, int ms)
     }
 }
 
-/* As no session ended, every grant was a good one, and nobody was told otherwise. */
+/* No session ended, so every grant was valid, and no unlock said otherwise. */
 static void check_witness(struct witness *witness, const struct endings *endings, int64_t connects)
 {
     const struct witness_place places[PATHS] = {{"the first", 1, false}, {"the second", 1, false}};
@@ -163,9 +163,9 @@ static void check_witness(struct witness *witness, const struct endings *endings
     witness_free(witness);
 }
 
-/* Eight threads of two clients try, wait, give up, are cancelled and unlock on two paths, while
- * the link of both is cut every 100 to 300 ms: no two are ever inside at once, nobody hangs, and
- * at rest neither server nor clients keep anything. */
+/* Eight threads of two clients try, wait, give up, are canceled and unlock on two paths, while the
+ * test cuts both links every 100 to 300 ms. No two are ever inside together, no call hangs, and at
+ * rest neither server nor clients keep anything. */
 static void eight_threads_on_a_flapping_link(void **state)
 {
     enum { THREADS = 8 };
@@ -242,8 +242,8 @@ static void server_keeps_exactly_the_watches_that_are_needed(void **state)
     actor_free(second);
 }
 
-/* The predecessor is gone between a waiter's list and its watch: the answer to the list, or
- * the request for the watch, is held back until the predecessor's node is deleted.
+/* The predecessor leaves between a waiter's list and its watch: the proxy holds back the answer to
+ * the list, or the request for the watch, until the predecessor's node is deleted.
  * Modes: F20, F21. */
 static void predecessor_gone_between_list_and_watch(void **state)
 {
@@ -266,8 +266,9 @@ static void predecessor_gone_between_list_and_watch(void **state)
     actor_free(a);
 }
 
-/* The same, and the predecessor that goes is a waiter itself: whom it waited for holds on, so the
- * lock is not granted, and the next wake-up comes from there. Modes: F20, F21, F34. */
+/* The same, and the predecessor that leaves is a waiter itself. The holder before it keeps the
+ * lock, so the waiter is not granted, and its next wake-up comes from the holder. Modes: F20, F21,
+ * F34. */
 static void waiting_predecessor_gone_between_list_and_watch(void **state)
 {
     struct bench *b = *state;
@@ -300,9 +301,9 @@ static void waiting_predecessor_gone_between_list_and_watch(void **state)
 }
 
 /* Two threads of one client: one holds and has its own node watched, the other waits behind it and
- * watches the same node. What the one ends takes nothing from the other: the waiter gives
- * up, and the holder still hears at once that its node was deleted; the holder unlocks, and the
- * waiter is granted. Modes: F45. */
+ * watches the same node. Neither takes the other's watch away. The holder unlocks, and the waiter
+ * is granted. The waiter gives up, and the holder still hears immediately that its node was
+ * deleted. Modes: F45. */
 static void one_thread_leaves_the_others_watch(void **state)
 {
     struct bench *b = *state;
@@ -355,9 +356,9 @@ static void *wait_in_vain(void *arg)
     return NULL;
 }
 
-/* A thousand waits run out of time, then the link bounces: what libzookeeper tells its watchers of
- * that finds nothing of theirs, freed memory least of all (run under ASan), and the next wait
- * is granted as ever. Modes: F47. */
+/* A thousand waits run out of time, then the test cuts the link. The session events that
+ * libzookeeper delivers then meet no watch of those waits, and no freed memory (run under ASan).
+ * The next wait is granted as usual. Modes: F47. */
 static void link_bounces_after_many_waits_in_vain(void **state)
 {
     enum { THREADS = 8 };
@@ -392,7 +393,8 @@ static void link_bounces_after_many_waits_in_vain(void **state)
     actor_free(a);
 }
 
-/* Fifty wait, forty-eight of them are cancelled at once: the other two are granted in their order.
+/* Fifty wait, and the test cancels forty-eight of them together: the other two are granted in their
+ * order.
  * Modes: F63. */
 static void two_of_fifty_remain(void **state)
 {
@@ -428,8 +430,9 @@ static void two_of_fifty_remain(void **state)
 
 /* --- a late delete ---------------------------------------------------------------------------- */
 
-/* The answer to an unlock's delete is lost, the same thread locks again at once, and the janitor's
- * repeated delete of the first node comes behind the second grant: it never hits the second node.
+/* The answer to an unlock's delete is lost, the same thread locks again immediately, and the
+ * janitor's repeated delete of the first node may come after the second grant. It never hits the
+ * second node.
  * Modes: F14. */
 static void late_delete_spares_the_next_node(void **state)
 {

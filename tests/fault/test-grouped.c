@@ -21,8 +21,8 @@ struct taker {
     char path[40];
     pthread_t thread;
     bool lossy;         /* a server dies */
-    atomic_int refused; /* how often it was told ZKL_EACCES or ZKL_EQUOTA, the last of which was */
-    atomic_int refusal;
+    atomic_int refused; /* how often a lock failed with ZKL_EACCES or ZKL_EQUOTA */
+    atomic_int refusal; /* the last of these codes */
 };
 
 struct takers {
@@ -117,8 +117,8 @@ static void wait_for_groups(struct takers *all)
     check_wait(groups(all->client) >= so_far + GROUPS, WAIT_MS);
 }
 
-/* Goal: what threads with a lock each write goes together, and the tokens of each path grow. Method: the transactions are
- * counted, and a turnstile at each path sees each token. */
+/* Goal: the client sends the writes of threads with a lock each together, and the tokens of each path grow. Method: the
+ * test counts the transactions, and a turnstile at each path sees each token. */
 static void tokens_of_each_path_grow(void **state)
 {
     struct takers all;
@@ -140,7 +140,7 @@ static void who_is_denied_fails_alone(void **state)
     struct takers all;
 
     (void)state;
-    /* Not a container: nobody is to collect it. */
+    /* Not a container: the server must not collect it. */
     check_ok(wire_create(w, "/denied", "", WIRE_PERSISTENT, NULL, 0));
     check_ok(wire_create(w, "/denied/3", "", WIRE_PERSISTENT, NULL, 0));
     begin(&all, "denied", false);

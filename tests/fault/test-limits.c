@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, descriptors and watches run out: whoever needs one is told or waits within its deadline,
- * and all goes on when there are some again. */
+/* Threads, descriptors and watches run out: a call that needs one fails or waits within its
+ * deadline, and everything works again when there are some. */
 #include "bench.h"
 
 #include <dirent.h>
@@ -180,7 +180,7 @@ static int count_descriptors(void)
     return n - 1; /* but the folder's own */
 }
 
-/* Below the result so many numbers are free. */
+/* Below the result this many numbers are free. */
 static rlim_t number_above(int more)
 {
     rlim_t fd = 0;
@@ -247,7 +247,8 @@ static void take_all(struct hogs *hogs)
     check_num(errno, ==, EMFILE);
 }
 
-/* The link breaks, nobody listens, and what the client lets go between two attempts is taken too. */
+/* The link breaks, no server listens, and the test takes even the descriptors that the client closes
+ * between two attempts. */
 static void starve(struct bench *b, struct hogs *hogs)
 {
     check_ok(proxy_refuse(b->proxy, true));
@@ -269,9 +270,9 @@ static int64_t cpu_ms(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* The link breaks, and there is no descriptor for another one, for longer than the session lives:
- * calls end by their deadlines, nobody turns in circles, and once there are some again the client
- * is back. */
+/* The link breaks, and for longer than the session lives there is no descriptor for another one.
+ * Calls end by their deadlines, no thread spins, and once there are descriptors again the client
+ * reconnects. */
 static void no_descriptor_for_a_reconnect(void **state)
 {
     struct bench *b = *state;
@@ -359,8 +360,8 @@ static void check_refused(struct bench *b, struct answer *a, int (*ask)(struct z
     check_true(strstr(a->detail, "watch is available") != NULL);
 }
 
-/* A client that watches as much as it can restore: each call that would wait is told so, leaves
- * nothing, and can be repeated when there is room. What need not wait goes on. */
+/* A client watches as much as it can restore. Each call that would wait says so, leaves nothing,
+ * and can be repeated when there is room. A call that need not wait succeeds. */
 static void no_watch_for_a_wait(void **state)
 {
     struct bench *b = *state;

@@ -106,7 +106,7 @@ static void lose_one_while_locking(struct bench *b, enum proxy_op op, int nth, e
         lose_one(b, op, nth, then);
 }
 
-/* So that the lists do not tell the zxid. */
+/* A child comes and goes, so that the client cannot take the zxid from its lists. */
 static void somebody_comes_and_goes(struct bench *b)
 {
     char node[700];
@@ -128,7 +128,7 @@ static void silence_before_the_answer_to_create(void **state)
     lose_one_while_locking(*state, PROXY_MULTI, 1, PROXY_THEN_SILENT);
 }
 
-/* The nodes are made, what tells their zxid is lost. */
+/* The server makes the nodes, and the answer that has their zxid is lost. */
 static void cut_before_the_answer_to_stat(void **state)
 {
     for (int i = 0; i < test_length(100, 8); i++) {
@@ -137,12 +137,12 @@ static void cut_before_the_answer_to_stat(void **state)
     }
 }
 
-/* The list that may tell the zxid is lost, or another one. */
+/* The list from which the client may take the zxid is lost, or another one. */
 static void cut_before_the_answer_to_a_list(void **state)
 {
     struct bench *b = *state;
     lose_one_while_locking(b, PROXY_CHILDREN2, 1, PROXY_THEN_CUT);
-    fault_alone_from(b->client, UINT_MAX); /* so that there is another one */
+    fault_alone_from(b->client, UINT_MAX); /* so that the client sends another one */
     lose_one_while_locking(b, PROXY_CHILDREN2, 2, PROXY_THEN_CUT);
 }
 
@@ -191,8 +191,8 @@ static void a_multi_lock_starts_over_after_an_expiry(void **state)
     actor_free(actor);
 }
 
-/* A deadline that passes while the link is cut: the call returns in time, and what was made goes once
- * the link is back. Modes: F25. */
+/* A deadline passes while the link is silent: the call returns in time, and the client deletes the
+ * nodes once the link is back. Modes: F25. */
 static void a_deadline_holds_without_a_link(void **state)
 {
     struct bench *b = *state;
@@ -202,7 +202,7 @@ static void a_deadline_holds_without_a_link(void **state)
         int64_t start = net_now_ms();
         check_num(actor_do(actor, act_multi_lock_for, NULL, b->multi), ==, ZKL_ETIMEDOUT);
         check_num(net_now_ms() - start, <, 1200);
-        /* The silence is noticed after two thirds of the session timeout. */
+        /* libzookeeper notices the silence after two thirds of the session timeout. */
         check_wait(fault_children(b->wire, paths[0]) == 0, WAIT_MS);
         check_rest(b);
     }
@@ -241,8 +241,9 @@ static void check_one_deadline(struct bench *b, struct zkl_multi *multi)
     actor_free(actor);
 }
 
-/* One deadline is for all members together, and who comes behind one that is not free is not asked
- * for: acquired in one transaction, and one by one, as with a semaphore among them. Modes: F24. */
+/* One deadline is for all members together, and the client does not queue for the members behind
+ * one that is not free. This is so in one transaction, and one by one, as with a semaphore among
+ * them. Modes: F24. */
 static void one_deadline_is_for_all_members(void **state)
 {
     struct bench *b = *state;
@@ -261,8 +262,8 @@ static void one_deadline_is_for_all_members(void **state)
     check_ok(zkl_mutex_free(permit));
 }
 
-/* All members are held when the session ends: each is lost, told once, and the multi-lock can be had
- * again after its unlock. */
+/* All members are held when the session ends: each is lost, and the multi-lock can be acquired again
+ * after its unlock. */
 static void an_expiry_loses_all_members(void **state)
 {
     struct bench *b = *state;
@@ -296,7 +297,8 @@ static void lose_downgrade(struct bench *b, enum proxy_then then, int rounds)
     }
 }
 
-/* The answer to the transaction is lost: its node is found and adopted, or made once more. */
+/* The answer to the transaction is lost: the client finds and adopts its node, or makes it once
+ * more. */
 static void cut_before_the_answer_to_a_downgrade(void **state)
 {
     lose_downgrade(*state, PROXY_THEN_CUT, test_length(100, 8));
@@ -307,8 +309,8 @@ static void silence_before_the_answer_to_a_downgrade(void **state)
     lose_downgrade(*state, PROXY_THEN_SILENT, test_length(30, 1));
 }
 
-/* A leased hold whose end comes while there is no link: lost at once by its own clock, deleted once
- * the link is back. Modes: F64. */
+/* A leased hold ends while there is no link: it is lost immediately by its own clock, and the
+ * client deletes the node once the link is back. Modes: F64. */
 static void a_lease_ends_without_a_link(void **state)
 {
     struct bench *b = *state;

@@ -78,7 +78,7 @@ static int set_up(void **state)
     h->wire = fault_wire();
     side_open(&h->theirs, zks_connect_string(server), QUIET_MS);
     h->actor = actor_new();
-    /* The paths are there, and do not go before the end. */
+    /* The paths exist from the beginning to the end of the test. */
     check_ok(wire_create(h->wire, "/out", "", WIRE_PERSISTENT, NULL, 0));
     for (int i = 0; i < PLACES; i++)
         check_ok(wire_create(h->wire, paths[i], "", WIRE_PERSISTENT, NULL, 0));
@@ -248,7 +248,7 @@ static int look(struct side *s, const struct hall *h)
     return rc;
 }
 
-/* Contended: until they let go. Else it is deleted after the asking. */
+/* Contended: wait until they release. Else delete the node after asking. */
 static int ask(struct side *s, const struct hall *h)
 {
     struct zkl_wait wait = ZKL_WAIT_INIT;
@@ -517,7 +517,7 @@ static void expiry_while_waiting(void **state)
     }
 }
 
-/* The client is closed, or given up, while it waits: it hears so at once. */
+/* The test closes the client, or gives it up, while a call waits: the call ends immediately. */
 static void close_while_waiting(void **state)
 {
     struct hall *h = *state;

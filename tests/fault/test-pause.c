@@ -12,7 +12,7 @@
 #define SESSION_MS 1000
 #define MS INT64_C(1000000)
 
-/* What parent and child share. The child writes, but for go and quit. */
+/* What parent and child share. The child writes all of it, except go and quit. */
 struct shared {
     atomic_int go;      /* the round that the child may lock for */
     atomic_int holding; /* the round that it holds in */
@@ -126,13 +126,13 @@ static void pause_once(struct shared *b, pid_t pid, struct zkl_mutex *rival, int
     check_ok(zkl_mutex_unlock(rival));
 }
 
-/* Goal: a process that was stopped for longer than its session knows at its first look that its
- * hold is not proved, before any callback has run; is told LOST exactly once, owes one unlock,
- * which says lost, and locks again with the same handle; meanwhile somebody else had the lock
- * with a larger token. Method: a child that reads the clock without a break is stopped until a
- * rival has its lock, some of the times while a heartbeat is under way. Which of the two comes
- * first is up to the scheduler: rounds go on until the look did often enough, up to ten times as
- * many; all are checked.
+/* Goal: a process that was stopped for longer than its session sees at its first look that its hold
+ * is not proved, before any callback has run. Its callback reports LOST exactly once. The process
+ * owes one unlock, which says lost, and locks again with the same handle. Meanwhile another client
+ * had the lock with a larger token. Method: the test stops a child that reads the clock without a
+ * break until a rival has its lock, some of the times while a heartbeat is under way. The scheduler
+ * decides whether the look or the callback comes first: rounds go on until the look did often
+ * enough, up to ten times as many. The test checks all rounds.
  * Modes: F9. */
 static void stopped_holder_sees_it_at_the_first_look(void **state)
 {
@@ -164,14 +164,14 @@ static void stopped_holder_sees_it_at_the_first_look(void **state)
     }
 }
 
-/* Goal: a proof whose answer comes late shows what was known when it was sent, not what is when it comes.
- * Method: the answer to a heartbeat is held back for a while, in which reads are answered, and then let pass;
- * that to the next one, which would prove more, is lost. */
+/* Goal: a proof whose answer comes late counts from the moment when it was sent, not from the answer. Method:
+ * the proxy holds back the answer to a heartbeat for a while, in which the server answers reads, and then
+ * delivers it. It drops the answer to the next heartbeat, which would prove more. */
 static void late_answer_proves_from_its_sending(void **state)
 {
     enum {
         TIMEOUT_MS = 4000,
-        /* P + 2 D: before, something must have been answered. */
+        /* P + 2 D: the server must have answered something before. */
         OLD_MS = TIMEOUT_MS / 4 + TIMEOUT_MS / 8,
         WINDOW_MS = TIMEOUT_MS * 15 / 16 - OLD_MS /* so much a proof shows from its sending on */
     };

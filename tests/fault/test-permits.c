@@ -112,7 +112,7 @@ static void silence_before_the_answer_to_the_lease(void **state)
     lose_one(*state, PROXY_CREATE2, 2, 1, PROXY_THEN_SILENT);
 }
 
-/* Several at once: the transaction that makes them. */
+/* Several permits in one call: the transaction that makes them. */
 static void cut_before_the_answer_to_a_transaction(void **state)
 {
     lose_one(*state, PROXY_MULTI, 1, 2, PROXY_THEN_CUT);

@@ -34,8 +34,8 @@ static void on_woken(struct zkl_waker *waker)
     zkl_driver_unlock(s->driver);
 }
 
-/* Nobody's wake-up is lost while somebody else is woken a second time: three are to be woken, and
- * between the first and the second (where another thread could take the mutex) the second is woken
+/* No wake-up is lost while another waiter is woken a second time: the test wakes three, and between
+ * the first and the second (where another thread could take the mutex) it wakes the second
  * again. */
 static void a_second_wake_up_loses_no_other(void **state)
 {
@@ -51,7 +51,7 @@ static void a_second_wake_up_loses_no_other(void **state)
     zkl_driver_lock(d);
     for (int i = 0; i < 3; i++)
         zkl_driver_wake(d, &s[i].waker);
-    s[0].again = s[2].again = &s[1]; /* whichever end is woken first */
+    s[0].again = s[2].again = &s[1]; /* whichever end the driver wakes first */
     zkl_driver_unlock(d);
     for (int i = 0; i < 3; i++)
         check_num(s[i].woken, >=, 1);
@@ -78,9 +78,9 @@ void *__wrap_calloc(size_t n, size_t size)
     return p;
 }
 
-/* A client that is closed in the moment in which its next handle is being opened leaves neither
- * threads nor a session behind: the expired client's new handle is stopped on its way, the client
- * is closed, the handle goes on. */
+/* A client that is closed while it opens its next handle leaves neither threads nor a session
+ * behind. The test stops the opening of the expired client's new handle, closes the client, and
+ * lets the opening go on. */
 static void close_while_the_next_handle_opens_leaves_nothing(void **state)
 {
     struct zkl_client *client = fault_open(zks_connect_string(server), 5000);
@@ -98,9 +98,9 @@ static void close_while_the_next_handle_opens_leaves_nothing(void **state)
     check_wait(flw_connections(zks_host(), zks_port(server, 0)) == 0, 5000);
 }
 
-/* The first handle is heard of again in the moment in which a second one is being opened for it: the
- * second is not wanted any more, and does not stay. The link is down for so long that a second handle is
- * tried, which is stopped on its way; the first one hears that its session has ended. */
+/* The first handle connects again while the client opens a second one for it: the second is not needed
+ * any more, and must not stay. The link is down long enough for the client to try a second handle, whose
+ * opening the test stops. The first one hears that its session has ended. */
 static void a_second_handle_that_is_not_wanted_any_more_does_not_stay(void **state)
 {
     int threads = fault_threads() + 4;

@@ -27,14 +27,14 @@ static bool connected(const struct bench *b)
     return zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED;
 }
 
-/* The link is back; all is gone soon after. */
+/* The link is back, and soon after nothing is left. */
 static void check_rest(struct bench *b)
 {
     check_wait(connected(b), WAIT_MS);
     fault_check_rest(b->client, b->wire, path, REST_MS);
 }
 
-/* Exactly one node is below the path, it is that of this thread's hold, and of our session. */
+/* Exactly one node is below the path. It belongs to this thread's hold, and to our session. */
 static void check_only_ours(struct bench *b)
 {
     struct wire_stat stat;
@@ -95,11 +95,11 @@ static void silence_before_the_answer_to_list(void **state)
     lose_one_while_locking(*state, PROXY_CHILDREN, PROXY_THEN_SILENT);
 }
 
-/* --- twice in a row: the create's answer, and one of those that are to clear that up ---------- */
+/* --- two losses in a row: the create's answer, and one of its recovery ------------------------ */
 
 static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then then)
 {
-    int n = op == PROXY_CHILDREN ? 2 : 1; /* the first list goes down with the create */
+    int n = op == PROXY_CHILDREN ? 2 : 1; /* the first list is lost with the create */
 
     for (int i = 0; i < rounds(then); i++) {
         check_ok(proxy_drop_reply(b->proxy, PROXY_CREATE2, 1, PROXY_THEN_CUT));
@@ -112,8 +112,8 @@ static void lose_create_and(struct bench *b, enum proxy_op op, enum proxy_then t
     }
 }
 
-/* Recovery of a lost create is itself disturbed: the quorum write, list and exists lose their answers in turn;
- * still one node, granted. */
+/* The recovery of a lost create loses an answer too: that of the quorum write, of the list and of exists in
+ * turn. Still there is one node, and it is granted. */
 static void cut_before_the_answer_to_the_barrier(void **state)
 {
     lose_create_and(*state, PROXY_MULTI, PROXY_THEN_CUT);
@@ -171,8 +171,9 @@ static size_t note_path(enum proxy_dir dir, int op, unsigned char *frame, size_t
 }
 
 /* A node with the GUID of the lost create, but of another session, is not ours: the create never
- * reaches the server, a raw client makes the node in its own name. It must not be adopted, as it
- * goes when its session does (CURATOR-498); the client queues behind it. Modes: F4. */
+ * reaches the server, and a raw client makes the node in its own session. The client must not adopt
+ * it, as the server removes it with that session (CURATOR-498); the client queues behind it. Modes:
+ * F4. */
 static void node_of_another_session_is_not_adopted(void **state)
 {
     struct bench *b = *state;
@@ -200,8 +201,8 @@ static void node_of_another_session_is_not_adopted(void **state)
 
 /* --- the caller gives up in between ----------------------------------------------------------- */
 
-/* While the answer is missing the caller runs out of time, as told; the node goes by itself, 1 s
- * after the link is back at the latest (Curator's and Kazoo's ghosts). */
+/* The answer is missing until the caller's deadline passes: the call ends in time. The client
+ * deletes the node at most 1 s after the link is back (Curator's and Kazoo's ghosts). */
 static void time_out_without_an_answer(struct bench *b, enum proxy_op op)
 {
     for (int i = 0; i < test_length(50, 5); i++) {
@@ -262,9 +263,9 @@ static void cancel_without_the_answer_to_list(void **state)
     cancel_without_an_answer(*state, PROXY_CHILDREN);
 }
 
-/* The caller gives up while its lost create is being cleared up, and the answers of that are
- * lost as well; then the same thread locks again at once: it gets a node of its own, the old one
- * goes. Modes: F2. */
+/* The caller gives up while the client recovers from the lost create, and the recovery loses an
+ * answer as well. Then the same thread locks again immediately: it gets a new node, and the client
+ * deletes the old one. Modes: F2. */
 static void give_up_during_recovery_and_lock_again(void **state)
 {
     static const enum proxy_op ops[] = {PROXY_MULTI, PROXY_CHILDREN, PROXY_EXISTS};
@@ -287,8 +288,8 @@ static void give_up_during_recovery_and_lock_again(void **state)
 
 /* --- the delete ------------------------------------------------------------------------------- */
 
-/* Unlock's answer is lost: "not held, not confirmed", in time; the same thread locks again at once
- * and has a later node and a larger token; nothing of the first is left. */
+/* Unlock's answer is lost: unlock says "not held, not confirmed", in time. The same thread locks
+ * again immediately and has a later node and a larger token; nothing of the first is left. */
 static void lose_the_delete_and_lock_again(struct bench *b, enum proxy_then then)
 {
     for (int i = 0; i < rounds(then); i++) {
@@ -321,8 +322,8 @@ static void silence_before_the_answer_to_delete(void **state)
     lose_the_delete_and_lock_again(*state, PROXY_THEN_SILENT);
 }
 
-/* The delete itself is lost, not its answer: unlock is unconfirmed and the node is deleted once the
- * link is back, before the same thread's next node is granted. Modes: F13. */
+/* The delete itself is lost, not its answer: unlock is unconfirmed. The client deletes the node
+ * once the link is back, before the same thread's next node is granted. Modes: F13. */
 static void lost_delete_is_sent_again(void **state)
 {
     struct bench *b = *state;

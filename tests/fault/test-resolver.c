@@ -126,7 +126,7 @@ static int64_t latest_ms(void)
     return test_length(100, 2500) + 2 * witness_late_ms;
 }
 
-/* The call is to take ms, and not much more. */
+/* The call must take ms, and not much more. */
 #define in_time(ms, call)                                                                          \
     ({                                                                                             \
         int64_t start_ms_ = net_now_ms();                                                          \
@@ -513,9 +513,9 @@ static void change_servers(struct zkl_client *client)
     zkl_driver_unlock(d);
 }
 
-/* libzookeeper tells nothing of a link that it closes for new addresses, as can happen to one that comes up
- * in that very moment. The next one is another link all the same: what was proved over the first is not
- * continued. Method: the driver is made to see no link. Modes: F77. */
+/* libzookeeper reports nothing when it closes a link for new addresses, as can happen to a link that comes
+ * up in that very moment. Still the next one is another link: what the first one proved does not extend to
+ * it. Method: the test makes the driver see no link. Modes: F77. */
 static void a_link_that_was_closed_in_silence_is_lost(void **state)
 {
     struct proxy *first = NULL, *second = NULL;
@@ -555,8 +555,9 @@ static void go_to(struct zkl_driver *d, const char *host, int port)
     zkl_driver_unlock(d);
 }
 
-/* Goal: a client that takes itself for connected, because its link was closed in silence as it came up, goes on to
- * newer addresses all the same. Method: nobody is at the ones it was closed for. Modes: F77. */
+/* Goal: libzookeeper closed a link silently as it came up, and the client takes itself for connected. The client
+ * still goes on to newer addresses. Method: no server listens at the addresses for which libzookeeper closed the
+ * link. Modes: F77. */
 static void a_link_closed_in_silence_does_not_keep_the_client(void **state)
 {
     struct proxy *first = NULL, *second = NULL;

@@ -99,9 +99,9 @@ static void check_granted_after(struct bench *b, struct actor *a, struct wire *f
     fault_check_rest(b->client, b->wire, path, WAIT_MS);
 }
 
-/* A holder comes back to a server that gives it a new session without a word: the hold is lost,
- * told once, and its next lock waits for the node of the session before, however much that looks
- * like its own. Modes: F5, F60. */
+/* A holder reconnects to a server that silently gives it a new session: the hold is lost, and the
+ * callback reports that once. Its next lock waits for the node of the session before, though that
+ * looks like its own. Modes: F5, F60. */
 static void another_session_on_reconnect_ends_the_hold(void **state)
 {
     struct bench *b = *state;
@@ -126,9 +126,10 @@ static void another_session_on_reconnect_ends_the_hold(void **state)
     actor_free(a);
 }
 
-/* The create is carried out and its answer is lost; the client comes back, and has a new session.
- * The node with its GUID is in the list, of the session before, and goes with that: it must not be
- * granted (CURATOR-498, CURATOR-604). Modes: F4, F5. */
+/* The server carries the create out and its answer is lost; the client reconnects, and has a new
+ * session. The list has the node with its GUID, but that belongs to the session before, and the
+ * server removes it with that session. The client must not adopt it (CURATOR-498, CURATOR-604).
+ * Modes: F4, F5. */
 static void a_node_of_the_session_before_is_not_granted(void **state)
 {
     struct bench *b = *state;
@@ -161,10 +162,10 @@ static int64_t seen_end_ms(struct zkl_mutex *mutex)
     return window_ms > 0 ? before_ms + window_ms : 0;
 }
 
-/* A server grants 2 s where 30 s were asked for: windows, heartbeats, and the moment from which a
- * holder counts as unproved go by what was granted. Method: the window is looked at while the server
- * stands still; what is seen of its end can't be later than fifteen sixteenths of 2 s after that began,
- * however busy the machine is. Modes: F61. */
+/* The client asks for 30 s, and the server grants 2 s: windows, heartbeats, and the moment from which a
+ * holder counts as unproved follow the granted timeout. Method: the test reads the window while the
+ * server stands still. However busy the machine is, the end of the window can't be later than fifteen
+ * sixteenths of 2 s after the server stopped. Modes: F61. */
 static void the_granted_timeout_counts(void **state)
 {
     struct zks_options options = {.max_session_ms = GRANTED_MS};
@@ -183,7 +184,7 @@ static void the_granted_timeout_counts(void **state)
     check_num(grant.window_ms, >, 0);
     check_num(grant.window_ms, <=, GRANTED_MS * 15 / 16);
 
-    /* By the wish the first heartbeat would come after 7.5 s. */
+    /* With the requested timeout the first heartbeat would come after 7.5 s. */
     proxy_reset_counts(proxy);
     int64_t start_ms = net_now_ms();
     check_ok(proxy_wait_count(proxy, PROXY_MULTI, 3, WAIT_MS));

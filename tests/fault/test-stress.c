@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every public call from several threads of several processes at once, on the same paths, over a link that
- * comes and goes, while clients are closed, sessions ended and nodes deleted. Each thread does one thing after
- * the other, drawn by a seed. What is asked: that each call says only what its header says and none hangs,
- * that nobody is inside with somebody else, and that nothing is left.
+/* Several threads of several processes make every public call, on the same paths, over a link that comes and
+ * goes, while they close clients, end sessions and delete nodes. Each thread does one thing after the other,
+ * drawn by a seed. The test checks that each call returns only what its header says and none hangs, that no
+ * two exclusive holders are inside together, and that nothing is left.
  *
  * test-stress [--seed N] [--seconds S], or ZKL_STRESS_SEED and ZKL_STRESS_SECONDS. The seed decides what each
  * thread does, not when. */
@@ -132,7 +132,7 @@ static void play_with_others(int process)
         pthread_join(players[i].thread, NULL);
 }
 
-/* But for what a path is watched for as long as it has a handle. */
+/* The watch that a path has as long as it has a handle does not count. */
 static void expect_rest(struct player *p, struct station *s)
 {
     char text[200];
@@ -361,7 +361,7 @@ static void check_called(void)
     check_num(called_missing(), ==, 0);
 }
 
-/* Every call, of everybody, at once. */
+/* Every call, by every player, in one run. */
 static void all_at_once(void **state)
 {
     pid_t pids[PROCESSES];

@@ -85,8 +85,8 @@ static int number_of(const char *path)
     return atoi(path + strlen(path) - 10);
 }
 
-/* The path is made anew, and gets children until the next one would have this number. The last one stays, and is
- * somebody's: it is returned. */
+/* Make the path anew, and children in it until the next one would have this number. The last one stays, as that
+ * of another contender, and last gets its path. */
 static void make_anew(struct wire *w, const char *path, int next, char *last, size_t size)
 {
     char prefix[100];
@@ -101,9 +101,9 @@ static void make_anew(struct wire *w, const char *path, int next, char *last, si
     } while (number_of(last) + 1 < next);
 }
 
-/* Goal: a path that was deleted and made anew may give the very number that would have been the next one, behind somebody
- * else: who gets it waits. Method: all that the server tells is kept from the client while that happens and while it asks
- * for its node; then it hears of it all, in the server's order. */
+/* Goal: a path that was deleted and made anew may give the very number that would have been the next one, behind another
+ * contender. The client that gets this number waits. Method: the proxy holds back all that the server sends while that
+ * happens and while the client asks for its node. Then the client receives it all, in the server's order. */
 static void a_path_made_anew_is_noticed(void **state)
 {
     static const char *const path = "/unlisted/anew";
@@ -143,7 +143,7 @@ static void a_path_made_anew_is_noticed(void **state)
     wire_close(w);
 }
 
-/* Somebody waits as a list showed it. */
+/* True if a contender waits for one that it found in a list. */
 static bool waits_by_a_list(struct user *u)
 {
     zkl_driver_lock(u->client->driver);
@@ -154,9 +154,9 @@ static bool waits_by_a_list(struct user *u)
     return c != NULL;
 }
 
-/* Goal: the same where the number would be that behind a node of this client, which went with the path. Method: a thread
- * holds; its node is deleted and the path made anew, unheard, where somebody else has that very number; another thread of
- * the client gets the next one. */
+/* Goal: the same where the number would be that behind a node of this client, which was deleted with the path. Method: a
+ * thread holds. The test deletes its node and makes the path anew, unheard, and another contender gets that very number
+ * there. Another thread of the client gets the next one. */
 static void a_path_made_anew_behind_our_own_is_noticed(void **state)
 {
     static const char *const path = "/unlisted/row";
@@ -198,7 +198,7 @@ static void a_path_made_anew_behind_our_own_is_noticed(void **state)
     wire_close(w);
 }
 
-/* --- under way all at once ---------------------------------------------------------------------- */
+/* --- under way all together --------------------------------------------------------------------- */
 
 struct rivals {
     struct turnstile *turnstile;

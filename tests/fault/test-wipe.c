@@ -105,7 +105,7 @@ static void start_server(void)
     check_ok(zks_wait_ready(server, ZKS_READY_MS));
 }
 
-/* Both clients are connected, nothing is left of second handles. */
+/* Both clients are connected, and nothing is left of second handles. */
 static void check_settled(struct bench *b)
 {
     check_wait(zkl_client_get_state(b->client) == ZKL_CLIENT_CONNECTED, WAIT_MS);
@@ -114,7 +114,7 @@ static void check_settled(struct bench *b)
     check_wait(sockets() == b->sockets, WAIT_MS);
 }
 
-/* The waiter gets it, gives it back, and nothing is left. */
+/* The waiter acquires it, releases it, and nothing is left. */
 static void hand_over(struct bench *b)
 {
     check_ok(actor_end(b->waiter, WAIT_MS));
@@ -126,7 +126,7 @@ static void hand_over(struct bench *b)
     wire_close(w);
 }
 
-/* The hold is the one it was, and nobody was told otherwise. */
+/* The hold has its token and session, and no callback reported a loss. */
 static void check_kept(struct bench *b)
 {
     check_settled(b);
@@ -140,7 +140,8 @@ static void check_kept(struct bench *b)
     hand_over(b);
 }
 
-/* The hold is lost, told once; the handle locks again behind the waiter. */
+/* The hold is lost, and the callback reports that once; the handle locks again behind the
+ * waiter. */
 static void check_lost(struct bench *b)
 {
     check_num(zkl_mutex_window_ms(b->mutex), ==, 0);
@@ -198,8 +199,8 @@ static void short_stop_keeps_hold_and_place(void **state)
 }
 
 /* Goal: a server that stands still for longer than the session leaves the holder unproved before
- * anybody else can have the lock; afterwards the hold is lost, told once, or goes on, and nothing
- * hangs. Modes: F8. */
+ * another client can have the lock. Afterwards the hold goes on, or is lost and the callback
+ * reports that once, and nothing hangs. Modes: F8. */
 static void long_stop_ends_in_a_known_state(void **state)
 {
     struct bench *b = *state;
@@ -220,9 +221,10 @@ static void long_stop_ends_in_a_known_state(void **state)
 }
 
 /* Goal: a server that has lost all its data never says that the session ended, and libzookeeper
- * tries for ever: the hold is lost as expired after three negotiated timeouts and some grace, the
- * waiter queues again and is granted, the old handle with its threads and sockets goes.
- * Method: delete the data, start anew; times from the loss of the link on. */
+ * tries for ever. The client declares the hold expired after three negotiated timeouts and some
+ * grace. The waiter queues again and is granted, and the client closes the old handle with its
+ * threads and sockets.
+ * Method: delete the data, start anew; measure from the loss of the link. */
 static void wiped_server_ends_the_session(void **state)
 {
     struct bench *b = *state;

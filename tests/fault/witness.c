@@ -7,7 +7,7 @@
 
 #include <zklock/zklock.h>
 
-#define ODD_MAX 20 /* are told */
+#define ODD_MAX 20 /* are printed */
 
 struct witness *witness_new(void)
 {
@@ -74,7 +74,7 @@ static int compare(const void *one, const void *other)
     return (a->tick > b->tick) - (a->tick < b->tick);
 }
 
-/* What is so far at one place. */
+/* The visits to one place so far. */
 struct so_far {
     const struct witness_place *place;
     int readers, others;
@@ -86,7 +86,8 @@ static bool overlaps(const struct so_far *s, const struct visit *v)
     return v->reads ? s->others > 0 : s->others >= s->place->room || s->readers > 0;
 }
 
-/* Those who hand a node on, or keep it, share its token; so does a reader that was the writer. */
+/* Contenders that hand a node on, or keep it, share its token; so does a reader that was the
+ * writer. */
 static bool is_out_of_order(const struct so_far *s, const struct visit *v)
 {
     bool shares = v->reads || s->place->shares;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was inside, and when, judged when all is over: for tests in which sessions end or nodes are deleted, so that
- * only what unlock said tells whether a visit excluded others. By no means of the library; in memory that
- * processes may share. */
+/* Records visits from enter to leave, and judges them when all is over: for tests that end sessions or delete
+ * nodes, in which only unlock's code shows whether a visit excluded others. It does not use the library, and its
+ * memory can be shared by processes. */
 #ifndef ZKFAULT_WITNESS_H
 #define ZKFAULT_WITNESS_H
 
@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Somebody was inside, from one tick to another. */
+/* A visit, from one tick to another. */
 struct visit {
     atomic_long enter, leave; /* of the witness's own clock; two never have the same */
     uint64_t token;
     int at;
     bool reads;
-    bool counts; /* what unlock said excludes that anybody else was inside */
+    bool counts; /* unlock's code excludes that another one was inside */
 };
 
 #define VISITS_MAX 3000000
@@ -35,12 +35,12 @@ void witness_free(struct witness *w);
 /* A visit's number. */
 size_t witness_enter(struct witness *w, int at, bool reads, uint64_t token);
 void witness_leave(struct witness *w, size_t visit);
-/* Nobody else can have been inside with the same right. */
+/* Unlock's code excludes other exclusive visits at that time. */
 void witness_counts(struct witness *w, size_t visit);
 
 struct witness_place {
     const char *name;
-    int room;    /* so many may be inside; readers count as none */
+    int room;    /* how many may be inside; readers count as none */
     bool shares; /* visits may have the token of the one before: a node is handed on or kept */
 };
 
@@ -51,7 +51,7 @@ struct sentence {
 /* When all is quiet; at is below count in all visits. */
 struct sentence witness_judge(struct witness *w, const struct witness_place *places, size_t count);
 
-/* What unlocks said. */
+/* How often unlock returned which code. */
 struct endings {
     atomic_long given_back, lost, unconfirmed, other;
 };
