@@ -78,7 +78,8 @@ static void without_create_on_the_path(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: the path would have to be made, and its parent denies that; also two steps below. */
+/* Goal: the client would have to make the path, and the path's parent denies that. The same two
+ * steps below. */
 static void without_create_on_a_parent(void **state)
 {
     const char *parent = make_path(cluster_path("no-create-above"), CREATE);
@@ -133,9 +134,11 @@ static void without_read_on_the_predecessor(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: the right to READ the predecessor is taken from one who waits already: the server uses the watch up in silence
- * (see below), and the wait ends all the same, as one that finds it so from the start, or with the grant.
- * Method: where the server lets a node be asked for without that right the wait lasts as long as the node. */
+/* Goal: a waiter loses the right to READ its predecessor. The server uses the watch up in silence
+ * (see below). The wait still ends: with the code of a wait that had no such right from the start,
+ * or with the grant.
+ * Method: an older server answers exists without that right. There the wait lasts as long as the
+ * predecessor's node. */
 static void a_waiter_that_may_not_read_any_more(void **state)
 {
     const struct wire_acl hidden = {WIRE_PERM_ALL, "auth", ""};
@@ -173,8 +176,9 @@ static int do_take_permit(void *semaphore)
     return rc == 0 ? zkl_permit_release(permit) : rc;
 }
 
-/* Goal: the same where the right is back before anybody looks: what changed in between is seen by its version.
- * Method: READ of a semaphore's leases is taken for the moment in which its only permit is given back. */
+/* Goal: the waiter has the right back before its client looks: the client sees by the node's
+ * version that something changed in between. Method: the test denies READ of a semaphore's leases
+ * for the moment in which the only permit is released. */
 static void a_waiter_that_might_not_read_for_a_moment(void **state)
 {
     const struct wire_acl hidden[2] = {
@@ -208,8 +212,8 @@ static void a_waiter_that_might_not_read_for_a_moment(void **state)
     cluster_free(other, NULL);
 }
 
-/* Goal: no DELETE: unlock gives the hold back, says that the node stays, and until when; the end of
- * the session takes it. Modes: F57. */
+/* Goal: without DELETE, unlock releases the hold, and says that the node stays and until when. The
+ * end of the session removes the node. Modes: F57. */
 static void without_delete_unlock_says_what_stays(void **state)
 {
     const char *path = make_path(cluster_path("no-delete"), DELETE);

@@ -184,8 +184,8 @@ static bool was_tried(const char *name)
     return false;
 }
 
-/* Goal: every function of the library takes NULL and says what is wrong. Method: all of them; the
- * library's own list of exports says which those are. */
+/* Goal: every function of the library accepts NULL and says what is wrong. Method: the test calls
+ * all of them. The library's own list of exports says which those are. */
 static void every_function_takes_null(void **state)
 {
     FILE *map = fopen(ZKL_MAP, "r");
@@ -390,7 +390,7 @@ static int fail_here(void *unused)
     return zkl_cancel_new(NULL);
 }
 
-/* Goal: the detail is the thread's own: it is empty in one that had no failure, and another
+/* Goal: the detail belongs to its thread. It is empty in a thread that had no failure, and another
  * thread's failure does not change it. */
 static void the_detail_is_the_threads_own(void **state)
 {

@@ -54,8 +54,8 @@ static int start(struct zkl_owner *owner, struct zkl_mutex *mutex, struct comple
 
 /* --- acquire and unlock ---------------------------------------------------------------------- */
 
-/* Goal: an acquisition ends in one callback on another thread, with the grant filled in; the owner
- * holds, and no thread does; after the unlock's callback nothing is on the server. */
+/* Goal: an acquisition ends in one callback on another thread, with the grant filled in. The owner
+ * holds the lock, and no thread does. After the unlock's callback the server has no node. */
 static void an_owner_holds_as_a_thread_does(void **state)
 {
     struct scene s = scene_open("owner");
@@ -189,8 +189,8 @@ static void owners_exclude_each_other_in_one_thread(void **state)
     scene_close(&s);
 }
 
-/* Goal: an owner enters again, with a count, and unlocks as often; a call that blocks and an operation are
- * the same owner's. */
+/* Goal: an owner enters again, with a count, and unlocks as often. A blocking call and an operation
+ * share the owner. */
 static void an_owner_enters_again(void **state)
 {
     struct scene s = scene_open("again");
@@ -254,8 +254,8 @@ static void wrong_calls_are_refused_at_once(void **state)
     scene_close(&s);
 }
 
-/* Goal: a call that blocks does not wait for what an operation of the same owner is about to get: nobody
- * could unlock that. */
+/* Goal: a blocking call does not wait for a lock that an operation of the same owner is about to
+ * get: no thread could unlock it. */
 static void a_call_does_not_wait_for_its_owners_operation(void **state)
 {
     struct scene s = scene_open("self");
@@ -409,8 +409,8 @@ static void deadlines_end_in_their_order(void **state)
     scene_close(&s);
 }
 
-/* Goal: an operation is canceled by its number, or by a cancel object as a call is; a number that is over,
- * or was never given, is ignored. */
+/* Goal: a program cancels an operation by its number, or by a cancel object as it does a call. The
+ * library ignores a number that is over, or that it never gave. */
 static void an_operation_is_canceled(void **state)
 {
     struct scene s = scene_open("cancel");
@@ -587,8 +587,9 @@ static void permits_are_acquired_and_released(void **state)
 
 /* --- multi-locks ------------------------------------------------------------------------------ */
 
-/* Goal: an owner acquires and gives back a multi-lock as a thread does: all or none, with a deadline, canceled by
- * number and by an object; while that goes on the owner is refused to others. */
+/* Goal: an owner acquires and releases a multi-lock as a thread does: all or none, with a deadline,
+ * canceled by number and by an object. Meanwhile the library refuses other acquisitions of that
+ * owner, and its free. */
 static void an_owner_has_a_multi_lock(void **state)
 {
     struct scene s = scene_open("multi");

@@ -123,8 +123,8 @@ static void break_compares_the_birth(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: data that is written between the look and the deletion does not keep a node; another node in its
- * place is spared. Method: the proxy holds the deletion back. */
+/* Goal: data that somebody writes between the look and the deletion does not keep a node. Break
+ * spares another node in its place. Method: the proxy holds the deletion back. */
 static void what_happens_between_look_and_deletion_counts(void **state)
 {
     const char *node = below(cluster_path("between"), "lock-0000000000");

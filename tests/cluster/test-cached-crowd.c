@@ -445,7 +445,8 @@ static int lock_for_200(void *m)
     return zkl_mutex_lock_for(m, 200);
 }
 
-/* Goal: a writer that gives up lets readers in again; a reader behind it times out; cancel ends both. */
+/* Goal: a writer that gives up lets readers in again. A reader behind the writer times out. A
+ * cancel object ends both waits. */
 static void who_gives_up_is_gone(void **state)
 {
     const char *path = cluster_path("gives-up");

@@ -346,8 +346,9 @@ static void nobody_comes_in_unheard(void **state)
     user_end(&u);
 }
 
-/* Goal: nobody comes in when the time is over that the last list was good for, also while the client does not get round to
- * closing the gate, as after a process stood still. Method: nothing happens in a client whose mutex is held. */
+/* Goal: no reader comes in after the time for which the last list was good. This holds even if the
+ * client could not close the gate yet, as after the process stood still. Method: the test holds the
+ * client's mutex, so that the client does nothing. */
 static void nobody_comes_in_late(void **state)
 {
     const char *path = cluster_path("late");
@@ -383,9 +384,9 @@ static void stand_in_the_way(int code, void *arg)
         ;
 }
 
-/* Goal: an owner that is in may enter again by an operation, and leave before the callback has come, in any order: its count
- * is right, and it hears what it had. Method: the client's callbacks wait meanwhile; the address sanitizer sees what is
- * looked at too late. */
+/* Goal: an owner that is in may enter again by an operation, and leave before the callback has
+ * come, in any order. Its count is right, and the callback reports what it had. Method: the
+ * client's callbacks wait meanwhile. The address sanitizer sees a look at freed memory. */
 static void an_operation_enters_again(void **state)
 {
     const char *path = cluster_path("again");
@@ -470,8 +471,8 @@ static void write_once(struct zkl_mutex *write)
     check_ok(zkl_mutex_unlock(write));
 }
 
-/* Goal: threads that come and go all the time never meet a writer, of this handle or of another client, and keep none
- * of them out; a node gets old meanwhile, too. */
+/* Goal: threads come and go all the time. They never meet a writer, of this handle or of another
+ * client, and keep no writer out. Meanwhile a node also gets old. */
 static void a_crowd_and_writers(void **state)
 {
     const char *path = cluster_path("crowd");
@@ -596,7 +597,7 @@ static void a_cancelled_thread_leaves_to_the_end(void **state)
     user_end(&u);
 }
 
-/* Goal: close leaves nobody in; unlock says so; it may be freed after that. */
+/* Goal: after close no reader is in. Unlock says so, and the test may free the handle then. */
 static void close_ends_it(void **state)
 {
     const char *path = cluster_path("close");
@@ -612,7 +613,8 @@ static void close_ends_it(void **state)
     check_wait(cluster_children(path) <= 0, WAIT_MS);
 }
 
-/* Goal: while the link is down nobody comes in, and with the next one only after a list. */
+/* Goal: while the link is down no reader comes in. With the next link a reader comes in only after
+ * a list. */
 static void a_lost_link_closes_the_gate(void **state)
 {
     const char *path = cluster_path("link");

@@ -146,7 +146,8 @@ static int do_free(void *mutex)
     return zkl_mutex_free(mutex);
 }
 
-/* Goal: a callback counts for the acquires that begin after it was set; NULL takes it away. */
+/* Goal: a callback counts for the acquires that begin after a program has set it. NULL removes
+ * it. */
 static void a_callback_is_that_of_the_acquire(void **state)
 {
     struct notes notes = NOTES_INIT;
@@ -324,8 +325,8 @@ static void every_call_in_every_callback(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a callback that takes its time holds up no grant on its client; and zkl_mutex_free waits
- * for it, but not for those of other mutexes. Modes: F46. */
+/* Goal: a slow callback delays no grant on its client. zkl_mutex_free waits for it, but not for
+ * callbacks of other mutexes. Modes: F46. */
 static void a_slow_callback_stalls_only_the_free_of_its_mutex(void **state)
 {
     struct notes notes = NOTES_INIT;

@@ -28,8 +28,9 @@ static void scene_close(struct scene *s)
     cluster_free(s->client, s->mutex);
 }
 
-/* Goal: a cancel object that is set ends an acquire before it asks the server for anything, a try
- * too; it is a bit that stays; a re-entry does not look at it. Method: not a node was made. */
+/* Goal: a cancel object that is set ends an acquire, and a try, before the call asks the server for
+ * anything. The object stays set. A re-entry does not look at it. Method: the server counts no node
+ * that was made. */
 static void set_before_the_call(void **state)
 {
     struct scene s = scene_open("before");
@@ -61,8 +62,8 @@ static void set_before_the_call(void **state)
 
 #define WAITS 3
 
-/* Goal: one object ends all waits that share it, on two clients, and no other; each leaves nothing;
- * and it may be freed as soon as it is set. */
+/* Goal: one object ends all waits that share it, on two clients, and no other wait. Each leaves
+ * nothing. The object may be freed as soon as it is set. */
 static void one_object_ends_the_waits_of_two_clients(void **state)
 {
     struct scene a = scene_open("shared"), b = scene_open("other");

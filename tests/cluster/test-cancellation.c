@@ -107,8 +107,8 @@ static void check_completes(struct scene *scene, const char *name, int (*call)(s
     check_true(result == PTHREAD_CANCELED);
 }
 
-/* Goal: with a cancellation pending every call does all it has to and the thread is cancelled only
- * after it; each call runs in a thread that has cancelled itself before. */
+/* Goal: in a thread with a pending cancellation every call does all it has to. The thread ends only
+ * after the call. Method: each call runs in a thread that has canceled itself before. */
 static void a_pending_cancellation_waits_for_the_end_of_each_call(void **state)
 {
     struct scene s = {.options = cluster_options()};
@@ -135,8 +135,8 @@ static void *set_with_pending(void *cancel)
     return NULL;
 }
 
-/* Goal: a cancel object that is set by a thread with a cancellation pending ends the waits all the
- * same; else they could not be ended any more, as the bit is set. */
+/* Goal: a thread with a pending cancellation sets a cancel object, which still ends the waits.
+ * Otherwise nothing could end them any more, as the object is set already. */
 static void setting_a_cancel_object_is_not_cut_short(void **state)
 {
     const char *path = cluster_path("cut-set");

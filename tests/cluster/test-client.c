@@ -72,8 +72,8 @@ static void open_tells_of_a_refused_credential(void **state)
     }
 }
 
-/* Goal: an open returns within its connect_timeout_ms when nobody listens, and when somebody does
- * but never answers. */
+/* Goal: an open returns within its connect_timeout_ms if no process listens, and if one listens but
+ * never answers. */
 static void open_without_an_answer_is_bounded(void **state)
 {
     struct zkl_client_options options = cluster_options();

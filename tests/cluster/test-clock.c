@@ -72,9 +72,9 @@ static bool node_is_watched(const char *path)
     return flw_watch_count(zks_host(), zks_port(server, 0), node) == 1;
 }
 
-/* Goal: a wait takes as long as was said, whichever way the clock jumps meanwhile, and one that begins
- * after the jump does too. Method: another client holds; the clock jumps when the waiter is in the
- * queue. Modes: F23. */
+/* Goal: a wait takes its time, whichever way the clock jumps meanwhile. So does a wait that begins
+ * after the jump. Method: another client holds. The clock jumps when the waiter is in the queue.
+ * Modes: F23. */
 static void a_wait_does_not_go_by_the_wall_clock(void **state)
 {
     const char *path = cluster_path("wait");

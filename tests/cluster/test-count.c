@@ -122,7 +122,7 @@ static void a_reentry_sends_nothing(void **state)
 
 /* --- with contention -------------------------------------------------------------------------- */
 
-/* Goal: a try that finds somebody is one request. Method: many, all counted. */
+/* Goal: a try at a lock that is held is one request. Method: many tries, all counted. */
 static void a_busy_trylock_is_one_request(void **state)
 {
     const char *path = cluster_path("busy");
@@ -156,9 +156,9 @@ static void contend(struct zkl_mutex *held, struct actor *actor, struct zkl_mute
     check_ok(actor_do(actor, do_unlock, mutex));
 }
 
-/* Goal: a lock that waits for one of another client, and its unlock, are five requests: create, list,
- * the watches on the predecessor and on the own node, delete; and no watch is left that would have to
- * be taken back. Method: a proxy counts each kind. */
+/* Goal: a lock that waits for another client's, and its unlock, are five requests: create, list,
+ * the watches on the predecessor and on the own node, delete. No watch is left that the client
+ * would have to remove. Method: a proxy counts each kind. */
 static void a_lock_that_waits_is_five_requests(void **state)
 {
     const char *path = cluster_path("six");
@@ -188,8 +188,8 @@ static void a_lock_that_waits_is_five_requests(void **state)
     cluster_free(holder, held);
 }
 
-/* Goal: a wait that ends without the lock is six requests as well: create, list, two watches, the
- * delete, and the watch on the predecessor taken back; the deletion ends the other one.
+/* Goal: a wait that ends without the lock is six requests: create, list, two watches, the delete,
+ * and the removal of the watch on the predecessor. The deletion ends the other watch.
  * Modes: F19. */
 static void a_wait_in_vain_is_six_requests(void **state)
 {
@@ -292,11 +292,12 @@ static void crowd_begin(struct crowd *crowd, pthread_t *threads)
     pthread_attr_destroy(&attr);
 }
 
-/* Goal: many threads of one process that share one handle cost less than each of them would alone, and
- * not what their number squared would: create, a watch on the own node, which is the next one's on its
- * predecessor, delete, and some lists for all of them together. Method: somebody else holds until all are in the queue; a
- * proxy keeps the first list's answer, and all behind it, until all have sent their creates, and counts each kind, the server all.
- * Modes: F44. */
+/* Goal: many threads of one process share one handle. They cost less than each of them would alone,
+ * and not the square of their number: create, a watch on the own node, which also serves the next
+ * thread as the watch on its predecessor, delete, and some lists for all of them together.
+ * Method: another client holds until all are in the queue. A proxy holds back the answer to the
+ * first list, and all behind it, until all have sent their creates. It counts each kind of request,
+ * and the server counts them all. Modes: F44. */
 static void many_threads_share_their_lists(void **state)
 {
     static pthread_t threads[CROWD_MAX];
@@ -348,9 +349,10 @@ static size_t waiting_in(struct zkl_client *client)
     return waiting;
 }
 
-/* Goal: threads of one client that come one after another, with a handle each, need no list once some had each the number
- * after the one before, nor to hand the lock on: create, a watch, delete. Method: each begins when the one before waits; all kinds
- * are counted. */
+/* Goal: threads of one client come one after another, with a handle each. They need no list once
+ * some of them each had the number after the one before. They need none to hand the lock on either:
+ * create, a watch, delete. Method: each begins when the one before waits. The proxy counts all
+ * kinds. */
 static void who_come_one_after_another_need_no_lists(void **state)
 {
     enum { N = 40 };

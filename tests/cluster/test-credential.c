@@ -129,8 +129,8 @@ static int write_late(void *fd)
     return close(*(int *)fd) != 0 || !written;
 }
 
-/* Goal: a pipe is as good as a file, also when its writer takes his time; one without a writer is
- * refused instead of waited for. */
+/* Goal: a pipe is as good as a file, also if its writer is slow. The client refuses a pipe without
+ * a writer instead of waiting for one. */
 static void a_pipe_is_read_as_a_file_is(void **state)
 {
     struct zkl_client_options options = creator_options();
@@ -165,8 +165,8 @@ static int open_of_file(void *name)
     return rc == 0 ? zkl_client_free(client) + 1 : rc;
 }
 
-/* Goal: a pipe whose writer is there and silent is given up, though nobody ends it. Method: it is written to for one
- * byte, and held open. */
+/* Goal: an open gives up a pipe whose writer is silent, though the writer never closes it. Method:
+ * the test writes one byte to the pipe, and keeps it open. */
 static void a_pipe_with_a_silent_writer_is_given_up(void **state)
 {
     struct actor *actor = actor_new();
@@ -198,9 +198,9 @@ static void the_longest_credential_works(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: as in Curator's TestLockACLs, what a client makes has its ACL, the path of a lock and its
- * nodes, and what was there keeps its own. Method: a parent of somebody else's that lets others make
- * nodes below it. */
+/* Goal: as in Curator's TestLockACLs, the path of a lock and its nodes have the client's ACL if the
+ * client makes them. A node that was there keeps its own ACL. Method: another client's parent,
+ * which lets others make nodes below it. */
 static void what_is_made_gets_the_acl_and_what_was_there_keeps_its_own(void **state)
 {
     const char *parent = cluster_path("parent-of-others");
@@ -238,8 +238,8 @@ static void check_belongs_to_others(struct zkl_client *client, const char *path)
     cluster_free(client, mutex);
 }
 
-/* Goal: with another credential, or with none, a path that belongs to somebody is refused with what
- * is denied and what to do; the right one still works. */
+/* Goal: with another credential, or with none, a call refuses a path that belongs to another
+ * client. It says what is denied and what to do. The right credential still works. */
 static void a_path_of_somebody_else_says_what_is_denied_and_what_to_do(void **state)
 {
     const char *path = cluster_path("somebody-elses");
@@ -480,7 +480,8 @@ static void a_file_without_a_credential_is_named(void **state)
     check_bad_bytes(text, MOST + 2, "more than 4096 bytes");
 }
 
-/* Goal: so is one that may not be read. Method: root reads anything, but not as somebody else. */
+/* Goal: an open also names a file that it may not read. Method: root may read any file, so that the
+ * test's thread reads as another user. */
 static void a_file_that_may_not_be_read_is_named(void **state)
 {
     const char *name = file_of(CREDENTIAL);
@@ -685,9 +686,10 @@ static size_t count_in_memory(void)
     return found;
 }
 
-/* Goal: once an open has failed nothing of the credential is left in this process. Method: a server
- * that has no address, so that libzookeeper, which keeps copies of its own, never gets it;
- * then the memory is searched; that the search finds what is there is tried first. */
+/* Goal: after a failed open nothing of the credential is left in this process. Method: a server
+ * without an address, so that libzookeeper, which keeps copies of its own, never gets the
+ * credential. Then the test searches the memory. It first tries that the search finds what is
+ * there. */
 static void a_failed_open_leaves_nothing_in_memory(void **state)
 {
     struct zkl_client_options options = creator_options();

@@ -187,8 +187,9 @@ static size_t mute(enum proxy_dir dir, int op, unsigned char *frame, size_t size
     return size;
 }
 
-/* Goal: the same for a waiter that hears nothing of it, because its link is down, and nothing
- * after that, as all events are muted: it lists when the link is back. Modes: F11. */
+/* Goal: the same for a waiter whose link is down, so that it hears nothing of the deletion. It
+ * hears nothing after that either, as the proxy mutes all events. The client lists when the link is
+ * back. Modes: F11. */
 static void an_unlinked_waiter_queues_again(void **state)
 {
     char start[128];

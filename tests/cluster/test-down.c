@@ -446,8 +446,9 @@ static void a_close_gives_a_silent_server_up(void **state)
     scene_end(&s);
 }
 
-/* Goal: a hold lives through a silence that is shorter than the session: the callback says SUSPECT,
- * if the link broke or the window ended, and HELD; through a longer one it is lost once. */
+/* Goal: a hold lives through a silence that is shorter than the session. The callback says SUSPECT,
+ * if the link broke or the window ended, and then HELD. Through a longer silence the hold is lost
+ * once. */
 static void a_hold_lives_through_a_silence(void **state)
 {
     struct scene s;

@@ -137,8 +137,9 @@ static int wait_for_mutex(void *mutex)
     return rc != 0 ? rc : zkl_mutex_unlock(mutex);
 }
 
-/* Goal: children that are forked while threads wait, for a lock of each kind, and that use what they
- * have inherited, disturb nobody: all wait on, and are granted. Modes: F53. */
+/* Goal: the process forks children while its threads wait, for a lock of each kind. The children
+ * use what they have inherited, and disturb no thread: all threads wait on, and get their locks.
+ * Modes: F53. */
 static void a_fork_amid_waits_disturbs_nobody(void **state)
 {
     enum { WAITERS = 4 };
@@ -294,8 +295,9 @@ static void fork_at_first(int code, void *arg)
         alarm(30);
 }
 
-/* Goal: a child that a callback forks has nothing more of its parent's to run: not on the parent's event loop, which the
- * callback returns into. Method: two operations are done; the first one's callback forks, and the child returns. */
+/* Goal: a child that a callback forks runs no further callback of its parent, not even on the
+ * parent's event loop, to which the callback returns. Method: two operations are done. The first
+ * one's callback forks, and the child returns. */
 static void a_fork_in_a_callback_ends_the_childs_dispatch(void **state)
 {
     skip_under_gcc_tsan();

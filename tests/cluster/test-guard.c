@@ -88,7 +88,8 @@ static void the_server_refuses_who_does_not_hold(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: it is asked for an owner as for a thread, for permits, and for all members of a multi-lock. */
+/* Goal: a program asks for a guard for an owner as for a thread, for permits, and for all members
+ * of a multi-lock. */
 static void all_that_is_held_can_be_checked(void **state)
 {
     struct zkl_client *client = cluster_client();

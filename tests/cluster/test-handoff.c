@@ -192,9 +192,9 @@ static bool stays_for_long(struct zkl_mutex *mutex, const atomic_long *cycles)
     return token_of(mutex) == token;
 }
 
-/* Goal: nobody outside starves, and without anybody outside it goes on for ever on one node. Method: some
- * threads run on one handle; with nobody else the token stays; somebody else gets the lock again and
- * again. */
+/* Goal: no contender outside starves. Without one the lock stays on one node forever. Method: some
+ * threads run on one handle. While they are alone the token stays. Then another client gets the
+ * lock again and again. */
 static void others_get_their_turn(void **state)
 {
     const char *path = cluster_path("others");
@@ -228,7 +228,8 @@ static void others_get_their_turn(void **state)
     cluster_free(other, outside);
 }
 
-/* Goal: with somebody outside known the lock is handed on so often and no more. */
+/* Goal: when the client knows of a contender outside, the threads hand the lock on
+ * local_handoffs_max times and no more. */
 static void it_is_handed_on_so_often_while_others_wait(void **state)
 {
     const char *path = cluster_path("limit");
@@ -371,8 +372,8 @@ static void an_expiry_keeps_the_order_of_who_waits(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: a hold with a lease is never handed on; one without is, to a thread with a lease, whose it has from
- * then on. */
+/* Goal: a thread never hands on a hold with a lease. It hands on a hold without one to a thread
+ * with a lease, and the hold has that lease from then on. */
 static void a_leased_hold_is_not_handed_on(void **state)
 {
     const char *path = cluster_path("leased");

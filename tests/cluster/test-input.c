@@ -55,8 +55,8 @@ static void malformed_paths_are_explained(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a path of 512 bytes, with anything in it that ZooKeeper takes, can be locked; one of 513
- * bytes is refused. */
+/* Goal: a client can lock a path of 512 bytes, with anything in it that ZooKeeper accepts. It
+ * refuses a path of 513 bytes. */
 static void the_longest_path_works(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -122,7 +122,7 @@ static void malformed_server_lists_are_explained(void **state)
     check_true(client == NULL);
 }
 
-/* Goal: an option out of range is refused and named; errbuf is cut to its size. */
+/* Goal: open refuses an option out of range, and names it. It cuts errbuf to its size. */
 static void options_out_of_range_are_named(void **state)
 {
     static const int sessions[] = {-1, 1, 99, 86400001};
@@ -328,8 +328,9 @@ static void check_sizes(int (*call)(void *), const void *it, size_t own, enum us
     check_later_field(call, it, own, use);
 }
 
-/* Goal: a struct of a size that none has is refused by whatever takes one, and neither it nor what is behind it is
- * written or read; a longer one's unknown end must ask for nothing, and is 0 where it is filled. */
+/* Goal: a function refuses a struct with a size that none has. It neither writes nor reads that
+ * struct or what is behind it. The unknown end of a longer struct must ask for nothing. Where the
+ * library fills a struct, that end is 0. */
 static void structs_of_no_sane_size_are_refused(void **state)
 {
     const struct zkl_client_options options = cluster_options();
@@ -357,8 +358,8 @@ static void structs_of_no_sane_size_are_refused(void **state)
     cluster_free(sized_client, sized_mutex);
 }
 
-/* Goal: elements of an array lie as far apart as the first is long, so one that says another size is refused, before
- * it is looked at by that size. */
+/* Goal: elements of an array lie as far apart as the first is long. The library refuses an element
+ * that says another size, before it looks at the element by that size. */
 static void arrays_of_several_sizes_are_refused(void **state)
 {
     struct zkl_client *client = cluster_client();

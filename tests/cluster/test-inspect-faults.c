@@ -236,8 +236,8 @@ static void an_unreadable_node_is_told_by_its_name(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: such a node can be broken by its path, which is never made twice, but not compared; and not if it has
- * children. */
+/* Goal: an operator can break such a node by its path, which is never made twice, but break can't
+ * compare it. Break refuses such a node with children. */
 static void an_unreadable_node_can_be_broken(void **state)
 {
     const char *path = cluster_path("unreadable-break");

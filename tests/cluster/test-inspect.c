@@ -63,9 +63,9 @@ static void check_entry(const struct zkl_entry *e)
     check_text(e->peer, "curator");
 }
 
-/* Goal: the holder of a mutex, then its waiters in their order, each with what is known of it, and
- * with whom it waits for. Method: three clients, looked at by a fourth; all is compared with what the
- * server and the holder itself say. */
+/* Goal: a look shows the holder of a mutex, then its waiters in their order, each with what is
+ * known of it and the node that it waits for. Method: three clients, at which a fourth looks. The
+ * test compares all with what the server and the holder itself say. */
 static void a_holder_and_its_waiters_are_seen_in_order(void **state)
 {
     const char *path = cluster_path("order");
@@ -356,9 +356,9 @@ static void data_is_told_as_what_it_is(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: a semaphore in Curator's layout, made by hand: as many leases hold as there are permits, the
- * rest and the inner queue wait; without the number, or with one of the two parts only; and what only
- * looks like one. */
+/* Goal: a look reads a semaphore in Curator's layout, made by hand. As many leases hold as there are
+ * permits. The rest and the inner queue wait. The look also reads one without the number, or with
+ * one of the two parts only. A path that only looks like a semaphore is none. */
 static void a_semaphore_by_hand(void **state)
 {
     const char *path = cluster_path("semaphore");
@@ -547,8 +547,8 @@ static int do_contend(void *arg)
     return rc != 0 ? rc : zkl_mutex_free(mutex);
 }
 
-/* Goal: any number of threads may look while others lock, on one client; each look has one holder at
- * most, and it is the first. */
+/* Goal: any number of threads may look while others lock, on one client. Each look has one holder
+ * at most, and the holder is the first entry. */
 static void threads_look_while_others_lock(void **state)
 {
     const char *path = cluster_path("crowd");

@@ -95,7 +95,7 @@ static void a_lease_that_is_over_is_no_grant(void **state)
     cluster_free(other, holder);
 }
 
-/* Goal: a renewed lease lasts, also one that the hold had not to begin with; a re-entry keeps it.
+/* Goal: a renewed lease lasts, also if the hold began without one. A re-entry keeps the lease.
  * Modes: F64. */
 static void a_lease_can_be_renewed(void **state)
 {

@@ -778,9 +778,9 @@ static void wait_in_vain(struct zkl_mutex *mutex)
     actor_end(actor);
 }
 
-/* Goal: requests are counted as the server counts them, by kind as the proxy sees them, and keeping
- * figures sends none. Method: locks and unlocks with figures: three requests each, as without; then a
- * wait, which has watches and keepalives. */
+/* Goal: the client counts requests as the server does, and by kind as the proxy does. It sends no
+ * request to keep figures. Method: locks and unlocks with figures: three requests each, as without.
+ * Then a wait, which has watches and keepalives. */
 static void requests_are_those_that_the_server_got(void **state)
 {
     const char *path = cluster_path("requests");

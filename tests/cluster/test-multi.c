@@ -140,8 +140,9 @@ static void all_are_held_and_given_back(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: while one member is somebody else's, nothing behind it is queued, and what is before it is
- * held; then all are. Method: each member in turn is held by another client. Modes: F24, F26. */
+/* Goal: while another client has one member, the call queues for no member behind it, and holds
+ * those before it. Then it holds all. Method: another client holds each member in turn. Modes: F24,
+ * F26. */
 static void nothing_is_queued_behind_the_first_contended(void **state)
 {
     struct zkl_client *client = cluster_client(), *other = cluster_client();
@@ -175,7 +176,8 @@ static void nothing_is_queued_behind_the_first_contended(void **state)
     cluster_free(other, NULL);
 }
 
-/* Goal: a try and a deadline that can't be met leave nothing and touch nobody. Modes: F25. */
+/* Goal: a try that fails and a deadline that passes leave no node and disturb no other client.
+ * Modes: F25. */
 static void failures_leave_nothing(void **state)
 {
     const char *base = paths_of("fail");
@@ -209,8 +211,9 @@ static void failures_leave_nothing(void **state)
     cluster_free(other, single);
 }
 
-/* Goal: what the thread holds already is entered again and stays held afterwards; what would wait for
- * the thread itself is refused before any request. Modes: F26. */
+/* Goal: the call enters again what the thread holds already, and the thread still holds it
+ * afterwards. The library refuses a call that would wait for its own thread, before any request.
+ * Modes: F26. */
 static void held_members_are_entered_again(void **state)
 {
     const char *base = paths_of("held");
@@ -462,8 +465,9 @@ static void a_member_lost_on_the_way_is_acquired_again(void **state)
     cluster_free(other, single);
 }
 
-/* Goal: a mutex that belongs to no thread, and that somebody unlocked and locked again, is not the multi-lock's any
- * more: it is not given up with the others, when the thread ends neither, and not counted as held. */
+/* Goal: a mutex that belongs to no thread is unlocked and locked again by another thread. It is no
+ * longer the multi-lock's: the multi-lock does not release it with the others, nor at the end of
+ * the thread, and does not count it as held. */
 static void what_was_unlocked_by_itself_stays(void **state)
 {
     const char *base = paths_of("itself");
@@ -791,8 +795,8 @@ static void a_part_given_up_is_somebody_elses(void **state)
     parts_close(&p);
 }
 
-/* Goal: likewise of what was handed on to the call; and what was given up is given up once. Method: another
- * client has the first part next, so that the call ends while it has nothing. */
+/* Goal: the same for a part that was handed on to the call. The call gives up a part only once.
+ * Method: another client has the first part next, so that the call ends while it has nothing. */
 static void a_part_is_given_up_once(void **state)
 {
     struct parts p;
@@ -858,8 +862,9 @@ static void a_part_given_up_can_be_freed(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: so are members that were made as one, of which one was lost. Method: the call is canceled while the answer to
- * the delete of the other one is held up; a sanitizer sees what else would stay. */
+/* Goal: a call also gives up members only once that it queued for together, after one of them was
+ * lost. Method: the test cancels the call while the proxy holds back the answer to the delete of
+ * the other one. A sanitizer sees what else would stay. */
 static void members_are_given_up_once(void **state)
 {
     const char *base = paths_of("group");

@@ -38,8 +38,8 @@ static void bench_close(struct bench *b)
 
 /* --- re-entry -------------------------------------------------------------------------------- */
 
-/* Goal: a thread may lock what it holds in every way, whatever the deadline and the cancel object,
- * and holds it until it has unlocked as often; all on one node and with one token. */
+/* Goal: a thread may lock what it holds in every way, whatever the deadline and the cancel object.
+ * It holds the lock until it has unlocked as often, all on one node and with one token. */
 static void reentry_counts_up_and_down(void **state)
 {
     struct bench b = bench_open("reentry");
@@ -73,8 +73,8 @@ static void reentry_counts_up_and_down(void **state)
 
 /* --- results --------------------------------------------------------------------------------- */
 
-/* Goal: trylock says 0 if nobody is before it and EBUSY if somebody holds or waits, and a grant
- * that is not given is not written. */
+/* Goal: trylock says 0 if no contender is before it, and EBUSY if one holds or waits. A call
+ * without a grant does not write to the caller's struct. */
 static void trylock_tells_busy_from_free(void **state)
 {
     struct bench b = bench_open("try");
@@ -94,8 +94,8 @@ static void trylock_tells_busy_from_free(void **state)
     bench_close(&b);
 }
 
-/* Goal: lock_for and lock_until end at their deadline, not before, and leave no node; with a
- * deadline that has passed they ask the server for nothing. Modes: F18. */
+/* Goal: lock_for and lock_until end at their deadline, not before, and leave no node. If the
+ * deadline has passed they ask the server for nothing. Modes: F18. */
 static void deadlines_end_a_wait_and_leave_nothing(void **state)
 {
     struct bench b = bench_open("deadline");
@@ -397,8 +397,8 @@ static void another_thread_is_not_the_owner(void **state)
     bench_close(&b);
 }
 
-/* Goal: two handles of one path in one thread say EDEADLK instead of waiting for each other, and
- * neither is the owner of what the other holds; in two threads they are two contenders. */
+/* Goal: two handles of one path in one thread say EDEADLK instead of waiting for each other.
+ * Neither is the owner of what the other holds. In two threads they are two contenders. */
 static void two_handles_in_one_thread_deadlock_at_once(void **state)
 {
     struct bench b = bench_open("handles");

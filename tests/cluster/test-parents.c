@@ -42,8 +42,7 @@ static void parents_are_made_and_vanish(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: parents that were made by somebody else, as ordinary nodes, do as well, and stay.
- * Modes: F31. */
+/* Goal: parents that another client made, as ordinary nodes, also serve, and stay. Modes: F31. */
 static void parents_of_others_are_used_and_stay(void **state)
 {
     const char *path = cluster_path("persistent");
@@ -71,10 +70,10 @@ static void release_create(struct proxy *proxy, bool again)
         check_ok(proxy_hold_request(proxy, PROXY_CREATE2, 1));
 }
 
-/* Goal: a parent that the server removes after it was made, and before the node is, is made again;
- * the caller hears nothing of it. Method: the second create of the node, the one after the parents
- * were made, is held back while the raw connection removes the parent; several times.
- * Modes: F29. */
+/* Goal: the server removes a parent after the library made it, and before the node is there. The
+ * library makes the parent again, and the caller hears nothing of it. Method: the proxy holds back
+ * the second create of the node, the one after the parents were made. The raw connection removes
+ * the parent meanwhile; several times. Modes: F29. */
 static void a_parent_removed_in_between_is_made_again(void **state)
 {
     const char *path = cluster_path("between");
@@ -203,9 +202,9 @@ static void a_path_that_was_never_used_may_go(void **state)
     zks_stop(keen);
 }
 
-/* Goal: somebody else makes the path just as the library is about to, as a container or as an ordinary
- * node: it is used as it is, stays what it is, and no call says so. Method: the library's own create
- * of it is held back meanwhile. Modes: F31. */
+/* Goal: another client makes the path just as the library is about to, as a container or as an
+ * ordinary node. The library uses that node as it is. The node stays what it is, and no call says
+ * so. Method: the proxy holds the library's own create back meanwhile. Modes: F31. */
 static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
 {
     static const int kinds[] = {WIRE_PERSISTENT, WIRE_CONTAINER};
@@ -244,8 +243,8 @@ static void a_path_that_two_make_at_once_is_the_first_ones(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and nothing is
- * made; once somebody has made it the same handle works. Modes: F56. */
+/* Goal: a chroot that does not exist has a code of its own, in lock and trylock, and the library
+ * makes no node. The same handle works once somebody has made the chroot. Modes: F56. */
 static void a_missing_chroot_is_named(void **state)
 {
     struct zkl_client_options options = cluster_options();

@@ -64,8 +64,8 @@ static void a_posted_delete_that_was_lost_is_sent_again(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: close leaves nothing of what was posted, answered or not. Method: the answer to the delete is held
- * back; the client is freed. */
+/* Goal: close leaves no node whose delete was posted. Method: the proxy holds the delete back until
+ * unlock has returned. Then the test frees the client. */
 static void a_close_leaves_nothing_posted(void **state)
 {
     const char *path = cluster_path("posted-close");

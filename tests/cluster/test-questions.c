@@ -246,8 +246,9 @@ static void no_question_is_a_yes_with_null(void **state)
 #undef ASK_PLAIN
 }
 
-/* Goal: while all is well each has its answer; with a number out of range, or a standing without its size, none is a
- * yes; after close each answers as for a lost hold, and none is negative. */
+/* Goal: each question has its answer while all is well. With a number out of range, or a standing
+ * without its size, no answer is a yes. After close each answers as for a lost hold, and no answer
+ * is negative. */
 static void questions_answer_and_refuse(void **state)
 {
     static const int64_t bad_needs[] = {-1, INT64_MIN, INT32_MIN, ZKL_TIMEOUT_MAX_MS + 1,

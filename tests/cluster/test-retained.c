@@ -204,8 +204,8 @@ static void it_ends_with_its_handle(void **state)
     cluster_free(client, other);
 }
 
-/* Goal: what is lost while nobody is in it is lost to nobody: the next lock gets a new one, and no callback
- * is called. */
+/* Goal: a kept lock is lost while no thread is in it. No callback runs, and the next lock gets a
+ * new node. */
 static void what_nobody_was_in_is_lost_to_nobody(void **state)
 {
     const char *path = cluster_path("nobody");
@@ -229,7 +229,8 @@ static void what_nobody_was_in_is_lost_to_nobody(void **state)
     cluster_free(client, mutex);
 }
 
-/* Goal: a link that breaks while nobody is in it leaves nothing that others wait for. */
+/* Goal: the link breaks while no thread is in a kept lock. The client leaves no node for which
+ * others wait. */
 static void it_does_not_outlive_its_link(void **state)
 {
     const char *path = cluster_path("link");

@@ -132,8 +132,8 @@ static void a_holder_hears_of_it_and_lets_go(void **state)
     cluster_free(asker, NULL);
 }
 
-/* Goal: at the deadline the call ends, the node stays and no watch does; a deadline that has passed
- * asks and does not wait. */
+/* Goal: the call ends at its deadline. The node stays, and no watch does. A call with a deadline
+ * that has passed asks and does not wait. */
 static void the_deadline_ends_the_wait(void **state)
 {
     const char *node = below(cluster_path("late"), "lock-0000000000");
@@ -375,8 +375,8 @@ static void wrong_arguments_are_named(void **state)
 
 /* --- ends of a wait --------------------------------------------------------------------------- */
 
-/* Goal: a cancel object ends the wait, and leaves no watch; one that is set already lets nothing be
- * asked; it ends all waits that share it. */
+/* Goal: a cancel object ends the wait, and no watch stays. A call with an object that is set
+ * already asks for nothing. An object ends all waits that share it. */
 static void cancel_ends_the_wait(void **state)
 {
     const char *path = cluster_path("cancel");
@@ -526,8 +526,9 @@ static void a_waiter_leaves_the_watch_to_the_asker(void **state)
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-/* Goal: a lost answer to the request, or a lost request, is made up for; one that was lost although it
- * was heard, and answered by the end, is no ZKL_ENONODE. */
+/* Goal: the call repeats a request if the request or its answer was lost. The server may have
+ * received the request, and the holder may have answered it with the end of the node: that is no
+ * ZKL_ENONODE. */
 static void asking_survives_a_lost_link(void **state)
 {
     const char *node = below(cluster_path("ask-lost"), "lock-0000000000");

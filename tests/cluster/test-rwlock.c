@@ -183,8 +183,8 @@ static void a_downgrade_is_its_threads_own(void **state)
     user_end(&b);
 }
 
-/* Goal: when the write node was taken away, the read lock does not come from it. Method: a stranger
- * deletes it; the transaction's check sees that. */
+/* Goal: after another session has deleted the write node, the library does not make a read lock of
+ * it. Method: the transaction's check sees the deletion. */
 static void no_downgrade_of_a_lost_write_lock(void **state)
 {
     const char *path = cluster_path("lost");

@@ -116,7 +116,8 @@ static void check_number(const char *path, const char *expected)
 
 /* --- the number of permits ------------------------------------------------------------------- */
 
-/* Goal: at most n permits are out over all clients; one more waits until one is given back. */
+/* Goal: at most n permits are out over all clients. One more request waits until a client releases
+ * a permit. */
 static void at_most_n_are_out(void **state)
 {
     const char *path = cluster_path("n");
@@ -145,8 +146,8 @@ static void at_most_n_are_out(void **state)
     user_end(&c);
 }
 
-/* Goal: a permit belongs to no thread: any may give it back, and the end of the one that got it
- * changes nothing. Modes: F55. */
+/* Goal: a permit belongs to no thread. Any thread may release it, and the end of the thread that
+ * got it changes nothing. Modes: F55. */
 static void a_permit_belongs_to_no_thread(void **state)
 {
     const char *path = cluster_path("thread");
@@ -197,8 +198,8 @@ static void requests_are_counted(void **state)
     user_end(&u);
 }
 
-/* Goal: requests are served in the order they come; a big one is not passed by small ones that would
- * fit. */
+/* Goal: the semaphore serves requests in the order in which they come. Small requests that would
+ * fit do not pass a big one. */
 static void a_big_request_is_not_starved(void **state)
 {
     const char *path = cluster_path("big");
@@ -224,8 +225,8 @@ static void a_big_request_is_not_starved(void **state)
     user_end(&small);
 }
 
-/* Goal: a try at a full semaphore says so without a write; where somebody else is just acquiring it
- * waits a while for that one, and no longer. Modes: F42. */
+/* Goal: a try at a full semaphore says so without a write. While another client is just acquiring,
+ * a try waits a while for that client, and no longer. Modes: F42. */
 static void a_try_looks_first(void **state)
 {
     const char *path = cluster_path("try");
@@ -305,7 +306,7 @@ static void an_ended_request_leaves_nothing(void **state)
     user_end(&c);
 }
 
-/* Goal: closing the client ends its requests and loses its permits; others go on. */
+/* Goal: the close of a client ends its requests and loses its permits. Other clients continue. */
 static void a_closed_client_gives_all_up(void **state)
 {
     const char *path = cluster_path("close");
@@ -361,8 +362,8 @@ static void an_expired_request_begins_anew(void **state)
     user_end(&b);
 }
 
-/* Goal: the number can be changed for all; a waiter goes on when it grew, permits that are out stay
- * out when it shrank, and a request for more than there are is refused. */
+/* Goal: a client can change the number of permits for all. If it grew, a waiter continues. If it
+ * shrank, permits that are out stay out. A request for more than there are is refused. */
 static void the_number_can_be_changed(void **state)
 {
     const char *path = cluster_path("set");
@@ -442,7 +443,8 @@ static void a_mismatch_is_told(void **state)
     user_end(&c);
 }
 
-/* Goal: Curator makes `leases` without data; the first of ours writes the number there. */
+/* Goal: Curator makes `leases` without data. The first client of this library writes the number
+ * there. */
 static void an_empty_root_gets_its_number(void **state)
 {
     const char *path = cluster_path("empty");
@@ -470,7 +472,8 @@ static void note_permit(const struct zkl_hold_event *event, void *arg)
     take_note(event, arg);
 }
 
-/* Goal: a permit's lease ends it, with a callback that names the permit; so does a deletion. */
+/* Goal: a permit is lost at the end of its lease, and by a deletion. The callback names the
+ * permit. */
 static void a_lost_permit_is_told(void **state)
 {
     const char *path = cluster_path("lost");
@@ -590,8 +593,8 @@ static void the_mutex_belongs_to_its_handle(void **state)
     cluster_free(client, mutex, other);
 }
 
-/* Goal: a lost hold that nobody has unlocked yet does not get mixed up with the next one: that waits
- * for its unlock. */
+/* Goal: a thread has not unlocked a lost hold yet. The next hold waits for that unlock: the two do
+ * not get mixed up. */
 static void a_lost_hold_is_unlocked_first(void **state)
 {
     const char *path = cluster_path("slot");

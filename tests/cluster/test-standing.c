@@ -136,8 +136,8 @@ static void the_third_in_line_sees_who_is_before_it(void **state)
     one_ends(&fourth);
 }
 
-/* Goal: a reader waits for writers only, a writer for everybody before it. Method: a writer holds; two readers and a
- * writer come. */
+/* Goal: a reader waits for writers only, and a writer for every contender before it. Method: a
+ * writer holds. Then two readers and a writer come. */
 static void a_reader_stands_behind_writers_only(void **state)
 {
     const char *path = cluster_path("readers");
@@ -234,8 +234,9 @@ static bool op_stands(struct zkl_client *client, uint64_t op, uint64_t before, c
            strcmp(standing.owner, owner) == 0;
 }
 
-/* Goal: an operation is asked by its number. Method: two of different owners, which wait for one lock; and one of a
- * multi-lock whose second member is held. */
+/* Goal: a program asks for the standing of an operation by its number. Method: two operations of
+ * different owners, which wait for one lock, and one of a multi-lock whose second member is
+ * held. */
 static void an_operation_is_asked_by_its_number(void **state)
 {
     const char *path = cluster_path("op");
@@ -294,8 +295,8 @@ static bool permit_stands(struct zkl_semaphore *semaphore, uint64_t before, cons
            strcmp(standing.owner, owner) == 0;
 }
 
-/* Goal: requests for permits stand in their own queue; the first has nobody before it. Method: the one permit is out,
- * two clients want it. */
+/* Goal: requests for permits have their own queue, and the first has no request before it. Method:
+ * the one permit is out, and two clients want it. */
 static void requests_for_permits_stand_in_line(void **state)
 {
     const char *path = cluster_path("permits");
@@ -367,8 +368,9 @@ static bool is(struct zkl_mutex *mutex, int state, enum zkl_reason reason)
     return zkl_mutex_hold_state(mutex, &why) == state && why == reason;
 }
 
-/* Goal: a hold that is suspect says why, is well again, and its loss says why. Method: no link for a while, a node
- * deleted by somebody, a lease, a session's end, and the client's. */
+/* Goal: a hold that is suspect says why, and is held again later. Its loss says why, too. Method:
+ * no link for a while, a node that somebody deletes, a lease, the end of a session, and the close
+ * of the client. */
 static void a_hold_says_how_it_is_and_why(void **state)
 {
     const char *path = cluster_path("why");
@@ -410,8 +412,8 @@ static void a_hold_says_how_it_is_and_why(void **state)
     proxy_stop(proxy);
 }
 
-/* Goal: a window that ended unnoticed, with the link up, counts, and a session's end is its own reason. Method: the
- * server's answers stay away; then the session is ended. */
+/* Goal: a window that ended unnoticed, with the link up, counts. The end of a session is a reason
+ * of its own. Method: the server's answers stay away. Then the test ends the session. */
 static void a_hold_is_suspect_without_answers(void **state)
 {
     const char *path = cluster_path("window");

@@ -72,7 +72,7 @@ static void let_expire(struct proxy *proxy, const char *path)
 }
 
 /* Goal: the states come in the order of the changes: a first connection, a link that is lost and
- * comes back, an expiry with a new session, and the end; and the log that runs along has lines, but
+ * comes back, an expiry with a new session, and the end. The log that runs along has lines, but
  * none with a line break, and none with the password. */
 static void states_and_lines_through_a_clients_life(void **state)
 {
@@ -186,8 +186,9 @@ static void check_none_is_late(struct zkl_client_options options, int code)
     check_num(late.calls, >, 0);
 }
 
-/* Goal: no callback runs once an open has said that it failed, which frees what they are given. Method: each takes
- * its time; for each way to fail that comes after the client's threads began. */
+/* Goal: no callback runs once an open has said that it failed, as the caller then frees the
+ * callback's argument. Method: each callback is slow. The test tries each way to fail after the
+ * client's threads began. */
 static void no_callback_runs_after_a_failed_open(void **state)
 {
     struct zkl_client_options options = cluster_options(), refused = options, nowhere = options,
