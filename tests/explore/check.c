@@ -69,8 +69,8 @@ void check_hold(const struct client *c, const struct zkl_contender_machine *m)
     }
 }
 
-/* libzookeeper is connected again, and the core has not been told, all the time that the second handle was
- * connected: such a session is given up alive. */
+/* libzookeeper is connected again, but the core has not yet received that event, all the time
+ * that the second handle was connected. Such a session is given up alive. */
 static bool is_back_unheard(const struct client *c, int64_t session)
 {
     const struct fake_handle *h = c->current;
@@ -248,7 +248,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     if (!zkl_name_parse(watched, &m->asked.naming, &at) ||
         !zkl_name_parse(m->node, &m->asked.naming, &own))
         return;
-    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it is not to wait */
+    must(!m->asked.try_only || zkl_name_is_retained(watched)); /* else it must not wait */
     must(waits_for(m, watched));
     for (size_t i = 0; i < w->fake.node_count; i++) {
         const struct fake_node *node = &w->fake.nodes[i];
@@ -261,7 +261,7 @@ static void check_predecessor(const struct client *c, const struct zkl_contender
     must(between == 0);
 }
 
-/* One that is over is so at once for whoever hears. */
+/* A client that hears, and whose timers run, ends a hold as soon as its lease is over. */
 static void check_lease(const struct client *c, const struct zkl_contender_machine *m)
 {
     bool over = m->lease_end_boot != 0 && now_of(c->world).boot_ns >= m->lease_end_boot;

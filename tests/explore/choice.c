@@ -268,7 +268,8 @@ static void wait_until(struct world *w, struct client *c, enum until until)
     }
 }
 
-/* Somebody makes so many children in the new one that the newest number comes again. */
+/* Somebody deletes the path and makes it anew. Children that were made there meanwhile bring the
+ * newest number again. */
 static void make_anew(struct world *w)
 {
     int32_t counter = fake_find(&w->fake, root_paths[0])->counter - 1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in for the driver: the port, handles, timers; and time, which moves only when told to, to the
- * next moment that is due.
+ * What stands in for the driver: the port, handles, timers; and time, which moves only when the search moves it,
+ * to the next moment that is due.
  *
- * An answer or an event is told as soon as its server has sent it, unless the link is muted or the client deaf.
- * Nothing is lost by that: a link is first in, first out both ways, and a client that is told later does
- * nothing meanwhile that it could not have done before its server took the request (what it sends goes behind
- * what was sent before, and what its server does for others goes on without it). Likewise a keepalive and a
- * heartbeat, which concern nobody but the client, are taken at once. These are partial-order reductions in
- * the sense of Godefroid (Partial-Order Methods for the Verification of Concurrent Systems, 1996): of steps
- * that commute with all others one order is tried. */
+ * A client receives an answer or an event as soon as its server has sent it, unless the link is muted or the
+ * client deaf. The search loses nothing by that. A link is first in, first out both ways. A client that receives
+ * something later does nothing meanwhile that it could not have done before its server took the request: what it
+ * sends stands behind what it sent before, and its server does for others what it would do anyway. Likewise a
+ * server takes a keepalive or a heartbeat immediately, because these concern nobody except the client. These are
+ * partial-order reductions in the sense of Godefroid (Partial-Order Methods for the Verification of Concurrent
+ * Systems, 1996): of steps that commute with all others the search tries one order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +46,10 @@ static struct client *client_of(struct zkl_port *port)
 
 /* --- what the leader has heard -------------------------------------------- */
 
-/* The server that a client is linked to tells the leader at once of a request, or P + D later; if the link or
- * the server ends before that, perhaps never. Here each request is told as late as it may be, and counts from
- * when it was taken: no session ends earlier by any schedule of rounds (docs/beliefs.md, B30 to B57). */
+/* The server that a client is linked to reports a request to the leader immediately, or up to P + D later. If
+ * the link or the server ends before that, the server may never report it. Here the server reports each request
+ * as late as it may, and the leader counts from when the server took it: no schedule of rounds ends a session
+ * earlier (docs/beliefs.md, B30 to B57). */
 struct touches *touches_of(struct world *w, int64_t session)
 {
     for (int i = 0; i < w->touches_count; i++) {
@@ -215,7 +216,7 @@ static void port_trace(struct zkl_port *port, const struct zkl_trace *trace)
     say("  %d %s", name_of(client_of(port)), line);
 }
 
-/* --- what is told --------------------------------------------------------- */
+/* --- what the core hears -------------------------------------------------- */
 
 static void tell_link(struct client *c, struct fake_handle *h, int type)
 {
@@ -467,7 +468,7 @@ static int64_t first_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When the leader has surely been told of something that was answered. */
+/* When the leader has surely heard of a request that was answered. */
 static int64_t told_next_ms(const struct client *c)
 {
     const struct zkl_proof *proof = &c->core.session.proof;

@@ -637,7 +637,7 @@ static void place(const struct place *p)
         guid(p->contender.machine.guid);
 }
 
-/* Who waits for a turn, by who asked first. */
+/* How many owners of this client asked for a turn before this one. */
 static int asked_before(const struct owner *o)
 {
     int before = 0;
@@ -750,7 +750,7 @@ static void touches(const struct world *w)
     }
 }
 
-/* Which dead sessions there were says nothing, but for nodes and events of theirs. */
+/* A dead session makes a difference only by its nodes and events. */
 static void collect(const struct world *w)
 {
     d.count = 0;

@@ -87,8 +87,8 @@ static void usage(void)
         "seconds\n"
         "             of a processor (1800)\n"
         "  --first    end with the first that is wrong, and do not make it shorter\n"
-        "  --delay N  so many steps at most may be put off (any)\n"
-        "  --waits N  so often time moves while there is something else to be done (0)\n"
+        "  --delay N  at most N steps may be put off (any)\n"
+        "  --waits N  time may move N times while there is something else to do (0)\n"
         "  --audit    each state that is met again is taken once more: it has to go on as before\n"
         "  --replay   this list of choices, with its trace\n"
         "scenarios:\n",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What owners do: lock, try, take several at once, take turns, take permits, ask; and what they are told. */
+ * What owners do: lock, try, take several locks together, take turns, take permits, ask; and
+ * what they hear. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static struct client *of_turns(struct zkl_local_queue *turns)
     return (struct client *)((char *)turns - offsetof(struct client, turns));
 }
 
-/* --- what is told --------------------------------------------------------- */
+/* --- what owners hear ----------------------------------------------------- */
 
 static bool is_member(const struct place *place)
 {
@@ -469,7 +470,7 @@ int owner_permits_out(const struct owner *o)
     return out;
 }
 
-/* --- several at once ------------------------------------------------------ */
+/* --- several together ----------------------------------------------------- */
 
 static void multi_start(struct owner *o, const struct zkl_lock_request *wish)
 {
@@ -597,7 +598,7 @@ void owner_start(struct owner *o)
     }
 }
 
-/* A writer waits for its reader, which is to be there first. */
+/* A writer waits for its reader, which must be there first. */
 static bool is_awaited(const struct owner *writer)
 {
     const struct owner *reader = reader_of(writer);
@@ -767,7 +768,8 @@ void owners_run(struct world *w)
     }
 }
 
-/* Some other client waits for what this one keeps: then it is to be told, and to give it up. */
+/* Another client waits for what this one keeps: the core must then notify this one, which must
+ * give it up. */
 static bool is_wanted(const struct client *c)
 {
     const struct world *w = c->world;

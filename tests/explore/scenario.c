@@ -79,7 +79,7 @@ const struct scenario scenarios[] = {
      .faults = USUAL | BIT(FAULT_EXIT),
      .handoffs_max = 1},
 
-    /* Aimed: one client, or few steps, to go deeper. */
+    /* Aimed: one client, or few steps, so that the search gets deeper. */
     {.name = "window",
      .says = "one that holds while its links and its threads come and go",
      .parts = {LOCK(0, 1), LOCK(1, 1)},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The state is not what is stored (that is a digest of 128 bits, see digest.c) but what is run: the path to where
- * the search is lies as copies of the arena, one for each choice taken. A path is a list of choices, by their
- * places in what choices_of says, and is run again from the begin to be told: Godefroid, Model Checking for
- * Programming Languages using VeriSoft, POPL 1997.
+ * The search stores no state, only a digest of it of 128 bits (digest.c). The path to where the search is lies
+ * as copies of the arena, one for each choice taken. A path is a list of choices, by their places in what
+ * choices_of says. To print a trace, the search runs the path again from its beginning: Godefroid, Model
+ * Checking for Programming Languages using VeriSoft, POPL 1997.
  *
- * From each state in which nothing goes on by itself, and from each that leads to no new one, the world is run
- * to its end without faults, in one order: all wishes have to end. A run that meets one that got there is not
- * followed further. */
+ * From each state in which nothing goes on by itself, and from each that leads to no new one, the search runs
+ * the world to its end without faults, in one order: all wishes must end. Such a run stops early at a state from
+ * which another one got to the end. */
 #include "search.h"
 
 #include <inttypes.h>
@@ -70,7 +70,8 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
-/* From here on an endless loop is one after so many seconds. */
+/* If the next steps take longer than STUCK_SECONDS of the processor, they count as an endless
+ * loop. */
 static void begin_steps(void)
 {
     struct itimerval most = {.it_value.tv_sec = STUCK_SECONDS};

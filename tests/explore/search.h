@@ -35,7 +35,7 @@ struct result {
 void search(const struct bounds *bounds, const struct limits *limits, struct result *result);
 /* The shortest path to something that is wrong, as far as it is found in this time. */
 void shorten(const struct bounds *bounds, struct result *result, double seconds);
-/* What tells the two states apart that the audit took for one. */
+/* What differs in the two states that the audit took for one. */
 void explain_audit(const struct bounds *bounds, struct result *result);
 /* With a trace; true: it went wrong. */
 bool replay(const struct bounds *bounds, const struct path *path, struct result *result);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Some clients, each the real core with its owners, on the ensemble of the simulation (tests/sim/fake.c, which
- * is compared with real servers), where each thing that may come next is a choice. The parts: scenario.c (who
- * wants what), client.c (what stands in for the driver, and time), owners.c (what owners do), choice.c (what may
- * come next), check.c (what must be true), digest.c (when two worlds are the same), search.c (all choices),
+ * is compared with real servers). Each thing that may come next is a choice. The parts: scenario.c (what each
+ * owner wants), client.c (what stands in for the driver, and time), owners.c (what owners do), choice.c (what
+ * may come next), check.c (what must be true), digest.c (when two worlds are the same), search.c (all choices),
  * main.c. All of a world lies in the arena. */
 #ifndef ZKL_EXPLORE_WORLD_H
 #define ZKL_EXPLORE_WORLD_H
@@ -14,7 +14,7 @@
 #include "sim/fake.h"
 
 #define MS INT64_C(1000000)
-#define BOOT_AHEAD_MS 5000000 /* the two clocks are not to be mixed up */
+#define BOOT_AHEAD_MS 5000000 /* code that mixes up the two clocks must fail */
 #define CLIENTS 3
 #define OWNERS 6 /* of all clients */
 #define MEMBERS 3
@@ -45,7 +45,7 @@ struct part {
     enum zkl_role role;
     int downgrade_from; /* 1 and the number of the owner whose write lock it downgrades; 0: none */
     bool try_only, try_sync, posted, watch_own, alone;
-    int leases; /* so many times the scenario's; 0: none */
+    int leases; /* a multiple of the scenario's lease; 0: none */
     enum zkl_request_kind query;
 };
 
@@ -59,10 +59,10 @@ enum fault {
     FAULT_WRITE,   /* to a node, likewise */
     FAULT_ALONE,   /* a server is cut off from the others, and answers reads */
     FAULT_DEPOSED, /* likewise, and was the leader: it answers sync, too */
-    FAULT_EXIT,    /* an owner goes away holding */
+    FAULT_EXIT,    /* an owner exits while it holds */
     FAULT_DENY,    /* a node's owner may not check it any more */
     FAULT_RENEW,   /* a lease is renewed */
-    FAULT_RAISE,   /* reconnects raise the timeout, and the leader goes by the one that is stored */
+    FAULT_RAISE,   /* reconnects raise the timeout, and the leader counts with the stored one */
     FAULT_REFUSE,  /* a server is too busy for a request */
     FAULT_STARVE,  /* a client's service thread stands still: timers run late */
     FAULT_ANEW,    /* the first path with all in it, and it is made anew where its numbers were */
@@ -78,13 +78,13 @@ struct scenario {
     unsigned faults; /* which may come: a set of enum fault */
     bool rootless;   /* the paths are made on the way */
     bool unlinked;   /* the first link is on the way, too, and the first answer over it */
-    bool scarce;     /* no memory for what is made at once: one by one */
+    bool scarce;     /* no memory for a batch: one by one */
     bool unremoving; /* servers do not know how to remove watches */
     int32_t counter; /* of the paths' nodes at the begin, */
     bool worn_first; /* or of the first one's alone */
     int handoffs_max, retain_ms;
     int permits;
-    bool unsaid;  /* handles are not told how many */
+    bool unsaid;  /* handles do not know the number of permits */
     bool grouped; /* creates and deletes wait for others while one is under way */
     int lease_ms;
 };
@@ -165,8 +165,7 @@ struct client {
 /* What the leader has surely heard of a session, and what some server may hold back from it yet. */
 struct touches {
     int64_t session, last_ms;
-    int64_t
-        held_ms[16]; /* requests that were taken then, and may be told no sooner than P + D later */
+    int64_t held_ms[16]; /* when the server took requests that it reports P + D later */
     int held;
     int64_t close_ms; /* it is off the queue, and ends then; 0: it is not */
 };
@@ -208,7 +207,7 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
 void world_begin(const struct bounds *bounds);
 int name_of(const struct client *c);
 struct zkl_time now_of(const struct world *w);
-/* What follows by itself: answers and events are told, handles opened, timers run. */
+/* What follows by itself: clients hear answers and events, handles open, timers run. */
 void world_settle(struct world *w);
 bool client_is_linked(const struct client *c);
 /* Could its server take the next request? */
@@ -217,7 +216,7 @@ void client_serve(struct client *c);
 void client_connect(struct client *c, bool behind);
 void client_connect_probe(struct client *c);
 void client_break(struct client *c);
-/* Its completion thread goes on, and tells all that has come. */
+/* Its completion thread goes on, and the core hears all that has come. */
 bool client_may_hear(const struct client *c);
 void client_hear(struct client *c);
 void client_timer(struct client *c);
@@ -248,7 +247,7 @@ void owner_renew(struct owner *o);
 /* What was answered goes on to the next cycle. */
 void owners_run(struct world *w);
 bool owner_is_done(const struct owner *o);
-/* Something that goes with its last handle: a node, or a watch. */
+/* It keeps something that ends with its last handle: a node, or a watch. */
 bool client_keeps(const struct client *c);
 /* Nobody of this client wants anything any more. */
 bool client_may_be_freed(const struct client *c);
