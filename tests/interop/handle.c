@@ -50,7 +50,7 @@ static void count_requests(const struct zkl_hold_event *event, void *arg)
     h->asked += event->state == ZKL_HOLD_REVOKE_REQUESTED;
 }
 
-/* To be told of requests to let go by a callback. */
+/* Sets the callback that counts requests to release. */
 static int listen_to(struct handle *h, const char *const *options)
 {
     h->has_callback = is(option(options, "revocable"), "callback");
@@ -194,7 +194,7 @@ static int make_member(struct handle *h, size_t i, struct zkl_client *client,
     return zkl_mutex_new(&h->members[i], client, h->paths[i], &o);
 }
 
-/* The last path is named first: the order of the names is not to matter. */
+/* The last path is named first, because the order of the names must not matter. */
 static int multi_make(struct handle *h, struct zkl_client *client, const char *const *options)
 {
     struct zkl_member members[HANDLE_PATHS_MAX];

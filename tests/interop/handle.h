@@ -28,7 +28,7 @@ struct handle {
     struct zkl_mutex *members[HANDLE_PATHS_MAX];
     bool shares_node; /* a reader's: see zkl_rwlock_retain_readers */
     bool has_callback;
-    atomic_int asked; /* how often the callback told of a request to let go */
+    atomic_int asked; /* how often the callback heard a request to release */
 };
 
 /* What a lock of a semaphore gave, for its unlock. */

@@ -139,7 +139,8 @@ static void make_handle(const struct race *r, const char *side)
                 side[kind] == ' ' ? side + kind + 1 : "", r->permits);
 }
 
-/* "c1" and so on: what a worker is told. */
+/* All workers of all sides. A command names a worker by the letter of its side and its number:
+ * "c1". */
 #define each_worker(r, side, worker)                                                               \
     for (size_t side = 0; side < sides_of(r); side++)                                              \
         for (int worker = 1; worker <= RACE_WORKERS; worker++)
@@ -215,7 +216,8 @@ static void print_figures(const struct race *r, const struct place *place, int64
     print_message("\n");
 }
 
-/* What one side is to have left at a place: visits, several for one that takes several permits. */
+/* How many visits one side must have left at a place: several a round for one that takes several
+ * permits. */
 static int visits_due(const struct race *r, const char *side, const struct place *place)
 {
     int rounds = (int)rounds_of(r) + RACE_WORKERS; /* and the warm-up */

@@ -44,7 +44,7 @@ struct race {
     double share_min;                  /* 0: RACE_SHARE_MIN */
 };
 
-/* Everybody makes a handle and goes in once; then all run at the same time. Ends with the first
+/* Everybody makes a handle and enters once; then all run at the same time. Ends with the first
  * rule that is broken: NULL, or that rule. */
 const char *race_run(const struct race *race);
 /* The same, and the test fails if a rule was broken, if the languages did not take turns, or if a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zklock peer. What it is told and what it answers is in peers.h. */
+/* The zklock peer. peers.h has its commands and answers. */
 #include "handle.h"
 
 #include <fcntl.h>
@@ -225,8 +225,8 @@ static void await_request(const struct worker *w, struct handle *h, int ms)
     answer(w, asked ? "ok" : "no", "");
 }
 
-/* "KIND|ROLE ACCESS PEER OWNER|...", and of who waits the place in this list of whom it waits for:
- * "... >0". */
+/* "KIND|ROLE ACCESS PEER OWNER|...". For a waiter also the place in this list of the contender
+ * for which it waits: "... >0". */
 static void describe(const struct zkl_inspection *seen, char *text, size_t size)
 {
     static const char *const kinds[] = {"none", "mutex", "rwlock", "semaphore"};

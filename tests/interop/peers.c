@@ -95,7 +95,7 @@ static int compile_java(char *why, size_t size)
     return -1;
 }
 
-/* Where there is a Go and a go-zookeeper. */
+/* Compiles the peer where Go and go-zookeeper are installed. */
 static int compile_go(char *why, size_t size)
 {
     int status = system("sh '" INTEROP_GO_SH "' '" INTEROP_GO_SOURCE "' '" INTEROP_GO "' >&2");

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peers: one process for each language, a client of the same server, that does what it is told.
+/* The peers: one process for each language, a client of the same server, that obeys commands.
  *
- * All have the same command line, PEER SERVERS JOURNAL, say "ready" once they are connected, and
- * then take lines from standard input and answer on standard output. A line is for one worker: a
- * thread of that peer, whose first letter is the language (c: zklock, j: Curator, k: Kazoo, g: go-zookeeper, with
- * a mutex alone, and without a bound). Each
- * worker does one thing at a time and answers it with one line.
+ * All have the same command line, PEER SERVERS JOURNAL. A peer prints "ready" once it is connected.
+ * It then reads commands from standard input, one a line, and answers on standard output. A line is
+ * for one worker: a thread of that peer, whose first letter is the language (c: zklock, j: Curator,
+ * k: Kazoo, g: go-zookeeper, with a mutex alone, and without a bound). Each worker does one thing
+ * at a time and answers it with one line.
  *
  *     j1 new L mutex /path [name=value...]   a handle for all workers of this peer; kinds:
  *            mutex, single (a mutex any thread may release), rwlock (with halves L.read, L.write),
  *            semaphore (permits=N), multi (/path,/path...; last=single: the last
  *            member is one), none (lets everybody in)
- *     j1 lock L MS            wait so long; 0: try only        ok | no: not acquired
+ *     j1 lock L MS            wait at most MS; 0: try only     ok | no: not acquired
  *     j1 unlock L             what this worker has             ok
  *     j1 run L N PERCENT      lock, enter the journal, nap, leave it, unlock, N times;
- *                             of a rwlock so many as a writer  ok
- *     j1 list L               who takes part, in order         ok DATA|DATA...
+ *                             of a rwlock PERCENT as a writer  ok
+ *     j1 list L               the contenders, in order         ok DATA|DATA...
  *     c1 node L               the node of what it holds        ok PATH
- *     j1 revoke PATH MS       ask the holder at PATH to let go ok | no: still there
+ *     j1 revoke PATH MS       ask PATH's holder to release     ok | no: still there
  *     j1 revoked L MS         wait to be asked for it          ok | no
  *     j1 drop L               free the handle                  ok
  *     j1 version              the release of Curator, Kazoo    ok 5.4.0
@@ -29,12 +29,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ANSWER_MS 30000 /* for what comes at once, on a machine that may be busy */
+#define ANSWER_MS 30000 /* for what comes without a wait, on a machine that may be busy */
 
 /* False, and a sentence that names the package, if a peer can't run here. */
 bool peers_available(char *why, size_t size);
-/* Start all that do not run, and wait until they are connected. Their output goes to folder.
- * 0, or -1 and a sentence. */
+/* Start all peers that do not run, and wait until they are connected. Their output is written to
+ * folder. 0, or -1 and a sentence. */
 int peers_start(const char *servers, const char *journal, const char *folder, char *why,
                 size_t size);
 /* True: it takes part; go-zookeeper need not be there. Known once they were started. */
@@ -49,7 +49,7 @@ void peers_kill(void);
 /* What they wrote on standard error, for the output of a test that failed. */
 void peers_print_logs(void);
 
-/* Tell a worker something. */
+/* Send a command to a worker. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Its answer without its name, NULL: none within ms. Good until its next one. */
 const char *answer_within(const char *worker, int ms);

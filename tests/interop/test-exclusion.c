@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C, Java, Python and Go exclude each other on one path: each side goes in 500 times, or 2,000, as fast as it
- * gets the lock, and a journal that has nothing to do with ZooKeeper tells who was inside. */
+/* C, Java, Python and Go exclude each other on one path. Each side enters 500 times, or 2,000,
+ * as fast as it gets the lock. A journal that has nothing to do with ZooKeeper records each
+ * entry and each exit. */
 #include "interop.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static void test_mutex_java(void **state)
         .title = "mutex, Curator", .paths = "/mutex-cj", .sides = {"c mutex", "j mutex"}});
 }
 
-/* Kazoo's Lock that is told Curator's names: it sees ours, and ours see Kazoo's. */
+/* Kazoo's Lock with Curator's names: it sees ours, and ours see Kazoo's. */
 static void test_mutex_python(void **state)
 {
     (void)state;
@@ -108,7 +109,8 @@ static void test_rwlock_python(void **state)
                         .together = 2});
 }
 
-/* Kazoo's own, but for what makes its reader stand still (test-facts.c); ours with its names. */
+/* Kazoo's own, without the fault that makes its reader stand still (test-facts.c); ours with its
+ * names. */
 static void test_rwlock_kazoo_names(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who excludes whom on one path, measured, and what the peers do that a user of theirs would not
- * expect. These tests are to fail when a peer's release changes that: docs/peers.md and
- * docs/testing-peers.md tell users what is found here. */
+/* Which clients exclude each other on one path, measured, and what the peers do that a user of
+ * theirs would not expect. A test here must fail when a peer's release changes that:
+ * docs/peers.md and docs/testing-peers.md describe for users what these tests find. */
 #include "interop.h"
 
 #include <stdio.h>
@@ -225,8 +225,8 @@ static void test_our_downgrade_keeps_its_place(void **state)
     check_says("ok", "c1 drop L");
 }
 
-/* Curator's semaphore has no number but the one each client was given. Ours go by what stands
- * there. */
+/* Curator's semaphore knows only the number that each client was given. Ours have the number
+ * that stands at the path. */
 static void test_curator_semaphores_disagree(void **state)
 {
     (void)state;
@@ -309,8 +309,9 @@ static void test_kazoo_reader_before_later_writers(void **state)
     check_says("ok", "c1 drop L");
 }
 
-/* Kazoo makes the path once for each Lock object. If it was a container, as ours and Curator's are,
- * and went while nobody was there, the object can't be used any more. */
+/* Kazoo makes the path once for each Lock object. If the path was a container, as ours and
+ * Curator's are, and the server removed it while nobody was there, the object can't be used any
+ * more. */
 static void test_kazoo_misses_a_container(void **state)
 {
     struct wire_stat stat;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside exclusion: asking a holder of another language to let go, and seeing who takes part. */
+/* Beside exclusion: asking a holder of another language to release, and listing the contenders. */
 #include "interop.h"
 
 #include <stdio.h>
@@ -25,9 +25,10 @@ static void only_child(const char *path, char *child, size_t size)
     wire_names_free(&names);
 }
 
-/* --- to let go -------------------------------------------------------------------------------- */
+/* --- asking a holder to release --------------------------------------------------------------- */
 
-/* Curator's Revoker, our holder: told by its callback and when it asks, or when it asks only. */
+/* Curator's Revoker asks our holder, which hears of it by its callback and when it asks, or only
+ * when it asks. */
 static void check_revoked_by_curator(const char *path, const char *how, const char *kind,
                                      const char *half)
 {
@@ -56,8 +57,8 @@ static void test_curator_asks_ours(void **state)
     check_revoked_by_curator("/revoke-permit-poll", "poll", "semaphore", "");
 }
 
-/* Ours, a holder of Curator's: asked only; asked and waited for. A revocable node of Curator's has no
- * data, so nobody can tell whose it is. */
+/* Ours asks a holder of Curator's, first without a wait and then with one. A revocable node of
+ * Curator's has no data, so nobody can say whose it is. */
 static void check_revoked_by_ours(const char *path, const char *kind, const char *half)
 {
     char node[300];
@@ -84,7 +85,7 @@ static void test_ours_asks_curator(void **state)
     check_revoked_by_ours("/revoke-j-write", "rwlock", ".write");
 }
 
-/* --- who takes part --------------------------------------------------------------------------- */
+/* --- listing the contenders ------------------------------------------------------------------- */
 
 /* A holder of ours and a waiter of Kazoo's, as Curator's getParticipantNodes and Kazoo's contenders
  * show them. */
