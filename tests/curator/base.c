@@ -66,7 +66,7 @@ struct pair {
     const char *path;
     void *locks[2];
     struct actor *actors[2];
-    int first; /* who holds; the other one waits */
+    int first; /* the one that holds; the other one waits */
 };
 
 static void begin_both(struct pair *pair, struct zkl_client *clients[2])
@@ -89,7 +89,7 @@ static int unlock_first(struct pair *pair)
     return actor_do(pair->actors[pair->first], base_unlock, pair->locks[pair->first]);
 }
 
-/* The other one gets it, lets it go, and nothing is left. */
+/* The other one gets the lock and releases it, and nothing is left. */
 static void end_both(struct pair *pair)
 {
     int second = !pair->first;
@@ -104,8 +104,8 @@ static void end_both(struct pair *pair)
     }
 }
 
-/* Goal: the server is killed while one thread holds and another one waits, and comes back: the
- * holder can let go, whatever its unlock may still know, and the waiter gets the lock. */
+/* Goal: the server is killed while one thread holds and another one waits, and comes back. The
+ * holder can release, whatever its unlock may still know, and the waiter gets the lock. */
 void a_waiter_survives_a_killed_server(void **state)
 {
     struct zkl_client *client = client_of(RESTART_SESSION_MS);
@@ -122,8 +122,8 @@ void a_waiter_survives_a_killed_server(void **state)
     cluster_free(client, NULL);
 }
 
-/* Goal: the session of a holder and a waiter ends: the holder, who does nothing, has lost the lock,
- * and the waiter gets it in the client's next session. Modes: F6. */
+/* Goal: the session of a holder and a waiter ends. The holder, which does nothing, has lost the
+ * lock, and the waiter gets it in the client's next session. Modes: F6. */
 void a_killed_session_frees_the_lock_for_its_own_waiter(void **state)
 {
     struct expiring *expiring = expiring_open();
@@ -188,8 +188,8 @@ static int visit(void *arg)
     return base_unlock(visitor->lock);
 }
 
-/* Goal: when the last of ten threads, each with a handle of its own, has let go, the server removes
- * what was made for the lock, the parent too. */
+/* Goal: when the last of ten threads, each with a handle of its own, has released, the server
+ * removes what was made for the lock, the parent too. */
 void the_container_goes_after_many_threads(void **state)
 {
     struct zkl_client *client = cluster_client();

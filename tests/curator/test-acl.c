@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-/* The node and all below it. Some may go meanwhile: the server removes what has become empty. */
+/* The node and all below it. Some may be missing meanwhile: the server removes what has become
+ * empty. */
 static void check_tree(const char *path)
 {
     struct wire_names names;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TestInterProcessSemaphoreCluster: a semaphore with one permit, many clients, and three servers
- * that all go. */
+ * that all fail. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +159,10 @@ static void check_one_holds_again(struct resource *resource, long acquired)
     check_num(resource->holders, ==, 1);
 }
 
-/* Goal: ten clients, one of which has the permit; the ensemble goes, and nobody has it; another
- * ensemble comes in its place, that knows nothing of the first one, and one of them has it again.
- * There an ensemble provider gives the new addresses; here the new servers have the old ones. */
+/* Goal: ten clients, one of which has the permit; the ensemble stops, and nobody has it; another
+ * ensemble takes its place that knows nothing of the first one, and one of the clients has the
+ * permit again. In Curator's test an ensemble provider gives the new addresses; here the new
+ * servers have the old ones. */
 static void a_semaphore_moves_to_another_ensemble(void **state)
 {
     struct guest guests[10];

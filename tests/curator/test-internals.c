@@ -41,7 +41,7 @@ static int lock_in_time(void *mutex)
     return zkl_mutex_lock_for(mutex, WAIT_MS);
 }
 
-/* A parent that does not go, with a child for each recipe. */
+/* A parent that the server does not remove, with a child for each recipe. */
 static void make_roots(const char *path)
 {
     static const char *const below[] = {"", "/mutex", "/rw", "/s", "/s/locks", "/s/leases"};
@@ -53,8 +53,8 @@ static void make_roots(const char *path)
     }
 }
 
-/* The nth list of this call fails in each way: the call says why, and the nodes that it had made
- * below path go. Then it succeeds. */
+/* The nth list of this call fails in each way: the call says why, and the client removes the
+ * nodes that the call had made below path. Then the call succeeds. */
 static void check_list_fails(struct expiring *expiring, const char *path, int nth, void *lock)
 {
     struct wire_stat before, after;
@@ -74,8 +74,9 @@ static void check_list_fails(struct expiring *expiring, const char *path, int nt
     check_wait(cluster_children(path) == 0, WAIT_MS);
 }
 
-/* Goal: the node is made and the list after it fails: the call says why, and the node goes. So it
- * is with a mutex, with each half of a read-write lock, and with both queues of a semaphore. */
+/* Goal: the node is made and the list after it fails: the call says why, and the client removes
+ * the node. This is so with a mutex, with each half of a read-write lock, and with both queues
+ * of a semaphore. */
 static void a_list_that_fails_leaves_no_node(void **state)
 {
     const char *path = cluster_path("faults");
@@ -112,8 +113,8 @@ static int lock_for_a_second(void *mutex)
     return zkl_mutex_lock_for(mutex, 1000);
 }
 
-/* Goal: the server goes while the list is on its way, and the session ends: the call says what
- * became of the call (its time was up), not what became of cleaning up; once the server is back
+/* Goal: the server stops while the list is on its way, and the session ends. The call says what
+ * became of the call (its time was up), not what became of cleaning up. Once the server is back,
  * nothing is left and the same handle locks. */
 static void what_went_wrong_first_is_what_is_said(void **state)
 {

@@ -62,7 +62,7 @@ static int held(void *lock)
     return zkl_multi_still_held(((struct multi *)lock)->multi, 0);
 }
 
-/* Of the first member: who waits there has no place at the second one. */
+/* Of the first member: a contender that waits there has no place at the second one. */
 static int contenders(const char *path)
 {
     return cluster_children(member_path(path, 0));
@@ -134,8 +134,8 @@ static void check_release_of(int bad)
     cluster_free(client, NULL);
 }
 
-/* Goal: a member that can't be given back keeps nothing else from being given back, whether it is
- * the first or the last; each member's code is told. */
+/* Goal: a member that can't be given back keeps nothing else from being given back, whether it
+ * is the first or the last. The unlock reports each member's code. */
 static void some_releases_fail(void **state)
 {
     (void)state;

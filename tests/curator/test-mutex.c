@@ -76,8 +76,8 @@ static int ask_and_lock(void *arg)
     return rc == 0 || rc == ZKL_ETIMEDOUT ? zkl_mutex_lock_for(asker->mutex, WAIT_MS) : rc;
 }
 
-/* Goal: a holder with a callback hears that somebody asks for the lock, lets go, and that one has
- * it. The asker knows the node from the list of those who take part. */
+/* Goal: a holder with a callback hears that somebody asks for the lock, and releases it. The
+ * asker then has it. The asker knows the node from the list of the contenders. */
 static void a_holder_that_is_asked_lets_go(void **state)
 {
     struct zkl_client *client = cluster_client();

@@ -53,7 +53,7 @@ static int lock_briefly(void *mutex)
     return zkl_mutex_lock_for(mutex, 300);
 }
 
-/* --- who takes part --------------------------------------------------------------------------- */
+/* --- the list of contenders ------------------------------------------------------------------- */
 
 #define READERS 20
 #define WRITERS 8
@@ -92,7 +92,7 @@ static void all_participants_are_listed(void **state)
 
 /* --- up and down ------------------------------------------------------------------------------ */
 
-/* Goal: who reads does not get to write: there it waits in vain, here it is told so at once.
+/* Goal: a reader can't become a writer. There it waits in vain, here its call fails immediately.
  * Modes: F39. */
 static void upgrading_is_refused(void **state)
 {
@@ -109,7 +109,7 @@ static void upgrading_is_refused(void **state)
     bench_close(&b);
 }
 
-/* Goal: a writer takes the read lock too and lets the write lock go. */
+/* Goal: a writer acquires the read lock too, and releases the write lock. */
 static void downgrading_works(void **state)
 {
     struct bench b = bench_open("downgrade");
@@ -290,8 +290,8 @@ static void nodes_have_the_data_that_was_asked_for(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* Goal: a writer whose session was killed still knows the path of its node, which is gone; a reader
- * of another client gets in. */
+/* Goal: a writer whose session was killed still knows the path of its node, which is removed; a
+ * reader of another client gets in. */
 static void a_killed_writers_path_leads_nowhere(void **state)
 {
     struct expiring *expiring = expiring_open();

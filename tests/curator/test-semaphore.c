@@ -98,7 +98,7 @@ static void three_permits_go_out_three_times(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* Goal: who has a permit is listed. */
+/* Goal: the list has every holder of a permit. */
 static void all_participants_are_listed(void **state)
 {
     struct zkl_client *client = cluster_client();
@@ -165,7 +165,7 @@ static void threads_take_turns(void **state)
 
 #define CHUNK_PERMITS 11
 
-/* Lets so many pass. */
+/* Lets a number of threads pass. */
 struct stepper {
     pthread_mutex_t mu;
     pthread_cond_t changed;
@@ -276,7 +276,7 @@ static void members_free(struct member *members)
     }
 }
 
-/* Keep it until all have been out at once. */
+/* Keep it until all have been out together. */
 static int use_until_all_are_out(void *arg)
 {
     struct member *member = arg;
@@ -292,7 +292,7 @@ static int use_until_all_are_out(void *arg)
     return rc != 0 ? rc : zkl_permit_release(permit);
 }
 
-/* Goal: ten clients with a permit each, five of them at a time: all five are out at once, never
+/* Goal: ten clients with a permit each, five of them at a time: all five are out together, never
  * more, and each client has its turn. */
 static void clients_give_back_one_at_a_time(void **state)
 {
@@ -333,9 +333,9 @@ static int use_any_number(void *arg)
     return rc;
 }
 
-/* Goal: ten clients ask again and again for any number of permits at once: they get all of them or
- * wait, and there are never more out than there are. There the test itself keeps the askers from
- * asking for more than is left, as a part might be granted. */
+/* Goal: ten clients ask again and again for any number of permits in one call. They get all of
+ * them or wait, and there are never more out than there are. In Curator's test the test itself
+ * keeps the askers from asking for more than is left, because Curator might grant a part. */
 static void no_more_are_out_than_there_are(void **state)
 {
     const char *path = cluster_path("max");
@@ -451,8 +451,8 @@ static void queue_end(struct queue *q)
     check_ok(zkl_client_free(q->client));
 }
 
-/* Goal: somebody deletes the node of who waits for a permit: it tries again, gets the permit when
- * that comes back, and leaves no node that nobody knows. Modes: F40. */
+/* Goal: somebody deletes the node of a waiter for a permit. The waiter tries again, gets the
+ * permit when that comes back, and leaves no node that nobody knows. Modes: F40. */
 static void a_deleted_node_leaves_no_orphan(void **state)
 {
     struct queue q;
@@ -491,7 +491,7 @@ static void a_cancelled_wait_leaves_nothing(void **state)
     zkl_cancel_free(cancel);
 }
 
-/* --- the server goes -------------------------------------------------------------------------- */
+/* --- the server stops ------------------------------------------------------------------------- */
 
 struct worker {
     struct zkl_semaphore *semaphore;
@@ -532,8 +532,8 @@ static bool all_had_turns(struct worker *workers, int n, const long *since)
     return true;
 }
 
-/* Goal: ten threads that use a semaphore again and again go on after the server was gone and came
- * back: nobody is stuck behind a node that nobody knows. Modes: F40. */
+/* Goal: ten threads that use a semaphore again and again go on after the server had stopped and
+ * came back: nobody is stuck behind a node that nobody knows. Modes: F40. */
 static void acquires_go_on_after_a_lost_server(void **state)
 {
     struct zkl_client *client = client_of(RESTART_SESSION_MS);
