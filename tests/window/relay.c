@@ -38,7 +38,7 @@ struct bytes {
 };
 
 struct lane {
-    struct bytes in, out; /* what is not a whole packet yet; what is to be sent */
+    struct bytes in, out; /* a packet that has come in part; what must be sent */
     bool snapshot;        /* within one */
     bool eof;
 };
@@ -48,7 +48,7 @@ struct link {
     int fd[2];            /* of the learner, of the leader */
     struct lane up, down; /* to the leader, to the learner */
     struct bytes ping;    /* held back */
-    int64_t ping_due;     /* INT64_MAX: until it is told */
+    int64_t ping_due;     /* INT64_MAX: until relay_pass */
     int target;           /* the leader's port */
     bool reached;
     int64_t again_at, give_up_at; /* while it is not reached */
@@ -165,7 +165,7 @@ static void see_answer(struct relay *r, struct link *l, const unsigned char *pac
     f->answered_at = now;
 }
 
-/* One that comes while another is held back goes with that one. */
+/* A PING that comes while another one is held back is passed with that one. */
 static void hold_ping(struct relay *r, struct link *l, const unsigned char *packet, size_t n)
 {
     struct follower *f = &r->follower[l->learner];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A relay on the connections over which the servers of an ensemble follow their leader. It reads
- * the packets of both directions, so that it can hand each PING of the leader over late, and
- * with it the follower's answer, which carries the sessions that were heard of; it cuts a follower
- * off, and says when the leader was told of which session.
+ * the packets of both directions. So it can pass each PING of the leader late, and with it the
+ * follower's answer, which names the sessions that the follower has heard of. It cuts a follower
+ * off, and says when the leader last heard of a session.
  *
  *     struct zks_options options = {.nodes = 3, .route = relay_route, .route_arg = relay};
  *
- * Nothing but a PING is held back. That is within what a leader may do by itself: its PINGs come
- * from a loop of their own, which may be late.
+ * The relay holds back nothing except a PING. That is within what a leader may do by itself: its
+ * PINGs come from a loop of their own, which may be late.
  *
  * One thread; all calls may be made from any other. Times are those of net_boot_ns. */
 #ifndef ZKWINDOW_RELAY_H
@@ -33,8 +33,8 @@ int64_t relay_wait_held(struct relay *relay, size_t follower, int timeout_ms);
 /* Hand it over. */
 void relay_pass(struct relay *relay, size_t follower);
 
-/* Nothing passes between this follower and any leader any more, without either being told: what
- * comes is lost. Returns when that was so. */
+/* From now on nothing passes between this follower and any leader, and neither of them learns of
+ * it: what comes is lost. Returns when that was so. */
 int64_t relay_cut(struct relay *relay, size_t follower);
 /* The connections that were cut are closed, and new ones pass. */
 void relay_heal(struct relay *relay, size_t follower);
@@ -44,11 +44,11 @@ int64_t relay_last_ping(struct relay *relay, size_t follower);
 /* When the follower's last PING was handed over to it: what it had heard of by then, the leader
  * knows. */
 int64_t relay_last_round(struct relay *relay, size_t follower);
-/* The longest time from the handing over of a PING to the coming of the answer to the next one,
- * since relay_reset_gap: within it lies the time in which the follower did not tell what it heard. */
+/* The longest time from the passing of a PING to the coming of the answer to the next one, since
+ * relay_reset_gap. Within it lies the time in which the follower did not report what it heard. */
 int64_t relay_gap(struct relay *relay, size_t follower);
 void relay_reset_gap(struct relay *relay, size_t follower);
-/* When the leader was last told of the session, by anybody; 0: never. */
+/* When the leader last heard of the session, from anybody; 0: never. */
 int64_t relay_told(struct relay *relay, int64_t session);
 
 #endif

@@ -28,13 +28,13 @@ struct seat {
     /* of the test */
     pid_t pid;
     bool is_away;
-    atomic_int block; /* completions wait from now on, until go */
+    atomic_int block; /* completions wait from now until "go" is set */
     atomic_int go;
     atomic_int quit;
     /* of the process */
     atomic_llong session;
     atomic_int timeout_ms;    /* negotiated */
-    atomic_int ready;         /* connected, and holds if it is to do so from the start */
+    atomic_int ready;         /* connected, and holds if it must do so from the start */
     atomic_llong granted_ns;  /* its lock returned; 0: not yet */
     atomic_llong asked_ns;    /* just before its lock was called */
     atomic_llong end_ns;      /* the latest end of its window that it ever saw */

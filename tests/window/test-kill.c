@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leader is killed again and again, and started again: how often a holder goes SUSPECT or loses its
- * hold, how long it is SUSPECT beside the outage, and how often `zklock run` ends its job.
+/* The leader is killed again and again, and started again: how often a holder becomes SUSPECT or
+ * loses its hold, how long it is SUSPECT beside the outage, and how often `zklock run` ends its
+ * job.
  *
- * For each session timeout there is a holder in this process and a job. The outage ends when one of the
- * servers that are left makes a session, which takes a new leader. What has to hold: nobody stays SUSPECT
- * for more than some heartbeats after it; nothing is lost and no job is ended in an outage that is
- * shorter than what a steady window has left. */
+ * For each session timeout there is a holder in this process and a job. The outage ends when one
+ * of the servers that are left makes a session, which takes a new leader. What must hold: nobody
+ * stays SUSPECT for more than some heartbeats after it. No hold is lost and no job is ended in
+ * an outage that is shorter than what a steady window has left. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -240,8 +241,8 @@ static void fail(struct test *t, const struct holder *h, const char *what, int64
     t->failures++;
 }
 
-/* How long an outage is that takes nothing from a holder, nor the job from zklock run (that is not told the
- * tick). Below zero: none. */
+/* How long an outage may be that takes nothing from a holder, nor the job from zklock run (which
+ * does not know the tick). Below zero: none. */
 static int64_t again_ms(void)
 {
     return test_length(AGAIN_MS, SLOW_MS);
@@ -294,7 +295,8 @@ static void judge_job(struct test *t, struct holder *h, int64_t outage)
     job_start(t, h);
 }
 
-/* What comes of it is over after a while: nobody is SUSPECT, or it is lost and told. */
+/* What comes of it is over after a while: nobody is SUSPECT, or the holder has heard of its
+ * loss. */
 static void let_settle(struct test *t)
 {
     int64_t start_ms = net_now_ms();

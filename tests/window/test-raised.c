@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server told a client a longer session timeout than the one with which the session was made: at
- * the next leader the old one counts.
+/* A server gives a client a longer session timeout than the one with which the session was made:
+ * the next leader counts with the old one.
  *
- * Two followers of different minSessionTimeout. A client makes its session at the one, loses it
- * and comes to the other, which tells it more; it holds. Then the leader is killed, and in the same
- * moment the client's link goes dead. Another client waits for the lock. */
+ * Two followers have different minSessionTimeout. A client makes its session at the one, loses
+ * the link and connects to the other, which gives it more; it holds. Then the leader is killed,
+ * and in the same moment the client's link breaks without a word. Another client waits for the
+ * lock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static void show(struct test *t, const struct seat *s, int64_t margin, int64_t c
 {
     int slack_64 = (int)((margin - computed) * 64 / (s->session_ms * MS));
 
-    printf("  T %5d ms, told %5d ms%s: margin %6" PRId64 " ms, computed %6" PRId64 " ms%s\n",
+    printf("  T %5d ms, negotiated %5d ms%s: margin %6" PRId64 " ms, computed %6" PRId64 " ms%s\n",
            s->session_ms, s->timeout_ms, s->tick_ms ? ", tick said" : "", margin / MS,
            computed / MS, margin <= 0 ? "  OVERLAP" : "");
     t->overlaps += margin <= 0;

@@ -95,7 +95,7 @@ static void draw_seat(struct test *t, const struct batch *b, int i)
         s->absent_ms /= 2;
 }
 
-/* How long before the aimed moment it is to be opened. */
+/* How long before the aimed moment the test must open the seat. */
 static int64_t lead_ms(const struct seat *s, const struct batch *b)
 {
     return s->role == ROLE_IDLE ? s->absent_ms : s->absent_ms + b->session_ms / 4 + 200;
@@ -122,7 +122,7 @@ static int64_t aimed_ms(const struct test *t, const struct batch *b)
     return net_now_ms() + next_ms + rounds * half_ms - now / MS;
 }
 
-/* Open it, and stop or block it, so long before the aimed moment as was drawn. */
+/* Opens the seat, and stops or blocks it as long before the aimed moment as was drawn. */
 static void bring_up_seat(struct test *t, const struct batch *b, int i, int64_t left_ms)
 {
     struct seat *s = &t->testbed.shared->seats[i];
@@ -193,8 +193,9 @@ static void cut_off(struct test *t, struct batch *b)
     }
 }
 
-/* At a PING that is late: all go, and when all were answered, or at the last moment, the follower is
- * cut off. Patient: not before all were answered, some PINGs later if need be. */
+/* At a PING that is late the test releases all seats. When all had their answers, or at the last
+ * moment, it cuts the follower off. Patient: not before all had their answers, some PINGs later
+ * if need be. */
 static void strike(struct test *t, struct batch *b)
 {
     int64_t late_ns = b->session_ms * MS / 16, go_at = 0;
@@ -252,7 +253,7 @@ static void show_seat(const struct batch *b, const struct seat *s, const struct 
         printf("not granted\n");
         return;
     }
-    printf("margin %6" PRId64 " ms, computed %6" PRId64 " ms, last told %6" PRId64
+    printf("margin %6" PRId64 " ms, computed %6" PRId64 " ms, leader heard %6" PRId64
            " ms before the last proof%s\n",
            o->margin / MS, o->computed / MS,
            o->told ? (int64_t)((s->end_seen_ns - o->told) / MS) : 0,
@@ -275,8 +276,8 @@ static void count(struct test *t, const struct batch *b, const struct seat *s,
         c->slack_64 = slack_64;
 }
 
-/* Beyond: the window went on when the leader, by what it had been told, would have ended the session but
- * for its clock's ticks. */
+/* Beyond: the window lasted longer than a timeout after the leader heard of the session last.
+ * Only because the leader's clock has ticks did the session still live then. */
 static void judge(struct test *t, const struct batch *b, const struct seat *s,
                   const struct rival *r)
 {

@@ -39,7 +39,7 @@ uint64_t testbed_seed(void);
 /* The program, when it is called as seat_start calls it: main begins with this. Not reached again in
  * that case. */
 void seat_if_asked(int argc, char **argv);
-/* Start the process of a seat that is filled in, and end it at once. */
+/* Start the process of a seat that is filled in, and kill it. */
 void seat_start(struct testbed *testbed, int i);
 void seat_end(struct seat *seat);
 
@@ -57,10 +57,10 @@ void rival_end(struct rival *rival);
 /* When the leader closes a session that it heard of at that moment: at the first whole tick of its clock
  * behind the session's end. */
 int64_t expiry_ns(const struct testbed *testbed, int64_t touched_ns, int session_ms);
-/* The latest end that a window has by the rule of core/proof.h, of a seat that saw its last proof and of
- * which the leader was told last at that moment: of what is half a tick and twice T/16 older than the
- * proof the leader has heard. Who does not know the tick counts on two in T. A link that is younger than
- * that proves more. */
+/* The latest end that a window has by the rule of core/proof.h, of a seat that saw its last
+ * proof at a moment, and of whose session the leader heard last at told_ns. The leader has heard
+ * of what is half a tick and twice T/16 older than the proof. A client that does not know the
+ * tick counts on two in T. A link that is younger than that proves more. */
 int64_t rule_end_ns(const struct testbed *testbed, const struct seat *seat, int64_t told_ns);
 
 #endif
