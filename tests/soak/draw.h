@@ -21,7 +21,7 @@ struct set {
     struct place place[SOAK_PATHS];
 };
 
-/* What is to happen with a wait. */
+/* How a wait may end. */
 enum patience { FOREVER, DEADLINE, CANCEL, TRY, PATIENCES };
 
 struct place draw_half(uint64_t *state, int path);

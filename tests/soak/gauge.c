@@ -8,11 +8,12 @@
 #include "fourlw.h"
 #include "net.h"
 
-#define REST_MS 10000 /* for deletes that go on behind the back of who timed out */
+#define REST_MS 10000 /* for deletes that go on after a call timed out */
 #define LOOK_MS 20
 #define NODES_MORE SOAK_PATHS /* the paths come and go */
 #define LINES 10
-/* What may be more at the end than at the beginning: tables that grow with what comes at once; memory in pieces. */
+/* What may be more at the end than at the beginning: tables that grow with the number of calls
+ * under way; memory in pieces. */
 #define HEAP_SLACK (8L << 10)
 #define RESIDENT_SLACK (2L << 20)
 

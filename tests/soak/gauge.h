@@ -35,7 +35,7 @@ int gauge_begin(struct gauge *g, const char *host, int port);
 /* Take the next look at all but memory, again and again for a while, until nothing is too much: 0. Else -1, and
  * why says what is. The look becomes g->look[g->count]. */
 int gauge_look(struct gauge *g, const pid_t *pids, char *why, size_t size);
-/* Memory belongs to it, too: the heaps as the processes have told. Now it counts. */
+/* Memory belongs to it, too: the heaps that the processes reported. Now it counts. */
 void gauge_weigh(struct gauge *g, const pid_t *pids, const struct shared *shared, double at_s);
 /* 0, or -1: the memory of a process grows, as why says. */
 int gauge_trend(const struct gauge *g, char *why, size_t size);

@@ -107,7 +107,7 @@ int process_join(struct process *p)
 
 /* --- the threads ------------------------------------------------------------------------------ */
 
-/* Tell the heap in use, once for each time that it is asked for. */
+/* Reports the heap in use, once for each time that the parent asks for it. */
 static void weigh(struct process *p, int *told)
 {
     struct mallinfo2 heap = mallinfo2();

@@ -62,7 +62,7 @@ struct seat {
 struct shared {
     char servers[64];
     uint64_t seed;
-    int trespassers; /* so many threads do not lock */
+    int trespassers; /* this many threads do not lock */
     enum leak leak;
     atomic_bool open;           /* the server is there */
     atomic_bool go, stop, quit; /* lock; come to an end; close and exit */
@@ -71,8 +71,9 @@ struct shared {
     atomic_bool overlap, grown; /* that is why */
     char why[400];              /* the first failure */
     atomic_long asked, started; /* places in queues, in one process: wanted, and begun */
-    /* A look at what may not grow (gauge.h), by its number: all stand still for it while pause is that; a process
-     * tells its heap when weigh is. How many threads, and processes, have done so, for all looks together. */
+    /* A look at what may not grow (gauge.h), by its number: all threads stand still for it while
+     * pause has that number; a process reports its heap when weigh has it. still and weighed
+     * count the threads, and processes, that have done so, for all looks together. */
     atomic_int pause, weigh, still, weighed;
     atomic_long heap[SOAK_PROCESSES];
     struct room path[SOAK_PATHS];
@@ -93,10 +94,11 @@ const char *soak_path(int path);
 /* ":read", ":write"; "" for a mutex. */
 const char *half_name(int path, enum access access);
 
-/* From what its access is to another: in, out, or from WRITING to READING. False, and a failure: not
- * alone. The token counts for who comes in; under_write: a reader that has the writer's. */
+/* Moves the seat from its access to another: in, out, or from WRITING to READING. False, and a
+ * failure: it is not alone. The token counts for a seat that enters; under_write: a reader that
+ * has the writer's. */
 bool witness_move(struct shared *b, int seat, int path, enum access to, uint64_t token);
-/* So many permits have come, or go (below 0). */
+/* This many permits were taken, or were given back (below 0). */
 void witness_permits(struct shared *b, int seat, int change);
 
 #endif

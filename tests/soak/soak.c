@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* soak [OPTION...]: the multi-lock's soak.
  *
- * Goal: many processes that lock the same paths all at once, in whatever order they name them, with
- * cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for each other
- * in a circle, are never inside together, leave nothing behind and do not grow. Method: six
- * processes take random sets of paths by multi-locks, two take them singly in the order of the
- * paths, now and then with a client of their own; all take permits. A witness in shared memory
- * knows who is inside, a watchdog how long each call takes. Now and then, and at the end, all stand
- * still while their sessions live: the server then has no contender and no watch, and no process
- * more than at first. */
+ * Goal: many processes that lock the same paths all together, in whatever order they name them,
+ * with cancels, deadlines, tries, re-entries, readers, writers and downgrades, never wait for
+ * each other in a circle, are never inside together, leave nothing behind and do not grow.
+ * Method: six processes take random sets of paths by multi-locks, two take them singly in the
+ * order of the paths, now and then with a client of their own; all take permits. A witness in
+ * shared memory knows who is inside, a watchdog how long each call takes. Now and then, and at
+ * the end, all stand still while their sessions live: the server then has no contender and no
+ * watch, and no process more than at first. */
 #include "worker.h"
 
 #include <getopt.h>
@@ -45,7 +45,7 @@ static const char usage_text[] =
     "  --seconds N   how long (8; with ZKL_TEST_LONG=1 60)\n"
     "  --bound N     seconds that one call may take before the watchdog ends it all (60)\n"
     "  --seed N      of all random choices (the clock)\n"
-    "  --no-lock N   so many threads (1 to 7) do not lock: the witness must see it, or the soak "
+    "  --no-lock N   N threads (1 to 7) do not lock: the witness must see it, or the soak "
     "fails\n"
     "  --leak WHAT   one thread keeps memory, descriptors, threads, nodes or sessions: to be seen, "
     "too\n"
@@ -224,7 +224,7 @@ static void look(struct soak *soak, double at_s)
         if (watch(soak, &b->weighed, SOAK_PROCESSES * number, patience_ms))
             gauge_weigh(&soak->gauge, soak->pids, b, at_s);
         else
-            shared_fail(b, "not all processes have told their heaps");
+            shared_fail(b, "not all processes have reported their heaps");
     }
     b->pause = 0;
 }
@@ -265,7 +265,7 @@ static void lock_and_look(struct soak *soak)
     }
 }
 
-/* A semaphore that stays, so that a watch on it does not go with it. */
+/* A semaphore that stays, because a watch on it would end with it. */
 static void make_semaphore(struct soak *soak)
 {
     static const char *const nodes[] = {"/soak", SOAK_SEMAPHORE, SOAK_SEMAPHORE "/locks",
@@ -312,7 +312,7 @@ static void close_all(struct soak *soak)
         shared_fail(soak->shared, "not all processes have closed and exited");
 }
 
-/* It failed as it was told to. */
+/* It failed as the options demand. */
 static bool is_meant(const struct shared *b)
 {
     return (b->trespassers > 0 && b->overlap) || (b->leak != LEAK_NOTHING && b->grown);
@@ -374,7 +374,7 @@ static int verdict(const struct shared *b)
 {
     if (b->trespassers == 0 && b->leak == LEAK_NOTHING)
         return shared_failed(b) ? 1 : 0;
-    printf("soak: %s was %s\n", b->leak ? "what grew" : "who did not lock",
+    printf("soak: %s was %s\n", b->leak ? "what grew" : "the thread that did not lock",
            is_meant(b) ? "seen, as is right" : "NOT SEEN");
     return is_meant(b) ? 0 : 1;
 }
@@ -392,7 +392,7 @@ static void without_caches(char **argv)
 int main(int argc, char **argv)
 {
     without_caches(argv);
-    /* Paths go and come again; the server's own files don't pile up. */
+    /* Paths come and go; the server's own files don't pile up. */
     struct zks_options options = {.container_check_ms = 300,
                                   .cfg_extra =
                                       "autopurge.purgeInterval=1\nautopurge.snapRetainCount=3"};

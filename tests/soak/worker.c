@@ -112,8 +112,8 @@ static void give_back(struct worker *w, const struct visit *v, const struct unit
     call_check(w, rc, 0);
 }
 
-/* In any order: a write lock may go before the read lock under it, a single lock before or after the
- * multi-lock that entered it again. */
+/* In any order: a write lock may be released before the read lock under it, a single lock before
+ * or after the multi-lock that entered it again. */
 static void leave(struct worker *w, struct visit *v)
 {
     while (v->count > 0) {
@@ -142,7 +142,7 @@ static bool lock_one(struct worker *w, struct visit *v, struct place place, enum
     return true;
 }
 
-/* A reader that is to be a writer: refused at once, whoever else is there. */
+/* A reader that asks for the write lock: its call fails immediately, whoever else is there. */
 static bool upgrades(const struct worker *w, const struct set *set)
 {
     for (int i = 0; i < set->count; i++) {
@@ -324,7 +324,7 @@ static void one_as_guest(struct worker *w)
     count_in(w, GUESTS);
 }
 
-/* Who does not lock, for the witness's own test. */
+/* A thread that does not lock, for the witness's own test. */
 static void trespass(struct worker *w)
 {
     int path = chance_between(&w->chance, 0, SOAK_PATHS - 1), released = 0;

@@ -48,7 +48,7 @@ void leak_some(struct shared *shared);
 
 /* --- one call --------------------------------------------------------------------------------- */
 
-/* Say to the watchdog what begins: the call, what it is about, and how it is to end. */
+/* Say to the watchdog what begins: the call, what it is about, and how it should end. */
 void call_say(struct worker *w, const char *call, const struct set *set, const char *end);
 /* It is over. */
 void call_check(struct worker *w, int rc, int expected);
