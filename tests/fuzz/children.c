@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target: lists of children, with the sessions that own them, as one contender looks at them
- * (queue.h) and as zkl_inspect judges them (listing.h). Who is granted has nobody before him whom he
- * must not be in with, everybody else waits for somebody before him, both judges say the same, and the
- * order in which a server lists its children says nothing. */
+ * Fuzz target: lists of children, with the sessions that own them, as one contender looks at
+ * them (queue.h) and as zkl_inspect judges them (listing.h). A contender that is granted has
+ * nobody before it with whom it must not be in. Everybody else waits for somebody before. Both
+ * judges say the same, and the order in which a server lists its children makes no difference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +111,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* The predecessor is before us and in our way, and nobody else who is stands between. */
+/* The predecessor is before us and in our way, and nobody else that is in our way stands
+ * between. */
 static void check_predecessor(const struct children *all, const struct zkl_naming *naming,
                               const char *own, const struct zkl_node_name *us,
                               const struct zkl_look *look)

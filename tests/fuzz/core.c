@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target core: the bytes are events for one core, with everything that can own something there.
- * Requests may be answered by anything, in their order, links may break and sessions end at any time;
- * who acquires keeps to the rules. Checked with each event: what owners are told comes in an order that
- * makes sense, nobody gets a lock that no list showed to be his, counters are what they count, and the
- * core asks for nothing that can't be asked for. At the end everybody leaves, each once, and neither
- * memory nor a watch nor a request stays. Asserts in the core are part of it. With FUZZ_TRACE in the
- * environment a replay prints what happens. */
+ * Fuzz target core: the bytes are events for one core, with everything that can own something
+ * there. The server may answer requests with anything, in their order; links may break and
+ * sessions end at any time; owners keep to the rules. Each event is checked: owners get their
+ * notifications in an order that makes sense, nobody gets a lock unless a list showed that it
+ * was theirs, counters are what they count, and the core asks for nothing that can't be asked
+ * for. At the end every owner leaves, once, and neither memory nor a watch nor a request stays.
+ * Asserts in the core are part of it. With FUZZ_TRACE in the environment a replay prints what
+ * happens. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
-static int spare = -1; /* so many get memory before one does not; negative: all do */
+static int spare = -1; /* this many allocations succeed before one fails; negative: all do */
 
 static bool is_refused(void)
 {
@@ -176,7 +177,7 @@ static void check_all(struct stream *s)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* The timer is called whenever it is due, and is not due again at once for ever. */
+/* The timer is called whenever it is due, and is not due again immediately for ever. */
 static void run_until(struct stream *s, int64_t mono_ns)
 {
     int calls = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The owners of fuzz target core: they keep to what core.h asks of them, and check what they are told. */
+ * The owners of fuzz target core: they keep to what core.h asks of them, and check their
+ * notifications. */
 #include <string.h>
 
 #include "core/unlisted_grant.h"
@@ -21,7 +22,7 @@ static bool is_single(const struct stream *s, const struct owner *owner)
     return owner - s->owners < SINGLES;
 }
 
-/* --- what they are told -------------------------------------------------- */
+/* --- their notifications ------------------------------------------------- */
 
 static void on_granted(struct stream *s, struct owner *owner)
 {
@@ -32,7 +33,7 @@ static void on_granted(struct stream *s, struct owner *owner)
          !zkl_sequence_exhausted(place.sequence));
     must(!is_single(s, owner) || s->now.boot_ns < zkl_session_window_end(&s->core.session));
     owner->phase = GRANTED;
-    owner->suspect = m->suspect; /* a member may have been told nothing of it */
+    owner->suspect = m->suspect; /* a member may have had no notification of it */
     owner->revoked = owner->revoked || (!is_single(s, owner) && m->revoked);
 }
 
@@ -57,7 +58,8 @@ static void on_state(struct owner *owner, const struct zkl_notification *news)
         must(!owner->revoked);
         owner->revoked = true;
     } else {
-        /* Who is suspect already is told all the same that its node can't be checked. */
+        /* The core notifies a holder that its node can't be checked even if the holder is
+         * SUSPECT already. */
         bool again = news->state == ZKL_HOLD_SUSPECT && news->reason == ZKL_REASON_UNCHECKED;
         must(again || owner->suspect == (news->state == ZKL_HOLD_HELD));
         owner->suspect = news->state == ZKL_HOLD_SUSPECT;

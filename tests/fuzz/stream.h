@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target core: one core, its owners, and a server that may answer anything. What the three files
- * of it share: server.c has the requests and their answers, owners.c who acquires and what he is told,
- * core.c the events. */
+ * Fuzz target core: one core, its owners, and a server that may answer anything. What the three
+ * files of it share: server.c has the requests and their answers, owners.c the owners and their
+ * notifications, core.c the events. */
 #ifndef ZKL_FUZZ_STREAM_H
 #define ZKL_FUZZ_STREAM_H
 
@@ -61,13 +61,13 @@ struct stream;
 enum zkl_answer server_send(struct stream *s, const struct zkl_request *request);
 /* The next of the awaited answers; honest: a true one. */
 void server_answer(struct stream *s, bool honest);
-/* The link broke: no other answer comes to what is out. It is told at once, or before the next link.
- * What is sent without a link waits for the next one. */
+/* The link broke: no other answer comes to what is out. The core hears of it immediately, or
+ * before the next link. What is sent without a link waits for the next one. */
 void server_lose(struct stream *s);
 void server_tell_lost(struct stream *s);
 /* The session is over: nobody answers. */
 void server_forget(struct stream *s);
-/* A contender of somebody else's, or a node that goes. */
+/* A contender of somebody else's, or a node that is removed. */
 void server_interfere(struct stream *s);
 void server_fire(struct stream *s);
 
@@ -122,7 +122,8 @@ void owners_answered(struct stream *s, const struct request *request, enum zkl_a
                      const struct zkl_reply *reply);
 /* A watch is about to fire. */
 void owners_fired(struct stream *s, uint64_t watch);
-/* Who got the lock by this event had it shown by this list, if not before, or it was passed on, or by its number. */
+/* An owner that got the lock by this event saw this in this list, if not before, or the lock was
+ * passed on, or its number granted it. */
 void owners_check(struct stream *s);
 void owners_act(struct stream *s); /* one of them does something */
 void owners_go(struct stream *s);  /* all of them give up, or give back */
@@ -145,17 +146,18 @@ struct stream {
     struct zkl_semaphore_view view;
     struct question questions[QUERIES];
     unsigned guids;
-    /* The list that is being told, if one is. */
+    /* The list that the core is being given, if it is given one. */
     const char *listed_root;
     const struct zkl_reply *listed;
     struct alone alone[ALONE];
-    /* This event tells that this path's node has the number after that of who left. */
+    /* By this event the core learns that this path's node has the number after that of the
+     * contender that left. */
     const char *numbered;
-    bool passed_on;    /* this event told of the deletion of some node */
-    const char *armed; /* this event told that this node is there, with a watch on it */
+    bool passed_on;    /* the core learns by this event that some node was deleted */
+    const char *armed; /* the core learns by this event that this node is there, with a watch */
 };
 
-/* In a replay that is to be read. */
+/* In a replay that somebody reads. */
 void say(const struct stream *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
