@@ -47,7 +47,8 @@ static void local_lock(enum kind kind, int thread, int lock)
     pthread_mutex_unlock(&locks[lock].mu);
 }
 
-/* The signal is sent with the mutex: the one that is woken may be gone right after. */
+/* The signal is sent with the mutex held: the woken thread may free its condition variable right
+ * after. */
 static void local_unlock(enum kind kind, int thread, int lock)
 {
     (void)kind;

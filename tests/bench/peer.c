@@ -20,7 +20,7 @@
 #define SAMPLES_MAX (1 << 20)
 #define PAGE_BYTES 4096
 #define NOTES_MAX 64
-#define WARM_THREADS 8 /* at most: a warm-up is not to cost what the run is measured by */
+#define WARM_THREADS 8 /* at most: a warm-up must not cost what the run is measured by */
 
 /* The file that all processes of a run map: the witness and the samples. board.py has the same. */
 struct board {
@@ -51,12 +51,12 @@ static struct settings settings;
 static const struct peer *peer;
 static struct board *board;
 static struct seat *seats;
-static int waiting; /* mode drain: so many were started */
+static int waiting; /* mode drain: how many were started */
 
 /* One run. */
 static pthread_barrier_t start;
 static int64_t end_ns;              /* no cycle begins after this */
-static _Atomic int64_t cycles_left; /* or when so many have begun */
+static _Atomic int64_t cycles_left; /* how many cycles may still begin */
 
 void peer_fail(const char *format, ...)
 {
@@ -144,9 +144,9 @@ static enum sampled sampled(void)
     peer_fail("no sample %s", settings.sample);
 }
 
-/* A hand-off is one to somebody who waited already: it lasts from the moment before the releaser's
- * unlock to the moment after the next one's lock. A turn is the lock of somebody whom nobody made wait, but who was
- * not the last to have it. */
+/* A hand-off is a release to a seat that waited already: it lasts from the moment before the
+ * releaser's unlock to the moment after the next one's lock. A turn is the lock of a seat that
+ * did not have to wait, but that was not the last one to have it. */
 static void cycle(struct seat *s, enum sampled sampled)
 {
     int64_t asked = now_ns();
@@ -228,7 +228,7 @@ static void run_cycles(int threads, int64_t cycles, double seconds)
            (long long)done, (long long)writes, (long long)(ended - began), (long long)cpu);
 }
 
-/* --- a queue that is let go ------------------------------------------------------------------- */
+/* --- a queue that is released ----------------------------------------------------------------- */
 
 static struct seat *holder(void)
 {

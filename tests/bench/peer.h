@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a peer of the benchmark that is written in C gives; peer.c does the rest: it reads the
- * orders of bench.py, runs the threads, asks the witness and tells the figures.
+/* What a peer of the benchmark that is written in C gives. peer.c does the rest: it reads the
+ * orders of bench.py, runs the threads, asks the witness and prints the figures.
  *
  * A peer is a program that gets NAME=VALUE words and then one order in each line of its standard
  * input. It answers each with one line of JSON, and ends at the end of its input:
  *   (start)      {"ready": 1} once it is connected and its locks are made
- *   warm CYCLES  so many cycles of all threads together, not measured; in mode drain by 8 threads
- *   fill         modes drain, handles and clients: make what is to be measured
- *   fill COUNT   mode drain: so many waiters more
- *   fill         mode outage: take lock 0, and note from now on what is told of that hold
+ *   warm CYCLES  this many cycles of all threads together, not measured; in mode drain by 8 threads
+ *   fill         modes drain, handles and clients: make what is measured
+ *   fill COUNT   mode drain: this many waiters more
+ *   fill         mode outage: take lock 0, and note from now on each notification of that hold
  *   go SECONDS   the run itself; the answer has the figures of this process
- * Peers in other languages speak the same (Curator.java, kazoo_peer.py); the words of the command line
- * are those of struct settings, and the board's layout is in board.py. */
+ * Peers in other languages speak the same (Curator.java, kazoo_peer.py). The words of the
+ * command line are those of struct settings, and the board's layout is in board.py. */
 #ifndef ZKBENCH_PEER_H
 #define ZKBENCH_PEER_H
 
@@ -27,7 +27,7 @@ struct settings {
     const char *mode; /* cycle, rw, multi, drain, entry, handles, clients, outage */
     const char *variant; /* which of the peers in this program */
     const char *board;   /* the file that all processes of the run share */
-    const char *sample;  /* what goes to the board: handoff, cycle, turn or none */
+    const char *sample;  /* what is written to the board: handoff, cycle, turn or none */
     int threads;         /* of this process */
     int locks;           /* thread t uses lock t modulo locks */
     int index;           /* of this process */
@@ -36,7 +36,7 @@ struct settings {
     int pause_us;        /* mode cycle: after each, half as long to one and a half times */
     int clients;         /* thread t uses client t modulo clients; 0: one */
     int session_ms;      /* 0: SESSION_MS */
-    int own;             /* mode drain: 1 if each thread is to have a handle of its own */
+    int own;             /* mode drain: 1 if each thread must have a handle of its own */
 };
 
 enum kind { MUTEX, READER, WRITER, MULTI };
@@ -48,17 +48,18 @@ struct peer {
     void (*lock)(enum kind kind, int thread, int lock);
     void (*unlock)(enum kind kind, int thread, int lock);
     void (*close)(void);
-    /* Make so many idle handles, or idle clients, and keep them. NULL: this peer has none. */
+    /* Make this many idle handles, or idle clients, and keep them. NULL: this peer has none. */
     void (*make_handles)(int count);
     void (*lock_handles)(int count); /* each of them once */
     void (*unlock_handles)(int count);
     void (*make_clients)(int count);
-    /* Mode outage. NULL: this peer tells nothing of a hold. */
+    /* Mode outage. NULL: this peer reports nothing of a hold. */
     void (*hold)(void);        /* take lock 0 */
     bool (*still_holds)(void); /* wait until that is known, over a link that is up */
 };
 
-/* For mode outage, in any thread: something was told of the hold. The word stays the caller's. */
+/* For mode outage, in any thread: the peer was notified of the hold. The word stays the
+ * caller's. */
 void peer_note(const char *told);
 
 /* Serve until the input ends. The status of the process. */
