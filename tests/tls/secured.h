@@ -10,7 +10,7 @@
 #include "zkserver.h"
 
 #define CONNECT_MS 20000
-#define REFUSED_MS 3000  /* an open that is to fail gives up after that */
+#define REFUSED_MS 3000  /* an open that must fail gives up after that */
 #define BOUND_MS 30000   /* nothing takes longer, on a busy machine */
 #define SESSION_MS 12000 /* a handshake may take a third */
 
@@ -36,7 +36,7 @@ struct zkl_client_options secured_options(int port);
 /* With these files of the folder. */
 struct zkl_client_options tls_options(int port, const char *ca, const char *certificate,
                                       const char *key);
-/* A client must come of it, lock and unlock a path, and go. */
+/* The options must give a client that can lock and unlock a path. */
 void check_works(const struct zkl_client_options *options);
 struct zkl_client *must_open(const struct zkl_client_options *options);
 /* No client must come of it, within BOUND_MS, and the sentence must have the word. */
@@ -46,7 +46,8 @@ void lock_and_unlock(struct zkl_client *client, const char *path);
 /* zklock with these arguments must end with the status, and say the words. */
 void check_command(int status, const char *words, const char *arguments);
 
-/* A zklock with a job that lasts until it is ended; it says "begun". What both say goes to a file. */
+/* A zklock with a job that lasts until the test ends it. The job says "begun". The output of
+ * both is written to a file. */
 struct watched {
     pid_t pid;
     int input; /* its end is the job's */
@@ -54,8 +55,9 @@ struct watched {
 
 /* True: the job goes on by now. */
 struct watched watched_begin(const char *path);
-/* In no argument of it, its guard and its job, and not in the job's environment, is the secret, and in no other environment
- * either, but for zklock's own and its guard's if it was put there. */
+/* The secret must be in no argument of it, its guard and its job, and not in the job's
+ * environment. It must be in no other environment either, except zklock's own and its guard's if
+ * it was put there. */
 void watched_check(const struct watched *watched, const char *secret, bool put_there);
 /* It must end well, and nowhere in what was said may be one of the secrets. */
 void watched_end(struct watched *watched, const char *const secrets[], size_t n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SASL with a real server that wants it: who logs in by DIGEST-MD5 locks, and who can't is told so. */
+/* SASL with a real server that wants it: a client that logs in by DIGEST-MD5 locks, and one that
+ * can't gets an error that says so. */
 #include "secured.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void the_password_is_a_line_of_a_regular_file(void **state)
     check_refused(&options, ZKL_EINVAL, "fifo\" is no regular file");
 }
 
-/* Goal: the creator's ACL goes by the user: another one can't touch what bob makes. */
+/* Goal: the creator's ACL names the user: another one can't touch what bob makes. */
 static void the_creators_acl_goes_by_the_user(void **state)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");
@@ -76,7 +77,8 @@ static void check_silent(void)
     check_true(!strstr(zkl_error_detail(), "Sesame"));
 }
 
-/* Goal: a wrong password, and a user that the server does not know, are refused in words that tell neither. Modes: F80. */
+/* Goal: a wrong password, and a user that the server does not know, are refused in words that do
+ * not contain the password. Modes: F80. */
 static void a_wrong_password_is_refused(void **state)
 {
     struct zkl_client_options options = user("bob", "Sesame\n");
@@ -89,7 +91,8 @@ static void a_wrong_password_is_refused(void **state)
     check_silent();
 }
 
-/* Goal: a client that does not log in at all is told that the server wants it to. */
+/* Goal: a client that does not log in at all gets an error that says that the server wants a
+ * login. */
 static void who_does_not_log_in_is_told(void **state)
 {
     struct zkl_client_options options = secured_options(zks_port(server, 0));
@@ -98,8 +101,9 @@ static void who_does_not_log_in_is_told(void **state)
     check_refused(&options, ZKL_EAUTH, "SASL");
 }
 
-/* Goal: where the password's file is gone when a new link is made libzookeeper gives up without telling: the client tells that
- * it is at its end, and a waiting call ends. Modes: F80. */
+/* Goal: if the password's file is missing when libzookeeper makes a new link, it gives up
+ * without a word. The client then reports that it is at its end, and a waiting call ends. Modes:
+ * F80. */
 static void a_password_that_is_gone_ends_the_client(void **state)
 {
     struct zkl_client_options options = user("bob", PASSWORD "\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS with a real server: both sides show a certificate, and whatever is wrong with one is told in time and in words. */
+/* TLS with a real server: both sides show a certificate. If anything is wrong with one, the
+ * client says so in time and in words. */
 #include "secured.h"
 
 #include <arpa/inet.h>
@@ -80,8 +81,8 @@ static void exit_does_not_wait_for_a_handshake(void **state)
     }
 }
 
-/* Goal: a key that is closed is opened by the first line of a file, whose text is in no sentence; another one is refused at
- * once. */
+/* Goal: a key that is closed is opened by the first line of a file, whose text is in no
+ * sentence. A wrong line is refused immediately. */
 static void a_passphrase_opens_the_key(void **state)
 {
     struct zkl_client_options options = good();
@@ -100,7 +101,7 @@ static void a_passphrase_opens_the_key(void **state)
     check_true(!strstr(zkl_error_detail(), "ses,"));
 }
 
-/* Goal: what is not what it should be is told before anything is opened. */
+/* Goal: the client names a file that is of no use before it opens anything. */
 static void files_of_no_use_are_named(void **state)
 {
     struct zkl_client_options options = good();
@@ -134,8 +135,8 @@ static void only_regular_files_are_taken(void **state)
     }
 }
 
-/* Goal: the identity of a certificate is one that the creator's ACL goes by: nodes that one client makes another can't touch,
- * with another certificate or without one. */
+/* Goal: the creator's ACL names the identity of a certificate: nodes that one client makes
+ * another can't touch, with another certificate or without one. */
 static void the_creators_acl_goes_by_the_certificate(void **state)
 {
     struct zkl_client_options mine = good(),
@@ -159,7 +160,8 @@ static void the_creators_acl_goes_by_the_certificate(void **state)
     check_ok(zkl_client_free(client));
 }
 
-/* Goal: a digest's credential goes over TLS, and counts. Method: who has it, without TLS, may touch what it made. */
+/* Goal: a digest's credential is sent over TLS, and counts. Method: a client without TLS that
+ * has the credential may touch what the first one made. */
 static void a_credential_goes_over_tls(void **state)
 {
     struct zkl_client_options over = good(), plain = secured_options(zks_port(server, 0));
@@ -252,7 +254,8 @@ static void an_expired_certificate_is_refused(void **state)
     check_works(&options);
 }
 
-/* Goal: a client without TLS at a TLS port, and one with TLS at a plain port, are told that the server hung up. */
+/* Goal: a client without TLS at a TLS port, and one with TLS at a plain port, get an error that
+ * says that the server hung up. */
 static void the_wrong_port_is_told(void **state)
 {
     struct zkl_client_options plain = secured_options(tls_port),
@@ -550,7 +553,8 @@ static void set_command(bool tls, const char *key)
     check_ok(setenv("ZKLOCK_TLS_KEY_FILE", tls ? secured_file(key) : "", 1));
 }
 
-/* Goal: the command has TLS by the environment; without it that port is none for it, and it is told why. */
+/* Goal: the command has TLS by the environment. Without it the command can't use that port, and
+ * says why. */
 static void the_command_has_tls_by_the_environment(void **state)
 {
     static const char lock[] = "run /command -- true";
@@ -636,8 +640,9 @@ static size_t flip(enum proxy_dir dir, int op, unsigned char *data, size_t n, vo
     return n;
 }
 
-/* Goal: who changes what is on the path stops it, and no more: the link is lost, nobody gets in by that, and when it
- * ends the session goes on, with what it holds. Method: a proxy that flips a bit in what comes from the server. */
+/* Goal: somebody that changes bytes on the way stops the link, and nothing else. The link is
+ * lost, and nobody gets in by that. When the changes end the session goes on, with what it
+ * holds. Method: a proxy that flips a bit in what comes from the server. */
 static void changed_bytes_cost_the_link_alone(void **state)
 {
     struct zkl_client_options options = good();
