@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A core on a script: what it asks for and what it tells becomes lines of text, and the test
+ * A core on a script: its requests and its notifications become lines of text, and the test
  * answers. Time is virtual, in milliseconds; CLOCK_BOOTTIME runs 5,000 seconds ahead of
  * CLOCK_MONOTONIC.
  *
@@ -8,7 +8,7 @@
  *     [    10] #1 NEW -> QUEUEING: started        the core's trace
  *       > create /r/G1-                           a request
  *       #1 granted 101                            news, here a grant with its token
- *       session: link up                          what the driver is to do
+ *       session: link up                          what the driver must do
  *       q1: OK                                    an answer to a query
  */
 #ifndef ZKL_TEST_SCRIPT_H

@@ -556,10 +556,10 @@ static void without_memory_all_go_singly(void **state)
     end(s);
 }
 
-/* Goal: no part is to blame for what the port did not take: all are sent singly, in their order,
- * and the next ones wait for others again immediately. Method: a transaction with creates, and one
- * of deletes, are refused for another reason than memory; and for one that, as an answer, would not
- * say what was carried out. */
+/* Goal: the core blames no part for what the port did not take. It sends all parts singly, in
+ * their order, and the next ones wait for others again immediately. Method: the port refuses a
+ * transaction with creates, and one of deletes, for another reason than memory; and for one
+ * that, as an answer, would not say what was carried out. */
 static void a_refusal_blames_nobody(void **state)
 {
     static const enum zkl_answer refusals[] = {ZKL_ANSWER_BADPATH, ZKL_ANSWER_OTHER};

@@ -119,8 +119,8 @@ static void what_is_found_was_known(void **state)
     script_free(s);
 }
 
-/* Goal: a request that every server knows is not to blame, though it was out before the create.
- * Method: a read is, twice. */
+/* Goal: the core does not blame a request that every server knows, though it was out before the
+ * create. Method: such a read, twice. */
 static void what_every_server_knows_is_not_blamed(void **state)
 {
     struct script *s = script_connected();

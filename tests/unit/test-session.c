@@ -124,7 +124,7 @@ static void every_event_does_in_every_state_what_the_table_says(void **state)
         unsigned actions = step_at(&s, 100000, table[i].event, 7);
         int to = table[i].to == STAYS ? (int)table[i].from : table[i].to;
         if ((int)s.state != to || actions != table[i].actions)
-            fail_msg("%s, event %d: goes to %s with actions %u",
+            fail_msg("%s, event %d: changes to %s with actions %u",
                      zkl_session_state_name(table[i].from), (int)table[i].event,
                      zkl_session_state_name(s.state), actions);
     }

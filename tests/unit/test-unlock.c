@@ -36,7 +36,7 @@ struct row {
 static const struct row rows[] = {
     /* The window was open: no other client can have held by then. */
     {"deleted", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_OK, "released OK"},
-    {"was gone", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
+    {"was missing", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
     {"denied", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NOAUTH, "released EACCES"},
     {"no memory", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_NOMEM, "released EUNCONFIRMED"},
     {"odd answer", false, OPEN, UP, NONE, ANSWERED, ZKL_ANSWER_OTHER, "released EUNCONFIRMED"},
@@ -50,14 +50,14 @@ static const struct row rows[] = {
     /* It was empty: only the node, or a proof that reaches that far, shows that the hold was
      * whole. */
     {"deleted", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_OK, "released OK"},
-    {"was gone", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
+    {"was missing", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NONODE, "released ELOST"},
     {"denied", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NOAUTH,
      "released EDOUBT: DELETE is denied"},
     {"no memory", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_NOMEM, "released EDOUBT"},
     {"odd answer", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_OTHER, "released EDOUBT"},
     {"no answer", false, EMPTY, UP, NONE, ANSWERED, ZKL_ANSWER_LINK, "released EDOUBT"},
     {"link breaks", false, EMPTY, UP, NONE, BROKEN, 0, "released EDOUBT"},
-    {"at once", false, EMPTY, UP, NONE, OVER, 0, "released EDOUBT"},
+    {"immediately", false, EMPTY, UP, NONE, OVER, 0, "released EDOUBT"},
     {"expires", false, EMPTY, UP, NONE, EXPIRED, 0, "released ELOST"},
     {"closed", false, EMPTY, UP, NONE, CLOSED, 0, "released EDOUBT"},
     {"no link", false, EMPTY, DOWN, NONE, AT_ONCE, 0, "released EDOUBT"},
@@ -68,7 +68,7 @@ static const struct row rows[] = {
     {"proved late, closed", false, EMPTY, UP, LATE, CLOSED, 0, "released EUNCONFIRMED"},
     {"proved late, denied", false, EMPTY, UP, LATE, ANSWERED, ZKL_ANSWER_NOAUTH, "released EACCES"},
     {"proof of before, breaks", false, EMPTY, UP, EARLY, BROKEN, 0, "released EDOUBT"},
-    {"proof of before, at once", false, EMPTY, UP, EARLY, OVER, 0, "released EDOUBT"},
+    {"proof of before, immediately", false, EMPTY, UP, EARLY, OVER, 0, "released EDOUBT"},
 };
 
 static int64_t window_end_ms(const struct script *s)
