@@ -14,10 +14,10 @@
 #define EACH_LIBRARY 2 /* processes */
 #define PROCESSES (2 * EACH_LIBRARY)
 #define START_MS 120000
-#define QUIET_MS 120000 /* so long nobody came in: they hang */
+#define QUIET_MS 120000 /* if nobody comes in for this long, they hang */
 #define GONE_MS 10000
 #define EXPIRED_MS 60000  /* for those of a run that failed, whose processes were killed */
-#define HEAD_START_MS 300 /* for who is to queue behind the guard */
+#define HEAD_START_MS 300 /* for a worker that must queue behind the guard */
 #define RAW_SESSION_MS 60000
 #define CONTAINER_CHECK_MS 300
 
@@ -170,7 +170,7 @@ static bool listen_to_all(const char **fault)
     return true;
 }
 
-/* Until all have said so; in vain if for so long nobody has come in. */
+/* Waits until all have said so. Gives up when nobody has come in for ms. */
 static const char *await(const char *word, int ms)
 {
     int64_t end_ms = net_now_ms() + ms, ping_ms = 0;
@@ -200,7 +200,7 @@ static const char *await(const char *word, int ms)
     }
 }
 
-/* "threads=3" in what it is told. */
+/* "threads=3" in a worker's words. */
 static int threads_of(const char *worker)
 {
     const char *at = strstr(worker, "threads=");

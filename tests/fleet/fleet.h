@@ -22,7 +22,7 @@ struct fleet {
     int permits;               /* of each place; 0: one */
     bool creators_only;        /* nodes open only to CREDENTIAL; else to anybody */
     double share_min;          /* percent of visits that follow one of the other library */
-    const char *renewed[PATHS_MAX]; /* paths that are to be made anew by this run */
+    const char *renewed[PATHS_MAX]; /* paths that this run must make anew */
     const char *guarded;            /* a contender that keeps this path from being collected before
                                        * the run */
 };

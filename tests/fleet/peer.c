@@ -81,7 +81,8 @@ static void note_mutex(const struct thread *t, char way, char access, struct zkl
 
 /* --- rounds ----------------------------------------------------------------------------------- */
 
-/* A short deadline is longer with each one that passed: else who has it would never get in on a busy machine. */
+/* A short deadline is longer after each one that passed: else such a worker would never get in
+ * on a busy machine. */
 static struct zkl_wait wait_of(struct thread *t, bool late, int passed)
 {
     const struct settings *s = &t->handle->settings;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One process of a fleet: threads that lock and unlock, with one client. This source is compiled twice: with
- * the headers and objects of the old library and with the new ones, so it uses nothing newer than the old
- * one has, but for names in old_names.h. What it is told and what it writes: tests/lib/journal.h.
+/* One process of a fleet: threads that lock and unlock, with one client. This source is compiled
+ * twice: with the headers and objects of the old library and with the new ones. So it uses
+ * nothing newer than what the old one has, except names in old_names.h. tests/lib/journal.h has
+ * the lines that it writes.
  *
  *     peer SERVERS JOURNAL NAME CREDENTIAL ROUNDS WORKER...
  *
- * It writes "ready" when it is connected, begins when it reads a byte, ends with "done", all on its standard
- * streams. WORKER is "KIND PATH[,PATH...] [OPTION...]": the kinds and options are in peer-handle.c. */
+ * It writes "ready" when it is connected, begins when it reads a byte, ends with "done", all on
+ * its standard streams. WORKER is "KIND PATH[,PATH...] [OPTION...]": the kinds and options are
+ * in peer-handle.c. */
 #ifndef ZKFLEET_PEER_H
 #define ZKFLEET_PEER_H
 

@@ -111,8 +111,8 @@ static void tries_with_and_without_sync(void **state)
     });
 }
 
-/* Goal: a lock that goes round in one process goes to the other library in its time. Method: hand-offs
- * among threads, up to a limit, beside others without them. */
+/* Goal: a lock that is handed round in one process comes to the other library in its time.
+ * Method: hand-offs among threads, up to a limit, beside others without them. */
 static void local_hand_offs(void **state)
 {
     (void)state;
@@ -125,8 +125,8 @@ static void local_hand_offs(void **state)
     });
 }
 
-/* Goal: a node that stays with nobody in it goes when the other library queues, or tries. Method: threads
- * that retain and pause. */
+/* Goal: a node that stays with nobody in it is removed when the other library queues, or tries.
+ * Method: threads that retain and pause. */
 static void retained_nodes(void **state)
 {
     (void)state;
@@ -166,8 +166,9 @@ static void named_locks(void **state)
     });
 }
 
-/* Goal: never more permits are out than there are, one at a time or several at once. Method: permits
- * counted by the witness. The number stays where it stands when those who know it are through first. */
+/* Goal: never more permits are out than there are, one at a time or several in one call. Method:
+ * permits counted by the witness. The number stays where it stands when those who know it are
+ * through first. */
 static void permits(void **state)
 {
     (void)state;
@@ -301,7 +302,7 @@ static void permits_over_the_edge(void **state)
     });
 }
 
-/* Goal: who does not lock is seen. */
+/* Goal: the witness sees a worker that does not lock. */
 static void the_witness_sees_who_does_not_lock(void **state)
 {
     const char *fault;
