@@ -9,8 +9,8 @@
 const char *known_text;
 size_t known_length;
 
-/* What a harness knows of a text is proved here, and spares all that follows from any other length. The
- * size tells CBMC at once which texts are others. */
+/* What a harness knows of a text is proved here, and spares all that follows from any other
+ * length. By the size CBMC rules out other texts immediately. */
 size_t strlen(const char *text)
 {
     size_t length = 0;

@@ -19,7 +19,7 @@
 #define NAME_BYTES 1 /* of a named lock's name */
 #endif
 #ifndef NAMES
-#define NAMES ZKL_NAMES_CURATOR /* who writes */
+#define NAMES ZKL_NAMES_CURATOR /* the writer's names */
 #endif
 #ifndef ROLE
 #define ROLE ZKL_ROLE_LOCK
@@ -41,7 +41,7 @@ static void any_text(char *text, size_t length)
     known_length = length;
 }
 
-/* The longest name of these is 4 + 36 + 9 + 11 bytes long, but for the name of a named lock. */
+/* The longest of these names is 4 + 36 + 9 + 11 bytes long, except the name of a named lock. */
 #define CHILD_ROOM (3 + ZKL_GUID_LEN + 1 + NAME_BYTES + 8 + 11 + 1)
 
 /* --- the specification of a name ---------------------------------------------------------------- */
@@ -208,15 +208,15 @@ void each_number_is_read(void)
     prove(place.sequence == number);
 }
 
-/* Who wrote it, and who meets him, finds the number where it was written, and the role; what is read there is
- * proved above. */
+/* The writer of a name, and every reader that meets the writer, finds the number where it was
+ * written, and the role. What is read there is proved above. */
 void parse_of_format_is_the_identity(void)
 {
     char child[CHILD_ROOM];
     struct zkl_naming writer = naming_of(NAMES, ROLE), reader = writer;
     struct zkl_node_name place;
 
-    /* Who meets a named lock is one of its name. */
+    /* Only a lock of the same name meets a named lock. */
     if (NAMES != ZKL_NAMES_NAMED)
         reader = (struct zkl_naming){.names = (enum zkl_names)any_between(0, ZKL_NAMES_KAZOO),
                                      .role = (enum zkl_role)any_between(0, ZKL_ROLES - 1)};
@@ -236,7 +236,7 @@ void a_mark_is_read(void)
     prove(zkl_name_is_retained(child) == retained);
 }
 
-/* So does who does not know yet what he meets; the name of a named lock has to be one. */
+/* So does a reader that does not know yet what it meets; the name of a named lock must be one. */
 void what_was_written_is_recognised(void)
 {
     char child[CHILD_ROOM];
@@ -306,7 +306,7 @@ const char *assumed_after_last(const char *child, const char *marker, int32_t *s
     return at == 0 || at == known_length ? NULL : child + at;
 }
 
-/* Of who reads, the role counts only where permits are; Curator's and Kazoo's contenders read alike. */
+/* The reader's role counts only where permits are; Curator's and Kazoo's contenders read alike. */
 void any_child_is_parsed_without_an_overrun(void)
 {
     struct zkl_naming naming = naming_of(NAMES, ROLE);

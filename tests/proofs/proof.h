@@ -27,7 +27,7 @@ static inline int64_t any_between(int64_t low, int64_t high)
     return n;
 }
 
-/* To strlen() this text is so long; that it is, is proved wherever it is asked. */
+/* strlen() takes this text to have this length, and proves wherever it is asked that it has. */
 extern const char *known_text;
 extern size_t known_length;
 

@@ -72,9 +72,10 @@ static struct zkl_stamp any_stamp(const struct zkl_proof *p, int64_t now)
 
 /* --- the parts of a timeout ------------------------------------------------------------------- */
 
-/* The moment that is told had no end with divisions in it: there run.py has the code ask here for P + 2 D, for D, and
- * for how much of a timeout is fresh. They may be any numbers that the next harness allows: from 0 to the timeout, and
- * always the same ones for one timeout and tick. */
+/* The proof of the_moment_that_is_told_is_enough did not end with divisions in it. So there
+ * run.py has the code ask here for P + 2 D, for D, and for how much of a timeout is fresh. They
+ * may be any numbers that the next harness allows: from 0 to the timeout, and always the same
+ * ones for one timeout and tick. */
 static int64_t told, late, fresh;
 
 int64_t assumed_told(void)
@@ -189,8 +190,8 @@ void a_larger_timeout_is_not_believed(void)
     prove(p.timeout_ns > 0 && p.timeout_ns <= before);
 }
 
-/* Who waits until then has a stamp that will do, at the last; never a moment that is over. For any parts of a
- * timeout: above. */
+/* A call that waits until then has a stamp that will do, at the last; never a moment that is
+ * over. For any parts of a timeout: above. */
 void the_moment_that_is_told_is_enough(void)
 {
     int64_t now = any_between(1, TIME_MAX);
