@@ -1060,8 +1060,8 @@ static bool is_refused(struct fake_handle *h, size_t *check)
     return node && node->owner == h->session && fake_chance(h->fake->prng, h->isolated ? 8 : 100);
 }
 
-/* Too busy, no quota, read-only, and its other refusals: nothing is carried out. In a transaction
- * some part is to blame, or none. */
+/* Too busy, no quota, read-only, and its other refusals: the server carries out nothing. In a
+ * transaction its answer blames some part, or none. */
 static bool would_not(struct fake_handle *h, struct zkl_reply *reply)
 {
     static const enum zkl_answer answers[] = {ZKL_ANSWER_LINK,          ZKL_ANSWER_LINK,

@@ -83,7 +83,7 @@ static void isolate(struct proc *p)
 static void begin_outage(struct world *w)
 {
     happened(w, SIM_OUTAGE);
-    say("[%6lld] all servers are gone", (long long)w->fake.now_ms);
+    say("[%6lld] all servers are down", (long long)w->fake.now_ms);
     w->outage_until_ms = w->fake.now_ms + rnd(w, 4 * FAKE_TIMEOUT_MS);
     for (int i = 0; i < PROCS; i++) {
         cut(&w->procs[i]);

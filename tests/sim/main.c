@@ -274,7 +274,7 @@ static void explain(const struct worker *worker)
 
 static const char usage[] =
     "usage: sim [--schedules N] [--seed S] [--jobs J] [--table] [--break SWITCH]\n"
-    "  --schedules N  so many, with the seeds S, S+1, ... (20000, or ZKL_SIM_SCHEDULES; with "
+    "  --schedules N  N schedules, with the seeds S, S+1, ... (20000, or ZKL_SIM_SCHEDULES; with "
     "--seed 1)\n"
     "  --seed S       the first seed (1); alone: this schedule with its trace\n"
     "  --jobs J       worker processes (as many as processors)\n"
