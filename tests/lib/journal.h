@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The witness over programs and languages: a file to which each worker adds a line, by one write with
- * O_APPEND, when it has come in and before it leaves. The order of the lines is the order of these moments,
- * whoever wrote them, and ZooKeeper has no part in it.
+/* The witness over programs and languages: a file to which each worker adds a line, by one write with O_APPEND,
+ * when it has come in and before it leaves. The order of the lines is the order of these moments, whoever wrote
+ * them, and ZooKeeper has no part in it.
  *
  *     +x c1 /path     worker c1 is in, alone             -x c1 /path     it leaves
  *     +r j2 /path     as a reader                        +p k1 /path     with one of several permits
  *     +x o1.3 /path 4711 _c_<uuid>-lock-0000000012       with the token and the node's name
  *     +s o1.3 ...     alone, with a token that its process may have had before (hand-offs, retained nodes)
  *
- * A worker's first letter is its party: a language, or a version of the library; "o1.3" is the third worker
- * of the process "o1". The lines are judged as they come: a broken rule is known at once, and the whole is
- * judged when all is read. */
+ * A worker's first letter is its party: a language, or a version of the library; "o1.3" is the third worker of
+ * the process "o1". The test judges the lines as they come: it sees a broken rule immediately, and judges the
+ * whole when it has read all. */
 #ifndef ZKTEST_JOURNAL_H
 #define ZKTEST_JOURNAL_H
 
