@@ -48,7 +48,7 @@ struct message {
     char text[240];
 };
 
-/* A pipe whose writing end is closed by the parent tells all its readers at once. */
+/* The parent closes the writing end of a pipe, and so signals all its readers together. */
 struct lines {
     int go[2];
     int stop[2];
@@ -64,7 +64,7 @@ void lines_close(struct lines *lines);
 /* In a forked child: keep only the child's ends. */
 void lines_keep_child(struct lines *lines);
 void line_close(int *end);
-/* 0, or -1 if the parent is gone. */
+/* 0, or -1 if the parent has ended. */
 int lines_send(const struct lines *lines, const struct message *message);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checker: reads journal and record after the run, plays everything once more, and judges.
  *
- * Each line of an access to the record tells what the record held just then. So each update is
- * followed through: it was made on the value before it, or on an older one and others' updates were
- * lost; and if the record never held it, then its writer was killed between journal and record, or
- * it was lost. */
+ * Each line of an access to the record says what the record held just then. So the checker
+ * follows each update: it was made on the value before it, or on an older one and others'
+ * updates were lost. If the record never held it, then its writer was killed between journal and
+ * record, or it was lost. */
 #ifndef CONTENTION_CHECKER_H
 #define CONTENTION_CHECKER_H
 

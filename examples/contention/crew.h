@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side: forks the processes, hears what they tell, and sees to it that they end. */
+/* The parent's side: forks the processes, takes in their messages, and sees to it that they end. */
 #ifndef CONTENTION_CREW_H
 #define CONTENTION_CREW_H
 
@@ -29,7 +29,7 @@ struct crew {
     int ready;
     bool started;   /* all were ready and may begin */
     unsigned odd;   /* calls that returned what they should not */
-    bool failed;    /* told on stderr already */
+    bool failed;    /* stderr has the reason already */
     int signal;     /* SIGINT and the like: end, and die of it */
     bool standing;  /* a holder stands at its station ... */
     struct who who; /* ... this one */
@@ -43,13 +43,13 @@ void crew_kill(struct crew *crew);
 /* The same, then give everything back. */
 void crew_close(struct crew *crew);
 
-/* Fork all processes and wait until all are ready, then let them start. 0, or -1 if the run is to
+/* Fork all processes and wait until all are ready, then let them start. 0, or -1 if the run must
  * end. */
 int crew_start(struct crew *crew);
-/* Wait at most so long for news from processes, for their ends and for signals, and take them in.
- * 0, or -1 if the run is to end. */
+/* Wait at most timeout_ms for news from processes, for their ends and for signals, and take them
+ * in. 0, or -1 if the run must end. */
 int crew_turn(struct crew *crew, int timeout_ms);
-/* Tell all to stop, wait for their ends. 0, or -1 if one had to be killed or failed. */
+/* Stop all, wait for their ends. 0, or -1 if one had to be killed or failed. */
 int crew_stop(struct crew *crew);
 
 /* Kill one process, wait until it is dead, write that down, start its next life. 0 or -1. */

@@ -9,8 +9,8 @@
 enum {
     GAP_MIN_US = 50000,
     GAP_MAX_US = 350000,
-    PAUSE_SESSIONS = 2,   /* a pause lasts so many session timeouts, ... */
-    PATIENCE_SESSIONS = 6 /* ... and if the others do not go on, at most so many */
+    PAUSE_SESSIONS = 2,   /* how many session timeouts a pause lasts, ... */
+    PATIENCE_SESSIONS = 6 /* ... and at most, if the others do not go on */
 };
 
 static void enter(struct mischief *m, enum mischief_state state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --crash and --pause do to holders: one at a time, and the next one when the lock goes round
- * again. */
+/* What --crash and --pause do to holders: one at a time, and the next one when other holders
+ * have had the lock again. */
 #ifndef CONTENTION_MISCHIEF_H
 #define CONTENTION_MISCHIEF_H
 
@@ -24,11 +24,11 @@ struct mischief {
     uint64_t updates; /* as of since_us: of all, or while one is paused of all others */
     unsigned kills;
     unsigned pauses;
-    char news[160]; /* a line for the user; whoever tells it empties it */
+    char news[160]; /* a line for the user; whoever prints it empties it */
 };
 
 void mischief_init(struct mischief *mischief, struct crew *crew);
-/* 0, or -1 if the run is to end. */
+/* 0, or -1 if the run must end. */
 int mischief_step(struct mischief *mischief);
 /* Begin nothing new. 1 if nothing is under way any more. */
 int mischief_rest(struct mischief *mischief);

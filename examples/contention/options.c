@@ -189,7 +189,8 @@ static int take(struct options *o, int code, const char *text)
     }
 }
 
-/* Combinations that make no sense are refused rather than mended: the user meant something else. */
+/* Combinations that make no sense are refused rather than corrected: the user meant something
+ * else. */
 static int check(const struct options *o)
 {
     if (o->seconds && o->count)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals in which somebody acted as the holder, and which of them overlap.
  *
- * An interval goes from its first line in the journal to its own last one; that of a killed process
- * ends with the last thing that it is known to have done. Two intervals overlap if the second
- * begins before the first has ended. That alone proves nothing against the lock: a holder whose
- * session is over does not know that, and goes on until it meets the fence. An overlap counts if
- * both were taken for holders:
+ * An interval lasts from its first line in the journal to its own last one; that of a killed
+ * process ends with the last thing that it is known to have done. Two intervals overlap if the
+ * second begins before the first has ended. That alone proves nothing against the lock: a holder
+ * whose session is over does not know that, and goes on until it meets the fence. An overlap
+ * counts if both were taken for holders:
  *   - the first, because the fence accepted its write after the second had entered, or because its
  *     unlock, later still, said that the hold had been whole;
  *   - the second, because the fence accepted its entry, or because its unlock said the same. */

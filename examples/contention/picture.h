@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timeline as a picture (SVG): waiting light, holding dark, what went wrong marked. Shapes tell
- * everything, so it can be read without colors. */
+/* The timeline as a picture (SVG): waiting light, holding dark, what went wrong marked. A reader
+ * can read it without colors, because shapes say everything. */
 #ifndef CONTENTION_PICTURE_H
 #define CONTENTION_PICTURE_H
 

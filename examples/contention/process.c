@@ -41,7 +41,8 @@ static int open_client(struct process *p)
 
 static void close_client(struct process *p)
 {
-    /* Whatever is left on the server goes with the session, so no answer is worth a longer wait. */
+    /* The server removes whatever is left there with the session, so no answer is worth a longer
+     * wait. */
     if (p->client)
         zkl_client_close(p->client, CLOSE_TIMEOUT_MS);
     zkl_mutex_free(p->mutex);

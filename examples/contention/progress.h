@@ -23,7 +23,8 @@ struct progress {
     uint64_t rate;
 };
 
-/* The crew has started. With JSON on the standard output all this goes to the standard error. */
+/* The crew has started. With JSON on the standard output all this is printed on the standard
+ * error. */
 void progress_begin(struct progress *progress, const struct crew *crew);
 void progress_step(struct progress *progress);
 /* A line that stays, above what is drawn. */

@@ -33,8 +33,8 @@ struct fence {
 
 enum fence_answer { FENCE_ACCEPTED, FENCE_REFUSED, FENCE_FAILED /* errno */ };
 
-/* Open both files through /proc/self/fd: a new open file each, even if the names are gone.
- * 0, or -1 and errno. */
+/* Open both files through /proc/self/fd: a new open file each, even if the names are removed. 0,
+ * or -1 and errno. */
 int fence_open(struct fence *fence, int journal, int record, struct who who, uint64_t epoch_us);
 void fence_close(struct fence *fence);
 

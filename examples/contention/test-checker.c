@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goal: the checker tells each kind of wrong from what only looks like it.
+/* Goal: the checker distinguishes each kind of wrong from what only looks like it.
  * Method: journals written by hand, with the record they end in, and the verdict that is right. */
 #include "checker.h"
 #include "files.h"
@@ -83,21 +83,21 @@ static const struct story stories[] = {
      {CYCLE(0, 1, 0), KILLED(0), CYCLE(1, 2, 0)},
      .counter = 1,
      .lost_updates = 1},
-    {"a paused holder was refused and told that it had lost the lock",
+    {"a paused holder was refused and heard that it had lost the lock",
      {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, LOST)},
      .counter = 1,
      .refused_stale = 1},
-    {"a holder was refused and told that it had held the lock all the time",
+    {"a holder was refused and heard that it had held the lock all the time",
      {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, 0)},
      .counter = 1,
      .overlaps = 1,
      .refused_stale = 1,
      .unexplained = 1},
-    {"a paused holder was refused and told that it may have lost the lock",
+    {"a paused holder was refused and heard that it may have lost the lock",
      {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, DOUBT)},
      .counter = 1,
      .refused_stale = 1},
-    {"a paused holder was refused and told no more than that no answer came",
+    {"a paused holder was refused and heard no more than that no answer came",
      {ENTER(0, 1, 0), CYCLE(1, 2, 0), STALE(0, 1, 1, 1), GONE(0, 1, UNCONFIRMED)},
      .counter = 1,
      .overlaps = 1,
@@ -107,7 +107,7 @@ static const struct story stories[] = {
      {CYCLE(1, 2, 0), STALE(0, 1, 0, 1), GONE(0, 1, LOST)},
      .counter = 1,
      .refused_stale = 1},
-    {"tokens went backwards",
+    {"tokens decreased",
      {CYCLE(1, 2, 0), STALE(0, 1, 0, 1), GONE(0, 1, 0)},
      .counter = 1,
      .refused_stale = 1,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread is at, as far as the journal tells. */
+/* What a thread is doing, as far as the journal says. */
 enum doing {
     DOING_UNKNOWN, /* connecting, unlocking, or done */
     DOING_WAITING,
@@ -84,7 +84,7 @@ static void step_thread(struct reading *r, const struct witness_line *l, struct 
     case WITNESS_DONE:
         end_hold(r, t);
         break;
-    case WITNESS_FREED: /* and the thread asks again at once */
+    case WITNESS_FREED: /* and the thread asks again immediately */
         waits(r, t);
         break;
     case WITNESS_RUN:
@@ -189,7 +189,7 @@ static void begin(struct reading *r, const struct witness_line *l)
         r->traces[i].row = &t->rows[i];
 }
 
-/* Those who were waiting when the time was over: no line tells of it. */
+/* Those who were waiting when the time was over: the journal has no line about it. */
 static void finish(struct reading *r)
 {
     r->timeline->end_us = r->now_us ? r->now_us : 1;

@@ -11,7 +11,7 @@
 enum bar_kind { BAR_WAITING, BAR_HOLDING, BAR_STOPPED, BARS };
 enum mark_kind { MARK_CRASH, MARK_PAUSE, MARK_REFUSED, MARKS };
 
-/* Times are microseconds since the threads were let go. */
+/* Times are microseconds since the threads were started. */
 struct bar {
     enum bar_kind kind;
     uint64_t from_us;

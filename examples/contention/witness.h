@@ -14,15 +14,15 @@
 enum { WITNESS_LINE_SIZE = 128 };
 
 enum witness_kind {
-    WITNESS_RUN,   /* value: processes, found: threads of each */
-    WITNESS_START, /* all threads are ready */
-    WITNESS_STOP,  /* the time is over */
-    WITNESS_ENTER, /* the lock was granted; found: the counter read; us: the wait */
-    WITNESS_WRITE, /* the record is about to get value; found: what it holds until then */
-    WITNESS_STALE, /* the fence refused the token; value: what was to be written, 0 when entering */
-    WITNESS_LEAVE, /* before the unlock; us: since the grant */
-    WITNESS_FREED, /* after the unlock; value: its error code without the sign */
-    WITNESS_DONE,  /* a thread has made its count of updates */
+    WITNESS_RUN,    /* value: processes, found: threads of each */
+    WITNESS_START,  /* all threads are ready */
+    WITNESS_STOP,   /* the time is over */
+    WITNESS_ENTER,  /* the lock was granted; found: the counter read; us: the wait */
+    WITNESS_WRITE,  /* the record is about to get value; found: what it holds until then */
+    WITNESS_STALE,  /* the fence refused the token; value: the refused one, 0 when entering */
+    WITNESS_LEAVE,  /* before the unlock; us: since the grant */
+    WITNESS_FREED,  /* after the unlock; value: its error code without the sign */
+    WITNESS_DONE,   /* a thread has made its count of updates */
     WITNESS_KILLED, /* by the parent, once it has waited for the dead process */
     WITNESS_PAUSED, /* by the parent, once the process has stopped */
     WITNESS_WOKEN,  /* by the parent, before the process goes on */
