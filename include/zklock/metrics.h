@@ -102,8 +102,8 @@ enum zkl_metrics_request {
     ZKL_METRICS_REQUEST_WATCH = 3,
     ZKL_METRICS_REQUEST_UNWATCH = 4,
     ZKL_METRICS_REQUEST_HEARTBEAT = 5, /* and other transactions that only check */
-    /* a read: four in a session timeout, sixteen while a lock is held, one each 300 ms while a call
-     * waits */
+    /* a read: four in a session timeout; while a lock is held eight, between as many heartbeats;
+     * while a call waits at least one each 300 ms */
     ZKL_METRICS_REQUEST_KEEPALIVE = 6,
     /* making parents, and making them anew if a counter is used up */
     ZKL_METRICS_REQUEST_PARENT = 7,
