@@ -43,7 +43,8 @@ enum zkl_error {
 
     ZKL_EINVAL = -1,   /* a NULL, a struct without its size, or an option out of range */
     ZKL_EBADPATH = -2, /* the path is not an absolute, normalized ZooKeeper path below "/" */
-    /* a time is negative, or above ZKL_TIMEOUT_MAX_MS; a lease is too short */
+    /* a time is negative, or above ZKL_TIMEOUT_MAX_MS; a lease is too short; retain_ms is out of
+     * range */
     ZKL_EBADTIMEOUT = -3,
     ZKL_EBADSERVERS = -4, /* not HOST:PORT[,HOST:PORT...][/CHROOT], an IPv6 address in brackets */
     ZKL_ECLOSED = -5,     /* the client is closed */

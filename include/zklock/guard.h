@@ -62,7 +62,7 @@ ZKL_API int zkl_guard_multi_paths(struct zkl_multi *multi, int64_t need_ms, cons
  * The call sends nothing and never waits; it is legal in callbacks.
  * 0: the hold is proved for need_ms (>= 0) at least. Otherwise *op is untouched: ZKL_ENOTOWNER;
  * ZKL_ELOST: lost, or the window is shorter, so that the hold may be lost any moment; ZKL_EINVAL: a
- * NULL, or the node is not below that chroot, or has a path of more than ZKL_GUARD_PATH_SIZE bytes;
+ * NULL, or the node is not below that chroot, or has a path of ZKL_GUARD_PATH_SIZE bytes or more;
  * ZKL_EBADTIMEOUT, ZKL_EFORK. */
 static inline int zkl_guard_mutex(struct zkl_guard *guard, struct zkl_mutex *mutex, int64_t need_ms,
                                   const char *chroot, struct zoo_op *op)

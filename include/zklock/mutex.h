@@ -104,7 +104,7 @@ ZKL_API int zkl_mutex_free(struct zkl_mutex *mutex);
  * ZKL_EDEADLK, ZKL_EOVERFLOW, ZKL_EMISMATCH (of a semaphore's mutex); and ZKL_ELOST: this thread's
  * hold, or for a read lock its write lock, was lost and must still be unlocked.
  * ZKL_ESYSTEM also if this client watches some 12,000 nodes for waiters and could not restore one
- * more after a reconnect (docs/guarantees.md).
+ * more after a reconnect (docs/guarantees-limits.md).
  * The library deletes the nodes of a failed call in the background, after a lost link once it is
  * back. The session's end removes them in any case. */
 ZKL_API int zkl_mutex_acquire(struct zkl_mutex *mutex, const struct zkl_wait *wait,
