@@ -58,7 +58,7 @@ static const char *kazoo(const struct mix *m, bool semaphore)
         return "has no lock that shares it";
     if (m->curator || m->recipe)
         return "Lock, ReadLock and WriteLock wait for these only with extra_lock_patterns "
-               "(docs/wire-format.md)";
+               "(docs/peers.md)";
     return "Lock and WriteLock share it, ReadLock from 2.9 on";
 }
 
